@@ -5,8 +5,9 @@ import streamlit as st
 from core import projects
 from core.project_records import Run
 from core.projects.analyses import RecheckRequest
-from pages.ui import grid, live, log_view, people_view, run_view, runs_table, state
-from pages.ui.log_view import pages_of
+from pages.runs import log_view, people_view, runs_table
+from pages.runs.log_view import pages_of
+from pages.ui import grid, run_panel, state
 from pages.ui.page import Opened, finding, link_to, open_page
 from pages.ui.screens import plain
 
@@ -68,14 +69,14 @@ def draw_worker(page: Opened) -> None:
 
 def draw_picked(page: Opened, run: Run) -> None:
     with st.container(border=True):
-        st.markdown(f"**{plain(run.title)}**")
         if run.status == "done":
+            st.markdown(f"**{plain(run.title)}**")
             st.markdown(f":green-badge[done] {plain(runs_table.ended_words(run))}")
-            run_view.note_imported(page, run)
+            run_panel.note_imported(page, run)
         else:
-            run_view.draw_status(page, run)
+            run_panel.draw_status(page, run)
         if run.status in ("done", "budget"):
-            run_view.draw_unread(page, run)
+            run_panel.draw_unread(page, run)
         if run.kind == "calibration":
             link_to("calibrate", "Open in Calibrate", icon=":material/tune:", run=run.run_id)
         if run.kind == "round":
@@ -95,9 +96,9 @@ def draw_picked(page: Opened, run: Run) -> None:
 
 def _link_to_drift(page: Opened, run: Run) -> None:
     """To the history of the judge that was rechecked, which stands with the golden set it was calibrated on."""
-    request = run_view.read_run(page, run.run_id).request
+    request = run_panel.read_run(page, run.run_id).request
     if isinstance(request, RecheckRequest):
-        home = run_view.read_run(page, request.run_id)
+        home = run_panel.read_run(page, request.run_id)
         where = {"golden": home.golden_id, "aspect": home.aspect, "section": "drift"}
         link_to("report", "Open in Report, Drift", icon=":material/monitoring:", **where)
 
@@ -123,7 +124,7 @@ if view == LOG:
 elif view == PEOPLE:
     people_view.draw(page)
 else:
-    live.follow(
+    run_panel.follow(
         lambda: projects.list_runs(page.store, page.project.project_id),
         lambda runs: all(run.finished for run in runs),
         lambda runs: draw(page, runs),

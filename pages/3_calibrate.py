@@ -9,7 +9,8 @@ from core.errors import ConcordError
 from core.project_records import RunKind
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
-from pages.ui import calibration_view, forms, live, people, run_choice, run_view, state
+from pages.calibrate import ranking
+from pages.ui import calibration_view, forms, run_panel, state
 from pages.ui.page import Opened, link_to, open_page, stop_with
 from pages.ui.screens import SCREENS, Screen, plain
 
@@ -30,12 +31,12 @@ ELSEWHERE: dict[RunKind, tuple[str, Screen, tuple[str, ...]]] = {
 
 def show_run(page: Opened, run_id: str) -> None:
     try:
-        view = run_view.read_run(page, run_id)
+        view = run_panel.read_run(page, run_id)
     except ConcordError as error:
         stop_with("This run cannot be shown.", str(error))
     if not isinstance(view.request, CalibrationRequest):
         point_elsewhere(view)
-    live.follow(lambda: run_view.read_run(page, run_id), lambda now: now.finished, lambda now: draw(page, now))
+    run_panel.follow_run(page, run_id, lambda now: draw(page, now))
 
 
 def point_elsewhere(view: RunDetail) -> NoReturn:
@@ -50,7 +51,7 @@ def point_elsewhere(view: RunDetail) -> NoReturn:
 
 def draw(page: Opened, view: RunDetail) -> None:
     if view.calibration is None:
-        run_view.draw_going_on(page, view)
+        ranking.draw_going_on(page, view)
     else:
         calibration_view.draw(page, view, view.calibration)
 
@@ -77,23 +78,19 @@ def show_form(page: Opened) -> None:
         stop_with("This calibration cannot be started as it stands.", str(error))
     if words := calibration_view.kept_words(page, kept):
         st.info(plain(words), icon=":material/call_split:")
-    if people.button(page, "reviewer", "Start the calibration", type="primary", icon=":material/play_arrow:"):
-        start(page, request)
-
-
-def start(page: Opened, request: CalibrationRequest) -> None:
-    try:
-        run_id = projects.start_calibration(page.store, page.settings, request)
-    except ConcordError as error:
-        stop_with("The calibration was not started.", str(error))
-    run_choice.show_started(run_id)
+    run_panel.draw_start(
+        page,
+        "Start the calibration",
+        lambda: projects.start_calibration(page.store, page.settings, request),
+        run_panel.show_started,
+    )
 
 
 page = open_page(
     "calibrate",
     intro="Criteria drafted from labels, ranked by agreement, refined, tested.",
 )
-if run_id := run_choice.choose_run(page, "calibration", new="New calibration"):
+if run_id := run_panel.choose_run(page, "calibration", new="New calibration"):
     show_run(page, run_id)
 else:
     show_form(page)

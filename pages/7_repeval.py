@@ -6,20 +6,20 @@ from core import projects
 from core.errors import ConcordError
 from core.projects.kinds import RunDetail
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest
-from pages.ui import chosen, live, people, repeval_form, repeval_view, run_choice, run_view
+from pages.ui import chosen, repeval_form, repeval_view, run_panel
 from pages.ui.page import Opened, link_to, open_page, stop_with
 from pages.ui.screens import plain
 
 
 def show_run(page: Opened, run_id: str) -> None:
     try:
-        view = run_view.read_run(page, run_id)
+        view = run_panel.read_run(page, run_id)
     except ConcordError as error:
         stop_with("This run cannot be shown.", str(error))
     if not isinstance(view.request, RepEvalRequest):
         link_to("runs", "Open it in Runs", icon=":material/list_alt:", run=run_id)
         stop_with("This run is no RepEval.", "Choose a RepEval run, or start one.")
-    live.follow(lambda: run_view.read_run(page, run_id), lambda now: now.finished, lambda now: draw(page, now))
+    run_panel.follow_run(page, run_id, lambda now: draw(page, now))
 
 
 def draw(page: Opened, view: RunDetail) -> None:
@@ -44,23 +44,19 @@ def show_form(page: Opened) -> None:
     except ConcordError as error:
         st.warning(f"This cannot be started as it stands.  \n{plain(str(error))}", icon=":material/edit:")
         return
-    if people.button(page, "reviewer", "Read the hidden states", type="primary", icon=":material/play_arrow:"):
-        start(page, request)
-
-
-def start(page: Opened, request: RepEvalRequest) -> None:
-    try:
-        run_id = projects.start_repeval(page.store, page.settings, request)
-    except ConcordError as error:
-        stop_with("RepEval was not started.", str(error))
-    run_choice.show_started(run_id)
+    run_panel.draw_start(
+        page,
+        "Read the hidden states",
+        lambda: projects.start_repeval(page.store, page.settings, request),
+        run_panel.show_started,
+    )
 
 
 page = open_page(
     "repeval",
     intro="Text quality read out of a model's hidden states. No calls.",
 )
-if run_id := run_choice.choose_run(page, "repeval", new="New RepEval"):
+if run_id := run_panel.choose_run(page, "repeval", new="New RepEval"):
     show_run(page, run_id)
 else:
     show_form(page)

@@ -18,7 +18,7 @@ from core.report.figures.analyses import ablation_figure, length_figure, pattern
 from core.stats import claim, difference_figures
 from core.stats.claims import signed_range
 from core.wording import counted, judge_words
-from pages.ui import charts, forms, grid, live, people, run_choice, run_view, state
+from pages.ui import charts, forms, grid, run_panel, state
 from pages.ui.chosen import distinct
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
@@ -48,7 +48,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         )
         link_to("calibrate", "Start a calibration", icon=":material/tune:", golden=golden.golden_id)
         return
-    by_id = {run.run_id: run for run in (*run_choice.behind_judge_in_use(page, runs), *runs)}
+    by_id = {run.run_id: run for run in (*run_panel.behind_judge_in_use(page, runs), *runs)}
     run = next(iter(by_id.values()))
     if len(by_id) > 1:
         # a fixed moment, for an option whose words moved on by themselves would lose its choice
@@ -67,15 +67,11 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 def _draw_ablation(page: Opened, run: Run) -> None:
     last = projects.last_ablation(page.store, run.run_id)
     if last is not None and not last.finished:
-        live.follow(
-            lambda: run_view.read_run(page, last.run_id),
-            lambda now: now.finished,
-            lambda now: run_view.draw_status(page, now),
-        )
+        run_panel.follow_run(page, last.run_id)
         return
-    outcome = None if last is None else run_view.read_run(page, last.run_id).outcome
+    outcome = None if last is None else run_panel.read_run(page, last.run_id).outcome
     if last is not None and last.status in ("failed", "cancelled"):
-        run_view.draw_status(page, last)
+        run_panel.draw_status(page, last)
     if isinstance(outcome, Ablation) and last is not None:
         _draw_table(page, run, last, outcome)
         return
@@ -101,21 +97,11 @@ def _draw_ablation(page: Opened, run: Run) -> None:
         "This opens the held-out items: variants are measured on them that were not before. The result says so, and "
         "the openings are counted."
     )
-
-    def start() -> None:
-        try:
-            projects.start_ablation(page.store, page.settings, request)
-        except ConcordError as error:
-            state.leave_notice(f"The ablations were not started: {error}", good=False)
-
-    people.button(
+    run_panel.draw_start(
         page,
-        "reviewer",
         "Run the ablations",
-        type="primary",
-        icon=":material/play_arrow:",
+        lambda: projects.start_ablation(page.store, page.settings, request),
         key=state.widget("analyses_start"),
-        on_click=start,
     )
 
 

@@ -17,7 +17,7 @@ from core.report.figures import measure_name
 from core.stats import claim, difference_figures
 from core.stats.claims import number
 from core.wording import counted, word_diff
-from pages.ui import diff_view, grid, live, run_view, state, tables
+from pages.ui import diff_view, grid, run_panel, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
@@ -70,7 +70,7 @@ def _is_about(run: Run, view: CriteriaEntry) -> bool:
 def is_scoring(page: Opened, rescore_id: str | None) -> bool:
     """Whether that run is still at it."""
     try:
-        return rescore_id is not None and not run_view.read_run(page, rescore_id).finished
+        return rescore_id is not None and not run_panel.read_run(page, rescore_id).finished
     except ConcordError:
         return False
 
@@ -97,7 +97,7 @@ def effect_of(page: Opened, view: CriteriaEntry, rescore_id: str | None) -> Effe
 
 def _finished(page: Opened, rescore_id: str) -> RescoreResult | None:
     try:
-        return run_view.read_run(page, rescore_id).rescore
+        return run_panel.read_run(page, rescore_id).rescore
     except ConcordError:
         return None
 
@@ -128,7 +128,7 @@ def draw(page: Opened, view: CriteriaEntry, names: Mapping[str, str], rescore_id
         _draw_known(page, view, names, None)
         return
     try:
-        run_view.read_run(page, rescore_id)
+        run_panel.read_run(page, rescore_id)
     except ConcordError as error:
         st.error(plain(str(error)), title="This re-scoring cannot be shown", icon=":material/error:")
         return
@@ -138,9 +138,9 @@ def draw(page: Opened, view: CriteriaEntry, names: Mapping[str, str], rescore_id
             _draw_known(page, view, names, rescore_id)
             return
         st.markdown("**Scoring the edit beside its parent** …" if not now.finished else "**Not scored**")
-        run_view.draw_status(page, now)
+        run_panel.draw_status(page, now)
 
-    live.follow(lambda: run_view.read_run(page, rescore_id), lambda now: now.finished, show, every=SOON)
+    run_panel.follow_run(page, rescore_id, show, every=SOON)
 
 
 def _draw_known(page: Opened, view: CriteriaEntry, names: Mapping[str, str], rescore_id: str | None) -> None:
@@ -191,7 +191,7 @@ def draw_changed(effect: Effect | None) -> None:
 
 def edited_in(page: Opened, rescore_id: str) -> str | None:
     """The criteria that a re-scoring was about.  ConcordError for an unknown run."""
-    request = run_view.read_run(page, rescore_id).request
+    request = run_panel.read_run(page, rescore_id).request
     return request.criteria_id if isinstance(request, RescoreRequest) else None
 
 
@@ -205,7 +205,7 @@ def start(page: Opened, view: CriteriaEntry, new_id: str, run_id: str | None, *,
     request = RescoreRequest(*where, criteria_id=new_id, parent_id=view.criteria_id, run_id=of, held_out=held_out)
     try:
         rescore_id = projects.start_rescore(page.store, page.settings, request)
-        run_view.give_a_moment(page, rescore_id)
+        run_panel.give_a_moment(page, rescore_id)
     except ConcordError as error:
         state.leave_notice(f"Saved, but not re-scored: {error}", good=False)
         return None

@@ -11,7 +11,7 @@ from core import projects
 from core.project_records import CriteriaEntry, Run
 from core.report.figures import describe, measure_name
 from pages.overview import judge_view
-from pages.ui import grid, state, tables
+from pages.ui import grid, run_panel, state, tables
 from pages.ui.chosen import distinct
 from pages.ui.grid import Column
 from pages.ui.page import Opened
@@ -52,7 +52,7 @@ def choose_run(page: Opened, view: CriteriaEntry) -> None:
     """Whose criteria are listed: those of a run, or all for an aspect."""
     runs = _calibrations(page)
     aspects = dict.fromkeys(entry.aspect for entry in projects.list_criteria(page.store, page.project.project_id))
-    words = distinct({run_id: run_words(run) for run_id, run in runs.items()})
+    words = distinct({run_id: run_panel.run_words(run) for run_id, run in runs.items()})
     words |= {f"{EVERY_RUN_OF}{aspect}": f"all criteria for {aspect}, edits among them" for aspect in aspects}
     key = state.widget("criteria_run")
     st.session_state[key] = state.url_id("run") if state.url_id("run") in runs else f"{EVERY_RUN_OF}{view.aspect}"
@@ -74,11 +74,6 @@ def _switch_run(page: Opened, key: str) -> None:
         listed = projects.list_criteria(page.store, page.project.project_id, chosen.removeprefix(EVERY_RUN_OF))
         ids = {"run": None, "criteria": tables.best_first(listed)[0].criteria_id}
     state.put_in_url(**ids, rescore=None, edit=None)
-
-
-def run_words(run: Run) -> str:
-    """Words that never change for a run: a choice is kept by its words."""
-    return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
 
 
 def draw_list(page: Opened, entries: list[CriteriaEntry], names: Mapping[str, str], picked: str) -> None:

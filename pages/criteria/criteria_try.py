@@ -15,7 +15,7 @@ from core.projects.trial import TrialRequest, TrialResult
 from core.stats.claims import number
 from pages.criteria import criteria_effect
 from pages.label import label_item
-from pages.ui import live, people, run_view, state
+from pages.ui import people, run_panel, state
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
@@ -26,7 +26,7 @@ ITEM = state.widget("trial_item")
 def criteria_tried(page: Opened, trial_id: str) -> str | None:
     """The criteria that a trial in the link began from."""
     try:
-        request = run_view.read_run(page, trial_id).request
+        request = run_panel.read_run(page, trial_id).request
     except ConcordError:
         return None
     return request.criteria_id or None if isinstance(request, TrialRequest) else None
@@ -107,7 +107,7 @@ def _start(page: Opened, view: CriteriaEntry, run_id: str, item_id: str, text: s
     )
     try:
         trial_id = projects.start_trial(page.store, page.settings, request)
-        run_view.give_a_moment(page, trial_id)
+        run_panel.give_a_moment(page, trial_id)
         state.put_in_url(trial=trial_id)
     except ConcordError as error:
         st.session_state[PROBLEM] = str(error)
@@ -122,7 +122,7 @@ def _draw_trial(page: Opened, view: CriteriaEntry) -> None:
         st.markdown("**Press Try** to see what the judge is asked, what it replies, and the score.")
         return
     try:
-        run_view.read_run(page, trial_id)
+        run_panel.read_run(page, trial_id)
     except ConcordError as error:
         st.error(plain(str(error)), title="This trial cannot be shown", icon=":material/error:")
         return
@@ -130,11 +130,11 @@ def _draw_trial(page: Opened, view: CriteriaEntry) -> None:
     def show(now: RunDetail) -> None:
         if now.trial is None:
             st.markdown("**Asking the judge** …" if not now.finished else "**The judge was not asked**")
-            run_view.draw_status(page, now)
+            run_panel.draw_status(page, now)
         elif isinstance(now.request, TrialRequest):
             _draw_result(page, now.request, now.trial)
 
-    live.follow(lambda: run_view.read_run(page, trial_id), lambda now: now.finished, show, every=criteria_effect.SOON)
+    run_panel.follow_run(page, trial_id, show, every=criteria_effect.SOON)
 
 
 def _draw_result(page: Opened, request: TrialRequest, result: TrialResult) -> None:

@@ -18,7 +18,7 @@ from pages.overview import judge_view
 from pages.ui import grid
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
-from pages.ui.run_view import read_run
+from pages.ui.run_panel import read_run
 from pages.ui.screens import plain
 
 __all__ = ["difference_words", "draw_head", "draw_lines", "draw_origin", "draw_shown_items", "origin_words"]

@@ -117,7 +117,7 @@ def _draw_opened(shown: Sequence[Relative], opened: str | None, names: Mapping[s
             figure = tables.describe_n(None if alignment is None else alignment.alignment)
             st.text(f"{names[relative.criteria.criteria_id]} · {judge_view.state_words(relative.version)} · {figure}")
             st.space("stretch")
-            link_to("criteria", "Open", icon=":material/rule:", criteria=relative.criteria.criteria_id)
+            link_to("criteria", "Open", icon=":material/rule:", key="tree", criteria=relative.criteria.criteria_id)
         st.text(relative.criteria.text or "No criteria: the judge is asked for a rating without any.")
 
 

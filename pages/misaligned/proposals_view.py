@@ -19,7 +19,7 @@ from pages.misaligned.misaligned_selection import ITEMS, NOW_ALIGNED, NOW_MISALI
 from pages.ui import diff_view, drafts, grid, people, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import link_to
-from pages.ui.run_view import BadgeColour
+from pages.ui.run_panel import BadgeColour
 from pages.ui.screens import plain
 
 STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "green", "rejected": "red"}

@@ -9,14 +9,12 @@ import streamlit as st
 from core import projects
 from core.calibration.settings import OPERATIONS, RoundSettings
 from core.data.split import few_labels
-from core.errors import ConcordError
 from core.project_records import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult
 from core.wording import counted, duration, judge_words, money, price_words
-from pages.criteria.criteria_list import run_words
 from pages.misaligned import proposals_view
 from pages.misaligned.misaligned_selection import Selection, criteria_words
-from pages.ui import grid, live, people, run_view, runs_table, state, tables
+from pages.ui import grid, run_panel, state, tables
 from pages.ui.chosen import distinct
 from pages.ui.screens import plain
 
@@ -41,11 +39,7 @@ def draw(selection: Selection) -> None:
         return
     run = rounds[chosen]
     if not run.finished:
-        live.follow(
-            lambda: run_view.read_run(selection.page, run.run_id),
-            lambda now: now.finished,
-            lambda now: run_view.draw_status(selection.page, now),
-        )
+        run_panel.follow_run(selection.page, run.run_id)
         return
     _draw_done(selection, run)
 
@@ -56,7 +50,7 @@ def _choose_round(rounds: Mapping[str, Run], wanted: str | None) -> str:
         return NEW
     key = state.widget("round_choice")
     st.session_state[key] = wanted or NEW
-    words = distinct({run_id: run_words(run) for run_id, run in rounds.items()})
+    words = distinct({run_id: run_panel.run_words(run) for run_id, run in rounds.items()})
     st.selectbox(
         "Round",
         [NEW, *rounds],
@@ -68,10 +62,10 @@ def _choose_round(rounds: Mapping[str, Run], wanted: str | None) -> str:
 
 
 def _draw_done(selection: Selection, run: Run) -> None:
-    view = run_view.read_run(selection.page, run.run_id)
+    view = run_panel.read_run(selection.page, run.run_id)
     result = view.outcome
     if not isinstance(result, RoundResult):
-        run_view.draw_status(selection.page, view)
+        run_panel.draw_status(selection.page, view)
         return
     took = None if view.finished_at is None else tables.seconds_taken(view, view.finished_at)
     spent = f"{counted(view.calls, 'call')}, cost {money(view.usage.cost)}, took {duration(took)}"
@@ -94,7 +88,7 @@ def _draw_done(selection: Selection, run: Run) -> None:
 
 def draw_start(selection: Selection) -> None:
     """What a round learns from, whom it refines, what it may do, what it costs at most."""
-    if run_view.note_imported(selection.page, run_view.read_run(selection.page, selection.calibration_id)):
+    if run_panel.note_imported(selection.page, run_panel.read_run(selection.page, selection.calibration_id)):
         return
     _warn_few(selection)
     left, right = st.columns(2, gap="large")
@@ -115,15 +109,12 @@ def draw_start(selection: Selection) -> None:
 def _offer(selection: Selection, request: RoundRequest) -> None:
     """What it will cost, and the button."""
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        people.button(
+        run_panel.draw_start(
             selection.page,
-            "reviewer",
             "Start the round",
-            type="primary",
-            icon=":material/play_arrow:",
+            lambda: projects.start_round(selection.page.store, selection.page.settings, request),
+            lambda run_id: state.put_in_url(round=run_id),
             key=state.widget("round_start"),
-            on_click=_start,
-            args=(selection, request),
         )
         _draw_cost(selection, request)
     st.caption("Replies that are stored already cost nothing. The round goes on with this tab closed.")
@@ -227,22 +218,13 @@ def _draw_cost(selection: Selection, request: RoundRequest) -> None:
     """Calls at most; the price by what a request of the calibration cost, where that is known."""
     n_parents = len(request.parent_ids)
     calls = projects.round_cost(selection.page.store, selection.calibration_id, n_parents, request.settings)
-    before = run_view.read_run(selection.page, selection.calibration_id)
+    before = run_panel.read_run(selection.page, selection.calibration_id)
     sent, paid = before.usage.requests, before.usage.cost
     cost = None if paid is None or not sent else paid / sent * calls
     proposals = n_parents * request.settings.per_parent
-    asked = runs_table.makes_calls(before)
+    asked = run_panel.makes_calls(before)
     price = (price_words(cost) + (" by what a request of the calibration cost" if cost else "")) if asked else ""
     st.markdown(
         plain(f"At most {counted(proposals, 'proposal')} and {counted(calls, 'call')}{price}."),
         width="content",
     )
-
-
-def _start(selection: Selection, request: RoundRequest) -> None:
-    try:
-        run_id = projects.start_round(selection.page.store, selection.page.settings, request)
-    except ConcordError as error:
-        state.leave_notice(f"The round was not started: {error}", good=False)
-        return
-    state.put_in_url(round=run_id)

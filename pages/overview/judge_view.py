@@ -9,12 +9,11 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.judge_line import JudgeLine, JudgeVersion, VersionState
-from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.stats import claim, difference_figures
 from core.stats.claims import number
 from core.wording import VERSION_ORIGINS, VERSION_STATES, times, word_diff
-from pages.ui import diff_view, live, people, run_view, state, tables
+from pages.ui import diff_view, people, run_panel, state, tables
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
@@ -111,14 +110,7 @@ def draw_version(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
             _draw_head(version, large=True)
         run = projects.version_run(page.store, page.project.project_id, line.aspect, version.number)
         if run is not None and run.status != "done":
-
-            def draw(now: RunDetail) -> None:
-                if not now.finished:
-                    st.progress(now.progress or 0.0, text=f"Measuring it: {now.message or 'waiting for a worker'}")
-                elif now.status != "done":
-                    run_view.draw_status(page, now)
-
-            live.follow(lambda: run_view.read_run(page, run.run_id), lambda now: now.finished, draw, every=SOON)
+            run_panel.follow_run(page, run.run_id, every=SOON)
         if words := gain_words(page, version):
             st.markdown(plain(words))
         _draw_buttons(page, line, version, at_work=run is not None and not run.finished)

@@ -8,17 +8,15 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import projects
 from core.comparison.recheck import Recheck
-from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.analyses import RecheckRequest
-from core.projects.kinds import RunDetail
 from core.projects.reports import MeasuredJudge
 from core.report.figures.style import measure_name
 from core.report.figures.trends import Point, history_figure
 from core.stats import change_figures, difference_figures, p_figure
 from core.stats.claims import number, p_cell
 from core.wording import percent
-from pages.ui import charts, grid, live, people, run_view, tables
+from pages.ui import charts, grid, run_panel, tables
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 from pages.ui.state import widget
@@ -53,11 +51,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
     runs = projects.list_runs(page.store, page.project.project_id)
     last = next((past for past in runs if past.kind == "recheck" and past.aspect == run.aspect), None)
     if last is not None and last.status != "done":
-
-        def draw_status(view: RunDetail) -> None:
-            run_view.draw_status(page, view)
-
-        live.follow(lambda: projects.run_view(page.store, last.run_id), lambda view: view.finished, draw_status)
+        run_panel.follow_run(page, last.run_id)
     if own:
         _draw_newest(own[-1].outcome)
     else:
@@ -65,7 +59,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
             "A recheck scores labelled items whose texts the judge was neither calibrated with nor evaluated on. Its "
             "alignment there is compared with its held-out figure; the interval of the change decides."
         )
-    if not run_view.note_imported(page, run):
+    if not run_panel.note_imported(page, run):
         _draw_form(page, golden, aspect, run.run_id)
     if own:
         points = [
@@ -127,14 +121,13 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
         key=widget("drift_without"),
         help="The same judge without criteria scores the items too: one more call per item.",
     )
-    if people.button(page, "reviewer", "Recheck", type="primary", icon=":material/monitoring:"):
-        request = RecheckRequest(page.project.project_id, chosen, aspect, run_id, fall, no_criteria=without)
-        try:
-            projects.start_recheck(page.store, page.settings, request)
-        except ConcordError as error:
-            st.error(f"The recheck was not started.  \n{plain(str(error))}", icon=":material/error:")
-            return
-        st.rerun()
+    request = RecheckRequest(page.project.project_id, chosen, aspect, run_id, fall, no_criteria=without)
+    run_panel.draw_start(
+        page,
+        "Recheck",
+        lambda: projects.start_recheck(page.store, page.settings, request),
+        icon=":material/monitoring:",
+    )
 
 
 def _draw_newest(recheck: Recheck) -> None:

@@ -14,9 +14,10 @@ from core.report.figures import describe, measure_name
 from core.stats import claim, difference_figures, gain_words
 from core.stats.claims import backwards_words, number
 from core.wording import VERSION_STATES, judge_words
+from pages.calibrate import ranking
 from pages.criteria import comments_view
 from pages.overview import judge_view
-from pages.ui import charts, run_view, state, tables
+from pages.ui import run_panel, state, tables
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 
@@ -35,14 +36,14 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
     result = projects.as_claimed(page.store, view.run_id, result)
     finding(sentence(result, version), step=lambda: _draw_next(view, version))
     if view.status != "done":
-        run_view.draw_status(page, view)
+        run_panel.draw_status(page, view)
     st.caption(plain(_measured(view, result)))
     for warning in result.warnings:
         if warning != gain_words(result.gain):  # which stands above already
             st.caption(f":material/warning: {plain(warning)}")
     if words := sides_kept(page, view):
         st.caption(f":material/call_split: {plain(words)}")
-    charts.place_sides(view, result)
+    ranking.draw_sides(view, result)
     section = st.segmented_control(
         "More",
         SECTIONS,
@@ -52,9 +53,9 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
         label_visibility="collapsed",
     )
     if section == RANKING and view.standing is not None:
-        run_view.draw_ranking(page, view, view.standing)
+        ranking.draw_ranking(page, view, view.standing)
     elif section == SEARCH and view.standing is not None:
-        run_view.draw_search(page, view, view.standing)
+        ranking.draw_search(page, view, view.standing)
     elif section == FIGURES:
         draw_figures(page, view, result)
     else:
@@ -92,7 +93,7 @@ def kept_words(page: Opened, split_from: str) -> str:
     """What `CalibrationRequest.split_from` means, in a sentence; "" where it names no run."""
     if not split_from:
         return ""
-    earlier = run_view.read_run(page, split_from)
+    earlier = run_panel.read_run(page, split_from)
     old = projects.get_golden(page.store, earlier.golden_id).name
     return (
         f"Sources known from {old} keep their side: those that chose criteria choose again, those held out stay held "
@@ -128,7 +129,7 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
     if not result.chosen:
         st.info("No criteria did better than none, so none were chosen.", icon=":material/rule:")
         return
-    names = run_view.names_of(page, view, result.candidates)
+    names = ranking.names_of(page, view, result.candidates)
     best = result.chosen[0].criteria_id
     if len(result.chosen) > 1:
         st.caption(f"Its score is the mean over these {len(result.chosen)} sets of criteria.")
@@ -183,7 +184,7 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
     if result.problems:
         st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
     if view.status == "done":
-        run_view.draw_status(page, view)
+        run_panel.draw_status(page, view)
 
 
 def _optimism_words(optimism: float) -> str:

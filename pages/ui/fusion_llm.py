@@ -12,9 +12,9 @@ from core.errors import ConcordError
 from core.fusion.request import FusionRequest, FusionRunView
 from core.projects.kinds import RunDetail
 from core.wording import money
-from pages.ui import fusion_result, fusion_texts, live, people, state
+from pages.ui import fusion_result, fusion_texts, run_panel, state
 from pages.ui.fusion_view import Fused
-from pages.ui.page import Opened, link_to
+from pages.ui.page import Opened
 from pages.ui.screens import plain
 
 EXPLAINED = (
@@ -102,13 +102,9 @@ def _draw_start(page: Opened, request: FusionRequest) -> None:
     n_tokens = (estimate.prompt_tokens or 0) + (estimate.completion_tokens or 0)
     price = plain(money(estimate.cost))
     st.markdown(f"{plain(estimate.words)}; about {n_tokens:,} tokens, {price}.")
-    if people.button(page, "reviewer", "Start the LLM fusion", type="primary", icon=":material/play_arrow:"):
-        try:
-            projects.start_fusion(page.store, page.settings, request)
-        except ConcordError as error:
-            st.error(f"The fusion was not started.  \n{plain(str(error))}", icon=":material/error:")
-            return
-        st.rerun()
+    run_panel.draw_start(
+        page, "Start the LLM fusion", lambda: projects.start_fusion(page.store, page.settings, request)
+    )
 
 
 def _draw_run(page: Opened, fused: Fused) -> None:
@@ -116,16 +112,12 @@ def _draw_run(page: Opened, fused: Fused) -> None:
     newest = next((run for run in runs if run.kind == "fusion" and run.golden_id == fused.view.golden_id), None)
     if newest is None:
         return
-    run_id = newest.run_id
-    live.follow(lambda: projects.run_view(page.store, run_id), lambda view: view.finished, _draw_view)
-    fusion_result.draw(page, fused, run_id)
+    run_panel.follow_run(page, newest.run_id, lambda view: _draw_view(page, view))
+    fusion_result.draw(page, fused, newest.run_id)
 
 
-def _draw_view(view: RunDetail) -> None:
-    if not view.finished:
-        st.progress(view.progress or 0.0, text=plain(f"{view.title}: {view.message or 'waiting for a worker'}"))
-        link_to("runs", "Cancel it on Runs", icon=":material/list_alt:", run=view.run_id)
-    elif isinstance(view.outcome, FusionRunView):
+def _draw_view(page: Opened, view: RunDetail) -> None:
+    if isinstance(view.outcome, FusionRunView):
         lost = [
             f"{aspect}: {', '.join(f'{n} {reason}' for reason, n in counts.items())}"
             for aspect, counts in view.outcome.unscored.items()
@@ -146,4 +138,4 @@ def _draw_view(view: RunDetail) -> None:
         if lost:
             st.caption(plain(f"Without a score: {'; '.join(lost)}."))
     else:
-        st.error(plain(f"{view.title} ended: {(view.error or view.status).rstrip('.')}."), icon=":material/error:")
+        run_panel.draw_status(page, view)

@@ -8,7 +8,7 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.judge_files import FileFacts, JudgeFile, judge_file_facts
 from core.projects.judges import MetricsRequest
-from pages.ui import metrics_view, people
+from pages.ui import metrics_view
 from pages.ui.page import Opened
 from pages.ui.screens import plain
 from pages.ui.state import widget
@@ -45,11 +45,9 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             key=widget("judge_file_name"),
         )  # fmt: skip
         ready = bool(name.strip()) and (facts.embedded or bool(place.strip()))
-        if people.button(
-            page, "reviewer", "Score with it", disabled=not ready, type="primary", icon=":material/calculate:"
-        ):
-            file = JudgeFile(name.strip(), text, place.strip())
-            metrics_view.start(page, MetricsRequest(page.project.project_id, golden.golden_id, aspect, files=(file,)))
+        file = JudgeFile(name.strip(), text, place.strip())
+        request = MetricsRequest(page.project.project_id, golden.golden_id, aspect, files=(file,))
+        metrics_view.draw_start(page, "Score with it", request, disabled=not ready)
 
 
 def _place(facts: FileFacts) -> str:

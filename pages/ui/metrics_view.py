@@ -15,7 +15,7 @@ from core.projects.judges import MetricsRequest, MetricsResult
 from core.projects.kinds import RunDetail
 from core.records import GoldenSet
 from core.wording import counted
-from pages.ui import live, people, run_view, state
+from pages.ui import run_panel, state
 from pages.ui.page import Opened
 from pages.ui.screens import plain
 from pages.ui.state import widget
@@ -83,10 +83,21 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     label = f"Compute {counted(len(chosen), 'metric')}" if chosen else "Compute"
     off = not chosen or bool(problem)
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        pressed = people.button(page, "reviewer", label, disabled=off, type="primary", icon=":material/calculate:")
+        request = MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen), every)
+        draw_start(page, label, request, disabled=off)
         st.text(cost_words(chosen, {offer.name: offer.cost for offer in offers}, golden.n_items))
-    if pressed:
-        start(page, MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen), every))
+
+
+def draw_start(page: Opened, label: str, request: MetricsRequest, *, disabled: bool) -> None:
+    """The button that computes; what it started stays in view once it has ended."""
+    run_panel.draw_start(
+        page,
+        label,
+        lambda: projects.start_metrics(page.store, page.settings, request),
+        lambda run_id: st.session_state.update({state.METRICS_RUN: run_id}),
+        icon=":material/calculate:",
+        disabled=disabled,
+    )
 
 
 def missing_words(offers: Sequence[Offer]) -> str:
@@ -151,15 +162,6 @@ def _problem(chosen: Sequence[str]) -> str:
     return ""
 
 
-def start(page: Opened, request: MetricsRequest) -> None:
-    try:
-        st.session_state[state.METRICS_RUN] = projects.start_metrics(page.store, page.settings, request)
-    except ConcordError as error:
-        st.error(f"The metrics were not started.  \n{plain(str(error))}", icon=":material/error:")
-        return
-    st.rerun()
-
-
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -171,49 +173,14 @@ def draw_run(page: Opened, golden: GoldenSummary) -> None:
         return
     if newest.finished and newest.run_id != st.session_state.get(state.METRICS_RUN):
         return
-    run_id = newest.run_id
-    live.follow(
-        lambda: projects.run_view(page.store, run_id), lambda view: view.finished, lambda view: _draw_view(page, view)
-    )
 
+    def draw(view: RunDetail) -> None:
+        if isinstance(view.outcome, MetricsResult):
+            _draw_outcome(view.outcome)
+        else:
+            run_panel.draw_status(page, view)
 
-def _draw_view(page: Opened, view: RunDetail) -> None:
-    if not view.finished:
-        _draw_progress(page, view)
-    elif isinstance(view.outcome, MetricsResult):
-        _draw_outcome(view.outcome)
-    else:
-        st.error(
-            plain(f"The metrics were not computed: {(view.error or view.status).rstrip('.')}. Runs has the details."),
-            icon=":material/error:",
-        )
-
-
-def _draw_progress(page: Opened, view: RunDetail) -> None:
-    waiting = view.status == "queued"
-    reached = f"{view.message}: {view.calls:,} of {view.calls_expected:,} scores"
-    progress = run_view.waiting_words(view) if waiting else " · ".join(filter(None, (reached, view.placement)))
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        st.progress(view.progress or 0.0, text=plain(f"Computing metrics, {progress}"))
-        people.button(
-            page,
-            "reviewer",
-            "Cancelling …" if view.cancelling else "Cancel",
-            key=f"cancel_{view.run_id}",
-            icon=":material/stop_circle:",
-            on_click=_cancel,
-            args=(page, view.run_id),
-            disabled=view.cancelling,
-        )
-    if waiting and not projects.worker_alive(page.store):
-        projects.ensure_worker(page.settings)
-
-
-def _cancel(page: Opened, run_id: str) -> None:
-    try:
-        projects.cancel_run(page.store, run_id)
-    except ConcordError as error:
-        state.leave_notice(str(error), good=False)
+    run_panel.follow_run(page, newest.run_id, draw)
 
 
 def _draw_outcome(outcome: MetricsResult) -> None:

@@ -24,7 +24,7 @@ from core.report.figures.repeval import (
 )
 from core.stats.claims import number
 from core.wording import percent
-from pages.ui import charts, grid, repeval_cell, run_view, state
+from pages.ui import charts, grid, repeval_cell, run_panel, state
 from pages.ui import heat as heat_map
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
@@ -58,24 +58,15 @@ def runs_of(page: Opened, golden_id: str) -> list[Run]:
 
 def draw_status(page: Opened, view: RunDetail) -> None:
     """A run without a result: how far it is, how fast, or why it stopped; with the way to cancel or go on."""
-    went = run_view.ENDED_WITHOUT.get(view.status)
+    went = run_panel.ENDED_WITHOUT.get(view.status)
     finding(
         f"RepEval of {view.aspect} {went} before it had a result."
         if went
         else f"Reading hidden states for {view.aspect}: the map appears here when the texts are read."
     )
-    message = run_view.waiting_words(view) if view.status == "queued" else view.message
-    if view.placement and view.status == "running":
-        message = f"{message} · {view.placement}"
-    run_view.draw_state(page, view, message, kept="texts that were read are kept")
+    run_panel.draw_status(page, view)
     if not view.finished:
-        texts = f"{view.calls:,} of {view.calls_expected:,} texts read" if view.calls_expected else "getting ready"
-        st.progress(view.progress or 0.0, text=texts)
         st.caption("This tab can be closed; the run goes on.")
-        if not projects.worker_alive(page.store):
-            projects.ensure_worker(page.settings)
-    if view.error:
-        st.error(plain(view.error), icon=":material/error:", title="This run failed")
 
 
 # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -218,7 +209,7 @@ def draw_settings(page: Opened, view: RunDetail) -> None:
     """What each RepEval run on this golden set chose, in the columns of the paper's table."""
     rows = []
     for run in [past for past in runs_of(page, view.golden_id) if past.status == "done"][:MOST_RUNS]:
-        whole = run_view.read_run(page, run.run_id)
+        whole = run_panel.read_run(page, run.run_id)
         if isinstance(whole.outcome, RepEvalOutcome) and isinstance(whole.request, RepEvalRequest):
             rows.append(_settings_row(whole.request, whole.outcome.result))
     grid.draw(pd.DataFrame(rows), alt="Settings of RepEval runs")

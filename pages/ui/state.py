@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from core.errors import ConcordError
+
 SCREEN = "screen"
 PROJECT = "project_id"
 PROJECT_PICKER = "project_picker"
@@ -157,6 +159,14 @@ def leave_notice(text: str, *, good: bool) -> None:
     st.session_state[NOTICE] = Notice(text, good)
     if good:
         st.session_state[N_DONE] = st.session_state.get(N_DONE, 0) + 1
+
+
+def attempt(refused: str, act: Callable[..., object], *args: object) -> None:
+    """Do `act(*args)` for a button; leave a notice, `refused` with the reason, where that is not possible."""
+    try:
+        act(*args)
+    except ConcordError as error:
+        leave_notice(f"{refused}: {error}", good=False)
 
 
 def closing(name: str) -> str:

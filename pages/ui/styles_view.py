@@ -21,7 +21,7 @@ from core.report.figures import Mark, describe, measure_name
 from core.report.figures.trends import styles_figure
 from core.wording import counted, money
 from pages.criteria import criteria_names
-from pages.ui import charts, grid, live, people, run_view, state, tables
+from pages.ui import charts, grid, run_panel, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -40,10 +40,10 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     ]
     going_on = next((run for run in runs if not run.finished), None)
     if going_on is not None:
-        _follow(page, going_on.run_id, aspect)
+        run_panel.follow_run(page, going_on.run_id, lambda now: _draw_run(page, now, aspect))
         return
     if runs:
-        _draw_run(page, run_view.read_run(page, _choose_run(runs, golden).run_id), aspect)
+        _draw_run(page, run_panel.read_run(page, _choose_run(runs, golden).run_id), aspect)
         with st.expander("A new grid of styles", icon=":material/add:"):
             _offer(page, golden, aspect)
         return
@@ -68,17 +68,11 @@ def _choose_run(runs: Sequence[Run], golden: GoldenSummary) -> Run:
     return by_id[picked]
 
 
-def _follow(page: Opened, run_id: str, aspect: str) -> None:
-    live.follow(
-        lambda: run_view.read_run(page, run_id), lambda now: now.finished, lambda now: _draw_run(page, now, aspect)
-    )
-
-
 def _draw_run(page: Opened, run: RunDetail, aspect: str) -> None:
     """Status with progress and time left, and the styles that are finished so far."""
     styles = run.outcome if isinstance(run.outcome, StylesView) else projects.styles_so_far(page.store, run.run_id)
     if not run.finished or styles is None or not styles.cells:
-        run_view.draw_status(page, run)
+        run_panel.draw_status(page, run)
     if styles is None or not styles.cells:
         if not run.finished:
             st.caption("Styles appear here one by one. This tab can be closed; the run goes on.")
@@ -96,7 +90,7 @@ def _draw_run(page: Opened, run: RunDetail, aspect: str) -> None:
             for name, text in styles.steps.items():
                 part.text(f"{name}\n{text}")
     if run.finished:
-        run_view.draw_status(page, run)
+        run_panel.draw_status(page, run)
 
 
 def _draw_aspect(page: Opened, run: RunDetail, aspect: str, cells: Sequence[StyleCell]) -> None:
@@ -172,24 +166,21 @@ def cells_frame(cells: Sequence[StyleCell], measure: str, names: Mapping[str, st
 def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """The form, the estimate cell by cell, and the button."""
     choice = choose_styles(page, golden, aspect)
-    if choice.request is None:
+    request = choice.request
+    if request is None:
         st.warning(plain(choice.missing), icon=":material/edit:")
         return
     try:
-        estimate = _estimate(repr(choice.request), page, choice.request)
+        estimate = _estimate(repr(request), page, request)
     except ConcordError as error:
         st.warning(plain(str(error)), title="This grid cannot be started as it stands", icon=":material/warning:")
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        people.button(
+        run_panel.draw_start(
             page,
-            "reviewer",
             "Start the grid",
-            type="primary",
-            icon=":material/play_arrow:",
+            lambda: projects.start_styles(page.store, page.settings, request),
             key=state.widget("styles_start"),
-            on_click=_start,
-            args=(page, choice.request),
             disabled=not any(cell.affordable for cell in estimate.cells),
         )
         st.text(estimate_words(estimate))
@@ -235,10 +226,3 @@ def estimate_frame(estimate: StylesEstimate) -> pd.DataFrame:
             "budget": ["within" if cell.affordable else "left out" for cell in estimate.cells],
         }
     )
-
-
-def _start(page: Opened, request: StylesRequest) -> None:
-    try:
-        projects.start_styles(page.store, page.settings, request)
-    except ConcordError as error:
-        state.leave_notice(f"The grid was not started: {error}", good=False)

@@ -22,7 +22,8 @@ from core.records import Criteria
 from core.settings import Settings
 from core.store.log import Action
 from core.store.store import Store
-from pages.ui import log_view, people, state
+from pages.runs import log_view
+from pages.ui import people, state
 from tests.pages.making import Place, golden_of
 from tests.pages.screen import ROOT, button, call_me, enter_name, grids, prepared, press, run, texts, who, write
 

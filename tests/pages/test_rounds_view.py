@@ -93,7 +93,7 @@ def test_a_round_asks_for_what_was_chosen(
     assert (request.parent_ids, request.item_ids, request.run_id) == ((best.criteria_id,), picks, real.run_id)
     assert (request.settings.operations, request.settings.sizes) == (("modify", "add"), (2,))
     assert run.status == "queued"
-    assert "Waiting for a worker." in texts(screen)
+    assert "waiting for a worker" in texts(screen)
     projects.cancel_run(real.store, run.run_id)
 
 

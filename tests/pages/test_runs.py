@@ -253,7 +253,7 @@ def test_which_worker_has_a_run_and_why_another_waits(place: Place) -> None:
     without = place.add_run("running", extraction)
     screen = open_screen(SCREEN, run=waits)
     assert sorted(grids(screen)[0]["worker"].fillna("—")) == ["gpu-1 (cuda)", "w (cpu)", "—"]
-    assert "Waiting for a GPU worker: gpu-1 (cuda) takes it when free." in texts(screen)
+    assert "waiting for a GPU worker: gpu-1 (cuda) takes it when free" in texts(screen)
     assert "on a worker without a GPU" in texts(open_screen(SCREEN, run=without))
     assert "without a GPU" not in texts(open_screen(SCREEN, run=on_gpu))
     assert "2 workers are alive" in texts(screen)
@@ -266,7 +266,7 @@ def test_a_run_that_its_project_holds_back_says_so_first(place: Place) -> None:
     Queue(place.store, "w", lambda run, progress: "done", per_project=1).tick()
     reason = "1 run of this project is at work, the most at once in this installation (CONCORD_RUNS_PER_PROJECT)."
     assert f"1 run waits for its turn: {reason}" in texts(open_screen(SCREEN))
-    assert f"Waiting for its turn: {reason}" in texts(open_screen(SCREEN, run=waits))
+    assert f"waiting for its turn: {reason[:-1]}" in texts(open_screen(SCREEN, run=waits))
 
 
 def test_what_could_not_be_read_is_asked_again_by_one_press(place: Place) -> None:

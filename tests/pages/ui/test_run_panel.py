@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import streamlit as st
 
-from pages.ui import live
+from pages.ui import run_panel
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def test_one_tab_draws_at_a_time() -> None:
         go_on.wait(60)
         drawing.remove(place)
 
-    tabs = [threading.Thread(target=live.follow, args=(lambda k=k: k, lambda _: False, draw)) for k in range(4)]
+    tabs = [threading.Thread(target=run_panel.follow, args=(lambda k=k: k, lambda _: False, draw)) for k in range(4)]
     for tab in tabs:
         tab.start()
     assert inside.acquire(timeout=60)
@@ -49,7 +49,7 @@ def test_a_look_that_fails_lets_the_next_one_in_and_one_may_stand_in_another() -
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        live.follow(lambda: 1, lambda _: True, fails)
+        run_panel.follow(lambda: 1, lambda _: True, fails)
     drawn: list[int] = []
-    live.follow(lambda: 1, lambda _: True, lambda k: live.follow(lambda: k + 1, lambda _: True, drawn.append))
+    run_panel.follow(lambda: 1, lambda _: True, lambda k: run_panel.follow(lambda: k + 1, lambda _: True, drawn.append))
     assert drawn == [2]

@@ -13,6 +13,7 @@ from core.projects.log_words import run_words
 from core.wording import counted, duration, judge_words, money
 from pages.ui import tables
 from pages.ui.grid import Column
+from pages.ui.run_panel import makes_calls
 
 NOBODY = "nobody named"
 COLUMNS = {
@@ -54,11 +55,6 @@ def frame(
         "cost": not any(makes_calls(run) for run in runs),
     }
     return pd.DataFrame({name: values for name, values in columns.items() if not unneeded.get(name)})
-
-
-def makes_calls(run: Run) -> bool:
-    """Whether a model was asked, over the network or from stored replies; many judges and metrics ask none."""
-    return bool(run.usage.requests or run.usage.cached)
 
 
 def ended_words(run: Run) -> str:

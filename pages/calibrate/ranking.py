@@ -1,0 +1,162 @@
+"""The candidates of a calibration: their ranking while it runs and after, and the figures of the search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import streamlit as st
+
+from core import projects
+from core.calibration.records import BothSides, Calibration, Candidate, LeaderboardSnapshot
+from core.project_records import Run
+from core.projects.calibration import CalibrationRequest
+from core.projects.kinds import RunDetail
+from core.report import figures
+from core.report.figures import Drawing, describe, measure_name
+from core.stats import change_figures
+from pages.ui import charts, grid, run_panel, state, tables
+from pages.ui.page import Opened, finding, link_to
+from pages.ui.screens import plain
+from pages.ui.tables import value_of
+
+WORDS = {"waiting": "not finished", "running": "not finished", "stopped": "stopped", "kept": "kept"}
+
+
+def draw_going_on(page: Opened, view: RunDetail) -> None:
+    """A run without a result: the best so far in a sentence, how far it is, and the ranking as it changes."""
+    candidates = () if view.standing is None else view.standing.candidates
+    best = next((c for c in candidates if value_of(c.alignment) is not None), None)
+    if view.status in run_panel.ENDED_WITHOUT:
+        ended = run_panel.ENDED_WITHOUT[view.status]
+        finding(f"The calibration of {view.aspect} {ended} before it had a result.")
+    elif best is None:
+        finding(f"Calibrating {view.aspect}: criteria are being drafted and have no figures yet.")
+    else:
+        name = tables.name_of(best.criteria, names_of(page, view, candidates))
+        figure = describe(best.alignment)
+        finding(
+            f"Calibrating {view.aspect}: “{name}” agrees best with people so far, at {figure} on calibration items."
+        )
+    run_panel.draw_status(page, view)
+    if view.standing is not None and candidates:
+        draw_ranking(page, view, view.standing)
+    elif not view.finished:
+        st.caption("Criteria appear here as soon as they are drafted. This tab can be closed; the run goes on.")
+
+
+def names_of(page: Opened, view: Run, candidates: Sequence[Candidate]) -> Mapping[str, str]:
+    """Criteria id → name, for the criteria of a run and all others of its aspect."""
+    own = [candidate.criteria for candidate in candidates]
+    return projects.criteria_names(page.store, view.project_id, view.aspect, own)
+
+
+def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
+    """The candidates best first, and the text of the picked one."""
+    known = next((c.alignment for c in snapshot.candidates if c.alignment is not None), None)
+    if known is None:
+        st.caption("No candidate has been scored yet.")
+        return
+    names, heading = names_of(page, view, snapshot.candidates), tables.measure_heading(known)
+    method = f" by {known.interval.method}" if known.interval else ""
+    st.caption(
+        plain(
+            f"Ranking on calibration items, which choose the criteria: {measure_name(known.statistic, known.level)}, "
+            f"95 % intervals{method}. Mark a row to read it whole."
+        )
+    )
+    ids = [c.criteria.criteria_id for c in snapshot.candidates]
+    picked = grid.picked(state.LEADERBOARD)
+    grid.draw(
+        tables.leaderboard_frame(snapshot.candidates, heading, names),
+        tables.alignment_columns(heading),
+        alt="Leaderboard of criteria",
+        rows=12,
+        key=state.LEADERBOARD,
+        ids=ids,
+        chosen=picked,
+    )
+    if picked not in ids:
+        return
+    candidate = snapshot.candidates[ids.index(picked)]
+    criteria = candidate.criteria
+    with st.container(border=True):
+        with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+            measured = tables.describe_n(candidate.alignment)
+            st.text(f"{tables.name_of(criteria, names)} · {candidate.status} · {measured}")
+            st.space("stretch")
+            link_to("criteria", "Open in Criteria", icon=":material/rule:", run=view.run_id, criteria=picked)
+        st.text(criteria.text or "No criteria: the judge is asked for a rating without any.")
+        if candidate.inner_gain is not None:
+            gain = change_figures(candidate.inner_gain, None)
+            st.caption(
+                f"{gain} against its parent on the inner fold, by which refinements are accepted; this is not tested."
+            )
+
+
+def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
+    """How the ranking came about: every candidate with its interval, the best-so-far curve, and the race."""
+    names = names_of(page, view, snapshot.candidates)
+    candidates, curve, race = _search_figures(view.run_id, view.version, tuple(names.items()), view, snapshot)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        st.markdown("**Every candidate** on calibration items, with its 95 % interval")
+        charts.place(candidates, key="candidates_figure", alt="Alignment of each candidate with its interval")
+    with right:
+        st.markdown("**Best so far** against the calls spent")
+        charts.place(curve, key="curve_figure", alt="Best alignment so far against calls")
+    if race is not None:
+        st.markdown("**How the ranking came about**: a line per candidate, followed until it dropped out")
+        charts.place(race, key="race_figure", alt="Alignment of each candidate as more items were scored")
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _search_figures(
+    run_id: str, version: int, named: tuple[tuple[str, str], ...], _view: RunDetail, _snapshot: LeaderboardSnapshot
+) -> tuple[Drawing, Drawing, Drawing | None]:
+    """A version of a run gets its figures once."""
+    candidates, names = _snapshot.candidates, dict(named)
+    known = next((c.alignment for c in candidates if c.alignment is not None), None)
+    measure = "alignment" if known is None else measure_name(known.statistic, known.level)
+    baseline = next((c.alignment for c in candidates if c.status == "baseline"), None)
+    made = sorted(
+        (c for c in candidates if c.status != "baseline"), key=lambda candidate: tables.origin_order(candidate.criteria)
+    )
+    marks = [
+        figures.Mark(tables.name_of(c.criteria, names), c.alignment, WORDS.get(c.status, c.status), c.criteria.text)
+        for c in made
+    ]
+    # room for all drafts from the start, then widened by twenties as rounds add more
+    drafts = _view.request.settings.plan.n_drafts if isinstance(_view.request, CalibrationRequest) else 0
+    slots = max(drafts, 20 * math.ceil(len(made) / 20))
+    race = None
+    if any(len(candidate.trace) > 1 for candidate in candidates):  # somebody was measured on more than one batch
+        lines = [
+            figures.Race(tables.name_of(c.criteria, names), WORDS.get(c.status, c.status), c.trace)
+            for c in candidates
+            if c.trace
+        ]
+        first = next((line for line in lines if line.group == "baseline"), None)
+        race = figures.race_figure([line for line in lines if line is not first], first, measure=measure)
+    return (
+        figures.candidates_figure(marks, baseline, measure=measure, slots=slots),
+        figures.best_so_far_figure(_snapshot, baseline, measure=measure),
+        race,
+    )
+
+
+def draw_sides(view: RunDetail, calibration: Calibration) -> None:
+    """The final judge, the best single criteria and the judge without criteria, on both sides of the split."""
+    drawn = _sides_figure(view.run_id, view.version, calibration)
+    charts.place(drawn, key="sides_figure", alt="Alignment on calibration beside held-out")
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _sides_figure(run_id: str, version: int, _result: Calibration) -> Drawing:
+    n, held = len(_result.chosen), _result.held_out
+    both = {"final judge" if n <= 1 else f"final judge (mean of {n})": BothSides(_result.calibration, held)}
+    if n > 1:
+        both["best single criteria"] = _result.best_single
+    both["no criteria"] = _result.no_criteria
+    rows = [figures.Sides(name, sides.calibration, sides.held_out) for name, sides in both.items()]
+    return figures.sides_figure(rows, measure=measure_name(held.statistic, held.level))

@@ -1,0 +1,279 @@
+"""The run panel, the same on every screen: start a run, follow it, cancel or resume it, and choose another."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, TypeVar
+
+import streamlit as st
+
+from core import projects
+from core.errors import ConcordError
+from core.project_records import Run, RunKind, RunStatus
+from core.projects.kinds import RunDetail
+from core.wording import counted, duration, money
+from pages.ui import chosen, people, state, tables
+from pages.ui.page import Opened
+from pages.ui.screens import draw_notice, plain
+
+POLL_SECONDS = 0.7
+MOMENT = 0.5
+"""Seconds; an offline judge scores an edit on 1,600 items in .2, and a look every .3 would show it after up to .6."""
+NEW = "new"
+"""`?section=new`: the form that starts a run."""
+BadgeColour = Literal["green", "red", "gray", "orange", "blue"]
+STATUS_COLOURS: dict[RunStatus, BadgeColour] = {
+    "done": "green",
+    "failed": "red",
+    "cancelled": "gray",
+    "budget": "orange",
+    "queued": "gray",
+}
+ENDED_WITHOUT: dict[RunStatus, str] = {
+    "failed": "failed",
+    "cancelled": "was cancelled",
+    "budget": "came to the end of its budget",
+    "done": "ended",
+}
+COUNTED: dict[RunKind, str] = {"repeval": "texts", "metrics": "scores"}
+"""What the progress of a run counts, of kinds that ask no model."""
+_TURN = threading.RLock()
+"""Whoever looks again without having pressed anything waits their turn: fifty open tabs never draw all at once, in the
+way of somebody who saves a label (95th percentile of a save with 14 such tabs: 550 → 240 ms, bench_labelling)."""
+
+T = TypeVar("T")
+
+
+# ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def draw_start(
+    page: Opened,
+    label: str,
+    start: Callable[[], str],
+    shown: Callable[[str], object] | None = None,
+    *,
+    icon: str = ":material/play_arrow:",
+    key: str | None = None,
+    disabled: bool = False,
+) -> None:
+    """Draw the button that starts a run, and below it why the run was not started.
+
+    Args:
+        start: Starts the run and returns its id.
+        shown: What the screen does with that id before it is drawn again.
+    """
+    if not people.button(page, "reviewer", label, type="primary", icon=icon, key=key, disabled=disabled):
+        return
+    try:
+        run_id = start()
+    except ConcordError as error:
+        st.error(f"The run was not started.  \n{plain(str(error))}", icon=":material/error:")
+        return
+    if shown is not None:
+        shown(run_id)
+    st.rerun()
+
+
+def give_a_moment(page: Opened, run_id: str) -> None:
+    """Waits up to `MOMENT` for a run that a press has begun: what ends at once is drawn once, with its result."""
+    end = time.monotonic() + MOMENT
+    while not read_run(page, run_id).finished and time.monotonic() < end:
+        time.sleep(MOMENT / 20)
+
+
+# ── following ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _kept_run(_page: Opened, run_id: str, version: int) -> RunDetail:
+    return projects.run_view(_page.store, run_id)
+
+
+def read_run(page: Opened, run_id: str) -> RunDetail:
+    """The run as it stands; read from the store only when its version moved, and shared between sessions."""
+    return _kept_run(page, run_id, projects.run_version(page.store, run_id))
+
+
+def follow(
+    read: Callable[[], T], over: Callable[[T], bool], draw: Callable[[T], None], *, every: float = POLL_SECONDS
+) -> None:
+    """Draws `draw(read())`, again and again until `over` says so; then the whole screen is drawn once more.
+
+    `every` seconds it looks again; a list that many keep open can look less often than a run that one watches.
+    Once over, no timer is left: the next drawing registers the fragment without one.
+    """
+    waiting = not over(read())
+
+    @st.fragment(run_every=every if waiting else None)
+    def part() -> None:
+        with _TURN:
+            now = read()
+            if waiting == over(now):  # it ended, or it was set going again
+                state.keep_notice()
+                st.rerun()
+            draw(now)
+
+    part()
+
+
+def follow_run(
+    page: Opened, run_id: str, draw: Callable[[RunDetail], None] | None = None, *, every: float = POLL_SECONDS
+) -> None:
+    """Follow a run until it has finished; `draw` draws it, else the panel."""
+    follow(lambda: read_run(page, run_id), lambda run: run.finished, draw or partial(draw_status, page), every=every)
+
+
+def draw_status(page: Opened, run: Run) -> None:
+    """Status, progress, what it has cost, and the way to stop or resume; errors in words."""
+    draw_notice()  # this part may have been redrawn without the rest of the screen
+    if run.status == "queued":
+        said = [run.placement or "waiting for a worker"]
+    elif run.status == "done":
+        said = [f"finished {tables.ago(run.finished_at)}"]
+    else:
+        said = [part for part in (run.phase, run.message, run.placement) if part and part != run.status]
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.badge(tables.status_words(run), color=STATUS_COLOURS.get(run.status, "blue"))
+        st.text(" · ".join([run.title, *said]))
+        st.space("stretch")
+        if not run.finished:
+            people.button(
+                page,
+                "reviewer",
+                "Cancelling …" if run.cancelling else "Cancel",
+                key=f"cancel_{run.run_id}",
+                icon=":material/stop_circle:",
+                on_click=state.attempt,
+                args=("Not cancelled", projects.cancel_run, page.store, run.run_id),
+                disabled=run.cancelling,
+            )
+        elif run.resumable and not page.project.came_with(run):
+            people.button(
+                page,
+                "reviewer",
+                "Resume",
+                key=f"resume_{run.run_id}",
+                icon=":material/resume:",
+                type="primary",
+                on_click=state.attempt,
+                args=("Not resumed", projects.resume_run, page.store, page.settings, run.run_id),
+                help="Continues where it stopped. Replies and texts that were read are cached.",
+            )
+    note_imported(page, run)
+    asks = makes_calls(run)
+    if run.status != "queued" or run.calls:
+        if not run.finished:
+            unit = COUNTED.get(run.kind, "calls" if asks else "")
+            of = f" · {run.calls:,} of about {run.calls_expected:,} {unit}" if unit and run.calls_expected else ""
+            words = "Starting …" if run.progress is None else f"{100 * run.progress:.0f} %{of}"
+            st.progress(run.progress or 0.0, text=words)
+        with st.container(horizontal=True, gap="large"):
+            if asks:
+                st.metric("Calls", f"{run.calls:,}", width="content")
+                st.metric("Sent / from the cache", f"{run.usage.requests:,} / {run.usage.cached:,}", width="content")
+                st.metric("Cost", money(run.usage.cost), width="content")
+            seconds = tables.seconds_taken(run, run.updated_at) if run.finished else run.seconds_left
+            st.metric("Took" if run.finished else "Time left", duration(seconds), width="content")
+        if run.error:
+            st.error(plain(run.error), icon=":material/error:", title="This run failed")
+    if not run.finished and not projects.worker_alive(page.store):
+        projects.ensure_worker(page.settings)
+        st.caption(":material/hourglass: No worker is alive yet: the run continues once one is. See Runs.")
+
+
+def makes_calls(run: Run) -> bool:
+    """Whether a model was asked, over the network or from stored replies; many judges and metrics ask none."""
+    return bool(run.usage.requests or run.usage.cached)
+
+
+def note_imported(page: Opened, run: Run) -> bool:
+    """Say that an imported run is read-only; whether it is one."""
+    if not page.project.came_with(run):
+        return False
+    st.info(
+        "This run was imported and is read-only. To run anything here, start a calibration with a judge that you "
+        "choose.",
+        icon=":material/inventory_2:",
+    )
+    return True
+
+
+def draw_unread(page: Opened, run: Run) -> None:
+    """The way to ask again what could not be read, where there is such."""
+    if page.project.came_with(run) or not (n := projects.unread_replies(page.store, run.run_id)):
+        return
+
+    def ask_again() -> None:
+        state.put_in_url(run=projects.ask_again(page.store, page.settings, run.run_id))
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(f"{counted(n, 'reply', 'replies')} could not be read. Asked again, only these cost anything.")
+        people.button(
+            page,
+            "reviewer",
+            "Ask again",
+            icon=":material/refresh:",
+            key=state.widget(f"ask_again_{run.run_id}"),
+            on_click=state.attempt,
+            args=("Not asked again", ask_again),
+        )
+
+
+# ── choosing ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run_words(run: Run) -> str:
+    """Words that never change for a run: a choice is kept by its words."""
+    return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
+
+
+def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
+    """Id of the run to show: that in the URL, else the one that matters most; None where one is to be started.
+
+    The newest that goes on comes first, then the calibration behind the judge in use (of other kinds: the newest result
+    on its aspect), then the newest with a result, then one that failed; a golden set and an aspect in the URL narrow
+    them.  Beside the title the others can be chosen, and `new` opens the form.
+    """
+    runs = [run for run in projects.list_runs(page.store, page.project.project_id) if run.kind == kind]
+    shown = state.url_id("run")
+    if shown is None and state.url_id("section") != NEW:
+        golden, aspect = state.url_id("golden"), state.url_id("aspect")
+        about = [run for run in runs if golden in (None, run.golden_id) and aspect in (None, run.aspect)]
+        going_on = [run for run in about if not run.finished]
+        with_result = [run for run in about if run.status in ("done", "budget")]
+        ranked = (*going_on, *behind_judge_in_use(page, with_result), *with_result, *about)
+        shown = next((run.run_id for run in ranked), None)
+    with page.head or st.container():
+        if shown is None:
+            if runs:
+                leave = {"run": None, "section": None, "golden": None, "aspect": None}
+                icon = ":material/arrow_back:"
+                st.button("Back to the results", icon=icon, on_click=state.put_in_url, kwargs=leave)
+            return None
+        state.put_in_url(run=shown)
+        if len(runs) > 1 and any(run.run_id == shown for run in runs):
+            words = chosen.distinct({run.run_id: run_words(run) for run in runs})
+            chosen.choose_in_url("Result", "run", shown, words, width=420)
+        # golden set and aspect in the URL stay
+        form = {"run": None, "section": NEW}
+        st.button(new, icon=":material/add:", on_click=state.put_in_url, kwargs=form)
+    return shown
+
+
+def show_started(run_id: str) -> None:
+    """Open the run that was just started, in place of the form."""
+    state.put_in_url(run=run_id, section=None, golden=None, aspect=None)
+
+
+def behind_judge_in_use(page: Opened, runs: list[Run]) -> list[Run]:
+    """Those of `runs` that a judge in use rests on; where none of them is a calibration, those on its aspect."""
+    if len(runs) < 2:
+        return []
+    lines = projects.judge_lines(page.store, page.project.project_id).values()
+    in_use = [line.current for line in lines if line.current is not None]
+    calibrations, aspects = {version.made.base_run for version in in_use}, {version.aspect for version in in_use}
+    return [run for run in runs if (run.run_id in calibrations if run.kind == "calibration" else run.aspect in aspects)]
