@@ -59,7 +59,7 @@ def test_start_puts_the_run_in_the_url_and_shows_it(place: Place, form: AppTest)
     press(form, "Start the calibration")
     assert form.query_params["run"] == place.newest("calibration")
     assert place.request_of(place.newest("calibration")).judge_spec == "offline"
-    assert "Waiting for a worker." in texts(form)
+    assert "waiting for a worker" in texts(form)
 
 
 def test_advanced_choices_reach_the_request(place: Place, form: AppTest) -> None:
@@ -240,7 +240,7 @@ def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(place: Pla
     press(screen, "Back to the results")
     assert "from 0.21 to 0.52" in texts(screen)
     press(press(screen, "New calibration"), "Start the calibration")
-    assert "Waiting for a worker." in texts(screen)
+    assert "waiting for a worker" in texts(screen)
 
 
 def test_it_opens_on_the_calibration_behind_the_judge_in_use(place: Place) -> None:
