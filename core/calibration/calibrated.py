@@ -177,9 +177,10 @@ def repeated(
     judge: str = "",
     replies: ReplyStore | None = None,
     progress: Progress = SILENT,
-) -> Iterator[CalibratedRun]:
-    """The calibration that a judge file came from, done again on the same `golden`; its judge is open meanwhile.
+) -> Iterator[tuple[CalibratedRun, tuple[str, ...]]]:
+    """The calibration that a judge file came from, done again on the same `golden`, and warnings about it.
 
+    Its judge is open meanwhile.
     `judge` names the file's judge once more, so that its endpoint may get the key, or its model may be loaded.
     UsageError for a file whose judge was never drafted (fused, RepEval), another golden set, or another judge.
     """
@@ -200,7 +201,7 @@ def repeated(
         raise UsageError(f"{path}: was calibrated with {state['spec']}, and {judge} came. Name the same judge.")
     gate = NAMED if judge else CAREFUL
     with closing(restore_judge(state, here, replies, gate=gate)) as asked:
-        yield calibrate(
+        run = calibrate(
             golden,
             card["task"]["aspect"],
             asked,
@@ -209,9 +210,5 @@ def repeated(
             replies=replies,
             progress=progress,
         )
-
-
-def other_result(path: Path | str, run: CalibratedRun) -> tuple[str, ...]:
-    """A sentence where the repeated calibration chose other criteria than stand in the file."""
-    written = [entry["text"] for entry in open_file(path).card["criteria"]]
-    return () if written == [criteria.text for criteria in run.chosen] else (OTHER_RESULT,)
+        written = [entry["text"] for entry in card["criteria"]]
+        yield run, () if written == [criteria.text for criteria in run.chosen] else (OTHER_RESULT,)

@@ -43,17 +43,16 @@ def ablate(
     The calibration is repeated from the settings in its file; replies that are kept are not paid for again.
     """
     from core.calibration.calibrated import ablate as take_away
-    from core.calibration.calibrated import other_result, repeated
+    from core.calibration.calibrated import repeated
     from core.judge_files.judge_reading import kind_of_file, open_file
 
     spec = str(open_file(judge_file).card["judge"]["spec"]) if kind_of_file(judge_file) == "judge" else ""
     kept, loaded = reply_cache(spec), golden.load()
     with (
         stages_shown() as progress,
-        repeated(judge_file, loaded, judge=judge, replies=kept, progress=progress) as run,
+        repeated(judge_file, loaded, judge=judge, replies=kept, progress=progress) as (run, said),
     ):
         result = take_away(run, with_steps=steps, progress=progress)
-        said = other_result(judge_file, run)
     body = (result.as_json() if out is None else result.save(out)) | {"warnings": list(said)}
     tell(body, _ablation_words(body, result.opening), as_json)
 

@@ -305,11 +305,12 @@ def estimate_means(
         raise UsageError(PAIRS.format(name=golden.name, aspect=aspect))
     rows, n_off = _rows(verdicts, aspect, task)
     behind = calibration_items(golden, rows.calibration_items, judge_file, map_too=False)
+    loaded = load_items(items) if isinstance(items, Path | str) else items
     judged = judged_items(
         golden,
         aspect,
         rows,
-        places=_places(items),
+        places=None if loaded is None else {item.item_id: item for item in loaded.items},
         seen=() if all_items else behind.tolist(),
         picked=[k for k, item_id in enumerate(golden.item_ids) if item_id in picked],
     )
@@ -344,10 +345,3 @@ def _rows(verdicts: AnyVerdicts, aspect: str, task: Task) -> tuple[ScoredRows, i
     marked = frozenset(verdict.item_id for verdict in read if verdict.calibration_item)
     systems, sources = [system for system, _ in named], [source for _, source in named]
     return ScoredRows(ids, read.values, systems, sources, marked), n_off
-
-
-def _places(items: GoldenSet | Path | str | None) -> Mapping[str, Item] | None:
-    if items is None:
-        return None
-    loaded = items if isinstance(items, GoldenSet) else load_items(items)
-    return {item.item_id: item for item in loaded.items}

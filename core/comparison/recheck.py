@@ -7,7 +7,7 @@ ruled out.  *Cannot be told*: neither, for so few items; then the record says ho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from core.judge_files import CalibratedJudge
 from core.judge_files.loaded import LoadedJudge
 from core.judge_files.loading import load_judge
 from core.progress import SILENT, Progress, Stage
-from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Item, Verdict
+from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Verdict
 from core.stats import Difference, MeasureSettings
 from core.stats.change import Change, Shift, change_between, shift_between
 from core.stats.claims import change_figures
@@ -208,23 +208,15 @@ def _scored(
         progress.publish(replace(first, calls=first.calls + start * calls))
         batch = positions[start : start + size]
         items = [golden.items[k] for k in batch]
-        verdicts += (
-            _without_criteria(judge, items, progress)
-            if no_criteria
-            else judge.score(
-                items,
-                on_progress=progress.advance,
-                metrics={name: tuple(column[k] for k in batch) for name, column in golden.metrics.items()},
-            )
-        )
+        if no_criteria:
+            assert isinstance(judge, CalibratedJudge)
+            bare = [Criteria("", judge.task.aspect)]
+            matrix = judge.judge.score(judge.task, items, bare, on_progress=progress.advance)
+            verdicts += Verdicts.of_scores(dict(zip(matrix.item_ids, matrix.values[0].tolist(), strict=True)))
+        else:
+            metrics = {name: tuple(column[k] for k in batch) for name, column in golden.metrics.items()}
+            verdicts += judge.score(items, on_progress=progress.advance, metrics=metrics)
     return Verdicts(verdicts)
-
-
-def _without_criteria(judge: LoadedJudge, items: Sequence[Item], progress: Progress) -> Verdicts:
-    assert isinstance(judge, CalibratedJudge)
-    task = judge.task
-    matrix = judge.judge.score(task, items, [Criteria("", task.aspect)], on_progress=progress.advance)
-    return Verdicts.of_scores(dict(zip(matrix.item_ids, matrix.values[0].tolist(), strict=True)))
 
 
 def _of_items(verdicts: Verdicts, golden: GoldenSet, positions: IntArray) -> Verdicts:

@@ -9,6 +9,7 @@ with the URL in hand that will be asked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,8 +96,13 @@ def load_judge(
         return repeval_judge(file.card, judge, settings, where=str(path), marks=marks)
     if judge is None:
         return restored(file.card, settings, replies, str(path), marks=marks)
-    if isinstance(judge, str):
-        judge = _named(judge, file.card["judge"], settings, replies)
+    if isinstance(judge, str):  # asked as the file says
+        state = file.card["judge"]
+        if judge.strip() == state["spec"]:
+            judge = restore_judge(state, settings, replies, gate=NAMED)
+        else:
+            sampling = Style.from_state(state.get("sampling") or {})
+            judge = make_judge(judge, settings, replies, sampling=sampling, gate=NAMED)
     return _calibrated(file.card, judge, str(path), marks)
 
 
@@ -155,7 +161,11 @@ def restored(
     state = card["judge"]
     try:
         judge = restore_judge(state, settings, replies, gate=gate)
-        hint = NO_KEY.format(spec=state["spec"]) if _key_stays(state["spec"], settings, gate) else ""
+        spec, hint = parse_spec(state["spec"]), ""
+        if spec.kind == "openai" and settings.openai_api_key is not None:
+            with suppress(ConsentError):
+                if not gate.key_goes(endpoint_of(spec, settings), settings):
+                    hint = NO_KEY.format(spec=state["spec"])
     except UsageError as error:
         raise JudgeError(f"{where}: judge: {error}") from error
     return _calibrated(card, judge, where, marks, hint)
@@ -167,7 +177,15 @@ def _calibrated(
     """`judge` as that of the card, with what sets it apart; its intervals only where it is the judge they were fitted
     to: errors of another text or model say nothing of how far this one is off.
     """
-    asked, read = _asked_otherwise(card["judge"], judge), _read_otherwise(card)
+    then, parser = card["judge"], card.get("parser")
+    asked, read = "", "" if parser in (None, PARSER) else READ.format(now=PARSER, then=parser)
+    ours, theirs = judge.as_state().get("sampling"), then.get("sampling")
+    if judge.spec != then["spec"]:
+        asked = OTHER.format(now=judge.spec, then=then["spec"])
+    elif ours is not None and theirs is not None:
+        scoring = {*ours, *theirs} - {"draft_prompt", "refine_prompt"}
+        if other := sorted(name for name in scoring if name in theirs and ours.get(name) != theirs[name]):
+            asked = ASKED.format(spec=judge.spec, what=", ".join(other))
     others = (asked or read,) if asked or read else ()
     made = CalibratedJudge.of(card, judge, where=where, marks=(*marks, *others), hint=hint)
     why = CHANGED if EDITED in marks else ANOTHER if asked else ""
@@ -175,40 +193,3 @@ def _calibrated(
         return made
     nothing = VerdictIntervals(0, 0, reason=NOT_ITS_INTERVALS.format(why=why))
     return replace(made, intervals=nothing)
-
-
-def _key_stays(spec: str, settings: Settings, gate: Gate) -> bool:
-    """Whether there is a key that the judge of a file asks without."""
-    parsed = parse_spec(spec)
-    if parsed.kind != "openai" or settings.openai_api_key is None:
-        return False
-    try:
-        return not gate.key_goes(endpoint_of(parsed, settings), settings)
-    except ConsentError:
-        return False
-
-
-def _named(spec: str, state: Mapping[str, Any], settings: Settings, replies: ReplyStore | None) -> Judge:
-    """The judge that the caller names, asked as the file says."""
-    if spec.strip() == state["spec"]:
-        return restore_judge(state, settings, replies, gate=NAMED)
-    sampling = Style.from_state(state.get("sampling") or {})
-    return make_judge(spec, settings, replies, sampling=sampling, gate=NAMED)
-
-
-def _asked_otherwise(then: Mapping[str, Any], judge: Judge) -> str:
-    """What sets the judge that scores apart from the one that was calibrated, in a sentence; "" for nothing."""
-    if judge.spec != then["spec"]:
-        return OTHER.format(now=judge.spec, then=then["spec"])
-    ours, theirs = judge.as_state().get("sampling"), then.get("sampling")
-    if ours is None or theirs is None:
-        return ""
-    scoring = {name for name in {*ours, *theirs} if name not in ("draft_prompt", "refine_prompt")}
-    other = sorted(name for name in scoring if name in theirs and ours.get(name) != theirs[name])
-    return ASKED.format(spec=judge.spec, what=", ".join(other)) if other else ""
-
-
-def _read_otherwise(card: Mapping[str, Any]) -> str:
-    """What is to be said where other code reads the replies; "" where the same does."""
-    then = card.get("parser")
-    return "" if then in (None, PARSER) else READ.format(now=PARSER, then=then)

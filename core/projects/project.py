@@ -17,7 +17,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +199,13 @@ class Project:
 
         `verdicts` is a file of its verdicts on other items, with a column system_id: systems are compared on them too.
         """
-        sent = None if verdicts is None else _sent(Path(verdicts))
+        sent = None
+        if verdicts is not None:
+            file = Path(verdicts)
+            try:
+                sent = SentVerdicts(file.name, file.read_bytes())
+            except OSError as error:
+                raise GoldenError(f"It cannot be read ({error.strerror}).", file=str(file)) from error
         return projects.report(self.store, self.project_id, self._golden_id(golden), aspect, run_id, more=sent)
 
     def export(self, path: Path | str) -> Exported:
@@ -239,14 +244,6 @@ class WrittenReport:
     csv: Path
 
 
-def _sent(file: Path) -> SentVerdicts:
-    """GoldenError for a file that cannot be read."""
-    try:
-        return SentVerdicts(file.name, file.read_bytes())
-    except OSError as error:
-        raise GoldenError(f"It cannot be read ({error.strerror}).", file=str(file)) from error
-
-
 def write_report(
     project: str,
     aspect: str,
@@ -266,7 +263,21 @@ def write_report(
     a result, GoldenError for `verdicts` of another judge, or that cannot be read; nothing is written then.
     """
     opened, folder = open_project(project), Path(out)
-    report = opened.report(golden or _reportable(opened, aspect), aspect, run or None, verdicts=verdicts)
+    if not golden:
+        goldens = [each.golden_id for each in opened.goldens]
+        if not goldens:
+            raise NotFoundError(
+                f"The project {opened.summary.name!r} has no golden set, so there is nothing to report."
+            )
+        golden = next(
+            (
+                golden_id
+                for golden_id in goldens
+                if projects.calibrations_of(opened.store, opened.project_id, golden_id, aspect)
+            ),
+            goldens[0],
+        )
+    report = opened.report(golden, aspect, run or None, verdicts=verdicts)
     written = WrittenReport(report, *(folder / name for name in REPORT_FILES))
     page, appendix = html_page(report), appendix_page(report)
     write_text(written.html, page)
@@ -275,12 +286,3 @@ def write_report(
     write_text(written.appendix_markdown, markdown_page(appendix))
     write_text(written.csv, figures_csv(report))
     return written
-
-
-def _reportable(project: Project, aspect: str) -> str:
-    """The newest golden set that has a finished calibration of the aspect, or else the newest."""
-    goldens = project.goldens
-    if not goldens:
-        raise NotFoundError(f"The project {project.summary.name!r} has no golden set, so there is nothing to report.")
-    calibrations = partial(projects.calibrations_of, project.store, project.project_id, aspect=aspect)
-    return next((golden for golden in goldens if calibrations(golden_id=golden.golden_id)), goldens[0]).golden_id

@@ -94,10 +94,33 @@ class FittedRepEval:
             for k, (item_id, value) in enumerate(zip(golden.item_ids, scores.tolist(), strict=True))
         )
         write_text(out / "repeval.yaml", yaml_text(self.card))
-        write_text(out / "heatmap.html", heat_page(self.result))
+        write_text(out / "heatmap.html", self._heat_page())
         write_text(out / "scores.jsonl", json_lines(rows))
         write_json(out / "summary.json", body)
         return body
+
+    def _heat_page(self) -> str:
+        """One HTML page that needs no network: the heat map, the curve over layers, the random directions."""
+        from core.report.figures import describe, measure_name
+        from core.report.figures.repeval import Heat, heat_figure, layers_figure, random_figure
+
+        result = self.result
+        measure = measure_name(result.settings.measure.statistic, result.settings.measure.level)
+        heat = Heat.of(result)
+        shown = [heat_figure(heat, measure=measure).svg(), layers_figure(heat, measure=measure).svg()]
+        if baseline := result.random:
+            shown.append(random_figure(baseline.values, baseline.flipped, baseline.projection, measure=measure).svg())
+        title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
+        summary = html.escape(
+            f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "
+            f"n = {result.validation.n}. Thick frame: the best cell on validation; dashed: averaged into the score; "
+            "grey: undefined."
+        )
+        style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
+        return (
+            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
+            f"</head><body><h1>{title}</h1><p>{summary}</p>{''.join(shown)}</body></html>\n"
+        )
 
 
 def fit_repeval(
@@ -166,26 +189,3 @@ def fit_repeval(
         return FittedRepEval(teacher, moved.trained, golden, moved)
     result = run(golden, aspect, states, chosen, split=split, on_progress=lambda *_: progress.advance(0, 0))
     return FittedRepEval(golden, replace(result, scorer=scorer_of(golden, states, result)))
-
-
-def heat_page(result: RepEvalResult) -> str:
-    """One HTML page that needs no network: the heat map, the curve over layers, the random directions."""
-    from core.report.figures import describe, measure_name
-    from core.report.figures.repeval import Heat, heat_figure, layers_figure, random_figure
-
-    measure = measure_name(result.settings.measure.statistic, result.settings.measure.level)
-    heat = Heat.of(result)
-    shown = [heat_figure(heat, measure=measure).svg(), layers_figure(heat, measure=measure).svg()]
-    if baseline := result.random:
-        shown.append(random_figure(baseline.values, baseline.flipped, baseline.projection, measure=measure).svg())
-    title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
-    summary = html.escape(
-        f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "
-        f"n = {result.validation.n}. Thick frame: the best cell on validation; dashed: averaged into the score; grey: "
-        "undefined."
-    )
-    style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
-        f"</head><body><h1>{title}</h1><p>{summary}</p>{''.join(shown)}</body></html>\n"
-    )
