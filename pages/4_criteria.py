@@ -138,7 +138,6 @@ def draw_more(page: Opened, view: CriteriaEntry, rescore_id: str | None) -> None
         criteria_view.draw_origin(page, view)
         with st.container(horizontal=True):
             criteria_edit.draw_restore(page, view)
-            versions_view.draw_copy(page, view)
 
 
 page = open_page("criteria")

@@ -27,6 +27,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.demo import DEMO_NAME
 from core.projects.items import ItemScore
 from core.projects.judge_line import VersionState
+from core.projects.judge_versions import VersionOptions
 from core.projects.judges import MetricsRequest
 from core.projects.kinds import do_run
 from core.projects.labelling import LabelAspect, PassRequest
@@ -34,7 +35,7 @@ from core.projects.repeval import RepEvalRequest
 from core.projects.rescore import RescoreRequest
 from core.projects.review import Choice, Point, Verdict
 from core.projects.rounds import RoundRequest
-from core.projects.triage import TriageVerdict
+from core.projects.triage import TriageRequest, TriageVerdict
 from core.records import GoldenSet, Scale
 from core.repeval.records import RepEvalSettings
 from core.repeval.states import Extraction
@@ -187,13 +188,17 @@ def _triage(build: Build) -> None:
     for k, item in enumerate(looked):
         verdict: TriageVerdict = "judge wrong" if k < 6 else "ambiguous" if k == 6 else "label wrong"
         projects.save_triage(
-            *(build.as_(PEOPLE[k % 3]), DEMO_PROJECT, build.golden_id),
-            aspect=newsroom.ASPECT,
-            item_id=item.item_id,
-            subject_id=build.best,
-            verdict=verdict,
-            note=_noted(item) if k < 6 else "The raters part by two points here.",
-            picked=k < 4,
+            build.as_(PEOPLE[k % 3]),
+            DEMO_PROJECT,
+            item.item_id,
+            TriageRequest(
+                build.golden_id,
+                newsroom.ASPECT,
+                build.best,
+                verdict,
+                _noted(item) if k < 6 else "The raters part by two points here.",
+                picked=k < 4,
+            ),
             form=f"triage-{item.item_id}",
         )
 
@@ -270,8 +275,7 @@ def _make_judge(build: Build) -> None:
     """The accepted edit becomes the judge: measured, approved by somebody who did not write it, and taken into use."""
     made = projects.make_version(
         *(build.as_(CHI), build.settings, DEMO_PROJECT, newsroom.ASPECT, [build.edited]),
-        origin="review",
-        note="The result comes first.",
+        options=VersionOptions("review", "The result comes first."),
     )
     build.judge_id = build.done(made)
     build.decide(ADA, 2, "approved", "Approved for the demo. The desk would say it much like this.")

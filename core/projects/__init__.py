@@ -29,7 +29,6 @@ from core.projects.calibration import (
 )
 from core.projects.criteria import (
     add_comment,
-    copy_criteria,
     criteria_names,
     draft_of,
     drop_draft,
@@ -90,6 +89,7 @@ from core.projects.labelling import (
     get_pass,
     join_pass,
     list_passes,
+    rated_in,
     save_comment,
     save_label,
     still_rating,
@@ -101,15 +101,11 @@ from core.projects.log_words import list_participants, log_lines, run_starters
 from core.projects.overview import overview
 from core.projects.pass_results import (
     adjudicate,
-    agreement_over,
     decisions,
     freeze_labels,
     others_said,
     pass_summary,
-    passes_to_merge,
     picked_labels,
-    rated_in,
-    ratings_to_merge,
     replaced_labels,
     seen_labels,
 )

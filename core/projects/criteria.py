@@ -14,7 +14,6 @@ from core.errors import ConflictError, CriteriaError, UsageError
 from core.project_records import CriteriaEntry
 from core.projects.criteria_naming import LONGEST_NAME, NamedText
 from core.projects.criteria_naming import criteria_names as names_of
-from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.records import Criteria, Provenance
 from core.store.labels import Draft
@@ -168,14 +167,11 @@ def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[
     """
     given = {named.subject: named.name for named in store.events.all(project_id, CriteriaNamed)}
     texts = [
-        NamedText(criteria.criteria_id, criteria.text, at, criteria.provenance.parents)
-        for criteria, at in store.criteria.texts(project_id, aspect)
+        NamedText(criteria.criteria_id, criteria.text, at) for criteria, at in store.criteria.texts(project_id, aspect)
     ]
     known = {text.criteria_id for text in texts}
     texts += [
-        NamedText(
-            criteria.criteria_id, criteria.text, _AFTER_ALL + criteria.provenance.round, criteria.provenance.parents
-        )
+        NamedText(criteria.criteria_id, criteria.text, _AFTER_ALL + criteria.provenance.round)
         for criteria in beside
         if criteria.criteria_id not in known
     ]
@@ -310,23 +306,6 @@ def merge_criteria(store: Store, project_id: str, first_id: str, second_id: str,
     golden_id = store.criteria.get(project_id, first_id).golden_id
     store.criteria.add(project_id, golden_id, [union])
     return union.criteria_id
-
-
-@requires("reviewer", "copied criteria")
-def copy_criteria(
-    store: Store, project_id: str, criteria_id: str, *, to_project: str, golden_id: str, aspect: str
-) -> str:
-    """The same text for another aspect, golden set or project, to be worked on there; returns its id.
-
-    NotFoundError where there is no such project, golden set or aspect.
-    """
-    original = store.criteria.get(project_id, criteria_id).criteria
-    store.projects.get(to_project)
-    require_aspect(store, golden_id, aspect)
-    note = f"copied from {criteria_id}; measure it here before you trust it"
-    copy = Criteria(original.text, aspect, Provenance("given", author=store.actor.name, note=note))
-    store.criteria.add(to_project, golden_id, [copy])
-    return copy.criteria_id
 
 
 # ── what is typed and not saved ──────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from core.calibration.records import Calibration, Estimate
 from core.errors import CriteriaError, JobError, UsageError
@@ -37,6 +37,21 @@ from core.wording import judge_words
 OPENED = "a version of the judge was measured on them"
 
 
+@dataclass(frozen=True, slots=True)
+class VersionOptions:
+    """How the next version of the judge is made, and on what it is measured; `note` says what changed.
+
+    It keeps the model, prompt and sampling of the judge in use, or those of calibration `base_run`.  `golden_id` ""
+    takes the golden set that judge was last measured on.
+    """
+
+    origin: VersionOrigin
+    note: str = ""
+    base_run: str = ""
+    golden_id: str = ""
+    held_out: bool = True
+
+
 @requires("reviewer", "started measuring a version of the judge")
 def make_version(
     store: Store,
@@ -45,29 +60,24 @@ def make_version(
     aspect: str,
     criteria_ids: Sequence[str],
     *,
-    origin: VersionOrigin,
-    note: str = "",
-    base_run: str = "",
-    golden_id: str = "",
-    held_out: bool = True,
+    options: VersionOptions,
     seen: int | None = None,
 ) -> str:
     """Make the next version of the judge of `aspect` of these criteria (best first), and start measuring it.
 
-    It keeps the model, prompt and sampling of the judge in use, or those of calibration `base_run`; `golden_id` ""
-    takes the golden set that judge was last measured on.  `seen` is `JudgeLine.seen` as the person saw it.  Returns the
+    `seen` is `JudgeLine.seen` as the person saw it.  Returns the
     id of the run.  ConflictError when somebody made a version first; UsageError for criteria that are a version
     already, or more than 25; CriteriaError for those of another aspect; JobError where there is no judge yet.
     """
     line = judge_line(store, project_id, aspect)
     ids = _checked(store, project_id, aspect, criteria_ids)
-    base = base_run or _base(store, project_id, line)
+    base = options.base_run or _base(store, project_id, line)
     for version in line.versions:
         if (version.made.base_run, version.criteria_ids) == (base, ids):
             raise UsageError(f"These criteria with this judge are version {version.number} already ({version.state}).")
     parent = line.default.number if line.default else 0
-    made = VersionMade(base, ids, origin, parent, note.strip(), subject=aspect)
-    request = _request(store, project_id, line, made, golden_id=golden_id, held_out=held_out)
+    made = VersionMade(base, ids, options.origin, parent, options.note.strip(), subject=aspect)
+    request = _request(store, project_id, line, made, golden_id=options.golden_id, held_out=options.held_out)
     require_judge(store, base)
     entered = store.events.add(project_id, made, store.actor, expected=line.seen if seen is None else seen)
     made_as = [each.made.number for each in judge_line(store, project_id, aspect).versions].index(entered) + 1
@@ -223,7 +233,7 @@ def _checked(store: Store, project_id: str, aspect: str, criteria_ids: Sequence[
     for criteria_id in ids:
         criteria = store.criteria.get(project_id, criteria_id).criteria
         if criteria.aspect != aspect:
-            raise CriteriaError(f"These criteria are for {criteria.aspect}, not for {aspect}. Copy them there first.")
+            raise CriteriaError(f"These criteria are for {criteria.aspect}, not for {aspect}.")
         if not criteria.text:
             raise CriteriaError("A version of the judge needs criteria; the judge without any is the baseline.")
     return ids

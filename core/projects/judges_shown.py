@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from core.calibration.records import Calibration
 from core.project_records import JUDGES, JudgeEntry
 from core.projects.judge_line import HeldOutSeen, JudgeLine, JudgeVersion, judge_line
-from core.projects.labelling import LabelsFrozen, passes_behind
+from core.projects.labelling import rated_in
 from core.projects.runs import list_held_out_accesses, load_calibration
 from core.records import JudgeScores, Measure
 from core.store.store import Store
@@ -25,7 +25,7 @@ class JudgesShown:
     `version` is the one among them (None where none was measured on this golden set), `own` its judge's id, `baseline`
     the id of the same judge without criteria ("" where it is not here).  `aside` are the other versions, and the
     judges without criteria of their calibrations.  `seen`: how often the held-out items were looked at.  `rated_in`:
-    the labelling passes that ceiling and annotator test are of.
+    the labelling pass that ceiling and annotator test are of, "" for the file.
     """
 
     line: JudgeLine
@@ -35,7 +35,7 @@ class JudgesShown:
     own: str = ""
     baseline: str = ""
     seen: HeldOutSeen = field(default_factory=HeldOutSeen)
-    rated_in: tuple[str, ...] = ("",)
+    rated_in: str = ""
 
     @property
     def measure(self) -> Measure | None:
@@ -51,7 +51,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
     Where that was not measured on this golden set the newest version that was stands for it, a retired one last.
     """
     listed, line = store.judges.all(project_id, golden_id, aspect), judge_line(store, project_id, aspect)
-    passes = passes_behind(store.events.all(project_id, LabelsFrozen, golden_id), aspect)
+    rated = rated_in(store, project_id, golden_id, aspect)
     of_version = {entry.judge_id: version for entry in listed if (version := version_behind(line, entry)) is not None}
     entries = []
     for entry in listed:
@@ -60,7 +60,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
             entry = replace(entry, judge=replace(entry.judge, name=named))  # noqa: PLW2901
         entries.append(entry)
     if not of_version:
-        return JudgesShown(line, tuple(entries), rated_in=passes)
+        return JudgesShown(line, tuple(entries), rated_in=rated)
     shown = max(of_version.values(), key=lambda version: (version.state != "retired", version.number))
     if line.default is not None and any(version.number == line.default.number for version in of_version.values()):
         shown = line.default
@@ -91,7 +91,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         own,
         baseline,
         HeldOutSeen.of(line, golden_id, accesses, before=measured.number if measured else None),
-        passes,
+        rated,
     )
 
 

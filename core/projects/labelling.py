@@ -177,35 +177,24 @@ class Adjudicated(Entry):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RatedIn:
-    """The labelling passes, by name, whose single ratings of an aspect a golden set holds; "" is its file."""
-
-    aspect: str
-    passes: tuple[str, ...]
-
-
 @dataclass(frozen=True)
 class LabelsFrozen(Entry):
-    """The labels of a pass frozen into a golden set, the subject; `rated_in` has an entry an aspect with ratings."""
+    """The labels of a pass frozen into a golden set, the subject; `rated_in` names the pass per aspect with ratings."""
 
     kind = "labels frozen"
     does = "froze the labels of {0.name}"
     name: str
     pass_id: str
-    rated_in: tuple[RatedIn, ...] = ()
+    rated_in: Mapping[str, str] = field(default_factory=dict)
 
 
-def passes_behind(entries: Sequence[LabelsFrozen], aspect: str) -> tuple[str, ...]:
-    """Whose single ratings of an aspect a golden set holds, by the entries about it, oldest first; "" is its file."""
-    known = {rated.aspect: rated.passes for rated in entries[-1].rated_in} if entries else {}
-    return known.get(aspect, ("",))
+def rated_in(store: Store, project_id: str, golden_id: str, aspect: str) -> str:
+    """The name of the labelling pass whose single ratings of an aspect a golden set holds; "" is its file.
 
-
-def rated_words(passes: Sequence[str]) -> str:
-    """`First pass`; `the file and First pass, merged`.  "" without any."""
-    named = " and ".join(name or "the file" for name in passes)
-    return f"{named}, merged" if len(passes) > 1 else named
+    Ceiling and Alt-Test on the golden set use these ratings.
+    """
+    entries = store.events.all(project_id, LabelsFrozen, golden_id)
+    return entries[-1].rated_in.get(aspect, "") if entries else ""
 
 
 # ── a pass ───────────────────────────────────────────────────────────────────────────────────────────────────

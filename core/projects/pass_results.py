@@ -20,15 +20,14 @@ from core.projects.labelling import (
     LabelPass,
     LabelsFrozen,
     OthersSaid,
-    RatedIn,
     get_pass,
     list_passes,
-    passes_behind,
+    rated_in,
     still_rating,
 )
 from core.projects.roles import given_reason, requires
 from core.projects.triage import Triage, list_triage
-from core.records import AspectLabels, FloatArray, GoldenSet, Interval, JudgeScores, Rating, Scale
+from core.records import AspectLabels, FloatArray, GoldenSet, Interval, JudgeScores, Rating
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
 from core.stats.raters import alpha_interval
 from core.store.labels import Label
@@ -187,13 +186,12 @@ def labelled_golden(
     name: str,
     combine: Combine = "fill",
     decided: Decided | None = None,
-    merge: bool = False,
 ) -> GoldenSet:
     """A new golden set with these labels: single ratings kept, gold = their mean or what was `decided`.
 
     Golden labels stay with "fill", which only fills gaps; "decided" puts decisions in their place, "replace" decisions
-    and new labels.  Single ratings that were there before stay beside the new ones only with `merge`, or where none of
-    the new ones counts.  UsageError when nothing was labelled or decided.
+    and new labels.  Single ratings that were there before stay only where none of the new ones counts.  UsageError when
+    nothing was labelled or decided.
     """
     if not decided and not any(label.value is not None for label in labels):
         raise UsageError("Nobody has given a label yet, so there is nothing to freeze.")
@@ -224,30 +222,9 @@ def labelled_golden(
             if label.aspect == aspect.aspect and label.value is not None and label.item_id in taken
         ]
         if own:
-            ratings = [
-                rating
-                for rating in ratings
-                if rating.aspect != aspect.aspect or (merge and rating.item_id not in taken)
-            ]
+            ratings = [rating for rating in ratings if rating.aspect != aspect.aspect]
         ratings += own
     return replace(golden, name=name, aspects=gold, ratings=tuple(ratings))
-
-
-@dataclass(frozen=True, slots=True)
-class RatedBy:
-    """How many items have a single rating of an aspect, and how many of them by two people or more."""
-
-    n_items: int
-    n_double: int
-
-    @classmethod
-    def of(cls, golden: GoldenSet, aspect: str) -> RatedBy:
-        """Over the single ratings that a golden set holds."""
-        raters: dict[str, set[str]] = {}
-        for rating in golden.ratings:
-            if rating.aspect == aspect:
-                raters.setdefault(rating.item_id, set()).add(rating.rater_id)
-        return cls(len(raters), sum(len(names) > 1 for names in raters.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,17 +235,6 @@ class ReplacedLabel:
     aspect: str
     before: float
     after: float
-
-
-@dataclass(frozen=True, slots=True)
-class Mergeable:
-    """Single ratings of an aspect that a golden set holds already: of which passes ("" is its file), and how many
-    items are rated by the pass to be frozen alone, and merged with them."""
-
-    aspect: str
-    passes: tuple[str, ...]
-    alone: RatedBy
-    merged: RatedBy
 
 
 @requires("reviewer")
@@ -314,38 +280,6 @@ def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
     )
 
 
-def passes_to_merge(store: Store, labelling: LabelPass, aspect: str) -> list[LabelPass]:
-    """The other passes over the same items that rate an aspect on the same scale, newest first."""
-    return [
-        other
-        for other in list_passes(store, labelling.project_id, labelling.golden_id)
-        if other.pass_id != labelling.pass_id and _planned(other, aspect) == _planned(labelling, aspect)
-    ]
-
-
-@requires("reviewer")
-def agreement_over(store: Store, project_id: str, pass_ids: Sequence[str], aspect: str) -> AspectAgreement:
-    """Agreement on an aspect over several passes at once; of a rater who rated an item in two the newer label counts.
-
-    UsageError for passes over different items, or without this aspect on one scale.
-    """
-    passes = [get_pass(store, project_id, pass_id) for pass_id in dict.fromkeys(pass_ids)]
-    first = passes[0]
-    planned = next((known for known in first.plan.aspects if known.aspect == aspect), None)
-    if planned is None or {other.golden_id for other in passes} != {first.golden_id}:
-        raise UsageError(f"Agreement on {aspect} is counted over passes that rate it on the same golden set.")
-    if any(_planned(other, aspect) != planned.scale for other in passes):
-        raise UsageError(f"These passes rate {aspect} on different scales.")
-    golden = store.goldens.load(first.golden_id)
-    labels = [label for labelling in passes for label in _labels(store, labelling, golden)]
-    order = dict.fromkeys(position for labelling in passes for position in labelling.plan.positions)
-    return agreement(golden, sorted(labels, key=lambda label: label.number), planned, tuple(order))
-
-
-def _planned(labelling: LabelPass, aspect: str) -> Scale | None:
-    return next((known.scale for known in labelling.plan.aspects if known.aspect == aspect), None)
-
-
 @requires("reviewer")
 def adjudicate(
     store: Store, project_id: str, pass_id: str, item_id: str, *, aspect: str, value: float, reason: str, form: str
@@ -377,38 +311,33 @@ def decisions(store: Store, project_id: str, pass_id: str) -> dict[tuple[str, st
 
 
 @requires("reviewer")
-def freeze_labels(
-    store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill", merge: bool = False
-) -> str:
+def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill") -> str:
     """A new golden set with the labels of a pass, its single ratings and its decisions; returns its id.
 
-    Golden labels are kept unless `combine` says otherwise.  With `merge` the single ratings that the golden set holds
-    already (of earlier passes, or of its file) count beside those of the pass.  The golden set that was labelled stays
-    as it is.  UsageError when nobody has labelled anything, or nothing would change.
+    Golden labels are kept unless `combine` says otherwise.  The golden set that was labelled stays as it is.
+    UsageError when nobody has labelled anything, or nothing would change.
     """
-    golden, frozen = _frozen(store, project_id, pass_id, name, combine, merge=merge)
+    golden, frozen = _frozen(store, project_id, pass_id, name, combine)
     if frozen.aspects == golden.aspects:
         raise UsageError(
             "Every item that was labelled or decided has a golden label already, and those are kept, so freezing would "
             "change nothing. Choose to replace golden labels, or label items that have none."
         )
     labelling = get_pass(store, project_id, pass_id)
-    rated_in = _rated_in(store, labelling, golden, frozen)
+    origins = {}
+    for aspect in frozen.aspects:
+        ratings = {rating for rating in frozen.ratings if rating.aspect == aspect}
+        if ratings - set(golden.ratings):
+            origins[aspect] = labelling.name
+        elif ratings:
+            origins[aspect] = rated_in(store, project_id, golden.digest, aspect)
 
     def keep() -> str:
         golden_id = store.goldens.add(project_id, frozen)
-        store.events.add(project_id, LabelsFrozen(labelling.name, pass_id, rated_in, subject=golden_id), store.actor)
+        store.events.add(project_id, LabelsFrozen(labelling.name, pass_id, origins, subject=golden_id), store.actor)
         return golden_id
 
     return store.together(keep)
-
-
-def rated_in(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[str, ...]:
-    """The names of the labelling passes whose single ratings of an aspect a golden set holds; "" is its file.
-
-    Ceiling and Alt-Test on the golden set are of these.  Where it has no single ratings, what is said is of none.
-    """
-    return passes_behind(store.events.all(project_id, LabelsFrozen, golden_id), aspect)
 
 
 def picked_labels(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[int, ...]:
@@ -466,32 +395,6 @@ def _labels_on(store: Store, golden_id: str, aspect: str) -> FloatArray:
 
 
 @requires("reviewer")
-def ratings_to_merge(store: Store, project_id: str, pass_id: str, combine: Combine) -> tuple[Mergeable, ...]:
-    """Of each aspect of the pass for which `merge` of `freeze_labels` would make a difference, what it would add."""
-    golden, alone = _frozen(store, project_id, pass_id, "", combine)
-    _, merged = _frozen(store, project_id, pass_id, "", combine, merge=True)
-    offered = []
-    for aspect in get_pass(store, project_id, pass_id).aspects:
-        apart, together = RatedBy.of(alone, aspect), RatedBy.of(merged, aspect)
-        if apart != together:
-            offered.append(Mergeable(aspect, rated_in(store, project_id, golden.digest, aspect), apart, together))
-    return tuple(offered)
-
-
-def _rated_in(store: Store, labelling: LabelPass, golden: GoldenSet, frozen: GoldenSet) -> tuple[RatedIn, ...]:
-    """Of every aspect of the frozen golden set that has single ratings, the passes that they are of."""
-    own, old = set(frozen.ratings) - set(golden.ratings), set(golden.ratings)
-    origins = []
-    for aspect in frozen.aspects:
-        new = any(rating.aspect == aspect for rating in own)
-        kept = any(rating.aspect == aspect and rating in old for rating in frozen.ratings)
-        earlier = rated_in(store, labelling.project_id, golden.digest, aspect) if kept else ()
-        if new or earlier:
-            origins.append(RatedIn(aspect, tuple(dict.fromkeys((*earlier, *([labelling.name] if new else []))))))
-    return tuple(origins)
-
-
-@requires("reviewer")
 def replaced_labels(store: Store, project_id: str, pass_id: str, combine: Combine) -> tuple[ReplacedLabel, ...]:
     """The golden labels that freezing with `combine` would replace by others."""
     golden, frozen = _frozen(store, project_id, pass_id, "", combine)
@@ -503,9 +406,7 @@ def replaced_labels(store: Store, project_id: str, pass_id: str, combine: Combin
     )
 
 
-def _frozen(
-    store: Store, project_id: str, pass_id: str, name: str, combine: Combine, *, merge: bool = False
-) -> tuple[GoldenSet, GoldenSet]:
+def _frozen(store: Store, project_id: str, pass_id: str, name: str, combine: Combine) -> tuple[GoldenSet, GoldenSet]:
     """The golden set that was labelled, and with the labels of the pass."""
     labelling = get_pass(store, project_id, pass_id)
     golden = store.goldens.load(labelling.golden_id)
@@ -516,7 +417,6 @@ def _frozen(
         name=" ".join(name.split()) or f"{golden.name}, labelled",
         combine=combine,
         decided=decisions(store, project_id, pass_id),
-        merge=merge,
     )
     return golden, frozen
 

@@ -30,6 +30,7 @@ from core.judging.styles import MODEL_WRITES, Asking
 from core.project_records import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeLine
+from core.projects.judge_versions import VersionOptions
 from core.projects.more_verdicts import SentVerdicts
 from core.projects.transfer import Exported
 from core.records import GoldenSet
@@ -179,7 +180,7 @@ class Project:
         Errors as `core.projects.judge_versions.make_version`.
         """
         where = (self.store, self.settings, self.project_id, aspect, criteria_ids)
-        return projects.make_version(*where, origin="criteria", note=note, held_out=held_out)
+        return projects.make_version(*where, options=VersionOptions("criteria", note, held_out=held_out))
 
     def measure_version(self, aspect: str, number: int, golden: str = "", *, held_out: bool = True) -> str:
         """Measure a version again, or on another golden set; returns the run."""

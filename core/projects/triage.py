@@ -94,6 +94,18 @@ def count_triage(scored: ScoredItems, triage: Mapping[str, Triage]) -> TriageCou
 
 
 @dataclass(frozen=True, slots=True)
+class TriageRequest:
+    """What somebody says of items, looking at the criteria or judge `subject_id`; None stays as it was said before."""
+
+    golden_id: str
+    aspect: str
+    subject_id: str
+    verdict: TriageVerdict | None = None
+    note: str | None = None
+    picked: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TriagedItems:
     """What became of several items triaged at once: item id → number of its entry, item id → why it was left alone."""
 
@@ -103,37 +115,26 @@ class TriagedItems:
 
 @requires("annotator")
 def save_triage(
-    store: Store,
-    project_id: str,
-    golden_id: str,
-    *,
-    aspect: str,
-    item_id: str,
-    subject_id: str,
-    verdict: TriageVerdict | None = None,
-    note: str | None = None,
-    picked: bool | None = None,
-    form: str = "",
-    seen: int | None = None,
+    store: Store, project_id: str, item_id: str, request: TriageRequest, *, form: str = "", seen: int | None = None
 ) -> int:
     """Keep what somebody found on a misaligned item, and return the number of the entry.
 
-    What is None stays as it was said before, so that an item can be picked or noted without a verdict.  `subject_id` is
-    the criteria or judge that was looked at; `seen` the number of the triage that they saw (0: none), and with it
-    ConflictError where somebody else was faster.  UsageError for a verdict that there is not, or an endless note.
+    An item can be picked or noted without a verdict.  `seen` is the number of the triage that the person saw (0: none),
+    and with it ConflictError where somebody else was faster.  UsageError for an unknown verdict, or an endless note.
     """
+    verdict, note = request.verdict, request.note
     if verdict is not None and verdict not in TRIAGE_VERDICTS:
         raise UsageError(f"A triage says {', '.join(TRIAGE_VERDICTS)}; {verdict!r} came.")
     if note is not None and len(note) > _LONGEST_NOTE:
         raise UsageError(f"A note may have {_LONGEST_NOTE:,} characters; this one has {len(note):,}.")
-    before = _newest(_history(store, project_id, golden_id, aspect, item_id), golden_id, aspect, item_id)
+    where = (request.golden_id, request.aspect)
+    before = _newest(_history(store, project_id, *where, item_id), *where, item_id)
     triage = Triage(
-        golden_id,
-        aspect,
-        subject_id,
+        *where,
+        request.subject_id,
         before.verdict if verdict is None else verdict,
         before.note if note is None else note.strip(),
-        before.picked if picked is None else picked,
+        before.picked if request.picked is None else request.picked,
         subject=item_id,
     )
     expected = None if seen is None else _check_unchanged(store, project_id, triage, seen)
@@ -142,30 +143,18 @@ def save_triage(
 
 @requires("annotator")
 def triage_items(
-    store: Store,
-    project_id: str,
-    golden_id: str,
-    *,
-    aspect: str,
-    subject_id: str,
-    seen: Mapping[str, int],
-    verdict: TriageVerdict | None = None,
-    picked: bool | None = None,
-    form: str = "",
+    store: Store, project_id: str, seen: Mapping[str, int], request: TriageRequest, *, form: str = ""
 ) -> TriagedItems:
-    """Say the same of several items; their notes, and what is None, stay as they were.
+    """Say the same of several items.
 
     `seen` maps each item id → the number of the triage that the person saw (0: none).  An item on which somebody else
     was faster is left alone and named with the reason.
     """
     numbers, refused = {}, {}
     for item_id, number in seen.items():
-        about = {"aspect": aspect, "item_id": item_id, "subject_id": subject_id}
         own_form = f"{form}:{item_id}" if form else ""
         try:
-            numbers[item_id] = save_triage(
-                *(store, project_id, golden_id), **about, verdict=verdict, picked=picked, form=own_form, seen=number
-            )
+            numbers[item_id] = save_triage(store, project_id, item_id, request, form=own_form, seen=number)
         except ConflictError as error:
             refused[item_id] = str(error)
     return TriagedItems(numbers, refused)

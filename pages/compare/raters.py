@@ -8,7 +8,6 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import annotator_tests
-from core.projects.labelling import rated_words
 from core.stats import (
     EPSILONS,
     NO_SINGLE_RATINGS,
@@ -46,8 +45,8 @@ def draw(compared: Compared) -> None:
     st.markdown(plain(compared.finding.people))
     st.caption(
         plain(
-            f"Raters: the single ratings of {rated_words(compared.shown.rated_in)}. The judge takes each rater's place "
-            "in turn, on the same items, so neither has the easier target."
+            f"Raters: the single ratings of {compared.shown.rated_in or 'the file'}. The judge takes each rater's "
+            "place in turn, on the same items, so neither has the easier target."
         )
     )
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):

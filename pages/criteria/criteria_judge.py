@@ -11,6 +11,7 @@ from core import projects
 from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
 from core.projects.judge_line import JudgeLine, JudgeVersion, VersionOrigin, VersionRequest
+from core.projects.judge_versions import VersionOptions
 from core.store.log import IMPORTED
 from core.wording import counted, price_words
 from pages.overview import judge_view
@@ -137,9 +138,11 @@ def _make(page: Opened, line: JudgeLine, criteria_ids: Sequence[str], *, origin:
     try:
         run_id = projects.make_version(
             *(page.store, page.settings, page.project.project_id, line.aspect, criteria_ids),
-            origin=origin,
-            note=st.session_state.get(f"{name}_note") or "",  # as it stands at the press, which it may have come with
-            held_out=bool(st.session_state.get(f"{name}_held_out", True)),
+            options=VersionOptions(
+                origin,
+                st.session_state.get(f"{name}_note") or "",  # as it stands at the press, which it may have come with
+                held_out=bool(st.session_state.get(f"{name}_held_out", True)),
+            ),
             seen=line.seen,
         )
         run = projects.run_view(page.store, run_id)

@@ -1,4 +1,4 @@
-"""Any two versions word by word, what became of each, merging the two, and a copy for elsewhere."""
+"""Any two versions word by word, what became of each, and merging the two."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from core.wording import word_diff
 from pages.criteria import comments_view, criteria_names, lineage_view
 from pages.overview import judge_view
 from pages.ui import diff_view, people, state, tables
-from pages.ui.page import Opened, link_to, opens
+from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
 PROBLEM = state.widget("versions_problem")
 MEASURE = "Scores both with the same judge on the same calibration items; held-out items are left alone."
-COPY = state.widget("copy_part")
 FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 
@@ -151,71 +150,3 @@ def _measure(page: Opened, view: CriteriaEntry, old: CriteriaEntry, new: Criteri
 
     if comments_view.attempt(act, PROBLEM):
         state.put_in_url(criteria=new.criteria_id, rescore=started[0])
-
-
-# ── a copy for elsewhere ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def draw_copy(page: Opened, view: CriteriaEntry) -> None:
-    """Copy the text to another aspect, golden set or project."""
-    if opens("Copy to …", icon=":material/content_copy:", key=COPY):
-        with st.container(border=True):
-            _draw_copy_form(page, view)
-
-
-def _draw_copy_form(page: Opened, view: CriteriaEntry) -> None:
-    offered = {project.project_id: project.name for project in projects.list_projects(page.store)}
-    project_id = st.selectbox(
-        "Project",
-        list(offered),
-        index=list(offered).index(page.project.project_id),
-        key=state.widget("copy_project"),
-        format_func=offered.__getitem__,
-    )
-    goldens = {golden.golden_id: golden for golden in projects.list_goldens(page.store, project_id)}
-    if not goldens:
-        st.caption("That project has no golden set yet.")
-        return
-    golden_id = st.selectbox(
-        "Golden set",
-        list(goldens),
-        key=state.widget("copy_golden"),
-        format_func=lambda golden_id: goldens[golden_id].name,
-    )
-    aspects = [aspect.aspect for aspect in goldens[golden_id].aspects]
-    same = (project_id, golden_id) == (page.project.project_id, view.golden_id)
-    aspect = st.selectbox(
-        "Aspect",
-        [aspect for aspect in aspects if not same or aspect != view.criteria.aspect],
-        key=state.widget("copy_aspect"),
-        placeholder="No other aspect here",
-    )
-    if problem := st.session_state.pop(f"{PROBLEM}_copy", ""):
-        st.warning(plain(problem), icon=":material/error:")
-    where = (project_id, golden_id, aspect)
-    people.button(
-        page,
-        "reviewer",
-        "Copy",
-        type="primary",
-        key=state.widget("copy"),
-        on_click=_copy,
-        args=(page, view, where),
-        disabled=aspect is None,
-    )
-
-
-def _copy(page: Opened, view: CriteriaEntry, where: tuple[str, str, str]) -> None:
-    project_id, golden_id, aspect = where
-    made: list[str] = []
-
-    def act() -> None:
-        here = (page.project.project_id, view.criteria_id)
-        made.append(
-            projects.copy_criteria(page.store, *here, to_project=project_id, golden_id=golden_id, aspect=aspect)
-        )
-
-    if comments_view.attempt(act, f"{PROBLEM}_copy"):
-        st.session_state[COPY] = False
-        name = next(project.name for project in projects.list_projects(page.store) if project.project_id == project_id)
-        state.leave_notice(f"Copied to {aspect} in {name}. Measure it there before you trust it.", good=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.labelling import LabelPass, rated_words
+from core.projects.labelling import LabelPass
 from core.projects.pass_results import AspectAgreement, Combine, PassSummary
 from core.report.figures.trends import growth_figure, shrinking_figure
 from core.stats.claims import number, range_words
@@ -48,8 +47,8 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
         )
         label_view.draw_address(passed)
         return
-    agreement, also = _choose_agreement(store, passed, seen)
-    _draw_agreement(passed, agreement, also)
+    agreement = _choose_agreement(passed, seen)
+    _draw_agreement(passed, agreement)
     st.markdown(
         f"**{seen.n_touched:,} of {seen.n_items:,} items** have a label; "
         f"{counted(len(passed.raters), 'rater')} of {passed.plan.n_raters} planned joined; "
@@ -71,31 +70,14 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
         label_view.draw_address(passed)
 
 
-def _choose_agreement(
-    store: Store, passed: LabelPass, seen: PassSummary
-) -> tuple[AspectAgreement, tuple[LabelPass, ...]]:
-    """The aspect to look at, and which other passes count with this one: none, unless somebody adds them."""
+def _choose_agreement(passed: LabelPass, seen: PassSummary) -> AspectAgreement:
+    """The agreement on the aspect to look at."""
     by_aspect = {agreement.aspect: agreement for agreement in seen.agreement}
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        aspect = passed.aspects[0]
-        if len(by_aspect) > 1:
-            key = state.widget(f"progress_aspect_{passed.pass_id}")
-            aspect = st.segmented_control("Aspect", list(by_aspect), default=aspect, required=True, key=key)
-        others = {other.pass_id: other for other in projects.passes_to_merge(store, passed, aspect)}
-        also = []
-        if others:
-            also = st.multiselect(
-                "Count together with",
-                list(others),
-                key=state.widget(f"progress_also_{passed.pass_id}_{aspect}"),
-                format_func=lambda pass_id: others[pass_id].name,
-                placeholder="This pass alone",
-                width=340,
-            )
-    if not also:
-        return by_aspect[aspect], ()
-    ids = [passed.pass_id, *also]
-    return projects.agreement_over(store, passed.project_id, ids, aspect), tuple(others[pass_id] for pass_id in also)
+    aspect = passed.aspects[0]
+    if len(by_aspect) > 1:
+        key = state.widget(f"progress_aspect_{passed.pass_id}")
+        aspect = st.segmented_control("Aspect", list(by_aspect), default=aspect, required=True, key=key)
+    return by_aspect[aspect]
 
 
 def _draw_raters(store: Store, passed: LabelPass, seen: PassSummary) -> None:
@@ -144,9 +126,9 @@ def _finding(agreement: AspectAgreement, where: str) -> str:
     return f"{about} **{how}**: Krippendorff's alpha {number(agreement.alpha)}{interval}."
 
 
-def _draw_agreement(passed: LabelPass, agreement: AspectAgreement, also: Sequence[LabelPass]) -> None:
-    st.markdown(_finding(agreement, " and ".join(counted.name for counted in (passed, *also))))
-    if not all(counted.plan.blind for counted in (passed, *also)):
+def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
+    st.markdown(_finding(agreement, passed.name))
+    if not passed.plan.blind:
         st.warning("Not blind: raters saw what others said, so agreement looks better than it is.")
     if agreement.alpha is None:
         st.caption("Alpha needs items rated by two people, and labels that are not all the same.")
@@ -154,7 +136,7 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement, also: Sequenc
         shared = passed.plan.shared if passed.plan.overlap < 2 else len(passed.plan.positions)
         expected = min(shared, len(passed.plan.positions)) if passed.plan.n_raters > 1 else agreement.n_double
         charts.place(
-            growth_figure(agreement, n_expected=max(expected, agreement.n_double) if also else expected),
+            growth_figure(agreement, n_expected=expected),
             key=f"growth_{passed.pass_id}_{agreement.aspect}",
             alt=f"Krippendorff's alpha of {agreement.aspect} as items were rated",
         )
@@ -190,7 +172,6 @@ def draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     combine: Combine = "fill"
     if any(aspect.aspect in golden.aspects for aspect in passed.plan.aspects):
         combine = _choose_combine(store, passed)
-    merge = _choose_merge(store, passed, combine)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         name = st.text_input(
             "Name of the new golden set",
@@ -200,7 +181,7 @@ def draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
         )
         pressed = people.button(store, "reviewer", "Freeze these labels", type="primary", icon=":material/ac_unit:")
     if pressed:
-        _freeze(store, passed, name, combine, merge=merge)
+        _freeze(store, passed, name, combine)
 
 
 def _choose_combine(store: Store, passed: LabelPass) -> Combine:
@@ -223,30 +204,10 @@ def _choose_combine(store: Store, passed: LabelPass) -> Combine:
     return combine
 
 
-def _choose_merge(store: Store, passed: LabelPass, combine: Combine) -> bool:
-    """Whether single ratings that are there already count beside those of the pass; only where there are any."""
-    offered = projects.ratings_to_merge(store, passed.project_id, passed.pass_id, combine)
-    if not offered:
-        return False
-    others = rated_words(tuple(dict.fromkeys(name for mergeable in offered for name in mergeable.passes)))
-    merge = st.toggle(
-        f"Merge with the single ratings of {plain(others)}",
-        key=state.widget(f"label_merge_{passed.pass_id}"),
-        help="Agreement, ceiling and annotator test on the new golden set are of the passes whose single ratings it "
-        "holds. The golden labels are the same either way.",
-    )
-    for mergeable in offered:
-        here = mergeable.merged if merge else mergeable.alone
-        whose = "Merged" if merge else f"{passed.name} alone"
-        rated = f"{counted(here.n_items, 'item')} with single ratings, {here.n_double:,} by two people or more"
-        st.caption(plain(f"{whose}, {mergeable.aspect}: {rated}."))
-    return merge
-
-
-def _freeze(store: Store, passed: LabelPass, name: str, combine: Combine, *, merge: bool) -> None:
+def _freeze(store: Store, passed: LabelPass, name: str, combine: Combine) -> None:
     where = (store, passed.project_id, passed.pass_id)
     try:
-        golden_id = projects.freeze_labels(*where, name=name, combine=combine, merge=merge)
+        golden_id = projects.freeze_labels(*where, name=name, combine=combine)
     except ConcordError as error:
         st.error(plain(f"Nothing was frozen: {error}"), icon=":material/error:")
         return

@@ -14,7 +14,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.items import MISALIGNED_FROM, ItemScore
-from core.projects.triage import TRIAGE_VERDICTS, Triage
+from core.projects.triage import TRIAGE_VERDICTS, Triage, TriageRequest
 from core.records import Scale
 from core.report.figures.misaligned import Middle, Spot, misaligned_figure
 from core.wording import counted
@@ -120,12 +120,11 @@ def _triage(selection: Selection, seen: Mapping[str, int], words: str, said: Map
     project_id, golden_id, aspect = selection.about
     try:
         result = projects.triage_items(
-            *(selection.page.store, project_id, golden_id),
-            aspect=aspect,
-            subject_id=selection.criteria.criteria_id,
-            seen=seen,
+            selection.page.store,
+            project_id,
+            seen,
+            TriageRequest(golden_id, aspect, selection.criteria.criteria_id, **said),
             form=f"triage:{form}",
-            **said,
         )
     except ConcordError as error:
         misaligned_view.remember(selection, f"Nothing was saved: {error}", {}, good=False)

@@ -17,7 +17,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.items import ItemScore
-from core.projects.triage import TRIAGE_VERDICTS, Triage, TriageVerdict
+from core.projects.triage import TRIAGE_VERDICTS, Triage, TriageRequest, TriageVerdict
 from core.wording import counted
 from pages.misaligned import misaligned_filters, misaligned_item
 from pages.misaligned.misaligned_filters import FilteredItems
@@ -241,13 +241,12 @@ def _save(desk: _Desk, words: str, **said: Any) -> bool:
         number = max(number, mine.numbers.get(desk.item.item_id, 0))
     try:
         number = projects.save_triage(
-            *(desk.selection.page.store, about[0], about[1]),
-            aspect=about[2],
-            item_id=desk.item.item_id,
-            subject_id=desk.selection.criteria.criteria_id,
+            desk.selection.page.store,
+            about[0],
+            desk.item.item_id,
+            TriageRequest(about[1], about[2], desk.selection.criteria.criteria_id, **said),
             form=f"triage:{desk.form}:{words}",
             seen=number,
-            **said,
         )
     except ConcordError as error:
         remember(desk.selection, f"Nothing was saved: {error}", {}, good=False)

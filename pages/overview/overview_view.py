@@ -9,7 +9,6 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.judge_line import JudgeVersion
-from core.projects.labelling import rated_words
 from core.projects.overview import Overview, StageName, Task, Waiting, people_beside
 from core.records import Alignment
 from core.report.figures import describe
@@ -52,8 +51,8 @@ def sentence(page: Opened, now: Overview) -> str:
         people_at = _people_beside(page.project.project_id, version.newest.run_id, version, page)
         if people_at is None:
             return f"{words}."
-        passes = projects.rated_in(page.store, page.project.project_id, version.newest.golden_id, version.aspect)
-        where = f" in {rated_words(passes)}" if any(passes) else ""
+        rated = projects.rated_in(page.store, page.project.project_id, version.newest.golden_id, version.aspect)
+        where = f" in {rated}" if rated else ""
         return f"{words}. Raters agree with each other{where} at {number(people_at.value)}."
     if not now.aspect:
         return f"{name} has {now.stages[0].figure} and no labels yet: a judge is measured against people."

@@ -21,7 +21,7 @@ from core.project_records import FINISHED, CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import KINDS
 from core.projects.rounds import RoundRequest
-from core.projects.triage import TriageVerdict
+from core.projects.triage import TriageRequest, TriageVerdict
 from core.records import (
     Alignment,
     AspectLabels,
@@ -265,12 +265,11 @@ def review(home: Path) -> Reviewed:
         )
         best = projects.load_calibration(store, run_id).chosen[0].criteria_id
         worst = tuple(score.item_id for score in projects.item_scores(store, run_id, best)[:3])
-        about = {"aspect": "coherence", "subject_id": best, "note": HOSTILE}
         verdicts: tuple[TriageVerdict, ...] = ("ambiguous", "judge wrong", "label wrong")
         for item_id, verdict in zip(worst, verdicts, strict=True):
             picked = verdict == "judge wrong"
-            where = (ann.store, ann.project_id, ann.golden_id)
-            projects.save_triage(*where, **about, item_id=item_id, verdict=verdict, picked=picked)
+            said = TriageRequest(ann.golden_id, "coherence", best, verdict, HOSTILE, picked=picked)
+            projects.save_triage(ann.store, ann.project_id, item_id, said)
         small = RoundSettings(sizes=(2,), trials=1)
         request = RoundRequest(ann.project_id, ann.golden_id, "coherence", run_id, (best,), worst, small)
         round_id = projects.start_round(ann.store, settings, request)

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.people import Actor
+from core.projects.judge_versions import VersionOptions
 from core.settings import Settings
 from core.store.store import Store
 from pages.ui import state
@@ -26,7 +27,9 @@ def in_use(store: Store, settings: Settings, calibrated: Calibrated, drive: Call
     ann = store.acting(Actor("Ann", "admin"))
     (project,) = projects.list_projects(store)
     edit = next(entry for entry in projects.list_criteria(store, project.project_id, ASPECT) if entry.origin == "edit")
-    made = projects.make_version(ann, settings, project.project_id, ASPECT, [edit.criteria_id], origin="edit")
+    made = projects.make_version(
+        ann, settings, project.project_id, ASPECT, [edit.criteria_id], options=VersionOptions("edit")
+    )
     assert drive(store, settings, made) == "done"
     line = projects.judge_line(store, project.project_id, ASPECT)
     projects.use_version(ann, project.project_id, ASPECT, 2, decided=line.decided)

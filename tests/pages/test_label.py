@@ -13,6 +13,7 @@ from core.data.pairs import PREFERENCES
 from core.people import Actor
 from core.projects.demo import DEMO_PROJECT
 from core.projects.labelling import LabelAspect, PassRequest
+from core.projects.triage import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.store.store import Store
 from pages.label import label_item, label_number, label_setup, label_shown
@@ -541,12 +542,8 @@ def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str,
     projects.save_triage(
         store.acting(Actor("Tri", "annotator")),
         asked.project_id,
-        asked.golden_id,
-        aspect="clarity",
-        item_id="i5",
-        subject_id="c1",
-        verdict="label wrong",
-        note=HOSTILE,
+        "i5",
+        TriageRequest(asked.golden_id, "clarity", "c1", "label wrong", HOSTILE),
     )
     projects.mark_words(store.acting(Actor("Bo")), asked.project_id, rated, "i0", HOSTILE[:20], form="m")
     screen = view(open_label(labelling=rated, who="Rev"), "Decide")

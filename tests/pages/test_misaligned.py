@@ -12,7 +12,7 @@ from core import projects
 from core.people import Actor
 from core.project_records import CriteriaEntry
 from core.projects.items import ItemScore
-from core.projects.triage import Triage
+from core.projects.triage import Triage, TriageRequest
 from core.quotations import Piece
 from pages.misaligned.misaligned_filters import RANKS, Filters
 from pages.misaligned.misaligned_item import marked
@@ -288,9 +288,8 @@ def mark(screen: AppTest, *rows: int) -> None:
 def test_somebody_else_was_faster(real: Any, opened: Open) -> None:
     screen = opened()
     item_id = screen.query_params["item"]
-    where = {"aspect": ASPECT, "item_id": item_id, "subject_id": "c"}
     bo = real.store.acting(Actor("Bo", "annotator"))
-    projects.save_triage(bo, real.project_id, real.golden_id, **where, verdict="label wrong")
+    projects.save_triage(bo, real.project_id, item_id, TriageRequest(real.golden_id, ASPECT, "c", "label wrong"))
     press(screen, "Judge wrong")
     assert found(real)[item_id].verdict == "label wrong"
     assert "Nothing was saved: Bo said 'label wrong' of this item" in texts(screen)

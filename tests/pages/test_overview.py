@@ -10,6 +10,7 @@ import pytest
 from core import projects
 from core.people import Actor
 from core.projects.judge_line import JudgeLine
+from core.projects.judge_versions import VersionOptions
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Calibrated, Place, golden_of
@@ -32,7 +33,7 @@ def second(store: Store, settings: Settings, calibrated: Calibrated, drive: Call
     edit = next(entry for entry in projects.list_criteria(store, project.project_id, ASPECT) if entry.origin == "edit")
     ann = store.acting(Actor("Ann", "admin"))
     what = (project.project_id, ASPECT, [edit.criteria_id])
-    made = projects.make_version(ann, settings, *what, origin="edit", note=HOSTILE)
+    made = projects.make_version(ann, settings, *what, options=VersionOptions("edit", HOSTILE))
     assert drive(store, settings, made) == "done"
 
 

@@ -18,6 +18,7 @@ from core import projects
 from core.errors import AccessError
 from core.people import Actor
 from core.projects.criteria import Comment
+from core.projects.triage import TriageRequest
 from core.records import Criteria
 from core.settings import Settings
 from core.store.log import Action
@@ -138,9 +139,9 @@ def test_a_new_project_is_named_by_the_person(store: Store, project: str) -> Non
 def test_what_needs_more_than_reading_needs_a_name_at_a_screen(store: Store, project: str) -> None:
     nobody = store.acting(Actor(at_screen=True))
     golden = store.goldens.all(project)[0].golden_id
-    triage = {"aspect": "coherence", "item_id": "i1", "subject_id": "c", "verdict": "judge wrong"}
+    said = TriageRequest(golden, "coherence", "c", "judge wrong")
     for change in (
-        lambda: projects.save_triage(nobody, project, golden, **triage),
+        lambda: projects.save_triage(nobody, project, "i1", said),
         lambda: projects.keep_draft(nobody, project, "criteria:c", "text"),
         lambda: projects.add_comment(nobody, project, "c", "text"),
         lambda: projects.cast_vote(nobody, project, golden, "coherence", "edit:c", choice="for"),
@@ -150,7 +151,7 @@ def test_what_needs_more_than_reading_needs_a_name_at_a_screen(store: Store, pro
         with pytest.raises(AccessError, match="Enter your name first"):
             change()
     assert projects.list_projects(nobody)
-    projects.save_triage(store, project, golden, **triage)  # the command line is whoever sits at the machine
+    projects.save_triage(store, project, "i1", said)  # the command line is whoever sits at the machine
 
 
 def test_a_picked_name_survives_other_screens_and_is_offered_again(store: Store, project: str) -> None:

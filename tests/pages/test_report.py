@@ -13,6 +13,7 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeLine
+from core.projects.judge_versions import VersionOptions
 from core.records import JudgeScores
 from core.report.findings import brings, headline, limits
 from core.settings import Settings
@@ -142,7 +143,7 @@ def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
     (project,) = projects.list_projects(store)
     ids = line().versions[0].criteria_ids[:1]
     run_id = projects.make_version(
-        *(store, settings, project.project_id, "coherence", ids), origin="criteria", held_out=False
+        *(store, settings, project.project_id, "coherence", ids), options=VersionOptions("criteria", held_out=False)
     )
     drive(store, settings, run_id)
     screen = whole(version="2")

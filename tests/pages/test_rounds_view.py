@@ -14,6 +14,7 @@ from core.calibration.settings import OPERATIONS, RoundSettings
 from core.people import Actor
 from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, RoundRequest
+from core.projects.triage import TriageRequest
 from core.records import Criteria, Interval
 from core.stats import change_figures
 from pages.ui import tables
@@ -37,8 +38,8 @@ def picks(real: Any, best: Criteria) -> tuple[str, ...]:
             chosen[score.source_id] = score.item_id
     store = real.store.acting(Actor("Ann"))
     for item_id in chosen.values():
-        about = {"aspect": ASPECT, "item_id": item_id, "subject_id": best.criteria_id}
-        projects.save_triage(store, real.project_id, real.golden_id, **about, verdict="judge wrong", picked=True)
+        said = TriageRequest(real.golden_id, ASPECT, best.criteria_id, "judge wrong", picked=True)
+        projects.save_triage(store, real.project_id, item_id, said)
     return tuple(chosen.values())
 
 

@@ -22,6 +22,7 @@ from core.errors import JobError
 from core.judging.styles import Asking
 from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest, calibration_asked
+from core.projects.judge_versions import VersionOptions
 from core.projects.kinds import RunDetail
 from core.projects.rescore import RescoreRequest
 from core.projects.trial import TrialRequest
@@ -175,6 +176,7 @@ def test_a_worker_nobody_needs_ends_by_itself(tmp_path: Path, repository: Path) 
     code = """
 import pathlib, sys
 from core.jobs.worker import run_worker
+from core.projects.judge_versions import VersionOptions
 from core.settings import Settings
 run_worker(Settings(home=pathlib.Path(sys.argv[1]), worker_id="w"), linger=0.5)
 """
@@ -238,7 +240,12 @@ def test_rounds_trials_and_versions_ask_as_the_calibration_did(
         store, here, RescoreRequest(*where, best.criteria_id, result.chosen[-1].criteria_id, run_id, held_out=True)
     )
     version = projects.make_version(
-        store, here, few_asked.project_id, few_asked.aspect, [best.criteria_id], origin="criteria", base_run=run_id
+        store,
+        here,
+        few_asked.project_id,
+        few_asked.aspect,
+        [best.criteria_id],
+        options=VersionOptions("criteria", base_run=run_id),
     )
     work_off(store, here)
     tried = projects.run_view(store, trial).outcome

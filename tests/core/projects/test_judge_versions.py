@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from core.errors import AccessError, ConflictError, CriteriaError, JobError, Not
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest, sides_of
 from core.projects.judge_line import HeldOutSeen, JudgeLine
+from core.projects.judge_versions import VersionOptions
 from core.projects.labelling import LabelAspect, PassRequest
 from core.projects.pass_results import ratings_of
 from core.projects.pass_setup import disagreement
@@ -47,12 +49,12 @@ class World:
     def line(self) -> JudgeLine:
         return projects.judge_line(self.store, self.project_id, ASPECT)
 
-    def make(self, criteria_id: str, **more: object) -> str:
+    def make(self, criteria_id: str, *, seen: int | None = None, **more: Any) -> str:
         """Make a version and measure it; returns the run."""
         made = projects.make_version(
             *(self.store, self.settings, self.project_id, ASPECT, [criteria_id]),
-            origin="edit",
-            **more,  # type: ignore[arg-type]
+            options=VersionOptions("edit", **more),
+            seen=seen,
         )
         assert self.drive(self.store, self.settings, made) == "done"
         return made
@@ -207,7 +209,9 @@ def test_an_approval_is_withdrawn_and_one_goes_back(world: World) -> None:
 
 
 def test_a_version_that_was_not_measured_cannot_be_approved(world: World) -> None:
-    projects.make_version(world.store, world.settings, world.project_id, ASPECT, [world.edited], origin="edit")
+    projects.make_version(
+        world.store, world.settings, world.project_id, ASPECT, [world.edited], options=VersionOptions("edit")
+    )
     assert world.line.get(2).state == "draft"
     with pytest.raises(UsageError):
         world.decide(2, "approved")
@@ -215,7 +219,9 @@ def test_a_version_that_was_not_measured_cannot_be_approved(world: World) -> Non
 
 def test_what_cannot_be_made_the_judge(world: World) -> None:
     def make(*criteria: str, aspect: str = ASPECT) -> None:
-        projects.make_version(world.store, world.settings, world.project_id, aspect, criteria, origin="edit")
+        projects.make_version(
+            world.store, world.settings, world.project_id, aspect, criteria, options=VersionOptions("edit")
+        )
 
     best = world.line.get(1).criteria_ids[0]
     with pytest.raises(UsageError, match="version 1 already"):
@@ -228,7 +234,9 @@ def test_what_cannot_be_made_the_judge(world: World) -> None:
         make(best, aspect="fluency")
     annotator = world.store.acting(Actor("Ann", "annotator"))
     with pytest.raises(AccessError):
-        projects.make_version(annotator, world.settings, world.project_id, ASPECT, [world.edited], origin="edit")
+        projects.make_version(
+            annotator, world.settings, world.project_id, ASPECT, [world.edited], options=VersionOptions("edit")
+        )
     assert len(world.line.versions) == 1
 
 
@@ -295,7 +303,9 @@ def test_an_edit_takes_the_place_of_its_parent_in_an_ensemble(world: World) -> N
     texts = [candidate.criteria for candidate in calibration.candidates if candidate.criteria.text]
     beside = next(criteria.criteria_id for criteria in texts if criteria.criteria_id != parent)
     assert projects.in_place_of_parent(*where, world.edited) == ()  # the judge follows one set of criteria
-    run_id = projects.make_version(world.store, world.settings, *where[1:], [parent, beside], origin="criteria")
+    run_id = projects.make_version(
+        world.store, world.settings, *where[1:], [parent, beside], options=VersionOptions("criteria")
+    )
     assert world.drive(world.store, world.settings, run_id) == "done"
     projects.use_version(*where, 2, decided=world.line.decided)
     assert projects.in_place_of_parent(*where, world.edited) == (world.edited, beside)
@@ -329,17 +339,19 @@ def test_a_version_whose_judge_is_gone_says_so(world: World) -> None:
     with pytest.raises(NotFoundError):
         projects.make_version(
             *(world.store, world.settings, world.project_id, ASPECT, [world.edited]),
-            origin="edit",
-            base_run="r000000000000",
+            options=VersionOptions("edit", base_run="r000000000000"),
         )
     with pytest.raises(JobError, match="No calibration of fluency"):
-        other = projects.copy_criteria(
-            *(world.store, world.project_id, world.edited),
-            to_project=world.project_id,
-            golden_id=world.golden_id,
-            aspect="fluency",
+        other = Criteria("Reward short words.", "fluency")
+        world.store.criteria.add(world.project_id, world.golden_id, [other])
+        projects.make_version(
+            world.store,
+            world.settings,
+            world.project_id,
+            "fluency",
+            [other.criteria_id],
+            options=VersionOptions("criteria"),
         )
-        projects.make_version(world.store, world.settings, world.project_id, "fluency", [other], origin="criteria")
 
 
 def test_the_version_in_use_stands_for_all_versions(world: World) -> None:
@@ -429,7 +441,9 @@ def test_five_hundred_criteria_are_listed_with_their_versions_in_one_reading(wor
     assert set(followed) == set(world.line.get(1).criteria_ids)
     with pytest.raises(UsageError, match="1 to 25 sets of criteria, not 500"):
         ids = [criteria.criteria_id for criteria in texts]
-        projects.make_version(world.store, world.settings, world.project_id, ASPECT, ids, origin="criteria")
+        projects.make_version(
+            world.store, world.settings, world.project_id, ASPECT, ids, options=VersionOptions("criteria")
+        )
 
 
 def test_whoever_sees_a_judge_or_a_version_finds_what_its_run_left(

@@ -13,7 +13,7 @@ from core import projects
 from core.errors import AccessError, UsageError
 from core.people import Actor
 from core.projects.labelling import LabelAspect, LabelsFrozen, Order, OthersSaid, PassRequest, SavedLabel, TeamProgress
-from core.projects.pass_results import RatedBy
+from core.projects.triage import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.store.store import Store
 
@@ -387,16 +387,8 @@ def test_whoever_still_rates_does_not_decide(store: Store, request_: PassRequest
 def test_what_triage_called_mislabelled_joins_the_queue(store: Store, request_: PassRequest, pass_id: str) -> None:
     where = (request_.project_id, pass_id)
     for item_id, verdict in (("i3", "label wrong"), ("i4", "judge wrong")):
-        projects.save_triage(
-            store.acting(Actor("Tri", "annotator")),
-            request_.project_id,
-            request_.golden_id,
-            aspect="a",
-            item_id=item_id,
-            subject_id="c1",
-            verdict=verdict,  # type: ignore[arg-type]
-            note="it says 3",
-        )
+        said = TriageRequest(request_.golden_id, "a", "c1", verdict, "it says 3")  # type: ignore[arg-type]
+        projects.save_triage(store.acting(Actor("Tri", "annotator")), request_.project_id, item_id, said)
     for name, value in (("Ann", 1.0), ("Bo", 5.0)):
         actor = store.acting(Actor(name, "annotator"))
         projects.join_pass(actor, *where)
@@ -472,61 +464,27 @@ def test_the_teams_progress_counts_finished_items_of_everybody(
     assert (after, after.done) == (TeamProgress({"Ann": 1}, 16), 1)
 
 
-def test_agreement_is_of_one_pass_unless_several_are_named(store: Store, request_: PassRequest, pass_id: str) -> None:
-    project, first = request_.project_id, (request_.project_id, pass_id)
-    _rate(store, "Ann", first, {"i0": 1.0, "i1": 5.0})
-    _rate(store, "Bo", first, {"i0": 1.0})
-    second = (project, projects.start_pass(store, replace(request_, name="second")))
-    _rate(store, "Ann", second, {"i0": 2.0})
-    _rate(store, "Cy", second, {"i1": 5.0, "i2": 3.0})
-    other_scale = replace(request_, name="third", aspects=(replace(FIVE, scale=Scale(1, 7, 1.0)),))
-    third = projects.start_pass(store, other_scale)
-    alone = projects.pass_summary(store, *first).agreement[0]
-    assert (alone.n_double, alone.n_labels) == (1, 3)
-    labelling = projects.get_pass(store, *first)
-    assert [other.name for other in projects.passes_to_merge(store, labelling, "a")] == ["second"]
-    both = projects.agreement_over(store, project, [pass_id, second[1]], "a")
-    # i0: Ann 2 (her newer label), Bo 1; i1: Ann 5, Cy 5; i2: Cy 3 alone
-    assert (both.n_double, both.n_labels) == (2, 5)
-    with pytest.raises(UsageError, match="different scales"):
-        projects.agreement_over(store, project, [pass_id, third], "a")
-    with pytest.raises(UsageError, match="same golden set"):
-        projects.agreement_over(store, project, [pass_id], "c")
-
-
-def test_single_ratings_of_two_passes_are_merged_by_choice_and_named(store: Store) -> None:
+def test_a_golden_set_says_in_which_pass_its_single_ratings_were_given(store: Store) -> None:
     """i0 and i1 are rated in the first pass, i2 and i3 in the second, by the same two people."""
     project = projects.create_project(store, "p").project_id
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k}") for k in range(4))
     golden_id = projects.add_golden(store, project, GoldenSet("g", "single", items, {}))
 
-    def rated(golden_id: str, name: str, values: dict[str, float]) -> str:
-        plan = PassRequest(project, golden_id, name, (FIVE,), 2, 4, 1, order="file")
-        pass_id = projects.start_pass(store, plan)
+    def frozen(golden_id: str, name: str, values: dict[str, float]) -> str:
+        pass_id = projects.start_pass(store, PassRequest(project, golden_id, name, (FIVE,), 2, 4, 1, order="file"))
         for rater in ("Ann", "Bo"):
             _rate(store, rater, (project, pass_id), values)
-        return pass_id
+        return projects.freeze_labels(store, project, pass_id, name=name)
 
-    first = rated(golden_id, "first", {"i0": 1.0, "i1": 5.0})
-    assert projects.ratings_to_merge(store, project, first, "fill") == ()
-    once = projects.freeze_labels(store, project, first, name="once")
-    assert (projects.rated_in(store, project, golden_id, "a"), projects.rated_in(store, project, once, "a")) == (
-        ("",),
-        ("first",),
-    )
-    second = rated(once, "second", {"i2": 2.0, "i3": 4.0})
-    (offered,) = projects.ratings_to_merge(store, project, second, "fill")
-    assert (offered.aspect, offered.passes) == ("a", ("first",))
-    assert (offered.alone, offered.merged) == (RatedBy(2, 2), RatedBy(4, 4))
-    apart = projects.freeze_labels(store, project, second, name="apart")
-    merged = projects.freeze_labels(store, project, second, name="merged", merge=True)
-    assert projects.rated_in(store, project, apart, "a") == ("second",)
-    assert projects.rated_in(store, project, merged, "a") == ("first", "second")
-    sets = [projects.load_golden_set(store, frozen) for frozen in (apart, merged)]
-    assert sets[0].aspects["a"].values == sets[1].aspects["a"].values == (1.0, 5.0, 2.0, 4.0)
-    assert projects.judges_shown(store, project, merged, "a").rated_in == ("first", "second")
+    once = frozen(golden_id, "first", {"i0": 1.0, "i1": 5.0})
+    twice = frozen(once, "second", {"i2": 2.0, "i3": 4.0})
+    named = [projects.rated_in(store, project, which, "a") for which in (golden_id, once, twice)]
+    assert named == ["", "first", "second"]
+    assert projects.load_golden_set(store, twice).aspects["a"].values == (1.0, 5.0, 2.0, 4.0)
+    assert {rating.item_id for rating in projects.load_golden_set(store, twice).ratings} == {"i2", "i3"}
+    assert projects.judges_shown(store, project, twice, "a").rated_in == "second"
     assert [line.did for line in projects.log_lines(store, project, store.events.all(project, LabelsFrozen))] == [
-        f"froze the labels of {name}" for name in ("first", "second", "second")
+        f"froze the labels of {name}" for name in ("first", "second")
     ]
 
 

@@ -12,7 +12,7 @@ from core.people import Actor
 from core.project_records import Run
 from core.projects.log_words import run_words
 from core.projects.runs import HeldOutAccess
-from core.projects.triage import Triage
+from core.projects.triage import Triage, TriageRequest
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.store.labels import Label
 from core.store.log import Action, Entry
@@ -75,7 +75,7 @@ def test_what_entries_are_about_in_words(store: Store, project: str, golden_id: 
 
 def test_a_vote_shows_in_the_log_when_the_review_shows_it(store: Store, project: str, golden_id: str) -> None:
     ann, bo, where = store.acting(Actor("Ann")), store.acting(Actor("Bo")), (project, golden_id, "a")
-    projects.save_triage(ann, project, golden_id, aspect="a", item_id="i1", subject_id="", verdict="ambiguous")
+    projects.save_triage(ann, project, "i1", TriageRequest(golden_id, "a", "", "ambiguous"))
     (point,) = projects.open_review(store, *where).points
     projects.join_review(bo, *where)
     projects.cast_vote(ann, *where, point.key, choice="against")

@@ -10,6 +10,7 @@ from core import projects
 from core.calibration.settings import CalibrationSettings
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
+from core.projects.judge_versions import VersionOptions
 from core.projects.labelling import LabelAspect, PassRequest
 from core.projects.overview import Overview, people_beside
 from core.records import GoldenSet, Scale
@@ -108,7 +109,9 @@ def test_a_golden_set_without_labels_and_a_comment_that_waits(
     assert asked_for(grown) == ["grow"]
 
     edited = projects.save_edit(ann, project_id, criteria_id, "Judge by the length of the text.", "Ann")
-    run_id = projects.make_version(ann, settings, project_id, ASPECT, [edited], origin="edit", golden_id=golden_id)
+    run_id = projects.make_version(
+        ann, settings, project_id, ASPECT, [edited], options=VersionOptions("edit", golden_id=golden_id)
+    )
     assert asked_for(golden_id) == []
     words = {stage.name: stage.figure for stage in projects.overview(ann, project_id, golden_id, ASPECT).stages}
     assert words["calibration"] == "2 versions, version 2 being measured"

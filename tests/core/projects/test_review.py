@@ -11,7 +11,7 @@ from core.errors import AccessError, ConflictError, UsageError
 from core.people import Actor
 from core.projects import review
 from core.projects.review import Choice, Point, Verdict, Vote, change_question
-from core.projects.triage import TriageVerdict
+from core.projects.triage import TriageRequest, TriageVerdict
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.store.store import Store
 
@@ -180,8 +180,8 @@ def test_triaged_items_are_open_until_decided_and_open_again_when_triaged_anew(
     ann, (project, golden_id, aspect) = acting(store, "Ann"), where
 
     def triage(item_id: str, verdict: TriageVerdict, *, picked: bool = False) -> None:
-        about = {"aspect": aspect, "item_id": item_id, "subject_id": "c1", "note": "<b>"}
-        projects.save_triage(ann, project, golden_id, **about, verdict=verdict, picked=picked)
+        said = TriageRequest(golden_id, aspect, "c1", verdict, "<b>", picked=picked)
+        projects.save_triage(ann, project, item_id, said)
 
     triage("i1", "judge wrong", picked=True)
     triage("i2", "judge wrong")  # seen, and nobody wants to talk about it

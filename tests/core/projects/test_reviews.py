@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from core import projects
@@ -11,7 +13,7 @@ from core.people import Actor
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.items import ItemScore, ScoredItems
-from core.projects.triage import Triage, TriageCount, count_triage
+from core.projects.triage import Triage, TriageCount, TriageRequest, count_triage
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -80,21 +82,11 @@ def test_locked_criteria_are_not_edited(store: Store, project: str, criteria_id:
     assert projects.save_edit(store, project, criteria_id, "other", "Bo") != criteria_id
 
 
-def test_merging_and_copying(store: Store, project: str, criteria_id: str, golden_id: str) -> None:
+def test_merging(store: Store, project: str, criteria_id: str, golden_id: str) -> None:
     merged = projects.merge_criteria(store.acting(Actor("Ann")), project, criteria_id, TWO.criteria_id)
     view = projects.get_criteria(store, project, merged)
     assert view.text == "- Be clear.\n- Be <b>brief</b>.\n* Name the source."  # the line both have stands once
     assert (view.parents, view.author) == ((criteria_id, TWO.criteria_id), "Ann")
-    other = projects.create_project(store, "q").project_id
-    golden = projects.load_golden_set(store, golden_id)
-    renamed = {"b": AspectLabels("b", Scale(1, 5), golden.aspects["a"].values)}
-    elsewhere = projects.add_golden(store, other, GoldenSet("h", "single", golden.items, renamed))
-    copy = projects.copy_criteria(store, project, criteria_id, to_project=other, golden_id=elsewhere, aspect="b")
-    copied = projects.get_criteria(store, other, copy)
-    assert (copied.text, copied.criteria.aspect, copied.alignments) == (ONE.text, "b", ())
-    assert "measure it here" in copied.note
-    with pytest.raises(NotFoundError, match="no aspect 'a'"):
-        projects.copy_criteria(store, project, criteria_id, to_project=other, golden_id=elsewhere, aspect="a")
     with pytest.raises(CriteriaError, match="cannot be merged"):
         store.criteria.add(project, golden_id, [Criteria("x", "b")])
         projects.merge_criteria(store, project, criteria_id, Criteria("x", "b").criteria_id)
@@ -107,68 +99,48 @@ def test_undoing_an_edit_is_one_more_version(store: Store, project: str, criteri
     assert projects.get_criteria(store, project, edited).head == criteria_id
 
 
-def test_triage(store: Store, project: str, golden_id: str) -> None:
-    ann = store.acting(Actor("Ann", "annotator"))
-
-    def save(verdict: str, *, picked: bool = False, aspect: str = "a") -> None:
-        projects.save_triage(
-            ann,
-            project,
-            golden_id,
-            aspect=aspect,
-            item_id="i1",
-            subject_id="c1",
-            verdict=verdict,  # type: ignore[arg-type]
-            note=" <i>rule</i> ",
-            picked=picked,
-        )
-
-    save("ambiguous")
-    save("judge wrong", picked=True)
-    save("label wrong", aspect="b")
-    (triage,) = projects.list_triage(store, project, golden_id, "a").values()
-    assert (triage.verdict, triage.picked, triage.note, triage.actor) == ("judge wrong", True, "<i>rule</i>", "Ann")
-    with pytest.raises(UsageError, match="'nonsense' came"):
-        save("nonsense")
-
-
-def test_a_pick_needs_no_verdict_and_a_verdict_keeps_the_pick(store: Store, project: str, golden_id: str) -> None:
-    where, about = (store, project, golden_id), {"aspect": "a", "item_id": "i1", "subject_id": "c1"}
-    projects.save_triage(*where, **about, picked=True)
-    assert projects.list_triage(*where, "a")["i1"].picked
-    assert projects.open_review(*where, "a").points[0].text == "Somebody picked it for the next round."
-    projects.save_triage(*where, **about, verdict="ambiguous", note=" unclear ")
-    projects.save_triage(*where, **about, verdict="label wrong")
-    triage = projects.list_triage(*where, "a")["i1"]
-    assert (triage.verdict, triage.picked, triage.note) == ("label wrong", True, "unclear")
-
-
-def test_undo_says_again_what_was_said_before(store: Store, project: str, golden_id: str) -> None:
+def test_triage_keeps_what_is_not_said_anew_and_undo_says_again_what_was_said(
+    store: Store, project: str, golden_id: str
+) -> None:
     ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
-    where, about = (project, golden_id), {"aspect": "a", "item_id": "i1"}
-    first = projects.save_triage(ann, *where, **about, subject_id="c1", verdict="ambiguous")
-    second = projects.save_triage(ann, *where, **about, subject_id="c1", verdict="label wrong")
-    assert projects.undo_triage(ann, *where, **about, number=second) > second
-    assert projects.list_triage(store, *where, "a")["i1"].verdict == "ambiguous"
-    with pytest.raises(ConflictError, match="Ann has said something of this item since; nothing was undone"):
-        projects.undo_triage(bo, *where, **about, number=first)
-    only = projects.save_triage(ann, *where, aspect="a", item_id="i2", subject_id="c1", verdict="ambiguous")
-    projects.undo_triage(ann, *where, aspect="a", item_id="i2", number=only)
-    assert "i2" not in projects.list_triage(store, *where, "a"), "nothing was said of it before"
-    projects.save_triage(bo, *where, aspect="a", item_id="i2", subject_id="c1", verdict="ambiguous", seen=0)
+
+    def save(store: Store, item_id: str = "i1", *, aspect: str = "a", seen: int | None = None, **said: Any) -> int:
+        return projects.save_triage(store, project, item_id, TriageRequest(golden_id, aspect, "c1", **said), seen=seen)
+
+    def found(item_id: str = "i1") -> tuple[str, bool, str, str]:
+        triage = projects.list_triage(store, project, golden_id, "a")[item_id]
+        return triage.verdict, triage.picked, triage.note, triage.actor
+
+    save(ann, picked=True)
+    assert found() == ("", True, "", "Ann")
+    assert projects.open_review(store, project, golden_id, "a").points[0].text == "Ann picked it for the next round."
+    first = save(ann, verdict="ambiguous", note=" <i>rule</i> ")
+    save(ann, aspect="b", verdict="judge wrong")
+    second = save(bo, verdict="label wrong")
+    assert found() == ("label wrong", True, "<i>rule</i>", "Bo")
+    with pytest.raises(UsageError, match="'nonsense' came"):
+        save(ann, verdict="nonsense")
+    where: Any = {"project_id": project, "golden_id": golden_id, "aspect": "a"}
+    assert projects.undo_triage(bo, **where, item_id="i1", number=second) > second
+    assert found() == ("ambiguous", True, "<i>rule</i>", "Bo")
+    with pytest.raises(ConflictError, match="Bo has said something of this item since; nothing was undone"):
+        projects.undo_triage(ann, **where, item_id="i1", number=first)
+    only = save(ann, "i2", verdict="ambiguous")
+    projects.undo_triage(ann, **where, item_id="i2", number=only)
+    assert "i2" not in projects.list_triage(store, project, golden_id, "a"), "nothing was said of it before"
+    save(bo, "i2", verdict="ambiguous", seen=0)
 
 
 def test_several_items_at_once_leave_out_what_somebody_else_has_changed(
     store: Store, project: str, golden_id: str
 ) -> None:
     ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
-    where, about = (project, golden_id), {"aspect": "a", "subject_id": "c1"}
-    projects.save_triage(bo, *where, **about, item_id="i2", verdict="label wrong", note="see page 2")
-    seen = {"i1": 0, "i2": 0}
-    said = projects.triage_items(ann, *where, **about, seen=seen, verdict="judge wrong", form="one")
+    projects.save_triage(bo, project, "i2", TriageRequest(golden_id, "a", "c1", "label wrong", "see page 2"))
+    request = TriageRequest(golden_id, "a", "c1", "judge wrong")
+    said = projects.triage_items(ann, project, {"i1": 0, "i2": 0}, request, form="one")
     assert list(said.numbers) == ["i1"]
     assert "Bo said 'label wrong' of this item while you were looking" in said.refused["i2"]
-    triage = projects.list_triage(store, *where, "a")
+    triage = projects.list_triage(store, project, golden_id, "a")
     assert {item_id: found.verdict for item_id, found in triage.items()} == {"i1": "judge wrong", "i2": "label wrong"}
 
 

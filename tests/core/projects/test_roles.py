@@ -40,7 +40,7 @@ READING = """
     judge_adapters
     criteria_names draft_of others_drafting
     rows_left_out usual_measure measured_judges judges_shown keeping_sides as_compared calibration_behind
-    earlier_labels still_rating trial_items team_progress get_anchors my_highlights passes_to_merge picked_labels
+    earlier_labels still_rating trial_items team_progress get_anchors my_highlights picked_labels
     seen_labels rated_in label_planning planning_curve repeval_file
 """
 SPEAKING = """
@@ -49,7 +49,7 @@ SPEAKING = """
 """
 CHANGING = """
     add_golden add_judge add_sample adjudicate ask_again
-    cancel_run copy_criteria decide_point decide_proposal edit_proposal
+    cancel_run decide_point decide_proposal edit_proposal
     freeze_labels pass_summary replaced_labels
     merge_criteria remove_judge rename_criteria
     rename_judge resume_run save_edit set_lock start_calibration
@@ -62,7 +62,7 @@ CHANGING = """
     decide_version make_version measure_version use_version
     start_replay
     drop_draft keep_draft
-    set_anchors item_highlights agreement_over ratings_to_merge
+    set_anchors item_highlights
 """
 LEAST: dict[str, Role] = {
     **dict.fromkeys(READING.split(), "viewer"),

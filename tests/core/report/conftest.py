@@ -14,6 +14,7 @@ from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
+from core.projects.triage import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating
 from core.report.facts import Report
 from core.settings import Settings
@@ -93,12 +94,8 @@ def build(store: Store, settings: Settings, golden: GoldenSet, drive: Callable[.
         projects.save_triage(
             ann,
             project,
-            golden_id,
-            aspect=aspect,
-            item_id=score.item_id,
-            subject_id=best,
-            verdict=verdict,  # type: ignore[arg-type]
-            note=f"Looked at. {say}",
+            score.item_id,
+            TriageRequest(golden_id, aspect, best, verdict, f"Looked at. {say}"),  # type: ignore[arg-type]
         )
     where = (project, golden_id, aspect)
     point = next(each for each in projects.open_review(store, *where).points if each.item_id)
@@ -142,6 +139,6 @@ def hostile(kept: tuple[Store, Settings], sample: GoldenSet, drive: Callable[...
     """What is known of a calibration in which every name and text is hostile, one of them 200 kB long."""
     golden = made_hostile(sample)
     made = build(*kept, golden, drive, EVIL)
-    which = {"aspect": EVIL, "item_id": golden.item_ids[0], "subject_id": EVIL}
-    projects.save_triage(made.store, made.project_id, made.golden_id, **which, verdict="ambiguous", note=EVIL)
+    said = TriageRequest(made.golden_id, EVIL, EVIL, "ambiguous", EVIL)
+    projects.save_triage(made.store, made.project_id, golden.item_ids[0], said)
     return projects.report(made.store, made.project_id, made.golden_id, made.aspect)

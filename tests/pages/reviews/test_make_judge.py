@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.errors import AccessError
 from core.people import Actor
+from core.projects.judge_versions import VersionOptions
 from core.settings import Settings
 from core.store.store import Store
 from pages.ui import people, state
@@ -76,4 +77,4 @@ def test_who_may_label_but_not_review_reads_and_is_told_why(
     assert {one.disabled for one in overview.button if one.label in ("Approve", "Approve and use it")} == {True}
     al = store.acting(Actor("Al", "annotator"))
     with pytest.raises(AccessError, match="reviewer"):
-        projects.make_version(al, settings, reviewed.project_id, ASPECT, [edit], origin="edit")
+        projects.make_version(al, settings, reviewed.project_id, ASPECT, [edit], options=VersionOptions("edit"))

@@ -21,6 +21,7 @@ from core.projects.archive import Archive, Writer
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import Evidence, VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import LabelAspect, PassRequest
+from core.projects.triage import TriageRequest
 from core.records import (
     Alignment,
     AspectLabels,
@@ -121,10 +122,8 @@ def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
         projects.save_label(ann, project_id, pass_id, "a", {"coherence": value}, comment="c \x00", form=f"f{k}")
     taking = ((pass_id, "Ann"),)
     projects.start_pass(bo, PassRequest(project_id, golden_id, "second pass", (aspect,), take_over=taking))
-    projects.save_triage(
-        ann, project_id, golden_id, aspect="coherence", item_id="a", subject_id="", verdict="ambiguous", note="n",
-        picked=True,
-    )  # fmt: skip
+    said = TriageRequest(golden_id, "coherence", "", "ambiguous", "n", picked=True)
+    projects.save_triage(ann, project_id, "a", said)
     where = (project_id, golden_id, "coherence")
     point = projects.open_review(store, *where).points[0]
     projects.cast_vote(bo, *where, point.key, choice="for")

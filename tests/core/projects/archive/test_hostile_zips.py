@@ -140,9 +140,7 @@ def test_too_many_files_are_not_even_listed(members: Members) -> None:
     many = members | {f"f{k}": b"" for k in range(200)}
     _refused(_zipped(many), f"{len(many)} files or more; a project has at most 64")
     lying = bytearray(_zipped(many))
-    lying[-12:-10] = lying[-14:-12] = struct.pack(
-        "<H", len(members)
-    )  # says as many as before; the directory is as long as it is
+    lying[-12:-10] = lying[-14:-12] = struct.pack("<H", len(members))  # fewer than the directory lists
     _refused(bytes(lying), "more than 64 files|not those of its manifest|not a zip")
 
 

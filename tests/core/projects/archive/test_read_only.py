@@ -17,6 +17,7 @@ from core.errors import JobError
 from core.people import Actor
 from core.projects.analyses import AblationRequest, RecheckRequest
 from core.projects.calibration import CalibrationRequest
+from core.projects.judge_versions import VersionOptions
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import RoundRequest
 from core.projects.trial import TrialRequest
@@ -110,7 +111,7 @@ def test_no_run_asks_the_judge_of_an_import(came: Came, drive: Drive) -> None:
             store, settings, RecheckRequest(came.project_id, newer, ASPECT, came.run_id)
         ),
         "version": lambda: projects.make_version(
-            store, settings, came.project_id, ASPECT, [parent], origin="criteria", base_run=came.run_id
+            store, settings, came.project_id, ASPECT, [parent], options=VersionOptions("criteria", base_run=came.run_id)
         ),
         "ablation estimate": lambda: projects.estimate_ablation(
             store, settings, AblationRequest(*came.where, came.run_id)
@@ -140,7 +141,7 @@ def test_golden_set_labels_and_criteria_are_used_with_a_judge_chosen_here(came: 
     own = projects.start_calibration(store, settings, request)
     assert drive(store, settings, own) == "done"
     edited = projects.save_edit(store, came.project_id, came.criteria()[0], "Reward plain words.")
-    version = projects.make_version(store, settings, came.project_id, ASPECT, [edited], origin="edit")
+    version = projects.make_version(store, settings, came.project_id, ASPECT, [edited], options=VersionOptions("edit"))
     assert drive(store, settings, version) == "done"
     (made,) = [
         each for each in projects.judge_line(store, came.project_id, ASPECT).versions if each.criteria_ids == (edited,)
