@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -26,15 +26,6 @@ PAGE_ROWS, MOST_PICTURES, MOST_RELATED, MOST_SOURCES = 100, 4, 12, 2_000
 LABELS, ITEMS, GROUPS = "Labels", "Items", "Sources and systems"
 
 
-@dataclass(frozen=True)
-class Glance:
-    """What is said of a golden set at first sight; `blind` to somebody who still rates it."""
-
-    words: str
-    blind: str
-    n_to_calibrate: int
-
-
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
     """Golden sets never change under their id, so the id is key enough."""
@@ -42,10 +33,11 @@ def _kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def _glance(golden_id: str, _page: Opened) -> Glance:
+def _glance(golden_id: str, _page: Opened) -> tuple[str, str, int]:
+    """What is said of a golden set, the same for somebody who still rates it, and the labels to calibrate on."""
     golden = _kept_golden(golden_id, _page)
     counts = [calibration_labels(golden, aspect) or 0 for aspect in golden.aspects]
-    return Glance(sentence(golden), sentence(golden, labels=False), max(counts, default=0))
+    return sentence(golden), sentence(golden, labels=False), max(counts, default=0)
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
@@ -70,29 +62,57 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary]) -> None:
     """The golden set in the URL, else the newest, of at least one."""
     golden = _picked(goldens)
     sees = not golden.aspects or label_blind.may_see(page, golden.golden_id)
-    glance = _glance(golden.golden_id, page)
-    finding(f"{shortened(golden.name, LONGEST)}: {glance.words if sees else glance.blind}")
+    words, blind, n = _glance(golden.golden_id, page)
+    finding(f"{shortened(golden.name, LONGEST)}: {words if sees else blind}")
     _draw_age(page, goldens, golden)
-    _draw_next(page, golden, glance)
-    if sees:
-        _draw_parts(page, golden)
+    _draw_next(page, golden, n)
+    if not sees:
+        return
+    offered = [LABELS, ITEMS, GROUPS] if golden.aspects else [ITEMS, GROUPS]
+    part = st.segmented_control(
+        "Part", offered, default=offered[0], required=True, key=state.GOLDEN_PART, label_visibility="collapsed"
+    )
+    if part == ITEMS:
+        n_pages = max(1, -(-golden.n_items // PAGE_ROWS))
+        number = st.pagination(n_pages, key=f"page_{golden.golden_id}") if n_pages > 1 else 1
+        rows = projects.golden_page(page.store, golden.golden_id, (number - 1) * PAGE_ROWS, PAGE_ROWS).rows
+        grid.draw(tables.items_frame(rows, golden.kind), alt="Items", rows=12)
+        return
+    whole = _kept_golden(golden.golden_id, page)
+    if part == GROUPS:
+        frame, n_sources = _groups(golden.golden_id, whole)
+        height = tables.height_for(len(frame), 12)
+        st.dataframe(frame, hide_index=True, height=height, alt="Items per source and system")
+        if n_sources > len(frame):
+            st.caption(f"The first {len(frame):,} of {n_sources:,} sources.")
+        return
+    names = tuple(whole.aspects)
+    if len(names) > MOST_PICTURES:
+        number = st.pagination(-(-len(names) // MOST_PICTURES), key=f"aspects_{golden.golden_id}")
+        names = names[(number - 1) * MOST_PICTURES : number * MOST_PICTURES]
+        whole = _with_aspects(golden.golden_id, names, whole)
+    charts.place_labels(whole)
 
 
 def choose(goldens: Sequence[GoldenSummary]) -> None:
     """The picker of golden sets, where there is more than one; the URL holds the choice."""
-    lines = {golden.golden_id: _line(len(goldens) - place, golden) for place, golden in enumerate(goldens)}
+    if len(goldens) < 2:
+        return
+    lines = {}
+    for place, golden in enumerate(goldens):
+        # nothing that changes with time, and no two alike: the browser holds a choice by these words
+        labelled = ", ".join(aspect.aspect for aspect in golden.aspects[:6]) or "no labels"
+        made = f"{golden.n_items:,} items · {labelled} · {golden.created_at:%d %b %Y}"
+        lines[golden.golden_id] = f"{len(goldens) - place} · {golden.name} · {made}"
     st.session_state[state.GOLDENS] = _picked(goldens).golden_id
-    if len(goldens) > 1:
-        st.selectbox(
-            "Golden set",
-            list(lines),
-            key=state.GOLDENS,
-            format_func=lines.__getitem__,
-            on_change=state.when_changed(
-                state.GOLDENS, lambda: state.put_in_url(golden=st.session_state[state.GOLDENS])
-            ),
-            label_visibility="collapsed",
-        )
+    st.selectbox(
+        "Golden set",
+        list(lines),
+        key=state.GOLDENS,
+        format_func=lines.__getitem__,
+        on_change=state.when_changed(state.GOLDENS, lambda: state.put_in_url(golden=st.session_state[state.GOLDENS])),
+        label_visibility="collapsed",
+    )
 
 
 def _picked(goldens: Sequence[GoldenSummary]) -> GoldenSummary:
@@ -100,12 +120,6 @@ def _picked(goldens: Sequence[GoldenSummary]) -> GoldenSummary:
     picked = known.get(state.url_id("golden") or "", goldens[0])
     state.put_in_url(golden=picked.golden_id)
     return picked
-
-
-def _line(number: int, golden: GoldenSummary) -> str:
-    """Nothing that changes with time, and no two alike: the browser holds a choice by these words."""
-    labelled = ", ".join(aspect.aspect for aspect in golden.aspects[:6]) or "no labels"
-    return f"{number} · {golden.name} · {golden.n_items:,} items · {labelled} · {golden.created_at:%d %b %Y}"
 
 
 def _draw_age(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) -> None:
@@ -126,9 +140,8 @@ def _draw_age(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSumm
         st.markdown(f"Frozen without {plain(left_out[:200])} of its file.")
 
 
-def _draw_next(page: Opened, golden: GoldenSummary, glance: Glance) -> None:
-    """The one next action, with why; the other one beside it."""
-    n = glance.n_to_calibrate
+def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:
+    """The one next action, with why: `n` labels are there to calibrate on; the other action next to it."""
     calibrate = n >= LEAST
     if not golden.aspects:
         words = "**Next:** have people label these items. No judge can be calibrated on them before."
@@ -153,38 +166,3 @@ def _draw_next(page: Opened, golden: GoldenSummary, glance: Glance) -> None:
                 if (judge := line.default) and golden.aspect(aspect) and judge.on(golden.golden_id) is None:
                     label = f"Measure version {judge.number} of the judge of {aspect} on it"
                     link_to("overview", plain(label), icon=":material/science:", aspect=aspect, **ids)
-
-
-def _draw_parts(page: Opened, golden: GoldenSummary) -> None:
-    offered = [LABELS, ITEMS, GROUPS] if golden.aspects else [ITEMS, GROUPS]
-    part = st.segmented_control(
-        "Part", offered, default=offered[0], required=True, key=state.GOLDEN_PART, label_visibility="collapsed"
-    )
-    whole = _kept_golden(golden.golden_id, page)
-    if part == ITEMS:
-        _draw_items(page, golden)
-    elif part == GROUPS:
-        frame, n_sources = _groups(golden.golden_id, whole)
-        height = tables.height_for(len(frame), 12)
-        st.dataframe(frame, hide_index=True, height=height, alt="Items per source and system")
-        if n_sources > len(frame):
-            st.caption(f"The first {len(frame):,} of {n_sources:,} sources.")
-    else:
-        _draw_labels(whole, golden)
-
-
-def _draw_labels(whole: GoldenSet, golden: GoldenSummary) -> None:
-    names = tuple(whole.aspects)
-    if len(names) > MOST_PICTURES:
-        n_pages = -(-len(names) // MOST_PICTURES)
-        number = st.pagination(n_pages, key=f"aspects_{golden.golden_id}")
-        names = names[(number - 1) * MOST_PICTURES : number * MOST_PICTURES]
-        whole = _with_aspects(golden.golden_id, names, whole)
-    charts.place_labels(whole)
-
-
-def _draw_items(page: Opened, golden: GoldenSummary) -> None:
-    n_pages = max(1, -(-golden.n_items // PAGE_ROWS))
-    number = st.pagination(n_pages, key=f"page_{golden.golden_id}") if n_pages > 1 else 1
-    rows = projects.golden_page(page.store, golden.golden_id, (number - 1) * PAGE_ROWS, PAGE_ROWS).rows
-    grid.draw(tables.items_frame(rows, golden.kind), alt="Items", rows=12)

@@ -82,107 +82,6 @@ def correct_mapping(table: Table, upload: str) -> tuple[Mapping, list[AspectRow]
     """Shows the proposed mapping and returns it with a person's corrections; `upload` keeps files apart."""
     mapping = _correct_roles(table, proposed(upload, table), upload)
     mapping = replace(mapping, kind=detect_kind(table.rows, mapping.roles))
-    mapping = _choose_kind(mapping, upload)
-    mapping, rows = _correct_labels(table, mapping, upload)
-    if _asks_about_commas(upload, str(mapping.as_json()), table, mapping):
-        mapping = _choose_comma(mapping, upload)
-    return mapping, rows
-
-
-# ── columns and the parts they play ──────────────────────────────────────────────────────────────────────────
-
-
-def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
-    named = _names_of_roles(_kind_so_far(table, mapping, upload))
-    roles = [role for role in named if role in MAIN_ROLES or role in mapping.roles]
-    for role in roles:
-        mapping = _correct_role(table, mapping, upload, role, named[role])
-    rest = {role: words for role, words in named.items() if role not in roles}
-    with st.expander("More parts that a column can play", icon=":material/view_column:"):
-        for role, words in rest.items():
-            mapping = _correct_role(table, mapping, upload, role, words)
-    return mapping
-
-
-def _names_of_roles(kind: ItemKind) -> dict[str, str]:
-    """Role → what it is called; the texts of a pair stand together and are called as on all screens."""
-    names, called = MAIN_ROLES | OTHER_ROLES, label_item.part_names(kind)
-    texts = {role: called[role] for role in ("target", "context")}
-    return texts | names | texts if kind == "pair" else names
-
-
-def _kind_so_far(table: Table, mapping: Mapping, upload: str) -> ItemKind:
-    """What an item is, by what a person has chosen on the form as it was drawn last."""
-    for role in (*MAIN_ROLES, *OTHER_ROLES):
-        mapping = mapping.with_role(role, st.session_state.get(_role_key(upload, role), mapping.roles.get(role)))
-    kind = detect_kind(table.rows, mapping.roles)
-    chosen: ItemKind = st.session_state.get(_kind_key(upload, kind), kind)
-    return chosen
-
-
-def _correct_role(table: Table, mapping: Mapping, upload: str, role: str, words: str) -> Mapping:
-    """One part: its column, how that was found, and what stands in it."""
-    was = proposed(upload, table).roles.get(role)
-    options = [None, *table.columns]
-    label, box, beside = st.columns(_WIDTHS, vertical_alignment="center")
-    label.markdown(f"**{words}**")
-    column = box.selectbox(
-        words,
-        options,
-        index=options.index(was),
-        key=_role_key(upload, role),
-        format_func=lambda column: "(none)" if column is None else column,
-        label_visibility="collapsed",
-        on_change=_take_from_others,
-        args=(upload, role),
-    )
-    if column != mapping.roles.get(role):
-        mapping = mapping.with_role(role, column)
-    with beside:
-        _draw_samples(table, column, HOW_WORDS[mapping.found.get(role)] if column else "")
-    return mapping
-
-
-def _role_key(upload: str, role: str) -> str:
-    return widget(f"role_{upload}_{role}")
-
-
-def _take_from_others(upload: str, role: str) -> None:
-    """A column plays one part: where it is chosen for another, its old one is left empty."""
-    column = st.session_state[_role_key(upload, role)]
-    for other in (*MAIN_ROLES, *OTHER_ROLES):
-        key = _role_key(upload, other)
-        if other != role and column is not None and st.session_state.get(key) == column:
-            st.session_state[key] = None
-    labels = widget(f"labels_{upload}")
-    st.session_state[labels] = [name for name in st.session_state.get(labels, ()) if name != column]
-
-
-def _draw_samples(table: Table, column: str | None, how: str) -> None:
-    """Up to three different values of a column, and how it came to play its part."""
-    if column is None:
-        st.caption("—")
-        return
-    values = [row[column] for row in islice(table.rows, 500) if row.get(column) not in (None, "", [], {})]
-    cells = list(dict.fromkeys(_sample(value) for value in values))[:_SAMPLES]
-    badge = f":orange-badge[{how}] " if HOW_WORDS["content"] in how else f"*{how}:* " if how else ""
-    st.markdown(f"{badge}:small[{' · '.join(map(plain, cells)) or 'always empty'}]")
-
-
-def _sample(value: object) -> str:
-    if isinstance(value, str):
-        line = " ".join(value[: 4 * _LONGEST_SAMPLE].split())
-        return line if len(line) <= _LONGEST_SAMPLE else f"{line[:_LONGEST_SAMPLE].rstrip()} …"
-    return f"{value:.4g}" if isinstance(value, float) else shown(value, _LONGEST_SAMPLE)
-
-
-def _kind_key(upload: str, proposed: ItemKind) -> str:
-    """Another proposal is another question."""
-    return widget(f"kind_{upload}_{proposed}")
-
-
-def _choose_kind(mapping: Mapping, upload: str) -> Mapping:
-    """What an item is: as the columns say, until a person says otherwise."""
     kinds = list(get_args(ItemKind))
     label, box, beside = st.columns(_WIDTHS, vertical_alignment="center")
     label.markdown("**An item is**")
@@ -195,16 +94,98 @@ def _choose_kind(mapping: Mapping, upload: str) -> Mapping:
         label_visibility="collapsed",
     )
     beside.caption("as the columns above say" if kind == mapping.kind else "chosen here")
-    return mapping if kind == mapping.kind else mapping.with_kind(kind)
+    if kind != mapping.kind:
+        mapping = mapping.with_kind(kind)
+    rows: list[AspectRow] = []
+    if mapping.layout != "long":
+        mapping, rows = _correct_labels(table, mapping, upload)
+    if _asks_about_commas(upload, str(mapping.as_json()), table, mapping):
+        st.warning("Labels such as 1,234 can mean 1.234 or 1234. Say which.", icon=":material/help:")
+        comma = st.segmented_control(
+            "The comma stands", list(COMMA_WORDS), format_func=COMMA_WORDS.__getitem__, key=widget(f"comma_{upload}")
+        )
+        mapping = replace(mapping, comma=comma)
+    return mapping, rows
 
 
-# ── labels ───────────────────────────────────────────────────────────────────────────────────────────────────
+@st.cache_data(max_entries=20, show_spinner=False)
+def _asks_about_commas(upload: str, key: str, _table: Table, _mapping: Mapping) -> bool:
+    return asks_about_commas(_table, _mapping)
+
+
+def _kind_key(upload: str, kind: ItemKind) -> str:
+    """Another proposal is another question."""
+    return widget(f"kind_{upload}_{kind}")
+
+
+def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
+    """The part that each column plays: which column, how that was found, and what stands in it."""
+    keys = {role: widget(f"role_{upload}_{role}") for role in (*MAIN_ROLES, *OTHER_ROLES)}
+
+    def take_from_others(role: str) -> None:
+        """A column plays one part: where it is chosen for another, its old one is left empty."""
+        column = st.session_state[keys[role]]
+        for other, key in keys.items():
+            if other != role and column is not None and st.session_state.get(key) == column:
+                st.session_state[key] = None
+        labels = widget(f"labels_{upload}")
+        st.session_state[labels] = [name for name in st.session_state.get(labels, ()) if name != column]
+
+    # what an item is, by what a person has chosen on the form as it was drawn last
+    so_far = mapping
+    for role, key in keys.items():
+        so_far = so_far.with_role(role, st.session_state.get(key, so_far.roles.get(role)))
+    detected = detect_kind(table.rows, so_far.roles)
+    named, kind = MAIN_ROLES | OTHER_ROLES, st.session_state.get(_kind_key(upload, detected), detected)
+    texts = {role: label_item.part_names(kind)[role] for role in ("target", "context")}
+    named = texts | named | texts if kind == "pair" else named  # the texts of a pair stand together
+    usual = [role for role in named if role in MAIN_ROLES or role in mapping.roles]
+    more = st.container()
+    rest = st.expander("More parts that a column can play", icon=":material/view_column:")
+    options = [None, *table.columns]
+    for role in sorted(named, key=lambda role: role not in usual):
+        with more if role in usual else rest:
+            label, box, beside = st.columns(_WIDTHS, vertical_alignment="center")
+            label.markdown(f"**{named[role]}**")
+            column = box.selectbox(
+                named[role],
+                options,
+                index=options.index(proposed(upload, table).roles.get(role)),
+                key=keys[role],
+                format_func=lambda column: "(none)" if column is None else column,
+                label_visibility="collapsed",
+                on_change=take_from_others,
+                args=(role,),
+            )
+            if column != mapping.roles.get(role):
+                mapping = mapping.with_role(role, column)
+            with beside:
+                _draw_samples(table, column, HOW_WORDS[mapping.found.get(role)] if column else "")
+    return mapping
+
+
+def _draw_samples(table: Table, column: str | None, how: str) -> None:
+    """Up to three different values of a column, and how it came to play its part."""
+    if column is None:
+        st.caption("—")
+        return
+    cells: dict[str, None] = {}
+    for row in islice(table.rows, 500):
+        value = row.get(column)
+        if value in (None, "", [], {}):
+            continue
+        if isinstance(value, str):
+            line = " ".join(value[: 4 * _LONGEST_SAMPLE].split())
+            cell = line if len(line) <= _LONGEST_SAMPLE else f"{line[:_LONGEST_SAMPLE].rstrip()} …"
+        else:
+            cell = f"{value:.4g}" if isinstance(value, float) else shown(value, _LONGEST_SAMPLE)
+        cells[cell] = None
+    badge = f":orange-badge[{how}] " if HOW_WORDS["content"] in how else f"*{how}:* " if how else ""
+    st.markdown(f"{badge}:small[{' · '.join(map(plain, list(cells)[:_SAMPLES])) or 'always empty'}]")
 
 
 def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
     """Label columns of a wide file, each an aspect under a name that a person may change."""
-    if mapping.layout == "long":
-        return mapping, []
     was = [column for column in mapping.gold_columns.values() if column in proposed(upload, table).roles.values()]
     chosen = st.multiselect(
         "Human labels, one column an aspect", list(table.columns), default=was, key=widget(f"labels_{upload}")
@@ -214,25 +195,15 @@ def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mappin
             mapping = mapping.with_role(HUMAN + aspect, None)
     for column in chosen:
         if column not in mapping.gold_columns.values():
-            mapping = mapping.with_role(HUMAN + _free_name(column, mapping), column)
+            name = plain_name(column)
+            mapping = mapping.with_role(HUMAN + (column if HUMAN + name in mapping.roles else name), column)
     if not mapping.aspects:
         st.warning(
             "No column of human labels was found. Choose one above, or say that people have yet to label.",
             icon=":material/warning:",
         )
-    return _name_aspects(table, mapping, upload)
-
-
-def _free_name(column: str, mapping: Mapping) -> str:
-    name = plain_name(column)
-    return name if HUMAN + name not in mapping.roles else column
-
-
-def _name_aspects(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
-    rows: list[AspectRow] = []
-    columns = mapping.gold_columns | {
-        rating.aspect: rating.column for rating in mapping.rating_columns if rating.aspect not in mapping.gold_columns
-    }
+    ratings = {rating.aspect: rating.column for rating in mapping.rating_columns}
+    columns, rows = ratings | mapping.gold_columns, []
     if columns:
         for place, words in zip(st.columns(_ASPECT_WIDTHS), ("Name of the aspect", "Its scale", ""), strict=True):
             place.caption(words)
@@ -257,41 +228,31 @@ def _name_aspects(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping,
         rows.append(AspectRow(" ".join(name.split()), column, scaling))
     if len(mapping.aspects) > _MOST_ASPECTS:
         st.caption(f"The other {len(mapping.aspects) - _MOST_ASPECTS} keep their names and scales as found.")
-    return _choose_best(_choose_ranks(mapping, rows, upload), rows, upload), rows
-
-
-def _choose_ranks(mapping: Mapping, rows: Sequence[AspectRow], upload: str) -> Mapping:
-    """Which aspects hold ranks: those whose columns are called so, until a person says otherwise."""
     names = {row.column: row.aspect for row in rows}
-    if not names:
-        return mapping
-    ranked = st.multiselect(
-        "Ranks, 1 the best, in place of ratings",
-        list(names),
-        default=[column for column in names if sounds_like_ranks(column)],
-        format_func=lambda column: names[column],
-        key=widget(f"ranks_{upload}"),
-        placeholder="none",
-        help="They compare the texts of one source and are turned round, so that higher is better.",
-    )
-    return replace(mapping, ranks=tuple(names[column] for column in ranked))
-
-
-def _choose_best(mapping: Mapping, rows: Sequence[AspectRow], upload: str) -> Mapping:
-    """Aspects whose lowest label is the best, which are turned round."""
-    names = {row.column: row.aspect for row in rows if row.aspect not in (mapping.ranks or ())}
-    if not names or mapping.kind == "pair":
-        return mapping
-    low = st.multiselect(
-        "Lowest label is the best: turn round",
-        list(names),
-        format_func=lambda column: names[column],
-        key=widget(f"best_{upload}"),
-        placeholder="none",
-        help="For labels such as school marks, where 1 is the best. Higher is better afterwards.",
-    )
-    best: tuple[tuple[str, Best], ...] = tuple((names[column], "low") for column in low)
-    return replace(mapping, values=replace(mapping.values, best=best))
+    if names:
+        ranked = st.multiselect(
+            "Ranks, 1 the best, in place of ratings",
+            list(names),
+            default=[column for column in names if sounds_like_ranks(column)],
+            format_func=lambda column: names[column],
+            key=widget(f"ranks_{upload}"),
+            placeholder="none",
+            help="They compare the texts of one source and are turned round, so that higher is better.",
+        )
+        mapping = replace(mapping, ranks=tuple(names[column] for column in ranked))
+    rated = {column: aspect for column, aspect in names.items() if aspect not in (mapping.ranks or ())}
+    if rated and mapping.kind != "pair":
+        low = st.multiselect(
+            "Lowest label is the best: turn round",
+            list(rated),
+            format_func=lambda column: rated[column],
+            key=widget(f"best_{upload}"),
+            placeholder="none",
+            help="For labels such as school marks, where 1 is the best. Higher is better afterwards.",
+        )
+        best: tuple[tuple[str, Best], ...] = tuple((rated[column], "low") for column in low)
+        mapping = replace(mapping, values=replace(mapping.values, best=best))
+    return mapping, rows
 
 
 def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> dict[str, Scale]:
@@ -312,53 +273,37 @@ def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> d
     return scales
 
 
-@st.cache_data(max_entries=20, show_spinner=False)
-def _asks_about_commas(upload: str, key: str, _table: Table, _mapping: Mapping) -> bool:
-    return asks_about_commas(_table, _mapping)
-
-
-def _choose_comma(mapping: Mapping, upload: str) -> Mapping:
-    """What a person says of numbers such as 1,234, of which the file alone does not tell what they mean."""
-    st.warning("Labels such as 1,234 can mean 1.234 or 1234. Say which.", icon=":material/help:")
-    comma = st.segmented_control(
-        "The comma stands", list(COMMA_WORDS), format_func=COMMA_WORDS.__getitem__, key=widget(f"comma_{upload}")
-    )
-    return replace(mapping, comma=comma)
-
-
-# ── what values mean ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def answer_questions(questions: Sequence[Question], values: Values, upload: str) -> Values:
     """Ask what values mean where the file alone does not tell; `values` with the answers so far."""
     for question in questions:
+        aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
+        if question.kind == "missing":
+            words = f"**{plain(aspect)}**: {numbers} lies far from the other labels. What does it mean?"
+            lost = tuple((aspect, number) for number in question.numbers)
+            options = {
+                "No label: leave it out": replace(values, missing=(*values.missing, *lost)),
+                "It is right: keep it": replace(values, missing=(*values.missing, (aspect, None))),
+            }
+        elif question.kind == "pairs":
+            words = (
+                f"**{plain(aspect)}**: raters chose between two texts with the numbers {numbers}. What do they mean?"
+            )
+            options = {}
+            for codes in _possible_codes(question.numbers):
+                meaning = codes_words(codes)
+                options[meaning[:1].upper() + meaning[1:]] = replace(values, pairs=codes)
+            options["A scale: high numbers prefer the second text"] = replace(values, pairs="scale")
+        else:
+            low, high = question.numbers
+            words = f"**{plain(aspect)}**: its name says that low labels are good. Which label is the best?"
+            options = {
+                f"{low:g} is the best: turn the labels round": replace(values, best=(*values.best, (aspect, "low"))),
+                f"{high:g} is the best: keep them": replace(values, best=(*values.best, (aspect, "high"))),
+            }
         with st.container(border=True):
-            values = _ask(question, values, widget(f"values_{upload}_{question}"))
+            chosen = st.radio(words, list(options), index=None, key=widget(f"values_{upload}_{question}"))
+        values = options[chosen] if chosen else values
     return values
-
-
-def _ask(question: Question, values: Values, key: str) -> Values:
-    aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
-    if question.kind == "missing":
-        words = f"**{plain(aspect)}**: {numbers} lies far from the other labels. What does it mean?"
-        lost = tuple((aspect, number) for number in question.numbers)
-        options = {
-            "No label: leave it out": replace(values, missing=(*values.missing, *lost)),
-            "It is right: keep it": replace(values, missing=(*values.missing, (aspect, None))),
-        }
-    elif question.kind == "pairs":
-        words = f"**{plain(aspect)}**: raters chose between two texts with the numbers {numbers}. What do they mean?"
-        options = {_capital(codes_words(c)): replace(values, pairs=c) for c in _possible_codes(question.numbers)}
-        options["A scale: high numbers prefer the second text"] = replace(values, pairs="scale")
-    else:
-        low, high = question.numbers
-        words = f"**{plain(aspect)}**: its name says that low labels are good. Which label is the best?"
-        options = {
-            f"{low:g} is the best: turn the labels round": replace(values, best=(*values.best, (aspect, "low"))),
-            f"{high:g} is the best: keep them": replace(values, best=(*values.best, (aspect, "high"))),
-        }
-    chosen = st.radio(words, list(options), index=None, key=key)
-    return options[chosen] if chosen else values
 
 
 def _possible_codes(numbers: Sequence[float]) -> list[Codes]:
@@ -368,7 +313,3 @@ def _possible_codes(numbers: Sequence[float]) -> list[Codes]:
     if len(numbers) == 2:
         return [(first, second, None) for first, second in permutations(numbers)]
     return list(permutations(numbers)) if len(numbers) == 3 else []
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
