@@ -10,7 +10,6 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.data.findings import Finding
 from core.data.verdict_files import (
     Columns,
     ImportChoices,
@@ -83,7 +82,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     )
     if upload is None:
         st.caption(
-            "One row an item: item_id and responses, or item_id and score. Usual other names (id, custom_id, reply, "
+            "One row per item: item_id and responses, or item_id and score. Usual other names (id, custom_id, reply, "
             "output, rating …) are recognised and shown, and can be corrected before anything is kept."
         )
         return
@@ -91,28 +90,37 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     digest = hashlib.sha256(data).hexdigest()
     try:
         recording = _read(digest, upload.name, page.settings.max_upload_mb, page, data)
-        names = [aspect.aspect for aspect in golden.aspects]
-        columns = propose_columns(recording, aspect, names)
-        choices = _choose(golden, aspect, columns, digest[:12])
+        columns = propose_columns(recording, aspect, [aspect.aspect for aspect in golden.aspects])
+        choices = _choose(golden, aspect, columns, f"import_{digest[:12]}_{aspect}")
         preview = _preview(digest, golden.golden_id, aspect, f"{upload.name} {choices}", page, recording, choices)
     except ConcordError as error:
         st.error(f"This file cannot be brought in as it stands.  \n{plain(str(error))}", icon=":material/error:")
         return
-    _show(preview, also=group_columns(preview.columns.columns) if _goes_beyond(golden, preview) else ())
-    beyond = _beyond(page, golden, preview, SentVerdicts(upload.name, data), f"{digest} {choices}")
-    _add(page, preview, digest[:12], beyond)
+    # whether there are verdicts on other items, and systems whose means they could be of
+    goes_beyond = bool(not preview.problems and preview.n_unknown and golden.n_systems and golden.kind != "pair")
+    _show(preview, also=group_columns(preview.columns.columns) if goes_beyond else ())
+    sent: SentVerdicts | None = SentVerdicts(upload.name, data) if goes_beyond else None
+    if sent is not None:
+        n = counted(preview.n_unknown, "item")
+        if problem := _why_not_beyond(f"{golden.golden_id} {aspect} {digest} {choices}", page, preview, sent):
+            said, sent = f"The verdicts on {n} beyond the golden set do not count under Systems yet. {problem}", None
+            st.info(plain(said), icon=":material/hub:")
+        else:
+            st.info(
+                f"The verdicts on {n} beyond the golden set count too: under **Systems**, where labels correct the "
+                "mean of each system. They are taken along with the judge, until this tab is closed or reloaded.",
+                icon=":material/hub:",
+            )
+    _add(page, preview, digest[:12], sent)
 
 
-# ── what a person decides ────────────────────────────────────────────────────────────────────────────────────
-
-
-def _choose(golden: GoldenSummary, aspect: str, columns: Columns, upload: str) -> ImportChoices:
-    key = f"import_{upload}_{aspect}"
+def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> ImportChoices:
+    """The parts that columns play, and how scores are read, as a person decides."""
     st.markdown("**Columns and the parts they play**")
     changes: dict[Role, str | None] = {}
+    options: list[str | None] = [None, *columns.columns]
     places = st.columns(3)
     for place, (role, words) in enumerate(ROLE_WORDS.items()):
-        options: list[str | None] = [None, *columns.columns]
         proposed = columns.roles.get(role)
         picked = places[place % 3].selectbox(
             words,
@@ -124,70 +132,50 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, upload: str) -
         if picked != proposed:
             changes[role] = picked
     roles = columns.corrected(changes).roles
+    use: Use | None = None
+    letters, scale, view = False, None, golden.aspect(aspect)
+    take: Literal["map", "own"] = "map"
     left, middle, right = st.columns([2, 3, 2], gap="large")
     with left:
-        use = _choose_use(roles.keys() >= {"replies", "score"}, columns, key)
-        letters = _letters(key) if (use or ("score" if "score" in roles else "replies")) == "replies" else False
+        if roles.keys() >= {"replies", "score"}:
+            names: list[Use] = ["replies", "scores"]
+            default: Use = "replies" if columns.found.get("replies") == "exact" else "scores"
+            use = st.segmented_control("Take the", names, default=default, required=True, key=widget(f"{key}_use"))
+        if use == "replies" or (use is None and "score" not in roles):
+            letters = st.checkbox(
+                "The judge was offered letters",
+                key=widget(f"{key}_letters"),
+                help="Multiple choice: A is the low end of the scale.",
+            )
     with middle:
-        scale, take = _choose_scale(golden, aspect, key)
+        named = {AS_ASPECT: f"{view.scale}, as the people" if view else AS_ASPECT, MAPPED: MAPPED, OWN: OWN}
+        picked = st.selectbox(
+            "Scale that the judge was given", list(named), key=widget(f"{key}_scale"), format_func=named.__getitem__
+        )
+        if picked == OWN and st.checkbox("Any number counts", value=True, key=widget(f"{key}_any")):
+            take = "own"
+        elif picked != AS_ASPECT:
+            low, high = st.columns(2)
+            bottom = low.number_input("from", value=0.0, key=widget(f"{key}_low"))
+            top = high.number_input("to", value=10.0, key=widget(f"{key}_high"))
+            if bottom < top:
+                scale, take = Scale(float(bottom), float(top), given=True), "map" if picked == MAPPED else "own"
+            else:
+                st.warning("The scale must run upwards; until then that of the aspect is used.", icon=":material/edit:")
     with right:
         lower = st.checkbox("Lower is better", key=widget(f"{key}_lower"), help="For error counts and distances.")
     return ImportChoices(changes, use, scale, take, letters, not lower)
 
 
-def _choose_use(both: bool, columns: Columns, key: str) -> Use | None:
-    if not both:
-        return None
-    names: list[Use] = ["replies", "scores"]
-    default: Use = "replies" if columns.found.get("replies") == "exact" else "scores"
-    return st.segmented_control("Take the", names, default=default, required=True, key=widget(f"{key}_use"))
-
-
-def _letters(key: str) -> bool:
-    return st.checkbox(
-        "The judge was offered letters",
-        key=widget(f"{key}_letters"),
-        help="Multiple choice: A is the low end of the scale.",
-    )
-
-
-def _choose_scale(golden: GoldenSummary, aspect: str, key: str) -> tuple[Scale | None, Literal["map", "own"]]:
-    view = golden.aspect(aspect)
-    named = {AS_ASPECT: f"{view.scale}, as the people" if view else AS_ASPECT, MAPPED: MAPPED, OWN: OWN}
-    picked = st.selectbox(
-        "Scale that the judge was given", list(named), key=widget(f"{key}_scale"), format_func=named.__getitem__
-    )
-    if picked == AS_ASPECT:
-        return None, "map"
-    if picked == OWN and st.checkbox("Any number counts", value=True, key=widget(f"{key}_any")):
-        return None, "own"
-    low, high = st.columns(2)
-    bottom = low.number_input("from", value=0.0, key=widget(f"{key}_low"))
-    top = high.number_input("to", value=10.0, key=widget(f"{key}_high"))
-    if bottom >= top:
-        st.warning("The scale must run upwards; until then that of the aspect is used.", icon=":material/edit:")
-        return None, "map"
-    return Scale(float(bottom), float(top), given=True), "map" if picked == MAPPED else "own"
-
-
-# ── what would come in ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def _show(preview: ImportPreview, also: Sequence[str]) -> None:
-    """The columns `also` are used beside those that have a part."""
+    """What would come in; the columns `also` are used beside those that have a part."""
     what = "the output of a batch endpoint" if preview.recording.of_batch else "a table"
     st.markdown(f"**What was understood**: {what}, of which the {preview.use} are taken")
-    roles = preview.columns.roles
-    grid.draw(
-        pd.DataFrame(
-            {
-                "part": [ROLE_WORDS[role] for role in roles],
-                "column": list(roles.values()),
-                "found": [HOW_WORDS[preview.columns.found[role]] for role in roles],
-            }
-        ),
-        alt="Columns and the parts they play",
-    )
+    roles, found = preview.columns.roles, preview.columns.found
+    rows = [
+        {"part": ROLE_WORDS[role], "column": column, "found": HOW_WORDS[found[role]]} for role, column in roles.items()
+    ]
+    grid.draw(pd.DataFrame(rows), alt="Columns and the parts they play")
     if unused := [name[:60] for name in preview.columns.unused if name not in also]:
         st.caption(plain(f"Not used: {', '.join(unused[:MOST_NAMED])}"))
     with st.container(horizontal=True, gap="large"):
@@ -196,53 +184,26 @@ def _show(preview: ImportPreview, also: Sequence[str]) -> None:
         st.metric("Items scored", f"{preview.n_scored:,}", width="content")
         st.metric(f"Unread {preview.use}", f"{preview.n_unread:,} of {preview.n_replies:,}", width="content")
     for severity, place in (("error", st.error), ("warning", st.warning), ("note", st.caption)):
-        if sentences := [_words(finding) for finding in preview.findings if finding.severity == severity]:
-            place("  \n".join(plain(sentence) for sentence in sentences))
-    _show_unread(preview)
-
-
-def _show_unread(preview: ImportPreview) -> None:
-    examples = [(reason, example) for reason, unread in preview.examples.items() for example in unread]
-    if not examples:
-        return
-    st.markdown("**Examples of what could not be read**")
-    grid.draw(
-        pd.DataFrame(
-            {
-                "reason": [reason for reason, _ in examples],
-                "item": [example.item_id for _, example in examples],
-                "row": [example.row for _, example in examples],
-                "begins": [tables.one_line(example.text) or "(empty)" for _, example in examples],
-            }
-        ),
-        alt="Unread replies or scores",
-        rows=6,
-    )
-
-
-def _beyond(
-    page: Opened, golden: GoldenSummary, preview: ImportPreview, sent: SentVerdicts, key: str
-) -> SentVerdicts | None:
-    """The file again where its verdicts on other items count under Systems; says so, or why they count nowhere."""
-    if not _goes_beyond(golden, preview):
-        return None
-    problem = _why_not_beyond(f"{golden.golden_id} {preview.aspect} {key}", page, preview, sent)
-    n = counted(preview.n_unknown, "item")
-    if problem:
-        said = f"The verdicts on {n} beyond the golden set do not count under Systems yet. {problem}"
-        st.info(plain(said), icon=":material/hub:")
-        return None
-    st.info(
-        f"The verdicts on {n} beyond the golden set count too: under **Systems**, where labels correct the mean of "
-        "each system. They are taken along with the judge, until this tab is closed or reloaded.",
-        icon=":material/hub:",
-    )
-    return sent
-
-
-def _goes_beyond(golden: GoldenSummary, preview: ImportPreview) -> bool:
-    """Whether there are verdicts on other items, and systems whose means they could be of."""
-    return bool(not preview.problems and preview.n_unknown and golden.n_systems and golden.kind != "pair")
+        sentences = [
+            plain(f"Column {finding.column}: {finding.message}" if finding.column else finding.message)
+            for finding in preview.findings
+            if finding.severity == severity
+        ]
+        if sentences:
+            place("  \n".join(sentences))
+    examples = [
+        {
+            "reason": reason,
+            "item": example.item_id,
+            "row": example.row,
+            "begins": tables.one_line(example.text) or "(empty)",
+        }
+        for reason, unread in preview.examples.items()
+        for example in unread
+    ]
+    if examples:
+        st.markdown("**Examples of what could not be read**")
+        grid.draw(pd.DataFrame(examples), alt="Unread replies or scores", rows=6)
 
 
 @st.cache_resource(max_entries=6, show_spinner="Reading the verdicts on other items …")
@@ -255,22 +216,17 @@ def _why_not_beyond(key: str, _page: Opened, _preview: ImportPreview, _sent: Sen
     return ""
 
 
-def _words(finding: Finding) -> str:
-    return f"Column {finding.column}: {finding.message}" if finding.column else finding.message
-
-
 def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts | None) -> None:
+    stem = preview.file.removesuffix(".gz").rsplit(".", 1)[0][:120]
     with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
-        name = st.text_input(
-            "Name of the judge", value=_stem(preview.file), max_chars=120, key=widget(f"import_name_{upload}")
-        )
+        name = st.text_input("Name of the judge", value=stem, max_chars=120, key=widget(f"import_name_{upload}"))
         ready = bool(name.strip()) and not preview.problems
         if not people.button(
             page, "reviewer", "Add this judge", disabled=not ready, type="primary", icon=":material/add:"
         ):
             return
     try:
-        known = _ids(page, preview.golden_id)
+        entries = projects.list_judges(page.store, page.project.project_id, preview.golden_id)
         judge_id = projects.import_judge(page.store, page.project.project_id, preview, name)
     except ConcordError as error:
         st.error(f"The judge was not added.  \n{plain(str(error))}", icon=":material/error:")
@@ -283,6 +239,7 @@ def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts
         also = f" Under Systems its verdicts on {counted(preview.n_unknown, 'more item')} count too."
     if n_seen := len(projects.get_judge(page.store, page.project.project_id, judge_id).judge.seen):
         also += f" They are those of a judge of this project, which has seen {counted(n_seen, 'label')} of these."
+    known = {entry.judge_id: entry.name for entry in entries}
     if judge_id in known:
         words = f"This file was brought in before; the judge {known[judge_id]} stays as it is."
     else:
@@ -290,12 +247,3 @@ def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts
         words = f"{name.strip()} is among the judges: {scored}."
     state.leave_notice(words + also, good=True)
     st.rerun()
-
-
-def _ids(page: Opened, golden_id: str) -> dict[str, str]:
-    entries = projects.list_judges(page.store, page.project.project_id, golden_id)
-    return {entry.judge_id: entry.name for entry in entries}
-
-
-def _stem(name: str) -> str:
-    return name.removesuffix(".gz").rsplit(".", 1)[0][:120]

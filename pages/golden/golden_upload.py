@@ -75,14 +75,25 @@ def bring_in(page: Opened, *, empty: bool = False) -> None:
         type=UPLOAD_TYPES,
         key=state.UPLOAD,
         max_upload_size=page.settings.max_upload_mb,
-        help="CSV, TSV, JSONL, JSON (also .gz), Parquet or XLSX; one row an item, or one row a rating.",
+        help="CSV, TSV, JSONL, JSON (also .gz), Parquet or XLSX; one row per item, or one row per rating.",
     )
     if upload is None:
         st.markdown(
-            "One row an item: the judged text and at least one column of labels that people gave. Columns are "
+            "One row per item: the judged text and at least one column of labels that people gave. Columns are "
             "recognised by name or by what they hold, and shown before anything is kept."
         )
-        _draw_other_ways(page, empty=empty)
+        if empty:
+            left, right = st.columns(2, gap="medium")
+            with left.container(border=True, height="stretch"):
+                offer_sample(page)
+            with right.container(border=True, height="stretch"):
+                offer_demo(page)
+        with st.expander("A public set of human ratings", icon=":material/public:"):
+            _draw_public_sets()
+        whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")
+        if whole.open:
+            with whole:
+                transfer.bring_in_project(page)
         return
     data = upload.getvalue()
     digest = hashlib.sha256(data).hexdigest()[:16]
@@ -93,24 +104,6 @@ def bring_in(page: Opened, *, empty: bool = False) -> None:
         stop_with("The file waits here.", str(error))
     except ConcordError as error:
         stop_with("This file cannot be used.", str(error))
-
-
-# ── without a file ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _draw_other_ways(page: Opened, *, empty: bool) -> None:
-    if empty:
-        left, right = st.columns(2, gap="medium")
-        with left.container(border=True, height="stretch"):
-            offer_sample(page)
-        with right.container(border=True, height="stretch"):
-            offer_demo(page)
-    with st.expander("A public set of human ratings", icon=":material/public:"):
-        _draw_public_sets()
-    whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")
-    if whole.open:
-        with whole:
-            transfer.bring_in_project(page)
 
 
 def offer_sample(page: Opened) -> None:
@@ -155,7 +148,14 @@ def _draw_file(page: Opened, sent: Sent) -> None:
     columns, preview, findings = st.tabs(["Columns", "Labels and first items", "What was found"])
     with columns:
         chosen, rows = mapping.correct_mapping(sent.table, sent.digest)
-        labels_needed = chosen.layout == "long" or bool(chosen.aspects) or not _comes_unlabelled(sent.digest)
+        labels_needed = True
+        if chosen.layout != "long" and not chosen.aspects:
+            labels_needed = not st.checkbox(
+                "These items have no labels yet: bring them in for people to label here",
+                key=state.widget(f"unlabelled_{sent.digest}"),
+                help="Such a set holds texts only. Judges cannot be calibrated on it until people have labelled it on "
+                "the Label screen and the labels were frozen, which makes a new golden set.",
+            )
     found = _build(sent.digest, f"{chosen.as_json()}[]", frozenset(), sent.table, chosen, {}, labels_needed)
     asked: list[Question] = []
     while questions := [question for question in found.questions if question not in asked]:
@@ -173,19 +173,23 @@ def _draw_file(page: Opened, sent: Sent) -> None:
         _draw_finding(built)
         _freeze(page, built, left_out)
     with preview:
-        _draw_draft(built.draft)
+        if (draft := built.draft) is None:
+            st.markdown("Choose the column of the judged text first.")
+        else:
+            charts.place_labels(draft)
+            st.markdown(f"**First {min(PREVIEW_ROWS, len(draft.items))} items**")
+            items = [
+                GoldenItem(i, item, {name: labels.values[i] for name, labels in draft.aspects.items()})
+                for i, item in enumerate(draft.items[:PREVIEW_ROWS])
+            ]
+            grid.draw(tables.items_frame(items, draft.kind), alt="First items", rows=8)
     with findings:
-        _draw_findings(built)
-
-
-def _comes_unlabelled(upload: str) -> bool:
-    """Whether a person says that a file without labels is for labelling here."""
-    return st.checkbox(
-        "These items have no labels yet: bring them in for people to label here",
-        key=state.widget(f"unlabelled_{upload}"),
-        help="Such a set holds texts only. Judges cannot be calibrated on it until people have labelled it on the "
-        "Label screen and the labels were frozen, which makes a new golden set.",
-    )
+        if not built.findings:
+            st.markdown("Nothing was found.")
+            return
+        frame = tables.findings_frame(built.findings)
+        long = bool(frame["what and what to do"].str.len().max() > 90)
+        grid.draw(frame, {"what and what to do": Column(width=900)}, alt="Findings", rows=12, tall=long, undefined="")
 
 
 def _leave_out(sent: Sent, whole: BuiltGolden) -> frozenset[int]:
@@ -215,7 +219,7 @@ def _leave_out(sent: Sent, whole: BuiltGolden) -> frozenset[int]:
                 st.button(
                     label,
                     key=f"{memory}_press",
-                    on_click=_remember,
+                    on_click=st.session_state.__setitem__,
                     args=(memory, broken),
                     icon=":material/playlist_remove:",
                 )
@@ -228,10 +232,6 @@ def _leave_out(sent: Sent, whole: BuiltGolden) -> frozenset[int]:
                 icon=":material/download:",
             )
     return left_out
-
-
-def _remember(memory: str, rows: frozenset[int]) -> None:
-    st.session_state[memory] = rows
 
 
 def _draw_finding(built: BuiltGolden) -> None:
@@ -249,28 +249,6 @@ def _draw_finding(built: BuiltGolden) -> None:
         st.warning(f"{read} It can be used, with {words} under “What was found”.", icon=":material/warning:")
     else:
         st.success(f"{read} It can be used.", icon=":material/check_circle:")
-
-
-def _draw_findings(built: BuiltGolden) -> None:
-    if not built.findings:
-        st.markdown("Nothing worth a word.")
-        return
-    frame = tables.findings_frame(built.findings)
-    long = bool(frame["what and what to do"].str.len().max() > 90)
-    grid.draw(frame, {"what and what to do": Column(width=900)}, alt="Findings", rows=12, tall=long, undefined="")
-
-
-def _draw_draft(draft: GoldenSet | None) -> None:
-    if draft is None:
-        st.markdown("Choose the column of the judged text first.")
-        return
-    charts.place_labels(draft)
-    st.markdown(f"**First {min(PREVIEW_ROWS, len(draft.items))} items**")
-    rows = [
-        GoldenItem(i, item, {name: labels.values[i] for name, labels in draft.aspects.items()})
-        for i, item in enumerate(draft.items[:PREVIEW_ROWS])
-    ]
-    grid.draw(tables.items_frame(rows, draft.kind), alt="First items", rows=8)
 
 
 def _freeze(page: Opened, built: BuiltGolden, left_out: frozenset[int]) -> None:

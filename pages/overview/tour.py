@@ -106,7 +106,25 @@ def draw_demo(settings: Settings, store: Store, project_id: str) -> None:
     with st.container(horizontal=True, gap="small"):
         if _place() is None and not _is_first():
             _offer_tour(store, primary=False)
-        _draw_more(settings, store)
+        popover = st.popover("Demo", icon=":material/science:", key=state.closing("demo"))
+    with popover:
+        st.caption("The demo shows how Concord works, not how good a judge is.")
+        st.caption("Watch a whole calibration. It runs on recorded replies: no key, no network, under a minute.")
+        key = state.widget("demo_replay")
+        replay = people.button(store, "reviewer", "Replay this calibration", icon=":material/replay:", key=key)
+        st.caption("Put the demo back as it was. Your changes to it are lost. Other projects stay as they are.")
+        key = state.widget("demo_reset")
+        again = people.button(store, "admin", "Reset the demo", icon=":material/restart_alt:", key=key)
+        try:
+            if replay:
+                go("calibrate", run=projects.start_replay(store, settings))
+            if again:
+                projects.reset_demo(store, settings)
+                state.leave_project()
+                state.leave_notice("The demo is as it was.", good=True)
+                go("overview")
+        except ConcordError as error:
+            st.warning(plain(str(error)), icon=":material/warning:")
 
 
 def _is_first() -> bool:
@@ -142,12 +160,12 @@ def _draw_step(store: Store, place: int) -> None:
             key = state.widget("tour_next")
             if here and not last and st.button("Next", icon=":material/arrow_forward:", type="primary", key=key):
                 _walk(store, place + 1)
-            st.button("Leave the tour", key=state.widget("tour_leave"), on_click=_leave)
 
+            def leave() -> None:
+                st.session_state.pop(PLACE, None)
+                state.put_in_url(tour=None)
 
-def _leave() -> None:
-    st.session_state.pop(PLACE, None)
-    state.put_in_url(tour=None)
+            st.button("Leave the tour", key=state.widget("tour_leave"), on_click=leave)
 
 
 def _walk(store: Store, place: int) -> None:
@@ -164,40 +182,8 @@ def _finished(store: Store) -> Finished:
     return Finished(first.golden_id if first else "", first.aspect if first else "", tuple(runs))
 
 
-# ── what can be done with the demo ───────────────────────────────────────────────────────────────────────────
-
-
-def _draw_more(settings: Settings, store: Store) -> None:
-    with st.popover("Demo", icon=":material/science:", key=state.closing("demo")):
-        _draw_actions(settings, store)
-
-
-def _draw_actions(settings: Settings, store: Store) -> None:
-    st.caption("The demo shows how Concord works, not how good a judge is.")
-    st.caption("Watch a whole calibration. It runs on recorded replies: no key, no network, under a minute.")
-    key = state.widget("demo_replay")
-    replay = people.button(store, "reviewer", "Replay this calibration", icon=":material/replay:", key=key)
-    st.caption("Put the demo back as it was. Your changes to it are lost. Other projects stay as they are.")
-    key = state.widget("demo_reset")
-    again = people.button(store, "admin", "Reset the demo", icon=":material/restart_alt:", key=key)
-    try:
-        if replay:
-            go("calibrate", run=projects.start_replay(store, settings))
-        if again:
-            projects.reset_demo(store, settings)
-            state.leave_project()
-            state.leave_notice("The demo is as it was.", good=True)
-            go("overview")
-    except ConcordError as error:
-        _refused(error)
-
-
 def draw_new_project(store: Store, label: str, **look: Any) -> None:
     """A button that asks what a new project is called, then opens it on its upload."""
     gate = people.gate(store, "admin", help="Creates a project for a file of texts.")
     if st.button(label, key=state.widget(f"create_{label}"), **look, **gate):
         people.ask(store, project=True)
-
-
-def _refused(error: ConcordError) -> None:
-    st.warning(plain(str(error)), icon=":material/warning:")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from pathlib import Path
 
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.transfer import Arriving, Exported
+from core.projects.transfer import Arriving
 from pages.ui import people, state
 from pages.ui.page import Opened, stop_with
 from pages.ui.screens import plain
@@ -45,25 +44,19 @@ def _export(page: Opened) -> None:
     )
     why = "The log is part of it, so only an admin takes a project away."
     key = state.widget("transfer_prepare")
+    prepared, project_id = state.widget("transfer_prepared"), page.project.project_id
     if people.button(page, "admin", "Prepare the file", help=why, icon=":material/package_2:", key=key):
-        _prepare(page, replies)
-    kept = st.session_state.get(state.widget("transfer_prepared"))
-    if kept is not None and kept[:2] == (page.project.project_id, replies) and kept[2].is_file():
-        _offer(page, kept[2], kept[3])
-
-
-def _prepare(page: Opened, replies: bool) -> None:
-    project_id = page.project.project_id
-    path = page.settings.home / "exports" / f"{project_id}{'' if replies else '-without-replies'}.zip"
-    try:
-        with st.spinner("Writing the file …"):
-            exported = projects.export_project(page.store, page.settings, project_id, path, replies=replies)
-    except ConcordError as error:
-        stop_with("The project was not exported.", str(error))
-    st.session_state[state.widget("transfer_prepared")] = (project_id, replies, path, exported)
-
-
-def _offer(page: Opened, path: Path, exported: Exported) -> None:
+        path = page.settings.home / "exports" / f"{project_id}{'' if replies else '-without-replies'}.zip"
+        try:
+            with st.spinner("Writing the file …"):
+                made = projects.export_project(page.store, page.settings, project_id, path, replies=replies)
+        except ConcordError as error:
+            stop_with("The project was not exported.", str(error))
+        st.session_state[prepared] = (project_id, replies, path, made)
+    kept = st.session_state.get(prepared)
+    if kept is None or kept[:2] != (project_id, replies) or not kept[2].is_file():
+        return
+    path, exported = kept[2:]
     st.success(f"Ready: {size_words(exported.size)}.", icon=":material/check:")
     st.text(exported.holds.words)
     if exported.unfinished:
@@ -107,31 +100,15 @@ def bring_in_project(page: Opened) -> None:
         arriving = _looked_into(hashlib.sha256(data).hexdigest(), page, data)
     except ConcordError as error:
         stop_with("This file was refused; nothing of it was kept.", str(error))
-    _show(arriving)
-    _import(page, arriving, data)
-
-
-@st.cache_resource(max_entries=2, show_spinner="Looking into the file …")
-def _looked_into(digest: str, _page: Opened, _data: bytes) -> Arriving:
-    return projects.preview_project(_page.store, _page.settings, io.BytesIO(_data))
-
-
-def _show(arriving: Arriving) -> None:
     st.text(arriving.project)
     st.caption(plain(f"Exported {arriving.exported} by Concord {arriving.concord}, {size_words(arriving.size)}."))
     st.text(arriving.holds.words)
     if arriving.golden_names:
-        st.text(f"Golden sets: {_listed(arriving.golden_names)}")
+        more = len(arriving.golden_names) - MOST_NAMES
+        names = ", ".join(" ".join(name.split())[:60] for name in arriving.golden_names[:MOST_NAMES])
+        st.text(f"Golden sets: {names}{f' and {more} more' if more > 0 else ''}")
     if arriving.holds.runs:
         st.caption("Its runs will be read-only. Golden sets, labels and criteria can be used.")
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(" ".join(name.split())[:60] for name in names[:MOST_NAMES]) + more
-
-
-def _import(page: Opened, arriving: Arriving, data: bytes) -> None:
     key = state.widget(f"transfer_name_{arriving.digest[:16]}")
     name = st.text_input("Name of the project here", value=arriving.project[:80], max_chars=80, key=key)
     off = not name.strip()
@@ -147,6 +124,11 @@ def _import(page: Opened, arriving: Arriving, data: bytes) -> None:
     state.leave_project()
     state.remember_project(arrived.project_id)
     st.rerun()
+
+
+@st.cache_resource(max_entries=2, show_spinner="Looking into the file …")
+def _looked_into(digest: str, _page: Opened, _data: bytes) -> Arriving:
+    return projects.preview_project(_page.store, _page.settings, io.BytesIO(_data))
 
 
 def size_words(size: int) -> str:
