@@ -75,8 +75,6 @@ URL_IDS = (
     "level",
     "items",
     "section",
-    "columns",
-    "versions",
     "tour",
     "view",
     "filter",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from typing import Any
 
 import numpy as np
@@ -14,12 +11,10 @@ from streamlit.testing.v1 import AppTest
 
 import core
 from core import projects
-from core.comparison import compare_table, leaderboard_csv
 from core.projects.judges import MetricsRequest
-from core.records import JudgeScores, Measure, Rating
+from core.records import JudgeScores, Rating
 from core.settings import Settings
 from core.store.store import Store
-from pages.compare import leaderboard
 from tests.pages.making import Place, golden_of
 from tests.pages.screen import HOSTILE, button, choose, choose_section, grids, open_screen, press, texts
 
@@ -266,16 +261,6 @@ def test_hostile_names_stay_letters(shelf: Place) -> None:
             assert "<img" not in element.value.replace("\\<img", "")
             assert "[link](" not in element.value
             assert ":red[no]" not in element.value
-
-
-def test_the_downloads_are_the_table(shelf: Place) -> None:
-    shelf.add_judge("a", 1.0)
-    judges = [view.judge for view in projects.list_judges(shelf.store, shelf.project_id)]
-    board = compare_table(shelf.golden, "coherence", judges, Measure("spearman", "sample"), resamples=50)
-    (line,) = csv.DictReader(io.StringIO(leaderboard_csv(board)))
-    shown = leaderboard.judges_frame(board, "Spearman, sample", "beside the highest")
-    assert float(line["alignment"]) == shown["Spearman, sample"].iloc[0]
-    assert json.loads(json.dumps(board.as_json()))["judges"][0]["alignment"]["value"] == float(line["alignment"])
 
 
 def test_a_link_holds_statistic_level_and_section(shelf: Place) -> None:

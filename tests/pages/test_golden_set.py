@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -157,12 +155,6 @@ def test_a_file_is_mapped_by_alias_checked_and_frozen(place: Place) -> None:
     assert "mine is frozen: 60 items" in texts(screen)
 
 
-def test_a_gzipped_jsonl_is_read(place: Place) -> None:
-    data = gzip.compress("\n".join(json.dumps(row) for row in rows()).encode(), mtime=0)
-    screen = bring(place, "mine.jsonl.gz", data, "application/gzip")
-    assert "60 items" in texts(screen)
-
-
 def test_a_wrong_column_can_be_corrected(place: Place) -> None:
     listed = rows(text_b="Another text.")
     screen = bring(place, "mine.csv", as_csv(listed))
@@ -311,11 +303,6 @@ def test_the_broken_rows_as_a_file_run_no_formula() -> None:
 )
 def test_odd_files_are_answered_in_words(place: Place, data: bytes, words: str) -> None:
     assert words in texts(bring(place, "bad.csv", data))
-
-
-def test_a_broken_file_is_told_in_words(place: Place) -> None:
-    screen = bring(place, "mine.parquet", b"not a parquet file", "application/octet-stream")
-    assert "This file cannot be used." in texts(screen)
 
 
 def test_a_file_is_read_before_anybody_gives_a_name(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
