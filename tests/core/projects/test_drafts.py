@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core import projects
-from core.errors import AccessError, ConflictError, StoreError, UsageError
+from core.errors import ConflictError, StoreError, UsageError
 from core.people import Actor
 from core.projects.criteria import LONGEST_TEXT, Drafting
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Provenance, Scale
@@ -36,12 +36,6 @@ def test_a_draft_is_its_authors_alone(store: Store, project_id: str) -> None:
     assert projects.draft_of(ann, project_id, SUBJECT) == kept
     projects.drop_draft(ann, project_id, SUBJECT)
     assert projects.draft_of(ann, project_id, SUBJECT) is None
-
-
-def test_a_draft_needs_a_name_at_a_screen(store: Store, project_id: str) -> None:
-    with pytest.raises(AccessError, match="Enter your name first"):
-        projects.keep_draft(store.acting(Actor(at_screen=True)), project_id, SUBJECT, "nameless")
-    assert not store.drafts.of(project_id, SUBJECT)
 
 
 def test_a_text_that_could_not_be_saved_is_not_kept(store: Store, project_id: str) -> None:

@@ -201,16 +201,6 @@ def test_two_who_join_at_once_get_different_items(store: Store, request_: PassRe
     assert join("Ann") != join("Bo")
 
 
-def test_first_where_judges_part(store: Store, request_: PassRequest) -> None:
-    request = replace(request_, order="disagreement", limit=2)
-    with pytest.raises(UsageError, match="at least two judges"):
-        projects.start_pass(store, request)
-    for name, values in (("one", np.arange(12.0)), ("two", np.r_[np.arange(11.0), -50.0])):
-        projects.add_judge(store, request.project_id, request.golden_id, JudgeScores(name, "imported", "a", values))
-    label_pass = projects.get_pass(store, request.project_id, projects.start_pass(store, request))
-    assert label_pass.plan.positions[0] == 11
-
-
 def test_a_pass_whose_beginning_was_cut_off_is_none(
     store: Store, request_: PassRequest, pass_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,10 @@
-"""The log: every kind of entry is read back as it was written, reads as a sentence, and adds up to a state."""
+"""The log: every kind of entry is read back as it was written, and reads as a sentence."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TypeVar
 
 import pytest
 
@@ -13,11 +12,9 @@ from core.projects.anchors import Anchor, AnchorsSet, Highlighted, Span
 from core.projects.criteria import (
     Comment,
     CommentSettled,
-    CriteriaEvent,
     CriteriaNamed,
     LockChange,
     ProposalDecided,
-    review_from,
 )
 from core.projects.fusion import FusionKept
 from core.projects.fusion_by_model import FusionPlanSaved
@@ -28,10 +25,8 @@ from core.projects.labelling import (
     LabelPass,
     LabelPlan,
     LabelsFrozen,
-    RatedIn,
     RaterJoined,
     RaterStopped,
-    passes_from,
 )
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
 from core.projects.runs import HeldOutAccess
@@ -40,7 +35,6 @@ from core.records import Alignment, Interval, Scale
 from core.store.log import KINDS, Action, Entry
 from core.store.store import Store
 
-E = TypeVar("E", bound=Entry)
 ODD = "<b>{0.subject}</b> {} % \x00 'x'; -- 🙂"
 EVIDENCE = Evidence("r1", "held-out", Alignment("spearman", "sample", 0.1 + 0.2, 9, interval=Interval(0.1, 0.5)))
 PLAN = LabelPlan((LabelAspect("a", Scale(1, 5, 1.0), ODD),), (2, 0, 1), n_raters=2)
@@ -51,7 +45,7 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (RaterJoined("p"), "joined p"),
     (RaterStopped("p"), "stopped rating in p"),
     (Adjudicated("i", "a", 2.5, "r"), "decided a label (a)"),
-    (LabelsFrozen(ODD, "p1", (RatedIn("a", ("", "p")),)), f"froze the labels of {ODD}"),
+    (LabelsFrozen(ODD, "p1", {"a": "p"}), f"froze the labels of {ODD}"),
     (Triage("g", "a", "c1", "judge wrong", ODD, True), "triaged an item: judge wrong (a)"),
     (HeldOutAccess("a", "a calibration ended"), "opened the held-out items: a calibration ended (a)"),
     (Comment(ODD, 3), "commented on criteria"),
@@ -91,29 +85,3 @@ def test_an_entry_is_read_back_as_it_was_written(store: Store, entry: Entry, sen
     assert abs((found.at - datetime.now(UTC)).total_seconds()) < 60
     assert found.sentence == sentence
     json.dumps(dict(found.body))  # what the log's file holds of it
-
-
-# ── what entries add up to ───────────────────────────────────────────────────────────────────────────────────
-
-
-def _numbered(*entries: E) -> list[E]:
-    return [replace(entry, subject=entry.subject or "x", number=k) for k, entry in enumerate(entries, 1)]
-
-
-def test_a_review_is_what_its_entries_add_up_to() -> None:
-    entries: list[CriteriaEvent] = _numbered(
-        *(Comment("one", actor="Ann"), LockChange(True), CommentSettled(1, actor="Bo"), Comment("two", 2)),
-    )
-    review = review_from("x", entries)
-    assert review.locked_by == "somebody"
-    assert [(comment.text, comment.settled_by) for comment in review.comments] == [("one", "Bo"), ("two", "")]
-    assert not review_from("x", [*entries, LockChange(False)]).locked
-
-
-def test_a_pass_knows_who_rates_in_it() -> None:
-    begun = LabelPass("p", "g", PLAN, subject="x", number=1)
-    joined = [RaterJoined("p", subject="x", actor=name) for name in ("Bo", "Ann", "Bo")]
-    other = RaterJoined("q", subject="y", actor="Cy")
-    (passed,) = passes_from([begun, *joined, other, RaterStopped("p", subject="x", actor="Bo")])
-    assert (passed.raters, passed.stopped) == (("Bo", "Ann"), ("Bo",))
-    assert passed.assigned("Ann") == PLAN.assigned(1)

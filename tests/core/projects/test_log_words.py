@@ -1,9 +1,8 @@
-"""The log in words: what each entry is about, never an id; hidden votes stay hidden; a long log stays fast."""
+"""The log in words: what each entry is about, never an id; hidden votes stay hidden."""
 
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
@@ -15,7 +14,7 @@ from core.projects.runs import HeldOutAccess
 from core.projects.triage import Triage, TriageRequest
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.store.labels import Label
-from core.store.log import Action, Entry
+from core.store.log import Action
 from core.store.store import Store
 
 HOSTILE = "<b>Be</b> **brief**\nand name the source, the date, the place and everybody in it."
@@ -108,24 +107,3 @@ def test_who_takes_part_how_much_and_in_which_role_last(store: Store, project: s
         ("Cy", "", 0, 2),
     ]
     assert all(person.last_at.year > 2000 for person in listed)
-
-
-def test_a_page_of_a_log_of_ten_thousand_entries_is_read_at_once(store: Store, project: str, golden_id: str) -> None:
-    from core.store.log import body_text
-    from core.store.schema import events
-
-    def row(k: int) -> dict[str, object]:
-        entry: Entry = Triage(golden_id, "a", "c1", "ambiguous", note=str(k), subject=f"i{k % 8}")
-        columns = {"subject": entry.subject, "actor": f"Ann {k % 30}", "role": "admin", "form": str(k)}
-        return {"project_id": project, "kind": entry.kind, "body": body_text(entry), "created_at": 1.0 * k} | columns
-
-    with store.events._db.write() as connection:
-        connection.execute(events.insert(), [row(k) for k in range(10_000)])
-    took = []
-    for offset in (0, 5_000, 9_950):
-        began = time.process_time()
-        page = projects.log_page(store, project, offset=offset)
-        lines = projects.log_lines(store, project, page.entries)
-        took.append(time.process_time() - began)
-        assert len(lines) == 50
-    assert sorted(took)[1] < 0.5  # about 30 ms where nothing else runs

@@ -1,4 +1,4 @@
-"""Criteria as reviewed documents, triage and looks at held-out items, through `core.projects`."""
+"""Criteria as reviewed documents and triage, through `core.projects`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,14 @@ from typing import Any
 import pytest
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
 from core.errors import ConflictError, CriteriaError, NotFoundError, UsageError
 from core.people import Actor
-from core.project_records import CriteriaAlignment
-from core.projects.calibration import CalibrationRequest
 from core.projects.items import ItemScore, ScoredItems
 from core.projects.triage import Triage, TriageCount, TriageRequest, count_triage
-from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Interval, Item, Scale
-from core.settings import Settings
+from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.store.store import Store
 
 ONE, TWO = Criteria("- Be clear.\n- Be <b>brief</b>.", "a"), Criteria("* be CLEAR.\n* Name the source.", "a")
-HELD_OUT = Alignment("spearman", "sample", 0.4, 90, interval=Interval(0.3, 0.5))
 
 
 @pytest.fixture
@@ -39,20 +34,6 @@ def project(store: Store) -> str:
 def criteria_id(store: Store, project: str, golden_id: str) -> str:
     store.criteria.add(project, golden_id, [ONE, TWO])
     return ONE.criteria_id
-
-
-@pytest.fixture
-def run_id(store: Store, project: str, golden_id: str, criteria_id: str) -> str:
-    run_id = store.runs.add(project, golden_id, "calibration", "t", "a", "offline", "{}")
-    calibration = Alignment("spearman", "sample", 0.6, 100)
-    store.criteria.record(
-        project,
-        [
-            CriteriaAlignment(criteria_id, run_id, "calibration", calibration, "kept"),
-            CriteriaAlignment(criteria_id, run_id, "held-out", HELD_OUT, "chosen"),
-        ],
-    )
-    return run_id
 
 
 def test_comments_by_line(store: Store, project: str, criteria_id: str) -> None:
@@ -156,14 +137,3 @@ def test_counts_are_of_the_items_that_are_listed() -> None:
     assert count_triage(ScoredItems(scored), triage) == TriageCount(
         4, 1, 1, 1, triaged=1, picked=2, picked_misaligned=1
     )
-
-
-def test_looks_at_held_out_items_are_counted(store: Store, settings: Settings, project: str, golden_id: str) -> None:
-    chosen = CalibrationSettings(preset="quick")
-    ann = store.acting(Actor("Ann", "reviewer"))
-    request = CalibrationRequest(project, golden_id, "a", "offline", chosen)
-    projects.start_calibration(ann, settings, request)
-    projects.start_calibration(ann, settings, request)
-    accesses = projects.list_held_out_accesses(store, project, golden_id, "a")
-    assert [access.actor for access in accesses] == ["Ann", "Ann"]
-    assert projects.list_held_out_accesses(store, project, golden_id, "b") == []
