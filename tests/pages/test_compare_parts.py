@@ -51,7 +51,7 @@ def test_the_button_starts_a_run_whose_table_stands_beside_its_figure_and_says_w
     (run,) = [run for run in projects.list_runs(store) if run.kind == "ablation"]
     assert run.status == "queued"
     assert projects.run_view(store, run.run_id).request.run_id == calibrated.run_id  # type: ignore[attr-defined]
-    assert "Waiting for a worker" in texts(screen)
+    assert has_button(screen, "Cancel")
     assert not has_button(screen, "Run the ablations")
     do_here(store, settings, run.run_id)
     screen = show()
