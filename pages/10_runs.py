@@ -3,17 +3,25 @@
 import streamlit as st
 
 from core import projects
-from core.project_records import Run
+from core.project_records import Run, RunKind
 from core.projects.analyses import RecheckRequest
 from pages.runs import log_view, people_view, runs_table
 from pages.runs.log_view import pages_of
 from pages.ui import grid, run_panel, state
 from pages.ui.page import Opened, finding, link_to, open_page
-from pages.ui.screens import plain
+from pages.ui.screens import Screen, plain
 
 RUNS, LOG, PEOPLE = "Runs", "Log", "People"
 SECTIONS = {RUNS: None, LOG: "log", PEOPLE: "people"}
 """Part of the screen → what the URL says of it."""
+OPENS: dict[RunKind, tuple[Screen, str, str, str]] = {
+    "calibration": ("calibrate", "Open in Calibrate", ":material/tune:", "run"),
+    "round": ("misaligned", "Open its proposals", ":material/account_tree:", "round"),
+    "repeval": ("repeval", "Open in RepEval", ":material/grid_on:", "run"),
+    "rescore": ("criteria", "Open in Criteria", ":material/rule:", "rescore"),
+    "trial": ("criteria", "Open in Criteria", ":material/rule:", "trial"),
+}
+"""Kind → the screen of its result, the link's words and icon, and the id by which the screen finds the run."""
 LOOK_SECONDS = 2.0
 ROWS = 25
 
@@ -26,7 +34,10 @@ def draw(page: Opened, runs: list[Run]) -> None:
         return
     finding(runs_table.finding(runs))
     draw_worker(page)
-    shown = draw_place(runs)
+    # the page of runs that the URL names, else the one with the run that it names
+    place = next((k // ROWS + 1 for k, run in enumerate(runs) if run.run_id == state.url_id("run")), 1)
+    number = pages_of(max(1, -(-len(runs) // ROWS)), default=place)
+    shown = runs[(number - 1) * ROWS : number * ROWS]
     ids = [run.run_id for run in shown]
     wanted = state.url_id("run") or grid.picked(state.RUNS)
     picked = wanted if wanted in ids else runs_table.foremost(shown).run_id
@@ -34,7 +45,7 @@ def draw(page: Opened, runs: list[Run]) -> None:
     starters = projects.run_starters(page.store, page.project.project_id, ids)
     goldens = {golden.golden_id: golden.name for golden in projects.list_goldens(page.store, page.project.project_id)}
     grid.draw(
-        runs_table.frame(shown, starters, goldens),
+        runs_table.columns(shown, starters, goldens),
         runs_table.COLUMNS,
         alt="Runs of this project, newest first",
         key=state.RUNS,
@@ -42,14 +53,6 @@ def draw(page: Opened, runs: list[Run]) -> None:
         chosen=picked,
         on_pick=lambda: state.put_in_url(run=grid.picked(state.RUNS)),
     )
-
-
-def draw_place(runs: list[Run]) -> list[Run]:
-    """The page of runs that the URL names, else the one with the run that it names; and the way to the others."""
-    n_pages = max(1, -(-len(runs) // ROWS))
-    place = next((k // ROWS + 1 for k, run in enumerate(runs) if run.run_id == state.url_id("run")), 1)
-    number = pages_of(n_pages, default=place)
-    return runs[(number - 1) * ROWS : number * ROWS]
 
 
 def draw_worker(page: Opened) -> None:
@@ -77,30 +80,19 @@ def draw_picked(page: Opened, run: Run) -> None:
             run_panel.draw_status(page, run)
         if run.status in ("done", "budget"):
             run_panel.draw_unread(page, run)
-        if run.kind == "calibration":
-            link_to("calibrate", "Open in Calibrate", icon=":material/tune:", run=run.run_id)
-        if run.kind == "round":
-            link_to("misaligned", "Open its proposals", icon=":material/account_tree:", round=run.run_id)
-        if run.kind == "repeval":
-            link_to("repeval", "Open in RepEval", icon=":material/grid_on:", run=run.run_id)
+        if run.kind in OPENS:
+            screen, title, icon, named = OPENS[run.kind]
+            link_to(screen, title, icon=icon, **{named: run.run_id})
         if run.kind == "recheck":
-            _link_to_drift(page, run)
-        elif run.kind == "rescore":
-            link_to("criteria", "Open in Criteria", icon=":material/rule:", rescore=run.run_id)
-        elif run.kind == "trial":
-            link_to("criteria", "Open in Criteria", icon=":material/rule:", trial=run.run_id)
-        elif run.status in ("done", "budget"):
+            # the history of a judge stands with the golden set that it was calibrated on
+            request = run_panel.read_run(page, run.run_id).request
+            if isinstance(request, RecheckRequest):
+                home = run_panel.read_run(page, request.run_id)
+                where = {"golden": home.golden_id, "aspect": home.aspect, "section": "drift"}
+                link_to("report", "Open in Report, Drift", icon=":material/monitoring:", **where)
+        elif run.kind not in ("rescore", "trial") and run.status in ("done", "budget"):
             compare = {"golden": run.golden_id, "aspect": run.aspect}
             link_to("compare", "Compare its judges", icon=":material/leaderboard:", **compare)
-
-
-def _link_to_drift(page: Opened, run: Run) -> None:
-    """To the history of the judge that was rechecked, which stands with the golden set it was calibrated on."""
-    request = run_panel.read_run(page, run.run_id).request
-    if isinstance(request, RecheckRequest):
-        home = run_panel.read_run(page, request.run_id)
-        where = {"golden": home.golden_id, "aspect": home.aspect, "section": "drift"}
-        link_to("report", "Open in Report, Drift", icon=":material/monitoring:", **where)
 
 
 def switch_view() -> None:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.projects.log_words import LogLine
-from core.store.log import LogPage
 from core.wording import counted
 from pages.ui import grid, people, state, tables
 from pages.ui.grid import Column
@@ -51,14 +47,14 @@ SAID = ("reason", "text", "note")
 
 def draw(page: Opened) -> None:
     """Filters and place, all kept in the URL, a page of the log, and the way to take all of it away."""
-    project_id = page.project.project_id
-    actor, kind = state.url_id("who"), state.url_id("what")
+    project_id, number = page.project.project_id, _number_in_url()
+    actor = state.url_id("who")
     log = projects.log_page(
         page.store,
         project_id,
         actor="" if actor == UNNAMED else actor,
-        kind=kind,
-        offset=(_number_in_url() - 1) * ROWS,
+        kind=state.url_id("what"),
+        offset=(number - 1) * ROWS,
         limit=ROWS,
     )
     if not log.people:
@@ -67,24 +63,47 @@ def draw(page: Opened) -> None:
             icon=":material/history:",
         )
         return
-    finding(_finding(log))
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        people_known = [name or UNNAMED for name in log.people]
-        _filter("Who", "everybody", "who", people_known, {UNNAMED: NOBODY})
-        _filter("What", "everything", "what", log.kinds, KIND_WORDS)
-        _offer_file(page)
-        st.space("stretch")
-        _draw_place(log)
-    _draw_rows(page, log)
-
-
-def _finding(log: LogPage) -> str:
-    """How much was done by how many, and by whom last; of what the filters leave."""
     done = counted(log.n, "action")
-    if not log.entries or _number_in_url() > 1:
-        return f"{done}, newest first"
-    last = log.entries[0]
-    return f"{done}; the last by {last.actor or NOBODY}, {tables.ago(last.at)}"
+    if not log.entries or number > 1:
+        finding(f"{done}, newest first")
+    else:
+        last = log.entries[0]
+        finding(f"{done}; the last by {last.actor or NOBODY}, {tables.ago(last.at)}")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        _filter("Who", "everybody", "who", [name or UNNAMED for name in log.people], {UNNAMED: NOBODY})
+        _filter("What", "everything", "what", log.kinds, KIND_WORDS)
+        st.download_button(
+            "Download the log",
+            data=lambda: projects.log_csv(page.store, project_id),
+            file_name="log.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            **people.gate(page, "admin", help="The whole log as CSV, every detail of every entry."),
+        )
+        st.space("stretch")
+        with st.container(width="content"):  # new entries push the older ones down
+            pages_of(max(1, -(-log.n // ROWS)))
+    if not log.entries:
+        st.info("Nothing in the log fits this link.", icon=":material/filter_alt_off:")
+        key, nothing = state.widget("log_everything"), {"who": None, "what": None, "page": None}
+        st.button("Show everything", key=key, on_click=state.put_in_url, kwargs=nothing)
+        return
+    lines = projects.log_lines(page.store, project_id, log.entries)
+    said = [" · ".join(str(line.entry.body[name]) for name in SAID if line.entry.body.get(name)) for line in lines]
+    grid.draw(
+        {
+            "when": [line.entry.at for line in lines],
+            "who": [line.entry.actor or NOBODY for line in lines],
+            "what": [tables.one_line(line.did) for line in lines],
+            "about": [line.about for line in lines],
+            "said": [tables.one_line(words) for words in said],
+            "role": [line.entry.role for line in lines],
+        },
+        {"said": Column(help="the reason, comment or note that came with it"), "who": Column(width=140)},
+        alt="Log of what people did",
+        rows=16,
+    )
 
 
 def _filter(label: str, placeholder: str, name: str, options: Sequence[str], words: Mapping[str, str]) -> None:
@@ -118,53 +137,3 @@ def pages_of(n_pages: int, *, default: int = 1) -> int:
         turn = lambda: state.put_in_url(page=str(st.session_state[key]))  # noqa: E731 - where the number stands then
         st.pagination(n_pages, default=number, key=key, on_change=turn)
     return number
-
-
-def _offer_file(page: Opened) -> None:
-    st.download_button(
-        "Download the log",
-        data=lambda: projects.log_csv(page.store, page.project.project_id),
-        file_name="log.csv",
-        mime="text/csv",
-        icon=":material/download:",
-        on_click="ignore",
-        **people.gate(page, "admin", help="The whole log as CSV, every detail of every entry."),
-    )
-
-
-def _draw_place(log: LogPage) -> None:
-    """The way to the other pages; new entries push the older ones down."""
-    with st.container(width="content"):
-        pages_of(max(1, -(-log.n // ROWS)))
-
-
-def _draw_rows(page: Opened, log: LogPage) -> None:
-    if not log.entries:
-        st.info("Nothing in the log fits this link.", icon=":material/filter_alt_off:")
-        key, nothing = state.widget("log_everything"), {"who": None, "what": None, "page": None}
-        st.button("Show everything", key=key, on_click=state.put_in_url, kwargs=nothing)
-        return
-    grid.draw(
-        log_frame(projects.log_lines(page.store, page.project.project_id, log.entries)),
-        {"said": Column(help="the reason, comment or note that came with it"), "who": Column(width=140)},
-        alt="Log of what people did",
-        rows=16,
-    )
-
-
-def log_frame(lines: Sequence[LogLine]) -> pd.DataFrame:
-    """A row an entry; long texts on one line."""
-    return pd.DataFrame(
-        {
-            "when": pd.to_datetime([line.entry.at for line in lines], utc=True),
-            "who": [line.entry.actor or NOBODY for line in lines],
-            "what": [tables.one_line(line.did) for line in lines],
-            "about": [line.about for line in lines],
-            "said": [_said(line.entry.body) for line in lines],
-            "role": [line.entry.role for line in lines],
-        }
-    )
-
-
-def _said(body: Mapping[str, Any]) -> str:
-    return tables.one_line(" · ".join(str(body[name]) for name in SAID if body.get(name)))

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import pandas as pd
-
 from core.project_records import Run
 from core.projects.log_words import run_words
 from core.wording import counted, duration, judge_words, money
@@ -26,63 +24,61 @@ COLUMNS = {
 }
 
 
-def frame(
-    runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[str, str], now: datetime | None = None
-) -> pd.DataFrame:
+def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[str, str]) -> dict[str, list[Any]]:
     """A row a run; columns that no row would fill are left out.
 
     `starters` maps run id → who started it, `goldens` golden id → name.
     """
-    moment = now or datetime.now(UTC)
-    columns: dict[str, list[Any]] = {
+    now = datetime.now(UTC)
+    shown: dict[str, list[Any]] = {
         "run": [run_words(run) for run in runs],
         "status": [tables.status_words(run) for run in runs],
-        "progress": [_percent(run) for run in runs],
+    }
+    if going_on := not all(run.finished for run in runs):
+        # a run that is done is done, whatever its expected calls were
+        shares = [1.0 if run.status == "done" else run.progress for run in runs]
+        shown["progress"] = [None if share is None else 100 * share for share in shares]
+    shown |= {
         "golden set": [goldens.get(run.golden_id, tables.DASH) for run in runs],
         "judge": [judge_words(run.judge_spec) for run in runs],
-        "started": [tables.ago(run.started_at, moment) for run in runs],
-        "took": [duration(tables.seconds_taken(run, moment)) for run in runs],
+        "started": [tables.ago(run.started_at) for run in runs],
+        "took": [duration(tables.seconds_taken(run, now)) for run in runs],
         "by": [(starters[run.run_id] or NOBODY) if run.run_id in starters else tables.DASH for run in runs],
-        "calls": [run.calls if makes_calls(run) else None for run in runs],
-        "cost": [money(run.usage.cost) for run in runs],
-        "worker": [tables.worker_words(run) for run in runs],
-        "error": [tables.one_line(run.error) for run in runs],
     }
-    unneeded = {
-        "progress": all(run.finished for run in runs),
-        "worker": all(run.finished for run in runs),
-        "calls": not any(makes_calls(run) for run in runs),
-        "cost": not any(makes_calls(run) for run in runs),
-    }
-    return pd.DataFrame({name: values for name, values in columns.items() if not unneeded.get(name)})
+    if any(makes_calls(run) for run in runs):
+        shown["calls"] = [run.calls if makes_calls(run) else None for run in runs]
+        shown["cost"] = [money(run.usage.cost) for run in runs]
+    if going_on:
+        shown["worker"] = [tables.worker_words(run) for run in runs]
+    return shown | {"error": [tables.one_line(run.error) for run in runs]}
 
 
 def ended_words(run: Run) -> str:
     """When a run that is done ended, how long it took, what it asked and cost, as far as that is known."""
     took = duration(tables.seconds_taken(run, run.updated_at))
-    said = [f"Finished {tables.ago(run.finished_at)}, took {took}"]
+    words = f"Finished {tables.ago(run.finished_at)}, took {took}."
     if makes_calls(run):
-        said.append(f"{run.calls:,} calls, {run.usage.requests:,} sent and {run.usage.cached:,} from stored replies")
-        said.append(f"cost {money(run.usage.cost)}")
-    return ". ".join([*said, ""]).strip()
+        sent = f"{run.usage.requests:,} sent and {run.usage.cached:,} from stored replies"
+        words += f" {run.calls:,} calls, {sent}, cost {money(run.usage.cost)}."
+    return words
 
 
-def _percent(run: Run) -> float | None:
-    """A run that is done is done, whatever its expected calls were."""
-    share = 1.0 if run.status == "done" else run.progress
-    return None if share is None else 100 * share
-
-
-def finding(runs: Sequence[Run], now: datetime | None = None) -> str:
+def finding(runs: Sequence[Run]) -> str:
     """What runs, what waits and what failed, in a sentence or two."""
-    moment = now or datetime.now(UTC)
     running, waiting, stopped = (
         [run for run in runs if run.status == status] for status in ("running", "queued", "failed")
     )
+
+    def named(run: Run) -> str:
+        words = run_words(run)
+        return f"an {words}" if words[0] in "aeiou" else f"a {words}"
+
     said = []
     if len(running) == 1:
-        words = _article(run_words(running[0]))
-        said.append(f"{words[0].upper()}{words[1:]} is running{_how_far(running[0])}")
+        run, words = running[0], named(running[0])
+        left = f", about {duration(run.seconds_left)} left" if run.seconds_left is not None else ""
+        far = "" if run.progress is None else f", {100 * run.progress:.0f} % done{left}"
+        said.append(f"{words[0].upper()}{words[1:]} is running{far}")
     elif running:
         said.append(f"{len(running)} runs are going on")
     if waiting:
@@ -92,31 +88,15 @@ def finding(runs: Sequence[Run], now: datetime | None = None) -> str:
         said.append(f"{counted(len(waiting), 'run')} {waits}{why}")
     if not said:
         last = runs[0]
-        when = tables.ago(last.finished_at or last.updated_at, moment)
-        said.append(f"Nothing is running; the newest run, {_article(run_words(last))}, {_ended(last)} {when}")
-    failed = counted(len(stopped), "run")
-    return ". ".join([*said, *([f"{failed} failed and can be resumed"] if stopped else [])]) + "."
-
-
-def _how_far(run: Run) -> str:
-    if run.progress is None:
-        return ""
-    left = f", about {duration(run.seconds_left)} left" if run.seconds_left is not None else ""
-    return f", {100 * run.progress:.0f} % done{left}"
-
-
-def _article(words: str) -> str:
-    return f"an {words}" if words[0] in "aeiou" else f"a {words}"
-
-
-def _ended(run: Run) -> str:
-    return {"done": "finished", "budget": "ended with its budget"}.get(run.status, run.status)
+        ended = {"done": "finished", "budget": "ended with its budget"}.get(last.status, last.status)
+        when = tables.ago(last.finished_at or last.updated_at)
+        said.append(f"Nothing is running; the newest run, {named(last)}, {ended} {when}")
+    if stopped:
+        said.append(f"{counted(len(stopped), 'run')} failed and can be resumed")
+    return ". ".join(said) + "."
 
 
 def foremost(runs: Sequence[Run]) -> Run:
     """The run to look at first: what runs, else what failed last, else what waits, else the newest."""
-    for status in ("running", "failed", "queued"):
-        for run in runs:
-            if run.status == status:
-                return run
-    return runs[0]
+    ranks = {"running": 0, "failed": 1, "queued": 2}
+    return min(runs, key=lambda run: ranks.get(run.status, 3))
