@@ -79,19 +79,13 @@ def open_store(settings: Settings) -> Store:
     """The store of this process with what it comes with; a second call finds it done.  StoreError, ArchiveError."""
     store = projects.open_store(settings)
     store.say_waiting_by(faults.say_waiting)
-    _welcome(settings, store)
+    try:
+        if settings.demo:
+            projects.welcome(store, settings)
+    except ConcordError as error:  # Concord works without the demo: a damaged file stops nobody
+        logging.getLogger("concord").error("the demo project was not brought in: %s", error)
     projects.ensure_sample_project(store)
     return store
-
-
-def _welcome(settings: Settings, store: Store) -> None:
-    """A new store gets the demo; without it Concord works as well, so that a damaged file stops nobody."""
-    if not settings.demo:
-        return
-    try:
-        projects.welcome(store, settings)
-    except ConcordError as error:
-        logging.getLogger("concord").error("the demo project was not brought in: %s", error)
 
 
 def open_page(screen: Screen, *, intro: str = "") -> Opened:
@@ -160,33 +154,42 @@ def _draw_head(title: str, intro: str, store: Store) -> DeltaGenerator:
 
 
 def _draw_side(settings: Settings, store: Store, offered: list[ProjectSummary], project: ProjectSummary) -> None:
+    names = {each.project_id: each.name for each in offered}
+
+    def switch() -> None:
+        state.leave_project()  # the ids of the old one leave the URL
+        state.remember_project(st.session_state[state.PROJECT_PICKER])
+
     with st.sidebar:
-        _draw_menu()
+        # the menu, the same with the router and without it; Streamlit's own is switched off in config.toml
+        ids, group = _with_project({}), ""
+        with st.container(key="menu", gap=None):
+            st.markdown("**Concord**")
+            for screen, entry in SCREENS.items():
+                if entry.group != group:
+                    group = entry.group
+                    st.caption(group)
+                _page_link(screen, entry.title, entry.icon, ids)
         with st.container(gap="xsmall"):
-            _draw_projects(store, offered, project)
+            # another screen's widget may have left its value there
+            st.session_state[state.PROJECT_PICKER] = project.project_id
+            st.selectbox(
+                "Project", list(names), key=state.PROJECT_PICKER, format_func=lambda known: names[known],
+                on_change=state.when_changed(state.PROJECT_PICKER, switch),
+            )  # fmt: skip
+            tour.draw_new_project(store, "New project", icon=":material/add:", type="tertiary")
             tour.draw_demo(settings, store, project.project_id)
             people.draw_who(store)
             theme.draw()
         remembered.draw(settings)  # last, so that nothing moves when it leaves again
 
 
-def _draw_menu() -> None:
-    """The menu, the same with the router and without it; Streamlit's own is switched off in config.toml."""
-    ids, group = _with_project({}), ""
-    with st.container(key="menu", gap=None):
-        st.markdown("**Concord**")
-        for screen, entry in SCREENS.items():
-            if entry.group != group:
-                group = entry.group
-                st.caption(group)
-            _page_link(screen, entry.title, entry.icon, ids)
-
-
 def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSummary:
     """The project in the URL, else of its run, else the one picked last, else the demo."""
     known = {project.project_id: project for project in offered}
-    named = state.url_id("project")
-    wanted = state.project() or _project_of_run(store)
+    named, wanted = state.url_id("project"), state.project()
+    if wanted is None and (run_id := state.url_id("run")) is not None:
+        wanted = next((run.project_id for run in projects.list_runs(store) if run.run_id == run_id), None)
     if wanted is None or wanted not in known:
         wanted = next(filter(is_demo, known), next(iter(known)))
     if named is not None and named not in known:
@@ -195,29 +198,6 @@ def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSumma
         state.leave_notice(words, good=False)
     state.remember_project(wanted)
     return known[wanted]
-
-
-def _draw_projects(store: Store, offered: list[ProjectSummary], project: ProjectSummary) -> None:
-    names = {project.project_id: project.name for project in offered}
-    st.session_state[state.PROJECT_PICKER] = project.project_id  # another screen's widget may have left its value there
-    st.selectbox(
-        "Project", list(names), key=state.PROJECT_PICKER, format_func=lambda known: names[known],
-        on_change=state.when_changed(state.PROJECT_PICKER, _switch_project),
-    )  # fmt: skip
-    tour.draw_new_project(store, "New project", icon=":material/add:", type="tertiary")
-
-
-def _project_of_run(store: Store) -> str | None:
-    run_id = state.url_id("run")
-    if run_id is None:
-        return None
-    return next((run.project_id for run in projects.list_runs(store) if run.run_id == run_id), None)
-
-
-def _switch_project() -> None:
-    """Another project: the ids of the old one leave the URL."""
-    state.leave_project()
-    state.remember_project(st.session_state[state.PROJECT_PICKER])
 
 
 def stop_with(what: str, message: str) -> NoReturn:

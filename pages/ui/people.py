@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol, cast
 
 import streamlit as st
 from streamlit.errors import StreamlitAuthError, StreamlitMissingAuthlibError, StreamlitPageNotFoundError
@@ -28,7 +28,7 @@ from core.store.store import Store
 from core.texts import visible_name
 from pages.ui import remembered, state
 from pages.ui.accounts import auth_section
-from pages.ui.screens import SCREENS, draw_notice, go, plain
+from pages.ui.screens import SCREENS, Screen, draw_notice, go, plain
 
 LONGEST = 60
 MOST_KNOWN = 6
@@ -347,11 +347,11 @@ def _go_where_they_wanted() -> None:
     at_the_root = st.session_state[state.SCREEN] == next(iter(SCREENS)) and not st.query_params
     if wanted is None or not at_the_root:
         return
-    file = next(entry.file for screen, entry in SCREENS.items() if screen == wanted.screen)
+    screen, ids = wanted
     try:
-        st.switch_page(file, query_params=wanted.ids)
+        st.switch_page(SCREENS[cast(Screen, screen)].file, query_params=ids)
     except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
-        _log.info("the screen wanted before signing in, %s, is not served here", wanted.screen)
+        _log.info("the screen wanted before signing in, %s, is not served here", screen)
 
 
 def _log_in(provider: str) -> None:

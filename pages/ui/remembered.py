@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -32,32 +31,6 @@ _write = st.components.v2.component(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cookie:
-    """What the browser is to keep: `value` for `seconds`, "" for no longer; `leaving`: anew as the page is left."""
-
-    name: str
-    value: str
-    seconds: int
-    leaving: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """What the next drawings write: a person's name, else the address wanted before signing in."""
-
-    value: str
-    of_name: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A screen and the ids of its URL."""
-
-    screen: str
-    ids: dict[str, str]
-
-
 # ── the name picked last ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -68,7 +41,7 @@ def name(settings: Settings) -> str:
 
 def keep_name(picked: str) -> None:
     """Has the browser keep this name from the next drawing on; "" has it forget."""
-    _leave(Left(picked, of_name=True))
+    _leave(picked, of_name=True)
 
 
 def _name_cookie(settings: Settings) -> str:
@@ -88,25 +61,28 @@ def draw_wanted(screen: str, usual: str) -> None:
     address = f"{screen}?{urlencode(ids)}" if ids else screen
     if address == usual or len(quote(address)) > LONGEST:
         address = ""
-    _draw(Cookie(_WANTED, address, _WANTED_SECONDS, leaving=True))
+    _draw(_WANTED, address, _WANTED_SECONDS, leaving=True)
 
 
-def take_wanted(screens: Collection[str]) -> Wanted | None:
-    """The address kept before signing in, in a session's first run and once; None for none or for no screen of ours."""
+def take_wanted(screens: Collection[str]) -> tuple[str, dict[str, str]] | None:
+    """The screen kept before signing in and the ids of its URL, in a session's first run and once.
+
+    None for none, or for no screen of ours.
+    """
     if state.ARRIVED in st.session_state:
         return None
     st.session_state[state.ARRIVED] = True
     text = _read(_WANTED)
     if not text:
         return None
-    _leave(Left("", of_name=False))
+    _leave("", of_name=False)
     screen, _, query = text.partition("?")
     try:
         query_ids = dict(parse_qsl(query, max_num_fields=len(state.URL_IDS), errors="strict"))
     except ValueError:
         return None
     ids = {name: value for name, value in query_ids.items() if name in state.URL_IDS and len(value) <= _LONGEST_ID}
-    return Wanted(screen, ids) if screen in screens and all(map(str.isprintable, ids.values())) else None
+    return (screen, ids) if screen in screens and all(map(str.isprintable, ids.values())) else None
 
 
 # ── reading and writing ──────────────────────────────────────────────────────────────────────────────────────
@@ -118,24 +94,27 @@ def draw(settings: Settings) -> None:
     Drawn for some seconds, as a rerun could take an element away before the browser has run it; not for longer, as
     another tab may have been given another name since.
     """
-    left: tuple[Left, float] | None = st.session_state.get(state.COOKIE)
+    left: tuple[str, bool, float] | None = st.session_state.get(state.COOKIE)
     if left is None:
         return
-    what, until = left
+    value, of_name, until = left
     if time.monotonic() > until:
         del st.session_state[state.COOKIE]
-    elif what.of_name:
-        _draw(Cookie(_name_cookie(settings), what.value, _NAME_SECONDS))
+    elif of_name:
+        _draw(_name_cookie(settings), value, _NAME_SECONDS)
     else:
-        _draw(Cookie(_WANTED, what.value, _WANTED_SECONDS))
+        _draw(_WANTED, value, _WANTED_SECONDS)
 
 
-def _leave(what: Left) -> None:
-    st.session_state[state.COOKIE] = (what, time.monotonic() + _DRAWN_SECONDS)
+def _leave(value: str, *, of_name: bool) -> None:
+    """Have the next drawings write a person's name, else the address wanted before signing in."""
+    st.session_state[state.COOKIE] = (value, of_name, time.monotonic() + _DRAWN_SECONDS)
 
 
-def _draw(cookie: Cookie) -> None:
-    _write(key=state.widget(f"remember_{cookie.name}"), data=asdict(cookie))
+def _draw(name: str, value: str, seconds: int, *, leaving: bool = False) -> None:
+    """Have the browser keep `value` for `seconds`, "" for no longer; `leaving`: anew as the page is left."""
+    data = {"name": name, "value": value, "seconds": seconds, "leaving": leaving}
+    _write(key=state.widget(f"remember_{name}"), data=data)
 
 
 def _read(cookie: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from textwrap import shorten
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -77,21 +77,11 @@ def name_of(criteria: Criteria, names: MappingOf[str, str] | None = None) -> str
     return (f"edit by {origin.author}" if origin.author else "edit") if origin.origin == "edit" else "given"
 
 
-class MakingOrder(NamedTuple):
+def origin_order(criteria: Criteria) -> tuple[int, int, int, int, int, str]:
     """Sort key: the order in which candidates were made, so that a growing figure moves nothing."""
-
-    rank: int
-    round: int
-    size: int
-    trial: int
-    sample: int
-    criteria_id: str
-
-
-def origin_order(criteria: Criteria) -> MakingOrder:
     origin = criteria.provenance
     rank = {"none": 0, "given": 1, "draft": 2, "refine": 3, "edit": 4}[origin.origin]
-    return MakingOrder(rank, origin.round, origin.size, origin.trial, origin.sample, criteria.criteria_id)
+    return (rank, origin.round, origin.size, origin.trial, origin.sample, criteria.criteria_id)
 
 
 def telling_parts(texts: Sequence[str]) -> list[str]:

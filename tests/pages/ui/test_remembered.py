@@ -178,7 +178,7 @@ def test_only_screens_and_ids_of_ours_are_gone_to(
     sent[remembered._WANTED] = quote(address, safe="")
     test = opened(screens=tuple(SCREENS))
     wanted = test.session_state["wanted"]
-    assert wanted == (None if screen is None else remembered.Wanted(screen, ids))
+    assert wanted == (None if screen is None else (screen, ids))
     again = press(test, "nothing")
     assert again.session_state["wanted"] is None, "once"
 
@@ -220,7 +220,7 @@ def test_what_is_kept_is_what_is_read(sent: dict[str, Any]) -> None:
     (cookie,) = written(screen.run())
     sent[cookie["name"]] = quote(cookie["value"], safe="!'()*")  # as encodeURIComponent does
     wanted = opened(screens=tuple(SCREENS)).session_state["wanted"]
-    assert wanted == remembered.Wanted("runs", ids)
+    assert wanted == ("runs", ids)
 
 
 @pytest.mark.parametrize(
