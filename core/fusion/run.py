@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,20 +26,28 @@ from core.fusion.settings import CALIBRATED, FusionSettings
 from core.fusion.stack import Agreement, side_by_side
 from core.fusion.stack import fuse as fuse_parts
 from core.judge_files import verdict_lines
-from core.judge_files.fused_file import fused_card
+from core.judge_files.fused_file import FusedPart
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.judge_writing import yaml_text
+from core.judge_files.judge_reading import FORMATS, VERSION
+from core.judge_files.judge_writing import golden_entry, written, yaml_text
 from core.judge_files.loading import allowed_repeval, restored
 from core.judging.llm import require_references
 from core.judging.registry import NAMED, language_model, restore_judge
 from core.judging.styles import MODEL_WRITES, Asking
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import ReplyStore
-from core.records import GoldenSet, Item, JudgeScores, Scored, Verdict
+from core.records import Alignment, GoldenSet, Item, JudgeScores, Scored, Verdict
 from core.settings import Settings
 from core.verdicts import Verdicts
+from core.version import VERSION as CONCORD
 
 __all__ = ["CALIBRATED", "MODEL_WRITES", "FusedRun", "FusionSettings", "fuse"]
+
+
+NOTE = (
+    "A judge fused with Concord from several parts. Its weights belong to the data they were fitted on: on other data "
+    "check the alignment again before trusting the scores. A part that cannot be computed counts as its mean."
+)
 
 
 @dataclass(frozen=True)
@@ -281,3 +290,44 @@ def _given_criteria(said: str, aspects: Sequence[str], gathered: Gathered) -> Fu
             "--criteria out, and the model writes them."
         )
     return FusionCriteria(tuple(known))
+
+
+def fused_card(
+    golden: GoldenSet,
+    aspect: str,
+    *,
+    texts: KnownTexts,
+    state: Mapping[str, Any],
+    parts: Sequence[FusedPart],
+    alignment: Alignment | Mapping[str, Any],
+    measured: Mapping[str, Any],
+    created: dt.datetime | None = None,
+) -> dict[str, Any]:
+    """The content of the file of a fusion fitted on `golden`, with its digest; `yaml_text` makes text of it.
+
+    `texts` tells the items that parts or weights were fitted on, and the other labelled ones; `state` is the
+    estimator's, with the parts' names in order; `measured` what else is known of it (``notes`` become warnings).
+    UsageError when a part of the state has no recipe.
+    """
+    recipes, scale = {part.name: part for part in parts}, golden.aspects[aspect].scale
+    if lacking := [name for name in state["parts"] if name not in recipes]:
+        raise UsageError(f"The fusion has parts without a recipe: {', '.join(lacking)}.")
+    ends = {"low": scale.low, "high": scale.high, "step": scale.step}
+    body = {
+        "format": FORMATS["fusion"],
+        "version": VERSION,
+        "concord": CONCORD,
+        "digest": None,
+        "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
+        "note": NOTE,
+        "aspect": aspect,
+        "task": {"aspect": aspect, "kind": golden.kind, "scale": ends, "definition": ""},
+        "fusion": dict(state),
+        "parts": [recipes[name].as_json() for name in state["parts"]],
+        "alignment": alignment.as_json() if isinstance(alignment, Alignment) else dict(alignment),
+        "told": dict(measured),
+        "golden": golden_entry(golden.name, golden.digest, golden.columns),
+        "warnings": [str(note) for note in measured.get("notes", ())],
+        "texts": texts.as_json(),
+    }
+    return written(body, "fusion")

@@ -7,15 +7,12 @@ computed on new items counts as its mean and is named.
 
 from __future__ import annotations
 
-import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from core.data.split import KnownTexts
 from core.errors import UsageError
 from core.fusion.criteria import AspectCriteria, FusionCriteria
 from core.fusion.estimators import restore_estimator
@@ -29,58 +26,7 @@ from core.judge_files.document_parts import (
     TextsEntry,
 )
 from core.judge_files.judge_document import JudgeDescription
-from core.judge_files.judge_reading import FORMATS, VERSION
-from core.judge_files.judge_writing import golden_entry, written
 from core.metrics import Metric, fitted_repeval, make_metric
-from core.records import Alignment, GoldenSet
-from core.version import VERSION as CONCORD
-
-NOTE = (
-    "A judge fused with Concord from several parts. Its weights belong to the data they were fitted on: on other data "
-    "check the alignment again before trusting the scores. A part that cannot be computed counts as its mean."
-)
-
-
-def fused_card(
-    golden: GoldenSet,
-    aspect: str,
-    *,
-    texts: KnownTexts,
-    state: Mapping[str, Any],
-    parts: Sequence[FusedPart],
-    alignment: Alignment | Mapping[str, Any],
-    measured: Mapping[str, Any],
-    created: dt.datetime | None = None,
-) -> dict[str, Any]:
-    """The content of the file of a fusion fitted on `golden`, with its digest; `yaml_text` makes text of it.
-
-    `texts` tells the items that parts or weights were fitted on, and the other labelled ones; `state` is the
-    estimator's, with the parts' names in order; `measured` what else is known of it (``notes`` become warnings).
-    UsageError when a part of the state has no recipe.
-    """
-    recipes, scale = {part.name: part for part in parts}, golden.aspects[aspect].scale
-    if lacking := [name for name in state["parts"] if name not in recipes]:
-        raise UsageError(f"The fusion has parts without a recipe: {', '.join(lacking)}.")
-    ends = {"low": scale.low, "high": scale.high, "step": scale.step}
-    body = {
-        "format": FORMATS["fusion"],
-        "version": VERSION,
-        "concord": CONCORD,
-        "digest": None,
-        "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
-        "note": NOTE,
-        "aspect": aspect,
-        "task": {"aspect": aspect, "kind": golden.kind, "scale": ends, "definition": ""},
-        "fusion": dict(state),
-        "parts": [recipes[name].as_json() for name in state["parts"]],
-        "alignment": alignment.as_json() if isinstance(alignment, Alignment) else dict(alignment),
-        "told": dict(measured),
-        "golden": golden_entry(golden.name, golden.digest, golden.columns),
-        "warnings": [str(note) for note in measured.get("notes", ())],
-        "texts": texts.as_json(),
-    }
-    return written(body, "fusion")
-
 
 # ── what stands in the file: read strictly, nothing else allowed ─────────────────────────────────────────────
 

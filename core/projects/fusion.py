@@ -136,7 +136,7 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     A fusion by a model takes its plan along.  NotFoundError when the judge is neither, or a part of it is gone.
     """
     from core.data.split import KnownTexts
-    from core.judge_files.fused_file import fused_card
+    from core.fusion.run import fused_card
     from core.judge_files.judge_writing import yaml_text
 
     if store.judges.get(project_id, judge_id).judge.run_id:
@@ -162,8 +162,8 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     from core.comparison import usual_level
     from core.data.split import KnownTexts
     from core.fusion.llm import fusion_state
+    from core.fusion.run import fused_card
     from core.fusion.stack import Agreement
-    from core.judge_files.fused_file import fused_card
 
     judge = store.judges.get(project_id, judge_id).judge
     run = store.runs.get(judge.run_id)

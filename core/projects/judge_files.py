@@ -24,9 +24,9 @@ def repeval_file(store: Store, run_id: str) -> str:
     not done, or one of an earlier version.
     """
     from core.judge_files.judge_writing import yaml_text
-    from core.judge_files.repeval_file import repeval_card
     from core.projects.kinds import run_view
     from core.projects.repeval import RepEvalOutcome
+    from core.repeval.fitted import repeval_card
 
     run = run_view(store, run_id)
     result = run.outcome.result if isinstance(run.outcome, RepEvalOutcome) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +10,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from core.data.split import task_of
+import numpy as np
+
+from core.data.split import KnownTexts, task_of
 from core.data.verdict_files import CALIBRATION_ITEM
 from core.errors import UsageError
 from core.files import json_lines, write_json, write_text
-from core.judge_files.judge_writing import yaml_text
+from core.judge_files.judge_reading import FORMATS, VERSION
+from core.judge_files.judge_writing import golden_entry, label_warnings, written, yaml_text
 from core.judge_files.loading import allowed_repeval
-from core.judge_files.repeval_file import repeval_card
 from core.judge_files.repeval_judge import RepEvalJudge
 from core.judging.registry import NAMED
 from core.progress import SILENT, Progress, Stage
@@ -36,7 +39,14 @@ from core.repeval import (
 from core.repeval.cell_search import pairs_for
 from core.repeval.records import nullable
 from core.settings import Settings
+from core.stats import fit_isotonic
 from core.verdicts import Verdicts
+from core.version import VERSION as CONCORD
+
+NOTE = (
+    "A judge that reads text quality out of a model's hidden states (RepEval), fitted with Concord. Its directions "
+    "belong to the data they were fitted on: on other data check the alignment again before trusting the scores."
+)
 
 
 @dataclass(frozen=True)
@@ -189,3 +199,61 @@ def fit_repeval(
         return FittedRepEval(teacher, moved.trained, golden, moved)
     result = run(golden, aspect, states, chosen, split=split, on_progress=lambda *_: progress.advance(0, 0))
     return FittedRepEval(golden, replace(result, scorer=scorer_of(golden, states, result)))
+
+
+def repeval_card(
+    golden: GoldenSet,
+    result: RepEvalResult,
+    *,
+    created: dt.datetime | None = None,
+    warnings: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The content of the file of a score fitted on `golden`, with its digest; `yaml_text` makes text of it.
+
+    The map to the people's scale is fitted on the validation items, scored by directions that have not seen them.
+    """
+    aspect, parts, how = result.aspect, result.parts, result.settings
+    assert result.scorer is not None
+    scale, rule = golden.aspects[aspect].scale, how.pair_rule
+    on = list(parts.validation)
+    fitted = fit_isotonic(result.scores[on], golden.labels(aspect)[on], scale)
+    seen = np.union1d(parts.train, parts.validation).astype(int).tolist()
+    settings = {
+        "statistic": how.statistic,
+        "level": how.level,
+        "seed": how.seed,
+        "n_train": len(parts.train),
+        "n_validation": len(parts.validation),
+        **({"pairs": result.n_pairs, "within_source": rule.within_source} if how.uses_pairs else {}),
+    }
+    body = {
+        "format": FORMATS["repeval"],
+        "version": VERSION,
+        "concord": CONCORD,
+        "digest": None,
+        "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
+        "note": NOTE,
+        "task": {
+            "aspect": aspect,
+            "kind": golden.kind,
+            "scale": {"low": scale.low, "high": scale.high, "step": scale.step},
+            "definition": "",
+        },
+        "method": how.method,
+        "layers": list(result.layers),
+        "tokens": list(result.tokens),
+        "scorer": result.scorer.as_json(),
+        "isotonic": None if fitted.map is None else fitted.map.as_json(),
+        "validation": result.validation.as_json(),
+        "alignment": result.test.as_json(),
+        "golden": golden_entry(golden.name, golden.digest, golden.columns),
+        "settings": settings,
+        "warnings": [
+            *result.warnings,
+            *label_warnings(golden, aspect),
+            *([fitted.reason] if fitted.reason else []),
+            *warnings,
+        ],
+        "texts": KnownTexts.of(golden, seen, parts.test).as_json(),
+    }
+    return written(body, "repeval")

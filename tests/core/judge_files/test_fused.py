@@ -17,7 +17,8 @@ from core import load_items, load_judge
 from core.data.split import KnownTexts
 from core.errors import GoldenError, JudgeError, UsageError
 from core.fusion.estimators import make_estimator
-from core.judge_files.fused_file import FusedPart, fused_card
+from core.fusion.run import fused_card
+from core.judge_files.fused_file import FusedPart
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import kind_of_file, open_file
 from core.judge_files.judge_writing import yaml_text
