@@ -1,6 +1,6 @@
 """The leaderboard as a record: its JSON, its table for a spreadsheet, and what it says in sentences.
 
-The sentences can be read out in a meeting: who stands highest, and what is only chance.
+The sentences can be read out in a review: which judge agrees best, and what is only chance.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from core.stats import (
     margin_words,
 )
 from core.stats.alignment import Bar
-from core.stats.claims import estimate, level_words, no_interval_words
+from core.stats.claims import level_words, no_interval_words, number
 
 _MOST_NAMED = 4
 
@@ -225,7 +225,7 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
 @dataclass(frozen=True, slots=True)
 class Finding:
     """`headline` is the result in one sentence, `basis` what it was measured by and on, `details` what belongs beside
-    it, `people` where the judge stands beside a person, `cautions` what makes it weaker than it looks.
+    it, `people` how the judge compares with a rater, `cautions` what makes it weaker than it looks.
     """
 
     headline: str
@@ -244,12 +244,12 @@ def finding(board: Leaderboard, measure: str) -> Finding:
         reasons = tuple(f"{row.name}: {row.alignment.reason}." for row in board.rows)
         return Finding(f"No judge has a defined {measure} here.", reasons, ())
     best = defined[0]
-    verb = "stands highest in agreement with people" if len(board.rows) > 1 else "agrees with people"
+    verb = "has the highest agreement with raters" if len(board.rows) > 1 else "agrees with raters"
     return Finding(
-        f"{best.name} {verb}: {estimate(best.alignment)}.",
+        f"{best.name} {verb}: {number(best.alignment.value)}.",
         (*_standing(board, len(defined)), *bar_words(board, 0)),
         tuple(cautions(board, best)),
-        f"{measure}, {items_of(board)}.",
+        basis_words(board, best, measure),
         people_words(board, best, measure, best.name),
     )
 
@@ -259,6 +259,13 @@ def in_short(names: Sequence[str]) -> str:
     if len(names) > _MOST_NAMED:
         return f"{', '.join(names[: _MOST_NAMED - 1])} and {len(names) - _MOST_NAMED + 1} others"
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def basis_words(board: Leaderboard, row: Row, measure: str) -> str:
+    """What the figure of `row` was measured by and on, with its interval."""
+    interval = row.alignment.interval
+    ends = "" if interval is None else f", 95 % interval {number(interval.low)} to {number(interval.high)}"
+    return f"{measure}, {items_of(board)}{ends}."
 
 
 def items_of(board: Leaderboard) -> str:
@@ -301,7 +308,7 @@ def bar_words(board: Leaderboard, at: int) -> list[str]:
 def people_words(board: Leaderboard, row: Row, measure: str, name: str) -> str:
     """Where a judge, called `name`, stands beside a person, against the same targets and no stronger than it may."""
     if row.people is None:
-        return f"How well people agree with each other is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
+        return f"How well raters agree with each other is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
     words = beside_people_words(row.people, measure, judge=name)
     return f"{words} {margin_words()}" if row.people.standing == "level" else words
 
@@ -313,7 +320,7 @@ def cautions(board: Leaderboard, best: Row) -> list[str]:
     if interval is None:
         sentences.append(no_interval_words(best.alignment))
     elif interval.low <= 0.0 <= interval.high:
-        sentences.append("Its interval holds 0, so even this judge may agree with people only by chance.")
+        sentences.append("Its interval holds 0, so even this judge may agree with raters only by chance.")
     if 2 <= board.n_sources < LEAST_SOURCES:
         sentences.append(
             f"Only {board.n_sources} sources: intervals are wide, and no difference is tested ({TOO_FEW})."

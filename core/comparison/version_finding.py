@@ -1,4 +1,4 @@
-"""What a leaderboard says of one judge, the version in use: its alignment, its gain, and where it stands."""
+"""What a leaderboard says about one judge, the current version: its alignment, its gain, and how it compares."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from core.comparison.leaderboard import (
     Finding,
     Leaderboard,
     bar_words,
+    basis_words,
     cautions,
     finding,
     in_short,
-    items_of,
     people_words,
 )
 from core.stats import ALPHA, claim
-from core.stats.claims import alone_words, estimate, p_figure, signed, signed_range
+from core.stats.claims import alone_words, number, p_figure, signed, signed_range
 
 
 def version_finding(
@@ -32,14 +32,12 @@ def version_finding(
     if at is None or board.problem or board.rows[at].alignment.value is None:
         return finding(board, measure)
     row = board.rows[at]
-    headline = f"{name} {_verb(board, at)} {estimate(row.alignment)}{_gain(board, at, baseline)}"
-    if looks > 1 and baseline is not None:
-        headline += f" (held-out items seen {looks} times)"
+    seen = [f"The held-out items were seen {looks} times."] if looks > 1 and baseline is not None else []
     return Finding(
-        f"{headline}.",
-        (*_others(board, at), *bar_words(board, at)),
-        tuple(cautions(board, row)),
-        f"{measure}, {items_of(board)}.",
+        f"{name} {_verb(board, at)}: {number(row.alignment.value)}.",
+        (*_gain(board, at, baseline), *_others(board, at), *bar_words(board, at)),
+        (*seen, *cautions(board, row)),
+        basis_words(board, row, measure),
         people_words(board, row, measure, name),
     )
 
@@ -55,7 +53,7 @@ def with_planned(board: Leaderboard, place: int, other: int) -> Leaderboard:
 
 
 def without_p(board: Leaderboard, place: int, reason: str) -> Leaderboard:
-    """The same table, nothing claimed of the judge at `place`, for `reason`: no p, and no standing beside a person."""
+    """The same table, nothing claimed of the judge at `place`, for `reason`: no p, and no comparison with a rater."""
     if not reason:
         return board
     at = next(k for k, row in enumerate(board.rows) if row.place == place)
@@ -80,31 +78,31 @@ def without_p(board: Leaderboard, place: int, reason: str) -> Leaderboard:
 def _verb(board: Leaderboard, at: int) -> str:
     """No stronger than the tests: best is who is shown to be better than all others."""
     if at:
-        return "agrees with people at"
+        return "agrees with raters"
     others = [k for k in range(1, len(board.rows)) if board.rows[k].alignment.value is not None]
     if others and board.pairwise is not None:
         beyond = [board.pairwise.p_holm[0, k] <= ALPHA for k in others]
-        return "agrees best with people, at" if all(beyond) else "stands highest in agreement with people, at"
-    return "agrees with people at"
+        return "agrees best with raters" if all(beyond) else "has the highest agreement with raters"
+    return "agrees with raters"
 
 
-def _gain(board: Leaderboard, at: int, baseline: int | None) -> str:
-    """`; beside no criteria +0.12 [+0.05, +0.19], p = 0.004`."""
+def _gain(board: Leaderboard, at: int, baseline: int | None) -> list[str]:
+    """`Compared with no criteria: +0.12 [+0.05, +0.19], p = 0.004.`"""
     other = next((k for k, row in enumerate(board.rows) if row.place == baseline), None)
     if other is None or board.pairwise is None:
-        return ""
+        return []
     pair = board.pairwise.pair(at, other)
     if pair.value is None:
-        return ""
+        return []
     p = float(board.pairwise.p_holm[at, other])
     ends = "" if pair.interval is None else f" {signed_range(pair.interval)}"
     if np.isnan(p):
-        return f"; beside no criteria {signed(pair.value)}{ends}, no p"
+        return [f"Compared with no criteria: {signed(pair.value)}{ends}, no p."]
     says = p_figure(p)
     if claim(pair.value, pair.interval, p) == "open":
         why = alone_words(pair.interval, p)
         says = f"not significant ({says}{why})"
-    return f"; beside no criteria {signed(pair.value)}{ends}, {says}"
+    return [f"Compared with no criteria: {signed(pair.value)}{ends}, {says}."]
 
 
 def _others(board: Leaderboard, at: int) -> list[str]:
@@ -124,13 +122,13 @@ def _others(board: Leaderboard, at: int) -> list[str]:
         "not significantly different from": [k for k in others if p[k] > ALPHA],
     }
     parts = [f"{words} {in_short([board.rows[k].name for k in whom])}" for words, whom in said.items() if whom]
-    but = "; beside no criteria was planned, so its p is its own" if planned else ""
+    but = "; the comparison with no criteria was planned and keeps its own p" if planned else ""
     sentences = [f"It is {', and '.join(parts)} (paired over sources, Holm-corrected{but})."] if parts else []
     untested = [k for k in others if np.isnan(p[k])]
     if untested:
         reason = board.pairwise.pair(at, untested[0]).p_reason
-        beside = (
-            "" if untested == others and not planned else f" beside {in_short([board.rows[k].name for k in untested])}"
+        whom = (
+            "" if untested == others and not planned else f" against {in_short([board.rows[k].name for k in untested])}"
         )
-        sentences.append(f"No p{beside}: {reason}.")
+        sentences.append(f"No p{whom}: {reason}.")
     return sentences

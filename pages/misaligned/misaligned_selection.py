@@ -209,9 +209,9 @@ def finding(selection: Selection) -> str:
     unread = f" {count.unread} could not be read." if count.unread else ""
     elsewhere = f" ({count.picked} in all)" if count.picked > count.picked_misaligned else ""
     if not count.misaligned:
-        return f"**Judge and people agree on all {count.n_items} calibration items.**{unread}"
+        return f"**Judge and raters agree on all {count.n_items} calibration items.**{unread}"
     return (
-        f"**Judge and people disagree on {count.misaligned} of {count.n_items:,} items**: "
+        f"**Judge and raters disagree on {count.misaligned} of {count.n_items:,} items**: "
         f"▲ {count.lenient} too lenient, ▼ {count.strict} too strict. "
         f"Of the {count.misaligned}, {count.triaged} triaged, {count.picked_misaligned} picked{elsewhere}.{unread}"
     )

@@ -135,14 +135,10 @@ def _look_into(run_id: str, place: Place) -> None:
 
 
 def sentence(result: RepEvalResult) -> str:
-    """Test alignment, where it is read, and how that place stands among random projections."""
+    """Test alignment and where it is read."""
     if result.test.value is None:
-        return f"Hidden states have no defined agreement with people on test items: {result.test.reason}."
-    words = f"Hidden states agree with people at {describe(result.test)}; the best place is {place_words(result)}"
-    random = result.random
-    if random is None or random.percentile is None:
-        return f"{words}."
-    return f"{words}, above {percent(random.percentile / 100)} of random projections there."
+        return f"Hidden states have no defined agreement with raters on test items: {result.test.reason}."
+    return f"Agreement of hidden states with raters: {number(result.test.value)}. Best place: {place_words(result)}."
 
 
 def place_words(result: RepEvalResult) -> str:
@@ -172,6 +168,8 @@ def _measured(result: RepEvalResult) -> str:
     if result.optimism is not None:
         folds = " fold by fold" if result.by_folds else ""
         words += f" Validation, on which layer and token were chosen{folds}: {describe(result.validation)}."
+    if result.random is not None and result.random.percentile is not None:
+        words += f" The best cell is above {percent(result.random.percentile / 100)} of random projections there."
     reading = "The map: validation alignment of every cell. Thick frame: the best. Dashed: in the mean. Click one."
     return " ".join((words, *result.warnings, reading))
 

@@ -59,7 +59,7 @@ def test_a_cell_is_clicked_and_its_detail_read(page: Page, app_url: str, settle:
     page.keyboard.press("Escape")
     settle("labels to learn from")
     page.get_by_role("button", name="Read the hidden states").click()
-    expect(page.get_by_text("Hidden states agree with people at")).to_be_visible(timeout=RUN_MS)
+    expect(page.get_by_text("Agreement of hidden states with raters")).to_be_visible(timeout=RUN_MS)
     settle("Click one.")
 
     cell_of(page, 3, 0).click(position={"x": 2, "y": 2})

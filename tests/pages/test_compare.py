@@ -69,7 +69,7 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Place) -> N
     assert list(table["n"]) == [72, 72]
     assert list(table["no score"]) == [0, 8]
     assert table["beside the highest"].iloc[1].startswith("worse, p")
-    assert headline(screen).startswith("good stands highest in agreement with people")
+    assert headline(screen).startswith("good has the highest agreement with raters")
     page_text = texts(screen)
     assert "significantly better than poor" in page_text
     assert "72 of 80 labelled items; 8 because a judge has no score for them." in page_text

@@ -39,7 +39,7 @@ def in_use(store: Store, settings: Settings, calibrated: Calibrated, drive: Call
 def test_the_version_in_use_is_what_the_screen_is_about(in_use: Store) -> None:
     screen = open_screen(SCREEN, aspect=ASPECT)
     assert screen.header[0].value.startswith("Version 2 of the judge ")
-    assert "beside no criteria" in screen.header[0].value
+    assert "agrees with raters" in screen.header[0].value
     table = grids(screen)[0]
     named = [name for name in table["judge"] if "ersion" in name]
     assert named == ["Version 2 (current)"]

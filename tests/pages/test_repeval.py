@@ -165,8 +165,8 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
     rho = spearmanr(result.scores[test], bench.labels[test]).statistic
     screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
     finding = texts(screen)
-    assert f"Hidden states agree with people at {rho:.2f} [" in finding
-    assert "the best place is layer 1 of 1, the last token, above " in finding
+    assert f"Agreement of hidden states with raters: {rho:.2f}." in finding
+    assert "Best place: layer 1 of 1, the last token." in finding
     assert " of random projections there." in finding
     choose_section(screen, "Cell by cell")
     said = texts(screen).replace("\\", "")
@@ -227,7 +227,7 @@ def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench) -> None:
 def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(bench: Bench) -> None:
     bench.finished(QUICK)
     screen = open_screen(SCREEN, project=bench.project_id)
-    assert "Hidden states agree with people at" in texts(screen)
+    assert "Agreement of hidden states with raters" in texts(screen)
     assert not has_button(screen, "Read the hidden states")
     press(press(screen, "New RepEval"), "Read the hidden states")
     assert "waiting for a worker" in texts(screen)

@@ -10,7 +10,6 @@ import numpy as np
 from core.comparison import compare_table, finding, version_finding, with_planned, without_p
 from core.comparison.leaderboard import in_short
 from core.records import Measure, Scale
-from core.stats.claims import estimate
 
 ASPECT, MEASURE = "coherence", "Spearman rho, dataset level"
 
@@ -25,8 +24,9 @@ def test_the_best_is_named_with_its_number_and_its_items(noisy):
     board = compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=300)
     stated = finding(board, MEASURE)
     best = board.rows[0].alignment
-    assert stated.headline == f"noise 0.5 stands highest in agreement with people: {estimate(best)}."
-    assert stated.basis == f"{MEASURE}, on 120 items from 30 sources whose labels none of these judges has seen."
+    assert stated.headline == f"noise 0.5 has the highest agreement with raters: {best.value:.2f}."
+    items = f"{MEASURE}, on 120 items from 30 sources whose labels none of these judges has seen"
+    assert stated.basis == f"{items}, 95 % interval {best.interval.low:.2f} to {best.interval.high:.2f}."
 
 
 def test_who_is_beaten_and_who_is_not_follows_the_corrected_p(noisy, judge_of):
@@ -40,7 +40,7 @@ def test_who_is_beaten_and_who_is_not_follows_the_corrected_p(noisy, judge_of):
 def test_one_judge_is_not_called_the_best(noisy):
     golden, judges = noisy(1.0)
     stated = finding_of(golden, judges)
-    assert "agrees with people" in stated.headline
+    assert "agrees with raters" in stated.headline
     assert "it has not seen" in stated.basis
     assert not any("better" in detail for detail in stated.details)
 
@@ -108,14 +108,12 @@ def test_the_version_in_use_is_told_beside_no_criteria(noisy):
     board = compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=300)
     stated = version_finding(board, MEASURE, "Version 2 of the judge", 0, baseline=1)
     gain = board.pairwise.pair(0, 1)
-    assert stated.headline.startswith(
-        f"Version 2 of the judge agrees best with people, at {estimate(board.rows[0].alignment)}"
-    )
-    assert f"; beside no criteria {gain.value:+.2f} [" in stated.headline
-    assert "p < 0.001" in stated.headline
-    assert "seen" not in stated.headline
+    assert stated.headline == f"Version 2 of the judge agrees best with raters: {board.rows[0].alignment.value:.2f}."
+    assert stated.details[0].startswith(f"Compared with no criteria: {gain.value:+.2f} [")
+    assert stated.details[0].endswith("p < 0.001.")
+    assert not any("seen" in caution for caution in stated.cautions)
     beaten = version_finding(board, MEASURE, "Version 2 of the judge", 1, baseline=None)
-    assert beaten.headline.startswith("Version 2 of the judge agrees with people at ")
+    assert beaten.headline.startswith("Version 2 of the judge agrees with raters: ")
     assert "It is worse than noise 0.5" in beaten.details[0]
 
 
@@ -124,9 +122,10 @@ def test_after_a_choice_on_these_items_the_gain_carries_no_p(noisy):
     board = compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=300)
     withheld = without_p(board, 0, "a choice may rest on them")
     stated = version_finding(withheld, MEASURE, "Version 3 of the judge", 0, baseline=1, looks=4)
-    assert stated.headline.endswith(", no p (held-out items seen 4 times).")
+    assert stated.details[0].endswith(", no p.")
+    assert stated.cautions[0] == "The held-out items were seen 4 times."
     assert "agrees best" not in stated.headline
-    assert stated.details == ("No p: a choice may rest on them.",)
+    assert stated.details[1] == "No p: a choice may rest on them."
     assert np.isnan(withheld.pairwise.p_holm[0, 1])
     assert not np.isnan(board.pairwise.p_holm[0, 1])  # the table that was handed in stays
 
@@ -141,7 +140,7 @@ def test_the_planned_comparison_has_its_own_p_and_is_said_once(noisy: Any) -> No
     assert planned.pairwise.p_holm[0, 2] == board.pairwise.p_holm[0, 2]
     assert [pair["planned"] for pair in planned.as_json()["pairs"]] == [True, False, False]
     stated = version_finding(planned, MEASURE, "Version 2 of the judge", places[0], baseline=places[1])
-    assert stated.details[0].count(board.rows[1].name) == 0
+    assert stated.details[1].count(board.rows[1].name) == 0
     assert with_planned(board, 0, 7) is board
 
 
@@ -155,6 +154,5 @@ def test_no_p_beside_others_is_not_told_of_the_planned_comparison(noisy: Any, ju
     planned = with_planned(board, version, bare)
     untested = without_p(planned, at["twin"], "they are one")
     stated = version_finding(untested, MEASURE, "Version 2 of the judge", version, baseline=bare)
-    assert "beside no criteria" in stated.headline
-    assert "p < 0.001" in stated.headline
-    assert "No p beside twin: they are one." in stated.details
+    assert stated.details[0].startswith("Compared with no criteria") and stated.details[0].endswith("p < 0.001.")
+    assert "No p against twin: they are one." in stated.details
