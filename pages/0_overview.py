@@ -4,7 +4,6 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.project_records import GoldenSummary
 from core.projects.judge_line import JudgeVersion
 from core.projects.overview import Overview
 from pages.overview import judge_view, overview_view
@@ -34,10 +33,6 @@ def show(page: Opened) -> None:
         now = projects.overview(page.store, page.project.project_id, golden.golden_id, aspect)
     except ConcordError as error:
         stop_with("This cannot be shown.", str(error))
-    show_standing(page, golden, now)
-
-
-def show_standing(page: Opened, golden: GoldenSummary, now: Overview) -> None:
     key = state.widget("overview_part")
     part, version = st.session_state.get(key) or NOW, choose_version(now)
     shown = version if part == NOW else None

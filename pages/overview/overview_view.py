@@ -74,12 +74,11 @@ def _people_beside(project_id: str, run_id: str, _version: JudgeVersion, _page: 
 
 def draw_stages(now: Overview) -> None:
     """The steps from the golden set to the current judge, in one line."""
-    at = _at(now)
     with st.container(key="stages"):
         for place, stage in enumerate(now.stages):
             with st.container(key=f"stage_{'done' if stage.done else 'open'}_{place}", gap=None):
                 icon = ":material/check_circle:" if stage.done else ":material/radio_button_unchecked:"
-                link_to(PLACES[stage.name], stage.name.capitalize(), icon=icon, **at)
+                link_to(PLACES[stage.name], stage.name.capitalize(), icon=icon, **_at(now))
                 st.caption(plain(stage.figure or "not yet"))
 
 
@@ -149,20 +148,16 @@ def draw_aspects(page: Opened, golden: GoldenSummary) -> None:
     lines = projects.judge_lines(page.store, page.project.project_id)
     rows = []
     for aspect in golden.aspects:
+        row: dict[str, object] = {"aspect": aspect.aspect, "labelled": aspect.n_labelled}
         line = lines.get(aspect.aspect)
-        version = None if line is None else line.default
-        evidence = None if version is None or version.newest is None else version.newest.evidence
-        rows.append(
-            {
-                "aspect": aspect.aspect,
-                "labelled": aspect.n_labelled,
-                "judge": "—" if version is None else f"version {version.number}",
-                "state": "—" if version is None else VERSION_STATES[version.state],
-                "agreement": "—" if evidence is None else describe(evidence.alignment),
-                "on": "—" if evidence is None else evidence.side,
-            }
-        )
-    grid.draw(pd.DataFrame(rows), alt="The judge of every aspect")
+        if line is not None and (version := line.default) is not None:
+            row |= {"judge": f"version {version.number}", "state": VERSION_STATES[version.state]}
+            if version.newest is not None:
+                evidence = version.newest.evidence
+                row |= {"agreement": describe(evidence.alignment), "on": evidence.side}
+        rows.append(row)
+    columns = ["aspect", "labelled", "judge", "state", "agreement", "on"]
+    grid.draw(pd.DataFrame(rows, columns=columns), alt="The judge of every aspect")
 
 
 def draw_beginning(page: Opened) -> None:
