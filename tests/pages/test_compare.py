@@ -110,11 +110,6 @@ def test_no_judge_says_what_to_do(shelf: Place) -> None:
     assert [way.label for way in screen.segmented_control] == ["Add judges"]
 
 
-def test_no_golden_set_says_what_to_do(shelf: Place) -> None:
-    empty = Place(shelf.store, shelf.settings)
-    assert "no golden set yet" in texts(open_screen(SCREEN, project=empty.project_id))
-
-
 def test_judges_without_a_common_item_are_told_in_words(shelf: Place) -> None:
     half = np.full(80, np.nan)
     for name, at in (("left", slice(0, 40)), ("right", slice(40, 80))):

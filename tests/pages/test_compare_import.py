@@ -49,11 +49,6 @@ def judges(store: Store) -> list[JudgeEntry]:
     return projects.list_judges(store, project.project_id)
 
 
-def test_it_says_first_what_a_file_should_hold(screen: AppTest) -> None:
-    assert "item_id and responses, or item_id and score" in told(screen)
-    assert not screen.button
-
-
 def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> None:
     bring(screen, [{"id": "i0", "reply": "Score: 2"}, {"id": "i1", "reply": "?"}, {"id": "x", "reply": "Score: 1"}])
     shown = told(screen)

@@ -41,12 +41,6 @@ def add_newer(place: Place) -> None:
     place.add_golden(GoldenSet(HOSTILE, golden.kind, items, {ASPECT: golden.aspects[ASPECT]}))
 
 
-def test_without_a_calibrated_judge_it_says_what_to_do(place: Place) -> None:
-    shown = screen(place)
-    assert f"There is no judge of {ASPECT} yet" in texts(shown)
-    assert not has_button(shown, "Recheck")
-
-
 def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_drawn(place: Place) -> None:
     calibrate(place, QUICK, ASPECT)
     shown = screen(place)
