@@ -25,3 +25,12 @@ def _json_value(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_json_value(inner) for inner in value]
     return value.as_json() if hasattr(value, "as_json") else None if isinstance(value, str) and not value else value
+
+
+class JsonRecord:
+    """A record whose JSON form is that of `json_fields`."""
+
+    __slots__ = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.json_form import json_fields
+from core.json_form import JsonRecord
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -398,7 +398,7 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class Alignment:
+class Alignment(JsonRecord):
     """Agreement of scores with people: never a bare number.
 
     `value` None is undefined (a constant side, too few), not 0.  `n` counts the items used (systems at system
@@ -424,7 +424,3 @@ class Alignment:
     @property
     def measure(self) -> Measure:
         return Measure(self.statistic, self.level)
-
-    def as_json(self) -> dict[str, Any]:
-        """The JSON form of DESIGN §3."""
-        return json_fields(self)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from core.calibration.settings import CalibrationSettings
 from core.data.split import KnownTexts
-from core.json_form import json_fields
+from core.json_form import JsonRecord
 from core.records import Alignment, Criteria, ScoreMatrix, Split, Task, Usage
 from core.stats import Difference
 from core.stats.on_scale import IsotonicMap
@@ -136,14 +136,11 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class BothSides:
+class BothSides(JsonRecord):
     """Alignments of one judge on the items that chose it and on held-out ones, named as in `Calibration`."""
 
     calibration: Alignment
     held_out: Alignment
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, labelled_ver
 from core.data.pairs import systems_of
 from core.data.split import task_of
 from core.errors import UsageError
-from core.json_form import json_fields
+from core.json_form import JsonRecord
 from core.records import FloatArray, GoldenSet
 from core.stats.preferences import (
     PreferenceAgreement,
@@ -28,7 +27,7 @@ NO_SYSTEMS = "no pair says which two systems wrote it (columns model_a and model
 
 
 @dataclass(frozen=True)
-class Preferences:
+class Preferences(JsonRecord):
     """Strengths of systems by people and, where there are verdicts, by the judge, with how often the two agree.
 
     `n_unknown` pairs do not say which two systems wrote them, `n_itself` are of a system beside itself: those count for
@@ -57,9 +56,6 @@ class Preferences:
             itself and f"{itself} {are} of a system beside itself, and {do} not count for the strengths.",
         )
         return " ".join(filter(None, sentences))
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 def preferred(

@@ -17,7 +17,7 @@ import numpy as np
 from core.comparison.biases import Bias, examine_biases
 from core.comparison.fails import Division, ExaminedItems, Part, examine_parts
 from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, labelled_verdicts
-from core.json_form import json_fields
+from core.json_form import JsonRecord, json_fields
 from core.judge_files.judge_reading import kind_of_file, open_file
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Measure, Scale, Statistic
 from core.stats import ALPHA, align, holm
@@ -32,19 +32,16 @@ MOST_STEPS, TENTHS = 11, 10
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(JsonRecord):
     """How some numbers (n,) lie: their mean, standard deviation, and the share in each of the parts of the scale."""
 
     mean: float
     deviation: float
     shares: tuple[float, ...]
 
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
-
 
 @dataclass(frozen=True)
-class Distribution:
+class Distribution(JsonRecord):
     """People's labels beside the judge's scores over the `parts` of the scale, each named.
 
     `judge` is None where its scores are on a scale of their own, and `note` says so.
@@ -64,9 +61,6 @@ class Distribution:
         return (
             f"{people}; the judge's scores: mean {self.judge.mean:.2f}, standard deviation {self.judge.deviation:.2f}."
         )
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 @dataclass(frozen=True)

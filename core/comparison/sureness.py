@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from core.calibration.records import Calibration
-from core.json_form import json_fields
+from core.json_form import JsonRecord, json_fields
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale
 from core.stats import fit_isotonic, p_figure
 from core.stats.claims import change_figures
@@ -34,15 +34,12 @@ LEVELS_TOLD = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Held(JsonRecord):
     """The intervals hold the label of a `share` of `n` items; `name` says of which."""
 
     name: str
     share: float
     n: int
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 @dataclass(frozen=True)

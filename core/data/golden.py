@@ -12,7 +12,7 @@ from core.data.check import check_aspect, check_items, check_mapping, check_repe
 from core.data.columns import Mapping, chosen_roles, mapping_of, propose_mapping, read_map
 from core.data.files import LIMITS
 from core.data.findings import Finding, FindingLog, first_error, has_errors
-from core.data.items import ItemRows, read_items
+from core.data.items import read_items
 from core.data.kinds import detect_kind
 from core.data.label_cells import AspectCells, read_labels, read_metrics
 from core.data.meanings import (
@@ -67,7 +67,6 @@ def load_golden(
     values: Values | str | abc.Sequence[str] | None = None,
     name: str | None = None,
     sheet: str | None = None,
-    max_mb: float | None = None,
 ) -> GoldenSet:
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
@@ -77,14 +76,12 @@ def load_golden(
     used where this file has the column and none with the name of the role.  `scales`: aspect → confirmed scale;
     others are found.  `ranks`: aspects or columns that hold ranks within a source, 1 the best; None: those that are
     called so.  `values`: what codes and choices mean, such as ``"missing=99"`` (`core.data.values`).  `sheet`
-    names a workbook's sheet; None: the first visible one.  `max_mb` bounds the file, packed and unpacked; None:
-    200 MB, more where more items are allowed.  GoldenError with file, row and column for the first thing that
-    forbids its use; `build_golden` gives all findings.
+    names a workbook's sheet; None: the first visible one.  The file has at most 200 MB, packed and unpacked, more where
+    more items are allowed.  GoldenError with file, row and column for the first thing that forbids its use;
+    `build_golden` gives all findings.
     """
-    table = _table(path, max_mb, sheet, mapping, kept)
-    mapping = _chosen(table, mapping, kept)
-    table = golden_table(table, ranks, mapping)
-    return _usable(build_golden(table, _answered(table, mapping, ranks, values), scales, name=name), path)
+    table, chosen = _read(path, mapping, kept, ranks=ranks, values=values, sheet=sheet)
+    return _usable(build_golden(table, chosen, scales, name=name), path)
 
 
 def load_items(
@@ -94,13 +91,10 @@ def load_items(
     kept: abc.Mapping[str, str] | None = None,
     name: str | None = None,
     sheet: str | None = None,
-    max_mb: float | None = None,
 ) -> GoldenSet:
     """As `load_golden`, for items to be scored: labels are neither needed nor read; `aspects` is empty."""
-    table = _table(path, max_mb, sheet, mapping, kept)
-    mapping = _chosen(table, mapping, kept)
-    table = golden_table(table, mapping=mapping)
-    return _usable(build_golden(table, _answered(table, mapping, None, None), name=name, labels_needed=False), path)
+    table, chosen = _read(path, mapping, kept, sheet=sheet)
+    return _usable(build_golden(table, chosen, name=name, labels_needed=False), path)
 
 
 def check_file(
@@ -115,48 +109,39 @@ def check_file(
 
     GoldenError only when it cannot be read at all, or has no such ranks; the rest are findings.
     """
-    table = golden_table(_table(path, None, sheet, mapping), ranks, mapping)
-    return as_check_json(build_golden(table, _answered(table, mapping, ranks, values)))
+    return as_check_json(build_golden(*_read(path, mapping, ranks=ranks, values=values, sheet=sheet)))
 
 
-def golden_table(table: Table, ranks: abc.Collection[str] | None = None, mapping: Mapped | None = None) -> Table:
+def golden_table(table: Table, ranks: abc.Collection[str] | None = None, named: abc.Collection[str] = ()) -> Table:
     """Turn rankings, pairs and columns of several raters into one row an item and one column an aspect.
 
-    Columns that `mapping` names are not joined with others.
+    Columns in `named`, to which a person gave a role, are not joined with others.
     """
-    named = mapping.roles if isinstance(mapping, Mapping) else read_map(mapping)
-    table = with_label_studio(table)
-    return with_joined_raters(with_preferences(with_ranked_texts(table, ranks)), set(named.values()))
+    return with_joined_raters(with_preferences(with_ranked_texts(with_label_studio(table), ranks)), named)
 
 
-def _answered(
-    table: Table,
-    mapped: Mapped | None,
-    ranks: abc.Collection[str] | None,
-    values: Values | str | abc.Sequence[str] | None,
-) -> Mapping:
-    """The mapping with the columns and ranks that a person named, and with what they said of values."""
-    mapping = mapped if isinstance(mapped, Mapping) else mapping_of(table.columns, table.rows, read_map(mapped), {})
-    if values is not None:
-        mapping = replace(mapping, values=Values.of(values))
-    return mapping if ranks is None else with_ranks(mapping, ranks)
-
-
-def _chosen(table: Table, mapped: Mapped | None, kept: abc.Mapping[str, str] | None) -> Mapped:
-    """The columns that a person named, and those of an earlier file that fit this one."""
-    return mapped if isinstance(mapped, Mapping) else chosen_roles(table.columns, read_map(mapped), kept or {})
-
-
-def _table(
+def _read(
     path: str | Path,
-    max_mb: float | None,
-    sheet: str | None,
     mapped: Mapped | None,
     kept: abc.Mapping[str, str] | None = None,
-) -> Table:
-    named = mapped.roles if isinstance(mapped, Mapping) else read_map(mapped)
-    paths = {*named.values(), *(kept or {}).values()}
-    return read_table(path, max_mb=max_mb or LIMITS.mb, max_rows=LIMITS.items, sheet=sheet, paths=paths)
+    *,
+    ranks: abc.Collection[str] | None = None,
+    values: Values | str | abc.Sequence[str] | None = None,
+    sheet: str | None = None,
+) -> tuple[Table, Mapping]:
+    """The table of a file, a row an item, and its mapping with what a person said of columns, ranks and values."""
+    given = dict(mapped.roles) if isinstance(mapped, Mapping) else read_map(mapped)
+    paths = {*given.values(), *(kept or {}).values()}
+    table = read_table(path, max_mb=LIMITS.mb, max_rows=LIMITS.items, sheet=sheet, paths=paths)
+    if isinstance(mapped, Mapping):
+        table, mapping = golden_table(table, ranks, set(given.values())), mapped
+    else:
+        given = chosen_roles(table.columns, given, kept or {})
+        table = golden_table(table, ranks, set(given.values()))
+        mapping = mapping_of(table.columns, table.rows, given, {})
+    if values is not None:
+        mapping = replace(mapping, values=Values.of(values))
+    return table, mapping if ranks is None else with_ranks(mapping, ranks)
 
 
 def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:
@@ -208,7 +193,20 @@ def build_golden(
     ranked = turn_ranks(aspects, mapping, rows, log)
     questions: list[Question] = []
     known = ranked | dict(scales or {})
-    labels = _all_labels(aspects, known, rows, log, mapping, ranked=ranked, worded=table.worded, questions=questions)
+    unknown = [aspect for aspect in known if aspect not in aspects]
+    if unknown and aspects:
+        raise AspectError(f"A scale was given for {unknown[0]!r}, but the aspects are: {', '.join(aspects)}.")
+    labels: dict[str, AspectLabels] = {}
+    for aspect, cells in aspects.items():
+        if not any(cells.gold):
+            log.add("warning", f"{aspect} has no labels and is left out.")
+            continue
+        scale, asked = _settled(cells, known.get(aspect), mapping, log, ranks=aspect in ranked, worded=table.worded)
+        questions += asked
+        check_aspect(cells, scale, rows, log, pairs=mapping.kind == "pair", ranks=aspect in ranked)
+        labels[aspect] = AspectLabels(aspect, scale, cells.values, aspect in ranked)
+    if aspects and not labels:
+        log.add("error", "There is not one human label in the file.")
     draft = GoldenSet(
         name=name or stem(table.name),
         kind=mapping.kind,
@@ -223,57 +221,25 @@ def build_golden(
         given_split=tuple(rows.given_split) if any(rows.given_split) else (),
         columns={role: column for role, column in mapping.roles.items() if role != column},
     )
-    _check_numbers(draft, aspects, log)
+    for aspect in draft.aspects:  # counted as a split will make them
+        n = calibration_labels(draft, aspect)
+        if n is not None and (words := few_labels(n)):
+            log.add("warning", words, column=aspects[aspect].column)
     findings = log.sorted()
     golden = None if has_errors(findings) else draft
     return BuiltGolden(golden, findings, mapping, draft, len(table.rows), log.broken, tuple(questions))
 
 
-def _all_labels(
-    aspects: abc.Mapping[str, AspectCells],
-    scales: abc.Mapping[str, Scale],
-    rows: ItemRows,
-    log: FindingLog,
-    mapping: Mapping,
-    *,
-    ranked: abc.Collection[str],
-    worded: abc.Collection[str],
-    questions: list[Question],
-) -> dict[str, AspectLabels]:
-    """Aspect → checked labels, of those aspects that have any."""
-    unknown = [aspect for aspect in scales if aspect not in aspects]
-    if unknown and aspects:
-        raise AspectError(f"A scale was given for {unknown[0]!r}, but the aspects are: {', '.join(aspects)}.")
-    labels = {
-        aspect: _labels(
-            cells, scales.get(aspect), rows, log, mapping, ranks=aspect in ranked, worded=worded, questions=questions
-        )
-        for aspect, cells in aspects.items()
-    }
-    usable = {aspect: checked for aspect, checked in labels.items() if checked is not None}
-    if aspects and not usable:
-        log.add("error", "There is not one human label in the file.")
-    return usable
-
-
-def _labels(
+def _settled(
     cells: AspectCells,
     confirmed: Scale | None,
-    rows: ItemRows,
-    log: FindingLog,
     mapping: Mapping,
+    log: FindingLog,
     *,
     ranks: bool,
     worded: abc.Collection[str],
-    questions: list[Question],
-) -> AspectLabels | None:
-    """Labels with their scale, checked; None (with a finding) when the aspect has no label at all.
-
-    What a person has to say first is added to `questions`.
-    """
-    if not any(cells.gold):
-        log.add("warning", f"{cells.aspect} has no labels and is left out.")
-        return None
+) -> tuple[Scale, list[Question]]:
+    """The scale of an aspect with labels, checked, and what a person has to say first; labels change in place."""
     pairs = mapping.kind == "pair"
     asked = [] if ranks else [missing_question(cells, mapping, confirmed)]
     scale = confirmed
@@ -296,17 +262,7 @@ def _labels(
     if not ranks and not pairs:
         note_on_zero(cells, mapping, scale, log)
         asked.append(settle_best(cells, mapping, scale, log))
-    questions += filter(None, asked)
-    check_aspect(cells, scale, rows, log, pairs=pairs, ranks=ranks)
-    return AspectLabels(cells.aspect, scale, cells.values, ranks)
-
-
-def _check_numbers(draft: GoldenSet, aspects: abc.Mapping[str, AspectCells], log: FindingLog) -> None:
-    """A warning for every aspect whose labels are fewer than calibrating takes, counted as a split will make them."""
-    for aspect in draft.aspects:
-        n = calibration_labels(draft, aspect)
-        if n is not None and (words := few_labels(n)):
-            log.add("warning", words, column=aspects[aspect].column)
+    return scale, list(filter(None, asked))
 
 
 def _without(table: Table, numbers: abc.Collection[int]) -> Table:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import UsageError
-from core.json_form import json_fields
+from core.json_form import JsonRecord, json_fields
 from core.records import Alignment, FloatArray, Interval, Level, Measure, Statistic
 from core.stats.claims import (
     COLLINEAR,
@@ -190,7 +190,7 @@ def measured(data: Paired, measure: Measure, resamples: int, seed: Seed) -> Meas
 
 
 @dataclass(frozen=True, slots=True)
-class Williams:
+class Williams(JsonRecord):
     """Williams' test of two dependent Pearson correlations that share the labels.
 
     `t` is positive when the first judge aligns better.  `p_one_sided` is the chance of such a t or a larger one if
@@ -206,9 +206,6 @@ class Williams:
     n: int
     reason: str = ""
     note: str = WILLIAMS_SINGLE
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:

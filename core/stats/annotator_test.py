@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import UsageError
-from core.json_form import json_fields
+from core.json_form import JsonRecord, json_fields
 from core.records import FloatArray, IntArray
 from core.stats.claims import ADVISED_RATERS, LEAST_DUELS, LEAST_SOURCES, NO_COMMON_RATERS, ONE_RATER, PASSES_AT
 from core.stats.correlation import average_ranks, require_finite
@@ -76,7 +76,7 @@ TestName = Literal["t over items", "Wilcoxon over items", "t over sources"]
 
 
 @dataclass(frozen=True, slots=True)
-class RaterTest:
+class RaterTest(JsonRecord):
     """One rater against the judge on `n_items`.
 
     `judge_wins` and `rater_wins` are the shares of items on which each does as well as the other or better (their sum
@@ -92,9 +92,6 @@ class RaterTest:
     p: float | None
     test: TestName
     replaceable: bool = False
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 @dataclass(frozen=True)

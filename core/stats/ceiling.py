@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.json_form import json_fields
+from core.json_form import JsonRecord, json_fields
 from core.records import Alignment, FloatArray, Interval, Measure
 from core.stats.alignment import RESAMPLES, Seed, holm
 from core.stats.claims import (
@@ -71,15 +71,12 @@ def _or_none(value: float) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class RaterAlignment:
+class RaterAlignment(JsonRecord):
     """One rater with the mean of the others: `value` None is undefined; `n_items` rated by them and somebody else."""
 
     rater: str
     value: float | None
     n_items: int
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import JudgeError
-from core.json_form import json_fields
+from core.json_form import JsonRecord
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.claims import ALPHA, LEAST_SOURCES, TOO_FEW, UNVARYING
 from core.stats.intervals import CONFIDENCE, t_quantile
@@ -105,7 +105,7 @@ def abstain_over(kept: tuple[KeptShare, ...], wanted: float) -> Abstention:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(JsonRecord):
     """The mean error of the surest `share` of `n` verdicts minus that of all, `overall`.
 
     `interval` is over sources (None with fewer than 2); `p` is one-sided, for a lower error (None with fewer than
@@ -119,9 +119,6 @@ class LeftOut:
     p: float | None
     n: int
     reason: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
     @property
     def helps(self) -> bool:

@@ -17,13 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import UsageError
-from core.json_form import json_fields
+from core.json_form import JsonRecord
 from core.records import Alignment, FloatArray, Interval
 from core.stats.claims import LEAST_SOURCES, SAME_EVERYWHERE
 from core.wording import counted
@@ -101,7 +100,7 @@ class LabelPilot:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelPlanning:
+class LabelPlanning(JsonRecord):
     """What `n_items` labels on `n_sources` sources by `n_raters` people each would tell.
 
     `value` is the alignment to expect, `interval` what would be known of it, `fall` the smallest fall that a second
@@ -116,9 +115,6 @@ class LabelPlanning:
     fall: float | None
     enough: tuple[str, ...]
     basis: str
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
     @property
     def words(self) -> str:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import JudgeError
-from core.json_form import json_fields
+from core.json_form import JsonRecord, json_fields
 from core.records import LEVELS, STATISTICS, Alignment, FloatArray, Measure, Scale
 from core.stats.alignment import RESAMPLES, align
 from core.stats.claims import NO_PAIR
@@ -39,7 +39,7 @@ END_MARGIN = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class AbsoluteErrors:
+class AbsoluteErrors(JsonRecord):
     """Errors in points of the scale.  None is undefined (no item has both), not 0.
 
     `mae` = mean |score − label|, from 0 (exact) upwards.  `bias` = mean (score − label): positive when the judge is
@@ -50,9 +50,6 @@ class AbsoluteErrors:
     bias: float | None
     n: int
     n_unscored: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 def absolute_errors(scores: ArrayLike, labels: ArrayLike) -> AbsoluteErrors:
@@ -65,7 +62,7 @@ def absolute_errors(scores: ArrayLike, labels: ArrayLike) -> AbsoluteErrors:
 
 
 @dataclass(frozen=True, slots=True)
-class StepAgreement:
+class StepAgreement(JsonRecord):
     """Judge and people on the steps of an ordinal scale, both taken to the nearest step (halves go up).
 
     `quadratic_kappa` is 1 perfect, 0 as by chance.  `exact` and `adjacent` are shares of the `n` items on the same
@@ -77,9 +74,6 @@ class StepAgreement:
     adjacent: float | None
     n: int
     reason: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAgreement:
@@ -125,7 +119,7 @@ def to_steps(values: FloatArray, scale: Scale) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True)
-class BinaryAgreement:
+class BinaryAgreement(JsonRecord):
     """Judge and people on two classes, the upper one being the positive.
 
     Precision: of those the judge put up, the share the people did; recall: of those the people put up, the share the
@@ -141,9 +135,6 @@ class BinaryAgreement:
     n_positive_labels: int
     n_positive_scores: int
     reason: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.5) -> BinaryAgreement:

@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from core.records import FloatArray, IntArray, Scale
 from core.stats.intervals import ROUNDING
@@ -37,26 +36,6 @@ if TYPE_CHECKING:
 MOST_FOLDS = 30
 """Parts of the sources behind the maps to the human scale: up to so many sources each is one of its own, and nothing
 hangs on how they are dealt out; beyond, hardly anything does."""
-
-
-class Correction(NamedTuple):
-    """A corrected mean and its standard error."""
-
-    value: float
-    error: float
-
-
-def corrected_mean(
-    labels: ArrayLike, scores: ArrayLike, unlabelled_scores: ArrayLike, weight: float, *, ddof: int = 1
-) -> Correction:
-    """θ at λ = `weight` of independent items: `labels` and `scores` (n,) of the labelled, `unlabelled_scores` (N,).
-
-    With `ddof` 0 it is what the authors' package `ppi-python` gives (`ppi_mean_pointestimate`, `ppi_mean_ci`).
-    """
-    y, f, u = (np.asarray(side, dtype=np.float64) for side in (labels, scores, unlabelled_scores))
-    corrected = y - weight * f
-    error = corrected.var(ddof=ddof) / y.size + weight**2 * u.var(ddof=ddof) / u.size
-    return Correction(float(corrected.mean() + weight * u.mean()), float(np.sqrt(error)))
 
 
 class Cells:
@@ -213,30 +192,28 @@ def _judged_variance(halves: Halves) -> FloatArray:
 # ── verdicts on another scale ────────────────────────────────────────────────────────────────────────────────
 
 
-class Centred(NamedTuple):
-    """`halves` with scores less the unlabelled mean of their system, and the `plain` (n + N,) scores on the human
-    scale, labelled first.
+def centred(halves: Halves) -> tuple[Halves, FloatArray]:
+    """`halves` with scores less the unlabelled mean of their system, and the (n + N,) scores, labelled first.
+
+    For scores that are on the human scale as they come.
     """
-
-    halves: Halves
-    plain: FloatArray
-
-
-def centred(halves: Halves) -> Centred:
-    """Scores that are on the human scale as they come."""
     _, scores, labelled, others, unlabelled = halves
     mean = np.nan_to_num(unlabelled.means(others))
     own, rest = scores - mean[labelled.system][labelled.of], others - mean[unlabelled.system][unlabelled.of]
-    return Centred(halves._replace(scores=own, others=rest), np.concatenate([scores, others]))
+    return halves._replace(scores=own, others=rest), np.concatenate([scores, others])
 
 
-def mapped(halves: Halves, scale: Scale) -> Centred:
-    """Scores of another scale through increasing maps to `scale`, each label's fitted on the other folds of sources.
+def mapped(halves: Halves, scale: Scale) -> tuple[Halves, FloatArray]:
+    """As `centred`, for scores of another scale: through increasing maps to `scale`.
 
+    Each label's map is fitted on the other folds of sources.
     Unlabelled items take the mean of the maps, each as often as its system's labels were corrected with it.
     """
     labels, scores, labelled, others, unlabelled = halves
-    folds, everything = _folds(labelled), np.concatenate([scores, others])
+    everything = np.concatenate([scores, others])
+    sources, place = np.unique(labelled.source, return_inverse=True)
+    order = np.random.default_rng(0).permutation(sources.size)
+    folds = (order % MOST_FOLDS)[place][labelled.of]  # whole sources, so that no label chooses its own map
     own, plain = np.empty(scores.size), np.empty(scores.size)
     values, which = np.unique(others, return_inverse=True)
     codes, of, times = np.unique(
@@ -259,14 +236,7 @@ def mapped(halves: Halves, scale: Scale) -> Centred:
         share = np.nan_to_num(labelled.means(inside.astype(np.float64)))
         plain_rest += theirs * inside.mean()
         rest += share[system] * (theirs - mean[system])
-    return Centred(halves._replace(scores=own, others=rest[of]), np.concatenate([plain, plain_rest[of]]))
-
-
-def _folds(labelled: Cells) -> IntArray:
-    """(n_items,) fold of each labelled item: whole sources, so that no label chooses its own map."""
-    sources, place = np.unique(labelled.source, return_inverse=True)
-    order = np.random.default_rng(0).permutation(sources.size)
-    return np.asarray((order % MOST_FOLDS)[place][labelled.of])
+    return halves._replace(scores=own, others=rest[of]), np.concatenate([plain, plain_rest[of]])
 
 
 def _map(

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from core.json_form import json_fields
+from core.json_form import JsonRecord, json_fields
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW, signed, signed_range
 from core.stats.intervals import CONFIDENCE, t_quantile, two_sided
@@ -29,7 +29,7 @@ _SHRUNK = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class PreferenceAgreement:
+class PreferenceAgreement(JsonRecord):
     """A judge beside people on pairs.
 
     `accuracy` counts ties (within `tie_within` of the middle, chosen on all pairs, is the judge's tie), cross-fitted;
@@ -44,9 +44,6 @@ class PreferenceAgreement:
     tie_within: float | None
     always_one: float | None
     reason: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 def preference_agreement(

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from core.errors import UsageError
-from core.json_form import json_fields
+from core.json_form import JsonRecord
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.alignment import holm
 from core.stats.claims import LEAST_SOURCES, TOO_FEW
@@ -282,7 +282,7 @@ def system_means(items: JudgedItems) -> SystemMeans:
     n_sources = int(items.sources.max(initial=0)) + 1
     halves = Halves(items.labels[both], items.scores[both], items.cells(both), items.scores[rest], items.cells(rest))
     other_scale = on_another_scale(items.scores[items.has_score], items.scale)
-    (halves, plain) = mapped(halves, items.scale) if other_scale else centred(halves)
+    halves, plain = mapped(halves, items.scale) if other_scale else centred(halves)
     lopsided = _lopsided(items)
     powered = powered_means(halves, n_sources)
     longer = _far_label(powered.labels, lopsided, items.scale)
@@ -294,7 +294,7 @@ def system_means(items: JudgedItems) -> SystemMeans:
     alone = plain_means(items.labels[items.has_label], items.cells(items.has_label), n_sources)
     alone = alone.lengthened(_far_label(alone, lopsided, items.scale))
     naive = plain_means(plain, judged, n_sources)
-    systems = _systems(items, powered, alone, naive, Marks(_constant(plain, judged), lopsided))
+    systems = _systems(items, powered, alone, naive, constant=_constant(plain, judged), lopsided=lopsided)
     correlation, p = _correlation(halves)
     found, notes = _differences(systems, powered.corrected)
     systems = [system.within(items.scale) for system in systems]
@@ -364,14 +364,10 @@ def _interval(value: float, half: float, freedom: int) -> Interval:
     return Interval(value - half, value + half, CONFIDENCE, f"t({freedom}) over sources", freedom + 1)
 
 
-class Marks(NamedTuple):
-    """(n_systems,) systems whose judge gives one score, and whose labels are lopsided."""
-
-    constant: BoolArray
-    lopsided: BoolArray
-
-
-def _systems(items: JudgedItems, powered: Powered, labels: Means, judge: Means, marks: Marks) -> list[SystemMean]:
+def _systems(
+    items: JudgedItems, powered: Powered, labels: Means, judge: Means, *, constant: BoolArray, lopsided: BoolArray
+) -> list[SystemMean]:
+    """One a system; `constant` and `lopsided` (n_systems,) mark a judge of one score and labels of mostly one value."""
     both = items.has_label & items.has_score
     n_labelled, n_judged, n_both = (items.counts(part) for part in (items.has_label, items.has_score, both))
     n_sources = powered.labels.freedom + 1
@@ -385,9 +381,9 @@ def _systems(items: JudgedItems, powered: Powered, labels: Means, judge: Means, 
         corrected = MeanEstimate(None, None, missing) if missing else estimates[k]
         notes = {
             ALL_LABELLED: n_judged[k] == n_both[k],
-            CONSTANT: bool(marks.constant[k]),
+            CONSTANT: bool(constant[k]),
             LABELS_ALONE: bool(np.isnan(powered.weights[k])),
-            LOPSIDED: bool(marks.lopsided[k]),
+            LOPSIDED: bool(lopsided[k]),
         }
         known = not missing and corrected.interval is not None
         systems.append(
@@ -535,7 +531,7 @@ USUAL_LABELS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class Worth(JsonRecord):
     """What `n_labels` of a system and the verdicts of a judge of that `correlation` give.
 
     `width` is that of the interval as a share of the labels' alone, `n_effective` the labels that would do the same.
@@ -564,12 +560,9 @@ class Worth:
             return f"{whose}: nothing, the labels alone do as well{points}"
         return f"{whose}: intervals {percent(1 - self.width)} narrower{points}, as {self.n_effective:.0f} labels alone"
 
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
-
 
 @dataclass(frozen=True, slots=True)
-class LabelPlan:
+class LabelPlan(JsonRecord):
     """What `n_labels` labels a system would give, beside `n_unlabelled` verdicts, by the judge's correlation.
 
     `break_even` is the least correlation at which the judge helps.
@@ -579,9 +572,6 @@ class LabelPlan:
     n_unlabelled: int
     break_even: float
     worth: tuple[Worth, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 def plan_labels(means: SystemMeans, n_labels: int = USUAL_LABELS) -> LabelPlan:

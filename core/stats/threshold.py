@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.json_form import json_fields
+from core.json_form import JsonRecord, json_fields
 from core.records import FloatArray, IntArray, Interval
 from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
 from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile
@@ -29,16 +29,13 @@ FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(JsonRecord):
     """A share in [0, 1] of `n` items with its interval; None is undefined, `reason` says why."""
 
     value: float | None
     interval: Interval | None
     n: int
     reason: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self)
 
 
 @dataclass(frozen=True, slots=True)

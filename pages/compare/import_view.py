@@ -97,11 +97,11 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         st.error(f"This file cannot be brought in as it stands.  \n{plain(str(error))}", icon=":material/error:")
         return
     # whether there are verdicts on other items, and systems whose means they could be of
-    goes_beyond = bool(not preview.problems and preview.n_unknown and golden.n_systems and golden.kind != "pair")
+    goes_beyond = bool(not preview.problems and preview.unknown and golden.n_systems and golden.kind != "pair")
     _show(preview, also=group_columns(preview.columns.columns) if goes_beyond else ())
     sent: SentVerdicts | None = SentVerdicts(upload.name, data) if goes_beyond else None
     if sent is not None:
-        n = counted(preview.n_unknown, "item")
+        n = counted(len(preview.unknown), "item")
         if problem := _why_not_beyond(f"{golden.golden_id} {aspect} {digest} {choices}", page, preview, sent):
             said, sent = f"The verdicts on {n} beyond the golden set do not count under Systems yet. {problem}", None
             st.info(plain(said), icon=":material/hub:")
@@ -182,7 +182,7 @@ def _show(preview: ImportPreview, also: Sequence[str]) -> None:
         st.metric("Rows", f"{preview.n_rows:,}", width="content")
         st.metric("Items matched", f"{preview.n_matched:,} of {preview.n_items:,}", width="content")
         st.metric("Items scored", f"{preview.n_scored:,}", width="content")
-        st.metric(f"Unread {preview.use}", f"{preview.n_unread:,} of {preview.n_replies:,}", width="content")
+        st.metric(f"Unread {preview.use}", f"{preview.n_unread:,} of {preview.tally.n:,}", width="content")
     for severity, place in (("error", st.error), ("warning", st.warning), ("note", st.caption)):
         sentences = [
             plain(f"Column {finding.column}: {finding.message}" if finding.column else finding.message)
@@ -198,7 +198,7 @@ def _show(preview: ImportPreview, also: Sequence[str]) -> None:
             "row": example.row,
             "begins": tables.one_line(example.text) or "(empty)",
         }
-        for reason, unread in preview.examples.items()
+        for reason, unread in preview.tally.examples.items()
         for example in unread
     ]
     if examples:
@@ -217,7 +217,7 @@ def _why_not_beyond(key: str, _page: Opened, _preview: ImportPreview, _sent: Sen
 
 
 def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts | None) -> None:
-    stem = preview.file.removesuffix(".gz").rsplit(".", 1)[0][:120]
+    stem = preview.recording.name.removesuffix(".gz").rsplit(".", 1)[0][:120]
     with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
         name = st.text_input("Name of the judge", value=stem, max_chars=120, key=widget(f"import_name_{upload}"))
         ready = bool(name.strip()) and not preview.problems
@@ -236,7 +236,7 @@ def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts
     if beyond is not None:
         place = more_verdicts.Place(preview.golden_id, preview.aspect, judge_id)
         more_verdicts.keep(place, more_verdicts.Kept(upload, beyond))
-        also = f" Under Systems its verdicts on {counted(preview.n_unknown, 'more item')} count too."
+        also = f" Under Systems its verdicts on {counted(len(preview.unknown), 'more item')} count too."
     if n_seen := len(projects.get_judge(page.store, page.project.project_id, judge_id).judge.seen):
         also += f" They are those of a judge of this project, which has seen {counted(n_seen, 'label')} of these."
     known = {entry.judge_id: entry.name for entry in entries}

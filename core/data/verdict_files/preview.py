@@ -118,19 +118,10 @@ class ImportPreview:
     verdicts: Verdicts
     pairs: bool = False
 
-    @property
-    def file(self) -> str:
-        return self.recording.name
-
     @cached_property
     def values(self) -> FloatArray:
         """(n_items,) float64 in the golden set's order, NaN where there is no score."""
         return self.verdicts.aligned(self.item_ids)
-
-    @property
-    def replies(self) -> dict[str, tuple[str, ...]]:
-        """Item id → the judge's words: its replies, or the reasons beside its scores."""
-        return {verdict.item_id: verdict.raw for verdict in self.verdicts if verdict.raw}
 
     @cached_property
     def calibration_items(self) -> tuple[int, ...]:
@@ -149,14 +140,6 @@ class ImportPreview:
         return len(self.item_ids)
 
     @property
-    def n_unknown(self) -> int:
-        return len(self.unknown)
-
-    @property
-    def n_without_row(self) -> int:
-        return len(self.without_row)
-
-    @property
     def n_matched(self) -> int:
         """How many items have a row."""
         return len(self.verdicts)
@@ -166,16 +149,8 @@ class ImportPreview:
         return len(self.verdicts) - len(self.verdicts.unscored)
 
     @property
-    def n_replies(self) -> int:
-        return self.tally.n
-
-    @property
     def n_unread(self) -> int:
         return self.tally.unread.total()
-
-    @property
-    def examples(self) -> Mapping[UnscoredReason, Sequence[Unread]]:
-        return self.tally.examples
 
     @property
     def stated_scale(self) -> Scale:
@@ -199,7 +174,7 @@ class ImportPreview:
             how = f"on {stated}" + ("" if same_ends(stated, self.scale) else f", mapped linearly to {self.scale}")
         letters = ", letters with A for the low end" if self.choices.letters else ""
         lower = "" if self.choices.higher_is_better else "; lower is better"
-        return f"{self.use.capitalize()} recorded in {self.file[:80]}, {how}{letters}{lower}."
+        return f"{self.use.capitalize()} recorded in {self.recording.name[:80]}, {how}{letters}{lower}."
 
     @cached_property
     def aspects(self) -> tuple[str, ...]:
@@ -227,7 +202,7 @@ class ImportPreview:
         UsageError with the first of `problems`.
         """
         if self.problems:
-            raise UsageError(f"{self.file} cannot be added: {self.problems[0]}")
+            raise UsageError(f"{self.recording.name} cannot be added: {self.problems[0]}")
         judge = JudgeScores(
             name=name.strip(),
             kind="imported",
@@ -237,12 +212,12 @@ class ImportPreview:
             on_scale=self.on_scale,
             higher_is_better=self.choices.higher_is_better,
             note=self.note,
-            calls_per_item=self.n_replies / self.n_matched if self.use == "replies" and self.n_matched else None,
+            calls_per_item=self.tally.n / self.n_matched if self.use == "replies" and self.n_matched else None,
             turned=self.verdicts.turned_aligned(self.item_ids),
             seen=self.calibration_items,
             mapped=self.verdicts.mapped_aligned(self.item_ids) if self.choices.higher_is_better else None,
         )
-        return judge, self.replies
+        return judge, {verdict.item_id: verdict.raw for verdict in self.verdicts if verdict.raw}
 
 
 def same_ends(scale: Scale, other: Scale) -> bool:
@@ -275,7 +250,7 @@ def _matching(preview: ImportPreview) -> Iterator[Finding]:
     if not preview.n_matched:
         yield Finding(
             "error",
-            f"None of the {preview.n_unknown:,} item ids in the file is in the golden set. The file has "
+            f"None of the {len(preview.unknown):,} item ids in the file is in the golden set. The file has "
             f"{_listed(preview.unknown[:3])}; the golden set has {_listed(preview.without_row[:3])}. Choose the column "
             "that holds the golden set's ids.",
         )
@@ -291,13 +266,13 @@ def _matching(preview: ImportPreview) -> Iterator[Finding]:
     if preview.unknown:
         yield Finding(
             "warning",
-            f"{counted(preview.n_unknown, 'item id of the file is', 'item ids of the file are')} not in the golden "
+            f"{counted(len(preview.unknown), 'item id of the file is', 'item ids of the file are')} not in the golden "
             f"set, which has no labels to compare the judge with there: {_first(preview.unknown)}",
         )
     if preview.without_row:
         yield Finding(
             "warning",
-            f"{preview.n_without_row:,} of the {preview.n_items:,} items of the golden set have no row and stay "
+            f"{len(preview.without_row):,} of the {preview.n_items:,} items of the golden set have no row and stay "
             f"unscored: {_first(preview.without_row)}",
         )
 

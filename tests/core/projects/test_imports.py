@@ -113,8 +113,8 @@ def test_real_gpt4_replies_on_summeval(
     path = shared_data / "summeval_responses" / "coherence_gpt4_rts.jsonl.gz"
     golden_id = projects.add_golden(store, project.project_id, summeval)
     preview = projects.preview_import(store, golden_id, "coherence", path.read_bytes(), path.name)
-    assert (preview.n_rows, preview.n_matched, preview.n_scored, preview.n_unknown) == (1200, 1200, 1200, 0)
-    assert preview.n_without_row == 400
+    assert (preview.n_rows, preview.n_matched, preview.n_scored, len(preview.unknown)) == (1200, 1200, 1200, 0)
+    assert len(preview.without_row) == 400
     extractive = {"M0", "M1", "M2", "M5"}
     assert {item_id.rsplit("-", 1)[1] for item_id in preview.without_row} == extractive
     judge_id = projects.import_judge(store, project.project_id, preview, "GPT-4, reason then score")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from statistics import fmean, pvariance
 
 import numpy as np
 import pytest
 
 from core.errors import UsageError
 from core.records import Scale
-from core.stats.prediction_powered import corrected_mean
 from core.stats.system_means import (
     CONSTANT,
     LEAST_LABELS,
@@ -37,18 +35,6 @@ def drawn(
     sources, codes = np.indices(shape)
     names = tuple("ABCDEFGH"[:systems])
     return JudgedItems(labels.ravel(), scores.ravel(), sources.ravel(), codes.ravel(), names, Scale(-2, 8))
-
-
-def test_at_a_given_weight_it_is_what_the_published_package_gives():
-    # ppi-python: mean(λ f_u) + mean(Y − λ f); √(std(λ f_u)² / N + std(Y − λ f)² / n), standard deviations with ddof 0
-    generator = np.random.default_rng(5)
-    y, f, u = generator.integers(1, 6, 23).astype(float), generator.normal(3, 1, 23), generator.normal(3, 1, 410)
-    for weight in (0.0, 0.37, 1.0):
-        got = corrected_mean(y, f, u, weight, ddof=0)
-        left = [a - weight * b for a, b in zip(y.tolist(), f.tolist(), strict=True)]
-        judged = [weight * b for b in u.tolist()]
-        assert got.value == pytest.approx(fmean(judged) + fmean(left), abs=1e-9)
-        assert got.error == pytest.approx((pvariance(judged) / 410 + pvariance(left) / 23) ** 0.5, abs=1e-9)
 
 
 def test_the_estimate_is_the_formula_with_a_weight_that_the_other_labels_chose():

@@ -57,7 +57,7 @@ def test_replies_are_matched_read_and_counted() -> None:
     np.testing.assert_array_equal(result.values, [2.5, NAN, NAN, NAN])
     assert (result.use, result.n_rows, result.n_matched, result.n_scored, result.n_replies) == ("replies", 4, 3, 1, 5)
     assert (result.unknown, result.n_unknown) == (("x",), 1)
-    assert (result.without_row, result.n_without_row) == (("d",), 1)
+    assert result.without_row == ("d",)
     assert result.tally.unread == {"no verdict": 2, "out of range": 1}
     assert [(one.item_id, one.row, one.text) for one in result.examples["no verdict"]] == [
         ("a", 1, "?"),
