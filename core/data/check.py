@@ -238,34 +238,37 @@ def check_aspect(
         message = f"All {n} labels of {cells.aspect} are {np.nanmin(labels):g}: no alignment can be computed with them."
         log.add("warning", message, column=cells.column)
     else:
-        _check_groups(cells.aspect, group_facts(labels, rows.items), cells.column, log, ranks=ranks)
+        facts, column = group_facts(labels, rows.items), cells.column
+        if facts.n_small == facts.n_groups and not ranks:
+            message = (
+                f"Every group of {cells.aspect} has fewer than 3 labels, too few for sample level; use dataset level."
+            )
+            log.add("warning", message, column=column)
+        elif facts.n_small and not ranks:
+            small = f"{facts.n_small} of {facts.n_groups} groups of {cells.aspect}"
+            message = f"{small} have fewer than 3 labels, too few for sample level."
+            log.add("note", message, column=column)
+        if facts.n_constant:
+            message = (
+                f"{facts.n_constant} of {facts.n_groups} groups of {cells.aspect} are constant (all labels equal, for "
+                f"example {facts.example[:80]!r}); sample level leaves them out."
+            )
+            log.add("warning" if facts.n_constant > facts.n_groups / 2 else "note", message, column=column)
     missing = np.flatnonzero(~np.isfinite(labels))
     if n and 0 < len(missing) <= _FEW_UNLABELLED * len(labels):
         message = f"{counted(len(missing), 'item')} without a label of {cells.aspect} (first here)."
         log.add("note", message, row=rows.row_of_item[missing[0]], column=cells.column)
-    if cells.gold_given and pairs:
-        _check_choices(cells, log)
-    elif cells.gold_given:
-        _check_means(cells, scale, log)
+    if not cells.gold_given:
+        return
+    apart = _against_choices(cells) if pairs else _against_means(cells, scale)
+    if apart:
+        expected = "what most of its raters chose" if pairs else "the mean of its ratings"
+        where = counted(len(apart), "item")
+        message = f"In {where} the label of {cells.aspect} is not {expected} (first here); the label is used as it is."
+        log.add("note", message, row=apart[0].row, column=apart[0].column)
 
 
-def _check_groups(aspect: str, facts: GroupFacts, column: str | None, log: FindingLog, *, ranks: bool) -> None:
-    if facts.n_small == facts.n_groups and not ranks:
-        message = f"Every group of {aspect} has fewer than 3 labels, too few for sample level; use dataset level."
-        log.add("warning", message, column=column)
-    elif facts.n_small and not ranks:
-        small = f"{facts.n_small} of {facts.n_groups} groups of {aspect}"
-        message = f"{small} have fewer than 3 labels, too few for sample level."
-        log.add("note", message, column=column)
-    if facts.n_constant:
-        message = (
-            f"{facts.n_constant} of {facts.n_groups} groups of {aspect} are constant (all labels equal, for example "
-            f"{facts.example[:80]!r}); sample level leaves them out."
-        )
-        log.add("warning" if facts.n_constant > facts.n_groups / 2 else "note", message, column=column)
-
-
-def _check_means(cells: AspectCells, scale: Scale, log: FindingLog) -> None:
+def _against_means(cells: AspectCells, scale: Scale) -> list[Label]:
     """Gold labels that differ from the mean of the unnamed panel's ratings (a median would, and is no fault)."""
     tolerance = _ROUNDING * (scale.high - scale.low)
     apart: list[Label] = []
@@ -273,10 +276,10 @@ def _check_means(cells: AspectCells, scale: Scale, log: FindingLog) -> None:
         label = cells.gold[position]
         if label is not None and abs(label.value - mean) > tolerance:
             apart.append(label)
-    _tell_apart(cells.aspect, apart, "the mean of its ratings", log)
+    return apart
 
 
-def _check_choices(cells: AspectCells, log: FindingLog) -> None:
+def _against_choices(cells: AspectCells) -> list[Label]:
     """Labels of pairs that fewer of the unnamed panel chose than another; where several lead, any label will do."""
     votes: dict[int, Counter[float]] = {}
     for rating in cells.ratings:
@@ -287,14 +290,7 @@ def _check_choices(cells: AspectCells, log: FindingLog) -> None:
         label, (first, *others) = cells.gold[position], counts.most_common()
         if label is not None and label.value != first[0] and not any(n == first[1] for _, n in others):
             apart.append(label)
-    _tell_apart(cells.aspect, apart, "what most of its raters chose", log)
-
-
-def _tell_apart(aspect: str, apart: abc.Sequence[Label], expected: str, log: FindingLog) -> None:
-    if apart:
-        where = counted(len(apart), "item")
-        message = f"In {where} the label of {aspect} is not {expected} (first here); the label is used as it is."
-        log.add("note", message, row=apart[0].row, column=apart[0].column)
+    return apart
 
 
 # ── texts under two ids ──────────────────────────────────────────────────────────────────────────────────────

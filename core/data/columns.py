@@ -184,8 +184,11 @@ class Mapping(ColumnRoles):
         aspects = set(self.gold_columns)
         ratings: list[RatingColumn] = []
         for role in sorted((r for r in self.roles if r.startswith(ANN)), key=lambda r: (len(r), r)):
-            name = role[len(ANN) :]
-            panel, aspect = _panel_of(name, aspects)
+            panel, aspect = "", (name := role[len(ANN) :])
+            if name not in aspects:
+                cuts = [match.start() for match in re.finditer("_", name)]
+                found = next((cut for cut in cuts if cut and name[cut + 1 :] in aspects), 0)
+                panel, aspect = name[:found], name[found + 1 :] if found else name
             aspects.add(aspect)
             raters = self.roles.get(f"{ANNOTATORS}_{name}") or (self.roles.get(ANNOTATORS) if not panel else None)
             ratings.append(RatingColumn(self.roles[role], aspect, panel, raters))
@@ -284,15 +287,6 @@ def by_name(
     for column in columns:
         alike.setdefault(spelled(column), []).append(column)
     return [column for name in names for column in alike.get(name, ())]
-
-
-def _panel_of(name: str, aspects: abc.Set[str]) -> tuple[str, str]:
-    """("expert", "coherence") for "expert_coherence" when coherence is an aspect, else ("", name)."""
-    if name not in aspects:
-        for cut in (match.start() for match in re.finditer("_", name)):
-            if cut and name[cut + 1 :] in aspects:
-                return name[:cut], name[cut + 1 :]
-    return "", name
 
 
 # ── the proposal ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -132,7 +132,12 @@ class Source:
             head = file.read(HEAD)
         if len(head) < HEAD and not head.strip():
             raise self.refuse("The file is empty (0 bytes): write it anew, or name another.")
-        self._refuse_disguises(head)
+        for magic, kind in ((b"PK\x03\x04", ".xlsx"), (b"PAR1", ".parquet"), (GZIP, ".gz")):
+            if head.startswith(magic):
+                raise self.refuse(f"The content is that of a {kind} file; give it that ending.")
+        start = head.removeprefix(codecs.BOM_UTF8).lstrip()[:9].lower()
+        if start.startswith((b"<!doctype", b"<html")):
+            raise self.refuse("This is a web page (HTML), not a table; was it saved from a sign-in page?")
         encoding = utf16_of(head) or "utf-8-sig"
         damage = self._first_damage(encoding)
         if damage is None:
@@ -143,14 +148,6 @@ class Source:
         if self._first_damage("cp1252") is not None:
             raise self.refuse(f"The text is neither UTF-8 (line {line}) nor Windows-1252. Save the file as UTF-8.")
         return "cp1252", line
-
-    def _refuse_disguises(self, head: bytes) -> None:
-        for magic, kind in ((b"PK\x03\x04", ".xlsx"), (b"PAR1", ".parquet"), (GZIP, ".gz")):
-            if head.startswith(magic):
-                raise self.refuse(f"The content is that of a {kind} file; give it that ending.")
-        start = head.removeprefix(codecs.BOM_UTF8).lstrip()[:9].lower()
-        if start.startswith((b"<!doctype", b"<html")):
-            raise self.refuse("This is a web page (HTML), not a table; was it saved from a sign-in page?")
 
     def _first_damage(self, encoding: str) -> tuple[int, str] | None:
         """The first line that cannot be decoded, and why; None where all can.  GoldenError for too many bytes."""

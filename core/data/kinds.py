@@ -81,12 +81,9 @@ def _turn(message: Any) -> str | None:
     speaker = next((message[key] for key in _SPEAKER_KEYS if message.get(key) is not None), None)
     if speaker is None or not isinstance(text, (str, list)):
         return None
-    return f"{_scalar(speaker)}: {text if isinstance(text, str) else _content_parts(text)}"
-
-
-def _content_parts(parts: abc.Sequence[Any]) -> str:
-    """Chat messages may hold a list of parts: their texts, one a line."""
-    return "\n".join(_scalar(part.get("text") if isinstance(part, abc.Mapping) else part) for part in parts)
+    if not isinstance(text, str):  # chat messages may hold a list of parts: their texts, one a line
+        text = "\n".join(_scalar(part.get("text") if isinstance(part, abc.Mapping) else part) for part in text)
+    return f"{_scalar(speaker)}: {text}"
 
 
 def source_text(cell: Any) -> str:

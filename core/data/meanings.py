@@ -117,7 +117,7 @@ def settle_preferences(
     numbers = tuple(sorted({label.value for label in labels}))
     if any(label.column in worded for label in labels):
         return PREFERENCES if set(numbers) <= {A_BETTER, TIE, B_BETTER} else None
-    codes = answer or codes_of(numbers, sides_of_texts(mapping))
+    codes = answer or codes_of(numbers, sides_of_pair(mapping.roles.get(role, "") for role in ("target", "context")))
     if codes == "scale":
         return PREFERENCES if set(numbers) <= {A_BETTER, TIE, B_BETTER} else None
     if codes is None:
@@ -171,11 +171,6 @@ def codes_of(numbers: abc.Sequence[float], sides: Sides | None) -> Codes | Liter
     if given <= {-1, 0, 1} or (few and min(given) != -max(given)):
         return None
     return "scale"
-
-
-def sides_of_texts(mapping: Mapping) -> Sides | None:
-    """How the columns of the two texts of a pair are told apart: a and b, 1 and 2 …"""
-    return sides_of_pair(mapping.roles.get(role, "") for role in ("target", "context"))
 
 
 def codes_words(codes: Codes) -> str:

@@ -50,10 +50,9 @@ def with_preferences(table: Table) -> Table:
     both_named = [(f"{name}_{a}", f"{name}_{b}") for a, b in (ends, *SIDES) for name in _NAMES]
     sides = next(((named[a], named[b]) for a, b in both_named if a in named and b in named), None)
     chosen = [column for column in table.columns if _is_label(column)]
-    if len(chosen) == 1 and not _own_name(chosen[0]) and "human_preference" not in named:
-        new_name = {chosen[0]: "human_preference"}
-    else:
-        new_name = {}
+    new_name: dict[str, str] = {}
+    if len(chosen) == 1 and not chosen[0].startswith("human_") and "human_preference" not in named:
+        new_name = {} if folded(chosen[0]) in ("value", "label") else {chosen[0]: "human_preference"}
     chosen += [c for c in table.columns if c not in chosen and (c.startswith("ann_") or numbered_rater(aspect_key(c)))]
     both = "system_id" if sides and "system_id" not in named else ""
     choices = _Choices(texts, sides or (), ends)
@@ -137,10 +136,6 @@ def systems_of(system_id: str) -> tuple[str, str] | None:
     """The systems behind text A and text B, out of an item's `system_id`; None where it does not name two."""
     first, versus, second = system_id.partition(VERSUS)
     return (first, second) if versus else None
-
-
-def _own_name(column: str) -> bool:
-    return column.startswith("human_") or folded(column) in ("value", "label")
 
 
 def _is_label(column: str) -> bool:

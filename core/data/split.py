@@ -368,7 +368,10 @@ class KnownTexts:
         """As a judge file holds them: eight digests a line."""
         parts = {"calibration": self.calibration, "held_out": self.held_out}
         parts |= {"only_mapped": self.only_mapped} if self.only_mapped else {}
-        return {name: "\n".join(_lines(digests)) for name, digests in parts.items()}
+        return {
+            name: "\n".join(" ".join(digests[k : k + A_LINE]) for k in range(0, len(digests), A_LINE))
+            for name, digests in parts.items()
+        }
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> KnownTexts:
@@ -389,7 +392,3 @@ def calibration_digests(card: Mapping[str, Any]) -> frozenset[str]:
 def _digests(golden: GoldenSet, positions: Iterable[int]) -> tuple[str, ...]:
     """Each once, sorted."""
     return tuple(sorted({text_digest(golden.items[k]) for k in positions}))
-
-
-def _lines(digests: Sequence[str]) -> list[str]:
-    return [" ".join(digests[k : k + A_LINE]) for k in range(0, len(digests), A_LINE)]

@@ -137,7 +137,11 @@ class Rows:
                 self.number = number
                 if most is not None and place > most:
                     raise source.refuse(f"The file has too many rows; at most {most:,} are read. {MORE_ROWS}")
-                count += len(row) if self.file.delimiter else self._values_of(row, number)
+                held = len(row) if self.file.delimiter else n_values(row)  # of JSON at any depth
+                if held is None:
+                    message = f"The row is nested too deeply: more than {MAX_DEPTH} levels."
+                    raise source.refuse(message, row=number)
+                count += held
                 if most is not None:
                     source.bound_values(count, row=None if self.file.delimiter else number)
                 if self._blank:
@@ -147,14 +151,6 @@ class Rows:
                 yield {**row, **found} if found else row
         if not place:
             raise source.refuse("The file holds no data rows.")
-
-    def _values_of(self, row: Row, number: int) -> int:
-        """How many values a row of plain JSON holds, at any depth; GoldenError for one that is nested too deeply."""
-        count = n_values(row)
-        if count is None:
-            message = f"The row is nested too deeply: more than {MAX_DEPTH} levels."
-            raise self.file.source.refuse(message, row=number)
-        return count
 
     def _plain_rows(self) -> abc.Generator[tuple[int, Row], None, None]:
         source, start = self.file.source, self.start
@@ -170,7 +166,7 @@ class Rows:
         elif self.file.delimiter:
             with closing(self.file.lines()) as lines:
                 yield from itertools.islice(
-                    self._under_header(csv_cells(lines, self.file.delimiter, source)), start, None
+                    self._under_header(_without_questions(csv_rows(lines, self.file.delimiter, source))), start, None
                 )
         else:
             with closing(self.file.lines()) as lines:
@@ -312,7 +308,11 @@ def _workbook(source: Source, most_rows: int, sheet: str | None) -> TableFile:
         for number, cells in _without_questions(lines):
             if not columns:
                 columns = column_names(cells, source)
-            elif not rows and _is_title(columns) and sum(cell not in (None, "") for cell in cells) > 1:
+            elif (
+                not rows
+                and sum(not name.startswith("(column ") for name in columns) == 1  # a title above the header
+                and sum(cell not in (None, "") for cell in cells) > 1
+            ):
                 columns, titles = column_names(cells, source), titles + 1
             elif any(cell not in (None, "") for cell in cells[len(columns) :]):
                 raise source.refuse(f"A cell stands right of the {len(columns)} named columns.", row=number)
@@ -358,15 +358,6 @@ def column_names(cells: abc.Sequence[Any], source: Source) -> tuple[str, ...]:
     return tuple(names)
 
 
-def csv_cells(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[tuple[int, list[str]]]:
-    """The header of CSV text, then the cells of each row that is not blank, with its number in the file from 1.
-
-    Blank rows and a first line ``sep=;`` count; a row is one, however many lines its texts have.  GoldenError for a
-    broken row.
-    """
-    yield from _without_questions(_csv_rows(lines, delimiter, source))
-
-
 def _without_questions(rows: abc.Iterator[tuple[int, list[Any]]]) -> abc.Iterator[tuple[int, list[Any]]]:
     """The rows without those in which Qualtrics writes the questions and ids of the columns under their names."""
     start = list(itertools.islice(rows, 3))
@@ -376,12 +367,12 @@ def _without_questions(rows: abc.Iterator[tuple[int, list[Any]]]) -> abc.Iterato
     yield from rows
 
 
-def _is_title(columns: abc.Sequence[str]) -> bool:
-    """Whether a first row names one column only, as a title above the header does."""
-    return sum(not name.startswith("(column ") for name in columns) == 1
+def csv_rows(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[tuple[int, list[str]]]:
+    """The header of CSV text, then the cells of each row that is not blank, with its number in the file from 1.
 
-
-def _csv_rows(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[tuple[int, list[str]]]:
+    Blank rows and a first line ``sep=;`` count; a row is one, however many lines its texts have.  GoldenError for a
+    broken row.
+    """
     csv.field_size_limit(max(csv.field_size_limit(), source.longest_line))
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     width = row = 0

@@ -440,14 +440,23 @@ class Bar:
         Of a judge known to score by `criteria` it says what they buy when it does not.
         """
         gap = self.minus[judge]
+        shown = claim(gap.value, gap.interval, gap.p)
         buys = ", so the criteria buy readability, not agreement" if criteria else ""
-        p = _p_words(gap)
+        if gap.p is None:
+            p = f"no p, for {gap.p_reason}"
+        elif gap.p > HALF_ALPHA and shown in ("higher", "lower"):  # the difference looks shown and is not
+            p = p_short_of(gap.p, HALF_ALPHA)
+        else:
+            p = p_figure(gap.p) + alone_words(gap.interval, gap.p)
+        other = ""
+        if shown == "higher" and gap.p is not None and gap.p <= HALF_ALPHA:
+            other = f"; its own agreement, {estimate(gap.a)}, would have to exceed {MARGIN:g} beyond chance"
         figures = f"{estimate(self.alignment)}, difference {signed(gap.value)} {signed_range(gap.interval)}, {p}"
         return {
             "better": f"It agrees better than a {self.name} does: {figures}.",
             "worse": f"A {self.name} agrees better{buys}: {figures}.",
             "as well": f"A {self.name} agrees as well: {figures}.",
-            "open": f"That it agrees better than a {self.name} is not shown: {figures}{_what_else_it_takes(gap)}.",
+            "open": f"That it agrees better than a {self.name} is not shown: {figures}{other}.",
             "untested": f"A {self.name} stands at {figures}.",
             "undefined": "",
         }[self.standing(judge)]
@@ -479,22 +488,6 @@ def bar_beside(
     corrected = holm([np.nan if gap.p is None else gap.p for gap in minus]).tolist()
     settled = [gap if gap.p is None else replace(gap, p=p) for gap, p in zip(minus, corrected, strict=True)]
     return Bar(both.alignments[0], n_labels, tuple(settled))
-
-
-def _p_words(gap: Difference) -> str:
-    """The p; with what it takes where the difference looks shown and is not."""
-    if gap.p is None:
-        return f"no p, for {gap.p_reason}"
-    short = gap.p > HALF_ALPHA and claim(gap.value, gap.interval, gap.p) in ("higher", "lower")
-    return p_short_of(gap.p, HALF_ALPHA) if short else p_figure(gap.p) + alone_words(gap.interval, gap.p)
-
-
-def _what_else_it_takes(gap: Difference) -> str:
-    """Why a difference beyond chance does not show that the judge agrees better; "" where it is none."""
-    shown = claim(gap.value, gap.interval, gap.p) == "higher"
-    if not shown or gap.p is None or gap.p > HALF_ALPHA:
-        return ""
-    return f"; its own agreement, {estimate(gap.a)}, would have to exceed {MARGIN:g} beyond chance"
 
 
 def _beyond_chance(alignment: Alignment) -> bool:

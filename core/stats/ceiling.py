@@ -310,13 +310,20 @@ def _averaged(left: LeftOuts, items: LabelledItems, empty: BesidePeople) -> Besi
     counts[:, used] = leave_outs(n_sources, MOST_BLOCKS)
     judge, person = left.average().tolist()
     deleted = left.averages(counts)
-    n_items = _items_behind(left, items)
+    behind = [
+        rater.places[np.isin(items.sources[rater.places], left.sources[own > 0])]
+        for rater, own in zip(left.by_rater, left.weights, strict=True)
+    ]
+    n_items = int(np.unique(np.concatenate(behind)).size)
     n = left.by_rater[0].data.items.n_systems if level == "system" else n_items
     measured = replace(empty.judge, n=n, n_groups=n_sources if level == "sample" else 0)
     few = n_sources < LEAST_SOURCES
     gap, deletions = judge - person, deleted[:, 0] - deleted[:, 1]
     interval = _jackknife_interval(gap, deletions, n_sources, 2.0)
-    p = None if interval is None else _p_of_zero(gap, deletions)
+    p = None
+    if interval is not None:  # without an error: another value, and the same without any block
+        error = length(jackknife_deviations(deletions))
+        p = two_sided(gap / error, deletions.size - 1) if error > 0 else 1.0 if gap == 0 else None
     why = ONE_SOURCE if deleted.shape[0] < 2 else SINGLE_SOURCES if interval is None else SAME_EVERYWHERE
     return replace(
         empty,
@@ -331,15 +338,6 @@ def _averaged(left: LeftOuts, items: LabelledItems, empty: BesidePeople) -> Besi
     )
 
 
-def _items_behind(left: LeftOuts, items: LabelledItems) -> int:
-    """How many items some rater's values rest on."""
-    behind = [
-        rater.places[np.isin(items.sources[rater.places], left.sources[own > 0])]
-        for rater, own in zip(left.by_rater, left.weights, strict=True)
-    ]
-    return int(np.unique(np.concatenate(behind)).size)
-
-
 def _jackknife_interval(point: float, deleted: FloatArray, n_sources: int, most: float) -> Interval | None:
     """Interval of `point` within ±`most`; `deleted` (n_blocks,) are its values without a block of sources."""
     n = deleted.size
@@ -350,11 +348,3 @@ def _jackknife_interval(point: float, deleted: FloatArray, n_sources: int, most:
     if n < n_sources:
         method = f"jackknife over {n_sources} sources in {n} blocks, t with {n - 1} degrees of freedom"
     return Interval(max(point - half, -most), min(point + half, most), CONFIDENCE, method)
-
-
-def _p_of_zero(point: float, deleted: FloatArray) -> float | None:
-    """Two-sided p that `point` is 0; None where it is another and the same without any block."""
-    error = length(jackknife_deviations(deleted))
-    if error > 0:
-        return two_sided(point / error, deleted.size - 1)
-    return 1.0 if point == 0 else None

@@ -108,12 +108,17 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     low, high = _limits(current, earlier, q)
     method = f"from the intervals of both (MOVER); {now.n} items now, {then.n} then"
     interval = Interval(low, high, 1.0 - 2.0 * alpha, method).within(-2.0, 2.0)
+    told, n_needed = _quantile(1.0 - alpha) + _quantile(POWER), None
+    if earlier.value - fall > -_EDGE and current.error != 0.0:  # else the fall leaves [-1, 1]
+        reach = _z(earlier.value) - _z(earlier.value - fall)
+        room = (reach / told) ** 2 - earlier.error**2
+        n_needed = math.ceil(now.n * current.error**2 / room) if room > 0 else None
     return Change(
         current.value - earlier.value,
         interval,
         None if few else _p_fallen(current, earlier),
-        _detectable(current, earlier, alpha),
-        _needed(current, earlier, now.n, fall=fall, alpha=alpha),
+        earlier.value - math.tanh(_z(earlier.value) - told * math.hypot(current.error, earlier.error)),
+        n_needed,
         fall,
         alpha,
         p_reason=few,
@@ -155,6 +160,8 @@ def _limits(current: _Estimate, earlier: _Estimate, q: float) -> tuple[float, fl
 
 def _p_fallen(current: _Estimate, earlier: _Estimate) -> float:
     """The level at which an end of the interval lies at 0, by halving; ends move outwards as q grows."""
+    from scipy.special import ndtr
+
     fallen = current.value < earlier.value
     inner, outer = 0.0, _WIDEST
     for _ in range(60):
@@ -164,22 +171,8 @@ def _p_fallen(current: _Estimate, earlier: _Estimate) -> float:
             inner = q
         else:
             outer = q
-    tail = _tail(outer)
+    tail = float(ndtr(-outer))
     return tail if fallen else 1.0 - tail
-
-
-def _detectable(current: _Estimate, earlier: _Estimate, alpha: float) -> float:
-    reach = (_quantile(1.0 - alpha) + _quantile(POWER)) * math.hypot(current.error, earlier.error)
-    return earlier.value - math.tanh(_z(earlier.value) - reach)
-
-
-def _needed(current: _Estimate, earlier: _Estimate, n: int, *, fall: float, alpha: float) -> int | None:
-    """Items that tell a fall of `fall`; None where the exported figure is too loose, or the fall leaves [-1, 1]."""
-    if earlier.value - fall <= -_EDGE or current.error == 0.0:
-        return None
-    reach = _z(earlier.value) - _z(earlier.value - fall)
-    room = (reach / (_quantile(1.0 - alpha) + _quantile(POWER))) ** 2 - earlier.error**2
-    return math.ceil(n * current.error**2 / room) if room > 0 else None
 
 
 def _undefined(reason: str, alpha: float, fall: float) -> Change:
@@ -194,12 +187,6 @@ def _quantile(p: float) -> float:
     from scipy.special import ndtri
 
     return float(ndtri(p))
-
-
-def _tail(q: float) -> float:
-    from scipy.special import ndtr
-
-    return float(ndtr(-q))
 
 
 # ── distributions ────────────────────────────────────────────────────────────────────────────────────────────

@@ -139,9 +139,8 @@ def untested(p_reason: str | None) -> str:
 
 def change_figures(value: float, interval: Interval | None, digits: int = 2) -> str:
     """``"+0.05 [−0.01, +0.11]"``, or the value alone; never "−0.00"."""
-    ends = () if interval is None else (interval.low, interval.high)
-    first, *others = (f"{round(end, digits) + 0.0:+.{digits}f}".replace("-", "−") for end in (value, *ends))
-    return f"{first} [{', '.join(others)}]" if others else first
+    ends = "" if interval is None else f" {signed_range(interval, digits)}"
+    return signed(value, digits) + ends
 
 
 def p_figure(p: float | None, missing: str = NO_TEST, *, limit: float = ALPHA) -> str:
@@ -326,6 +325,6 @@ def no_interval_words(alignment: Alignment) -> str:
     return f"No interval: {alignment.no_interval}." if alignment.no_interval else "No interval is known."
 
 
-def signed_range(interval: Interval | None) -> str:
+def signed_range(interval: Interval | None, digits: int = 2) -> str:
     """``"[−0.03, +0.15]"`` or "—"."""
-    return DASH if interval is None else f"[{signed(interval.low)}, {signed(interval.high)}]"
+    return DASH if interval is None else f"[{signed(interval.low, digits)}, {signed(interval.high, digits)}]"

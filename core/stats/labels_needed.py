@@ -138,20 +138,31 @@ def plan_labels(n_items: int, n_sources: int, n_raters: int = 1, *, pilot: Label
             f"A plan takes at least 1 rater and at least as many items as sources (up to {MOST_ITEMS:,}); got "
             f"{n_items:,} items of {n_sources:,} sources, {n_raters} raters."
         )
-    usable = pilot if pilot is not None and _is_usable(pilot) else None
-    worth = _assumed_worth(n_items, n_sources) if usable is None else _worth_by(usable, n_items, n_sources)
-    value = _value(usable, n_raters)
+    value, measured, reliability = USUAL_ALIGNMENT, USUAL_RATERS, USUAL_RELIABILITY
+    worth = n_items / (1.0 + (n_items / n_sources - 1.0) * USUAL_ICC)
+    basis = f"assuming that a judge and {USUAL_RATERS:.0f} people reach {USUAL_ALIGNMENT:g}"
+    if pilot is not None:
+        ours, ends = pilot.alignment, pilot.alignment.interval
+        if ours.value is not None and ends is not None and ends.high > ends.low:
+            value, measured, reliability = ours.value, pilot.n_raters, pilot.reliability
+            half = (math.atanh(_inside(ends.high)) - math.atanh(_inside(ends.low))) / 2.0
+            more = min(n_items / max(1, pilot.n_items), n_sources / max(1, pilot.n_sources))
+            worth = 3.0 + (_Q95 / half) ** 2 * more
+            basis = f"judging by {counted(pilot.n_items, 'labelled item')}"
+        else:
+            missing = f"it has no interval ({ours.no_interval or 'why is not known'})" if ends is None else ""
+            basis = f"the pilot tells nothing: {ours.reason or missing or SAME_EVERYWHERE}; {basis}"
+    if reliability > 0:  # not NaN
+        known: FloatArray = np.array([reliability])
+        value = float(expected_alignment(np.array([value]), measured, known, [n_raters])[0, 0])
+    value = _inside(value)
     error = 1.0 / math.sqrt(max(worth - 3.0, 1.0))
     z = math.atanh(value)
     fall = value - math.tanh(z - FALL_QUANTILES * math.sqrt(2.0) * error)
-    ends = math.tanh(z - _Q95 * error), math.tanh(z + _Q95 * error)
-    if usable is None:
-        basis = f"{_why_useless(pilot)}assuming that a judge and {USUAL_RATERS:.0f} people reach {USUAL_ALIGNMENT:g}"
-    else:
-        basis = f"judging by {counted(usable.n_items, 'labelled item')}"
+    low, high = math.tanh(z - _Q95 * error), math.tanh(z + _Q95 * error)
     return LabelPlanning(
         *(n_items, n_sources, n_raters, value),
-        Interval(*ends, method=f"expected: {worth:.0f} independent items' worth, Fisher's z", n_sources=n_sources),
+        Interval(low, high, method=f"expected: {worth:.0f} independent items' worth, Fisher's z", n_sources=n_sources),
         fall if fall <= max(value, 0.0) else None,
         enough_for(n_items, n_sources),
         basis,
@@ -170,43 +181,6 @@ def enough_for(n_items: int, n_sources: int) -> tuple[str, ...]:
     if n_sources < 2 * LEAST_SOURCES:
         return ()
     return tuple(words for least, words in ENOUGH if n_items >= least)
-
-
-def _is_usable(pilot: LabelPilot) -> bool:
-    ends = pilot.alignment.interval
-    return pilot.alignment.value is not None and ends is not None and ends.high > ends.low
-
-
-def _why_useless(pilot: LabelPilot | None) -> str:
-    if pilot is None:
-        return ""
-    ours = pilot.alignment
-    missing = f"it has no interval ({ours.no_interval or 'why is not known'})" if ours.interval is None else ""
-    return f"the pilot tells nothing: {ours.reason or missing or SAME_EVERYWHERE}; "
-
-
-def _assumed_worth(n_items: int, n_sources: int) -> float:
-    return n_items / (1.0 + (n_items / n_sources - 1.0) * USUAL_ICC)
-
-
-def _worth_by(pilot: LabelPilot, n_items: int, n_sources: int) -> float:
-    ends = pilot.alignment.interval
-    assert ends is not None
-    half = (math.atanh(_inside(ends.high)) - math.atanh(_inside(ends.low))) / 2.0
-    worth = (_Q95 / half) ** 2
-    return 3.0 + worth * min(n_items / max(1, pilot.n_items), n_sources / max(1, pilot.n_sources))
-
-
-def _value(pilot: LabelPilot | None, n_raters: int) -> float:
-    """The alignment with the mean of so many people."""
-    value, measured, reliability = USUAL_ALIGNMENT, USUAL_RATERS, USUAL_RELIABILITY
-    if pilot is not None:
-        assert pilot.alignment.value is not None
-        value, measured, reliability = pilot.alignment.value, pilot.n_raters, pilot.reliability
-    if not reliability > 0:  # or NaN
-        return _inside(value)
-    known: FloatArray = np.array([reliability])
-    return _inside(float(expected_alignment(np.array([value]), measured, known, [n_raters])[0, 0]))
 
 
 def _inside(r: float) -> float:

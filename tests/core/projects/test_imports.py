@@ -161,4 +161,4 @@ def test_real_files_under_other_names_give_the_same_judge(
     assert {preview.n_scored for preview in same} == {1200}
     for other in same[1:]:
         np.testing.assert_array_equal(other.values, same[0].values)
-        assert other.replies == same[0].replies
+        assert [verdict.raw for verdict in other.verdicts] == [verdict.raw for verdict in same[0].verdicts]

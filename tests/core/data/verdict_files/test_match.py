@@ -55,11 +55,11 @@ def test_replies_are_matched_read_and_counted() -> None:
         ]
     )
     np.testing.assert_array_equal(result.values, [2.5, NAN, NAN, NAN])
-    assert (result.use, result.n_rows, result.n_matched, result.n_scored, result.n_replies) == ("replies", 4, 3, 1, 5)
-    assert (result.unknown, result.n_unknown) == (("x",), 1)
+    assert (result.use, result.n_rows, result.n_matched, result.n_scored, result.tally.n) == ("replies", 4, 3, 1, 5)
+    assert result.unknown == ("x",)
     assert result.without_row == ("d",)
     assert result.tally.unread == {"no verdict": 2, "out of range": 1}
-    assert [(one.item_id, one.row, one.text) for one in result.examples["no verdict"]] == [
+    assert [(one.item_id, one.row, one.text) for one in result.tally.examples["no verdict"]] == [
         ("a", 1, "?"),
         ("b", 3, "Nothing to say."),
     ]
@@ -163,7 +163,7 @@ def test_several_rows_are_samples_only_where_a_column_says_so() -> None:
     ]
     result = preview(rows)
     np.testing.assert_array_equal(result.values, [3, 5, NAN, NAN])
-    assert result.replies["a"] == ("Score: 2", "Score: 4")
+    assert result.verdicts.by_id["a"].raw == ("Score: 2", "Score: 4")
     assert not result.problems
     doubled = preview(rows, ImportChoices(columns={"sample": None}))
     assert doubled.doubled == {"a": (1, 3)}
