@@ -127,57 +127,6 @@ def test_a_reasoning_model_is_calibrated_from_the_form_and_scores_the_same_each_
     assert len(direct) == 24
 
 
-def test_one_question_about_the_attribute_and_the_letter_of_the_search_reach_the_run_and_its_file(
-    page: Page,
-    serve: Callable[[Path], AbstractContextManager[str]],
-    known_as: Settle,
-    settle: Settle,
-    enter: Settle,
-    choose: Settle,
-    scored: Callable[..., list[float]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Free text asks the question of 002 (F.1.2); K, the gap, no gate and the bound on words are those of the form."""
-    monkeypatch.setenv("OPENAI_API_KEY", "key-of-a-test")
-    running = RunningServer(FakeOpenAI(keep_bodies=True))
-    home, items, judge = tmp_path / "home", few_items(tmp_path), tmp_path / "judge.yaml"
-    project, golden_id = a_project(home, items)
-    page.set_viewport_size({"width": 1440, "height": 900})
-    try:
-        with serve(home) as url:
-            known_as(url)
-            page.goto(f"{url}/calibrate?project={project}&golden={golden_id}&aspect=coherence&section=new")
-            settle("Before the start")
-            page.get_by_text("LLM over an OpenAI-compatible endpoint").click()
-            enter(page.get_by_label("Model", exact=True), "asked")
-            enter(page.get_by_label("Base URL"), running.base_url)
-            page.get_by_text("How the judge is asked").click()
-            choose("Form of a reply", "free text")
-            page.get_by_text("Advanced: presets").click()
-            choose("Preset", "quick")
-            page.get_by_text("Take a refinement only if it also gains").click()
-            enter(page.get_by_role("spinbutton", name="Criteria refined a round (K)"), "2")
-            enter(page.get_by_role("spinbutton", name="Misaligned from a gap of"), "0.2")
-            enter(page.get_by_role("spinbutton", name="Longest criteria in words"), "60")
-            calibrated(page, settle, judge)
-        card = yaml.safe_load(judge.read_text("utf-8"))
-        assert (card["judge"]["sampling"]["output"], card["settings"]["keep"]) == ("free_text", 2)
-        letter = [card["settings"][name] for name in ("min_gap", "refine_gate", "max_words")]
-        assert letter == [0.2, False, 60]
-        prompts = [body["messages"][-1]["content"] for body in running.fake.bodies]
-        scoring = [text for text in prompts if "How well do the sentences of the text join" in text]
-        writing = [text for text in prompts if text not in set(scoring)]
-        assert len(scoring) > 100
-        assert writing
-        assert all("60" in text for text in writing)  # drafts and refinements alike
-        direct = scored(items, judge, tmp_path / "direct.jsonl", tmp_path / "direct")
-        assert len(direct) == 24
-        assert all(1 <= score <= 5 for score in direct)
-    finally:
-        running.stop()
-
-
 def test_a_model_in_the_worker_scores_as_on_the_command_line(
     page: Page,
     serve: Callable[[Path], AbstractContextManager[str]],

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from core import projects
 from core.people import Actor
@@ -181,44 +181,3 @@ def test_of_two_who_approve_at_once_the_second_is_told(
     settle("Nothing was changed", other)
     expect(other.get_by_role("button", name="Approve and use it")).to_have_count(0)
     settle("current", other)
-
-
-def test_of_two_who_make_the_next_version_at_once_the_second_sees_the_first(
-    page: Page, browser: Browser, demo_url: str, home_of: Callable[[str], Path], settle: Settle, known_as: Settle
-) -> None:
-    known_as(demo_url, "Ada")
-    page.goto(demo_url)
-    settle("simulated labels")
-    with projects.open_store(Settings(home=home_of(demo_url), worker="external", worker_id="w")) as store:
-        line = projects.judge_line(store, "demo", "house_style")
-        taken = {criteria_id for version in line.versions for criteria_id in version.criteria_ids}
-        first, second, *_ = (
-            entry.criteria_id
-            for entry in projects.list_criteria(store, "demo", aspect="house_style")
-            if entry.text and entry.criteria_id not in taken
-        )
-    next_number = len(line.versions) + 1
-    with browser.new_context() as elsewhere:
-        known_as(demo_url, "Ben", elsewhere)
-        other = elsewhere.new_page()
-        for screen, criteria_id in ((page, first), (other, second)):
-            screen.goto(f"{demo_url}/criteria?project=demo&criteria={criteria_id}")
-            settle("Make this the judge", screen)
-            screen.get_by_role("button", name="Make this the judge").click()
-            settle("Measure it", screen)
-        other.get_by_role("link", name="Compare").click()  # a form that stands open holds nobody back
-        expect(other.get_by_role("heading", name="Compare", level=1)).to_be_visible()
-        other.goto(f"{demo_url}/criteria?project=demo&criteria={second}")
-        settle("Make this the judge", other)
-        other.get_by_role("button", name="Make this the judge").click()
-        settle("Measure it", other)
-        page.get_by_role("button", name="Measure it").click()
-        expect(page).to_have_url(re.compile(f"version={next_number}"))
-        other.get_by_role("button", name="Measure it").click()
-        settle("Ada decided on this while you were looking at it", other)
-        other.get_by_role("link", name=f"Version {next_number}, made by Ada").click()
-        settle(f"Version {next_number}", other)
-        expect(other).to_have_url(re.compile(f"version={next_number}"))
-    with projects.open_store(Settings(home=home_of(demo_url), worker="external", worker_id="w")) as store:
-        made = projects.judge_line(store, "demo", "house_style").versions[next_number - 1 :]
-    assert [(version.made.actor, version.criteria_ids) for version in made] == [("Ada", (first,))]

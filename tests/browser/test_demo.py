@@ -76,30 +76,6 @@ def test_every_screen_says_what_was_recorded(
             expect(drawn.first).to_be_visible()
 
 
-def test_the_ranking_moves_while_a_calibration_is_replayed(
-    page: Page, first_start: str, known_as: Callable[..., None]
-) -> None:
-    """The replay is paced, so on any processor there is time to see two rankings."""
-    known_as(first_start, "Ada")
-    page.goto(f"{first_start}/?project=demo")
-    page.get_by_role("button", name="Demo", exact=True).click()
-    page.get_by_role("button", name="Replay this calibration").click()
-    page.wait_for_url(re.compile("run=r"))
-    expect(page.get_by_role("button", name="Cancel")).to_be_visible()
-    rows = page.locator(".concord-grid tbody tr")
-    first = rows.first
-    expect(first).to_be_visible()
-    before = rows.all_text_contents()
-    page.wait_for_function(
-        "before => { const now = [...document.querySelectorAll('.concord-grid tbody tr')].map(row => row.textContent);"
-        " return now.length > 0 && now.join() !== before.join(); }",
-        arg=before,
-        timeout=60_000,
-    )
-    page.get_by_role("button", name="Cancel").click()
-    expect(page.get_by_text("was cancelled")).to_be_visible()
-
-
 def words_of(page: Page) -> list[str]:
     """What a person can read on the main part of a screen, a line each, once it has stopped changing."""
     page.add_style_tag(content="[data-testid=stIconMaterial] { display: none }")  # their names are no words

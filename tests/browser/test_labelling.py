@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from core import projects
 from core.settings import Settings
 from core.store.store import Store
-from tests.browser.conftest import STEP_SECONDS, call_me, rest
+from tests.browser.conftest import call_me, rest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
@@ -155,27 +154,6 @@ def test_keys_out_of_a_comment_undo_and_words_marked(
     strike(page, "2", "2 of 35 · 1 done")
     with projects.open_store(Settings(home=home_of(app_url), worker="external")) as store:
         assert "a 5" in comments(store, "more keys", "Eve")
-
-
-def test_a_comment_is_kept_at_the_pause_and_its_digits_are_no_labels(
-    page: Page, app_url: str, settle: Settle, enter: Settle, home_of: Callable[[str], Path]
-) -> None:
-    begin_pass(page, app_url, settle, enter, "comments", ("fluency",))
-    sit_down(page, settle, "Cy")
-    page.get_by_label("Comment").press_sequentially("5 stars <b>bold</b>")
-    end = time.monotonic() + STEP_SECONDS
-    with projects.open_store(Settings(home=home_of(app_url), worker="external")) as store:
-        while "5 stars <b>bold</b>" not in comments(store, "comments", "Cy"):  # by the pause: nothing was pressed
-            assert time.monotonic() < end, "the comment is not kept"
-            page.wait_for_timeout(100)
-    page.reload()
-    settle("Save and next")
-    expect(page.get_by_label("Comment")).to_have_value("5 stars <b>bold</b>")
-    stands(page, "1 of 35 · 0 done")
-    page.keyboard.press("5")
-    expect(page.get_by_test_id("stBaseButton-primary").filter(has_text=re.compile("^5"))).to_have_count(1)
-    rest(page)
-    strike(page, "2", "1 of 35 · 1 done")  # the second aspect has the keys now
 
 
 def test_a_phone(browser: Browser, app_url: str, settle: Settle, enter: Settle) -> None:

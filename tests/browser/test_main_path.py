@@ -92,14 +92,6 @@ def test_a_tab_closed_in_mid_run_finds_its_run_again(
     settle("was cancelled", again)
 
 
-def test_the_menu_is_the_same_before_and_after_the_root_was_opened(page: Page, app_url: str, settle: Settle) -> None:
-    for address in ("/runs", "/", "/runs"):
-        page.goto(f"{app_url}{address}")
-        settle("Concord")
-        links = page.get_by_test_id("stSidebar").get_by_test_id("stPageLink")
-        expect(links).to_contain_text(["Golden set", "Calibrate", "Criteria", "Runs"])
-
-
 def test_hostile_names_do_nothing(
     page: Page, app_url: str, settle: Settle, drawn_anew: Callable[..., AbstractContextManager[None]], known_as: Settle
 ) -> None:

@@ -48,13 +48,6 @@ def test_a_foreign_name_for_this_machine_gets_nothing(app_url: str, name: str) -
     assert not name or opens(app_url, host, f"http://{host}") == 421
 
 
-def test_the_names_of_this_machine_are_answered(app_url: str) -> None:
-    port = urlsplit(app_url).port
-    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
-        assert get(app_url, "/_stcore/health", host).status_code == 200
-        assert opens(app_url, host, f"http://{host}") == 101
-
-
 def test_pages_of_other_addresses_are_refused(app_url: str) -> None:
     host = f"localhost:{urlsplit(app_url).port}"
     for origin in ("http://evil.example", "http://localhost:3000", "http://localhost", "null", f"ftp://{host}"):

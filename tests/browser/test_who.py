@@ -98,21 +98,6 @@ def test_no_link_says_who_its_reader_is_and_a_name_is_asked_for_before_the_first
     named(page, "Bo")
 
 
-def test_a_chosen_theme_outlives_the_reload_and_every_screen_has_it(page: Page, app_url: str, settle: Settle) -> None:
-    ground = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
-    page.goto(f"{app_url}/runs")
-    settle(HEAD)
-    light = page.evaluate(ground)
-    page.get_by_role("radio", name="Dark").check()
-    page.wait_for_function(f"{ground} !== '{light}'")
-    dark = page.evaluate(ground)
-    page.goto(f"{app_url}/label")
-    expect(page.get_by_role("radio", name="Dark")).to_be_checked()
-    assert page.evaluate(ground) == dark
-    page.get_by_role("radio", name="System").check()
-    page.wait_for_function(f"{ground} === '{light}'")
-
-
 # ── signing in ───────────────────────────────────────────────────────────────────────────────────────────────
 
 

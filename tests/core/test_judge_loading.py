@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,6 @@ from core.judge_files.judge_reading import checked, read_document
 from core.judge_files.judge_writing import sealed
 from core.judge_files.loaded import LoadedJudge
 from core.judge_files.loading import require_metric_model
-from core.judging.registry import make_judge
 from core.records import Item, Scored, Unscored
 from core.settings import Settings
 from tests.awaiting import awaited
@@ -71,16 +68,6 @@ def test_another_judge_is_marked_once_and_asked_in_the_same_way(tmp_path: Path) 
     assert mark.startswith("Scored by scripted:8, but calibrated with scripted:3: ")
     state = judge.judge.as_state()["sampling"]  # type: ignore[union-attr]
     assert (state["samples"], state["temperature"], state["steps"]) == (3, 0.7, "1. Read.\n2. Rate.")
-
-
-def test_a_judge_handed_in_is_compared_too(tmp_path: Path) -> None:
-    other = make_judge("scripted:5", Settings())
-    (mark,) = load_judge(written(tmp_path, SCRIPTED), judge=other).marks
-    assert "Scored by scripted:5" in mark
-    card = copy.deepcopy(SCRIPTED)
-    card["judge"]["sampling"]["temperature"] = 0.5
-    (mark,) = load_judge(written(tmp_path, card), judge=make_judge("scripted:3", Settings())).marks
-    assert mark.startswith("scripted:3 is asked in another way than when it was calibrated (temperature): ")
 
 
 # ── the key ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,17 +143,6 @@ def asked_judge(tmp_path: Path, server: RunningServer, kept: Kept) -> Iterator[L
 
 def items(n: int) -> list[Item]:
     return [Item(f"i{k}", f"Text {k}.", source="A source.") for k in range(n)]
-
-
-def test_replies_are_awaited_side_by_side(asked_judge: LoadedJudge, server: RunningServer) -> None:
-    async def each() -> list[Any]:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))  # threads could ask one at a time only
-        server.fake.ready = lambda: server.fake.most_in_flight > 5
-        return await asyncio.gather(*(asked_judge.score_async([item]) for item in items(40)))
-
-    result = tuple(one for (one,) in awaited(each()))
-    assert server.fake.most_in_flight > 5
-    assert result == asked_judge.score(items(40))
 
 
 def test_an_endpoint_that_is_down_is_told_and_what_had_arrived_is_kept(
@@ -255,18 +231,6 @@ def test_nonsense_is_told_and_never_crashes(tmp_path: Path, name: str) -> None:
     @given(edited=spoilt(card))
     def check(edited: Card) -> None:
         loads_or_tells(written(tmp_path, edited, seal=False))
-
-    check()
-
-
-def test_a_text_that_was_cut_anywhere_is_told(tmp_path: Path) -> None:
-    path, text = tmp_path / "judge.yaml", (FILES / "judge_scripted.yaml").read_text("utf-8")
-
-    @settings(max_examples=40)
-    @given(at=st.integers(0, len(text) - 1), junk=st.text(max_size=8))
-    def check(at: int, junk: str) -> None:
-        path.write_bytes((text[:at] + junk).encode("utf-8", "surrogatepass"))
-        loads_or_tells(path)
 
     check()
 

@@ -64,20 +64,6 @@ def test_a_calibration_is_started_waited_for_and_looked_at(
     assert (tmp_path / "notes.zip").stat().st_size == exported.size
 
 
-def test_a_run_that_was_cancelled_has_no_result_and_can_go_on(
-    project: core.Project, work_off: Callable[[Store, Settings], None]
-) -> None:
-    run_id = project.start_calibration(project.add(SUMMARIES), "relevance", preset="quick")
-    project.cancel(run_id)
-    with pytest.raises(JobError, match="was cancelled"):
-        project.wait(run_id)
-    with pytest.raises(JobError, match="has no calibration result"):
-        project.calibration(run_id)
-    project.resume(run_id)
-    work_off(project.store, project.settings)
-    assert project.wait(run_id).task.aspect == "relevance"
-
-
 def test_an_edit_becomes_the_judge_in_use(project: core.Project, work_off: Callable[[Store, Settings], None]) -> None:
     project.add(SUMMARIES)
     run_id = project.start_calibration("summaries", "relevance", preset="quick", seed=3)

@@ -22,13 +22,6 @@ def test_roles_by_identity(tmp_path: Path) -> None:
     assert Settings.from_environment({}).role_of("anybody") == "viewer"
 
 
-def test_the_demo_can_be_switched_off() -> None:
-    assert Settings.from_environment({}).demo
-    assert not Settings.from_environment({"CONCORD_DEMO": "off"}).demo
-    with pytest.raises(UsageError, match="CONCORD_DEMO must be 'on' or 'off', not 'no'"):
-        Settings.from_environment({"CONCORD_DEMO": "no"})
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

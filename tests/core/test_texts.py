@@ -13,7 +13,6 @@ from core.comparison.fails import pair_lengths, text_lengths
 from core.judging.offline.text import cut
 from core.judging.registry import make_judge
 from core.metrics import make_metric
-from core.metrics.words import rouge
 from core.records import Criteria, Item, Scale, Task, Unscored
 from core.repeval.model import ModelSpec
 from core.settings import Settings
@@ -55,17 +54,6 @@ def test_scripts_without_spaces_are_measured_in_characters(short: str, long: str
     difference = lengths[1] - lengths[0]
     assert pair_lengths(items).tolist() == [difference, -difference]
     assert len(cut(long).words) == lengths[1]  # the offline judge's features count the same
-
-
-def test_rouge_sees_the_words_of_every_script() -> None:
-    items = [
-        Item("zh", "2024年北京天气", references=("2024年上海天气",)),
-        Item("ru", "Кошка спит 5 часов", references=("Собака спит 5 часов",)),
-        Item("far", "2024年北京", references=("2024、天空与海洋",)),
-    ]
-    values = rouge("rouge1").score(items).values
-    # zh: 2024 年 天 气 of six on either side; ru: 3 of 4; far: 2024 of the target's 4 and the reference's 6 words
-    assert values == pytest.approx([4 / 6, 3 / 4, 2 * 1 / 10])
 
 
 # ── nothing to read ──────────────────────────────────────────────────────────────────────────────────────────

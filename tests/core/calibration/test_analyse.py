@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -52,21 +50,6 @@ def test_the_band_is_that_of_least_squares() -> None:
         assert line.low[k] == pytest.approx(there.intercept - t * there.intercept_stderr)
         assert line.high[k] == pytest.approx(there.intercept + t * there.intercept_stderr)
     assert (line.words[0], line.words[-1]) == (30, 120)
-
-
-def test_two_points_have_a_line_and_no_band() -> None:
-    """From (10, .1) to (60, .3): .2 over 50 words, .4 per 100."""
-    line = line_of([10, 60], np.array([0.1, 0.3]))
-    assert line.slope == pytest.approx(0.4)
-    assert (line.interval, line.low, line.high) == (None, (), ())
-    assert line.middle[0] == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize(("words", "values"), [([], []), ([10], [0.2]), ([10, 10, 10], [0.1, 0.2, 0.3])])
-def test_no_line_through_one_length(words: Sequence[int], values: Sequence[float]) -> None:
-    line = line_of(words, np.array(values, dtype=np.float64))
-    assert (line.slope, line.interval, line.words) == (None, None, ())
-    assert line.reason
 
 
 def test_patterns_have_means_with_t_intervals() -> None:

@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.calibration.budget import WorkPlan, cut_words, plan_work, spread
+from core.calibration.budget import WorkPlan, cut_words, plan_work
 from core.calibration.loop import calibrate
-from core.calibration.settings import AS_IN_PAPER, CalibrationSettings
+from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
-from core.judging.base import DraftRequest
-from core.records import Provenance
 from core.stats import LabelledItems
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge
 
@@ -96,29 +94,3 @@ def test_a_run_does_what_was_planned(budget: int, revisit: Any) -> None:
     assert words in (*work.left_out, "")
     assert words in result.stopped_early
     assert bool(words) == bool(work.left_out)
-
-
-def test_what_is_cut_leaves_some_of_every_size_and_trial() -> None:
-    requests = [
-        DraftRequest((), 1.0, 10, 0, Provenance("draft", 0, (), (), size, trial, sample))
-        for trial in range(2)
-        for size in (4, 8, 12)
-        for sample in range(2)
-    ]
-    told = [(one.provenance.trial, one.provenance.size, one.provenance.sample) for one in spread(requests, 7)]
-    assert told == [(0, 4, 0), (0, 4, 1), (0, 8, 0), (0, 12, 0), (1, 4, 0), (1, 8, 0), (1, 12, 0)]
-    assert spread(requests, 100) == tuple(requests)
-
-
-def test_settings_say_how_criteria_were_searched_for() -> None:
-    usual = CalibrationSettings().words
-    assert usual == (
-        "Search: summarisation (60 drafts), revisited by racing; refining: 1 round of the best 4 (K), on up to 24 "
-        "items misaligned by 0.5 or more, each refinement taken if it gains on an inner fold; applied: the mean of the "
-        "best 3; criteria of any length; seed 0."
-    )
-    paper = CalibrationSettings(**{**AS_IN_PAPER, "keep": 2, "min_gap": 0.8, "rounds": 2, "max_words": 200}).words
-    assert "revisited by full; refining: 2 rounds of the best 2 (K)" in paper
-    assert "misaligned by 0.8 or more, each refinement taken without a gate; applied: the single best" in paper
-    assert "criteria of at most 200 words" in paper
-    assert "; no refining; " in CalibrationSettings(rounds=0).words

@@ -54,32 +54,11 @@ def test_fitted_strengths_make_the_final_judge_and_say_what_they_were_fitted_to(
     assert run.work.drafts_made <= run.work.drafts_asked
 
 
-def test_it_stands_beside_the_drafts_on_the_items_that_all_were_scored_on(run: CalibratedRun) -> None:
-    shared = [{point.items for point in each.trace} for each in run.candidates if each.trace and each.criteria.text]
-    assert set.intersection(*shared)
-
-
 @pytest.mark.parametrize("setting", ["refine_gate", "fit_strengths"])
 def test_001_to_the_letter_fits_nothing_nor_does_who_wants_none(golden: core.GoldenSet, setting: str) -> None:
     run = calibrated(golden, **{setting: False})
     assert not any("(strength" in candidate.criteria.text for candidate in run.candidates)
     assert len(run.chosen) == 3
-
-
-@pytest.mark.parametrize("budget", [150, 400, 1_000, 2_500])
-def test_a_budget_holds(golden: core.GoldenSet, budget: int) -> None:
-    assert calibrated(golden, budget=budget).calls <= budget
-
-
-def test_what_fitting_and_crossing_take_is_planned_before_the_start(golden: core.GoldenSet) -> None:
-    alone = {"rounds": 0, "ensemble": 1}
-    with_, without = (calibrated(golden, **alone, fit_strengths=fit) for fit in (True, False))
-    estimates = [core.estimate(golden, "coherence", settings=run.settings).calls for run in (with_, without)]
-    n = len(with_.split.calibration)
-    fitting = 1 + n + 10 + n
-    assert with_.calls - without.calls == fitting
-    assert with_.work.calls_planned - without.work.calls_planned == fitting
-    assert estimates == [with_.work.calls_planned, without.work.calls_planned]
 
 
 def test_a_budget_pays_for_fitting_before_drafts_and_says_where_it_does_not(
@@ -94,14 +73,6 @@ def test_a_budget_pays_for_fitting_before_drafts_and_says_where_it_does_not(
     assert "strengths" not in fits.stopped_early
     assert "strengths" in tight.stopped_early
     assert all(each.calls <= each.work.calls_planned <= each.settings.budget for each in (fits, tight))  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("edit", ["", "\n- Reward texts that are short (strength 0.11)."])
-def test_measuring_criteria_takes_what_it_said(run: CalibratedRun, edit: str) -> None:
-    criteria = replace(run.chosen[0], text=run.chosen[0].text + edit)
-    again = measured(run, criteria)
-    assert again.calls == again.work.calls_used <= again.work.calls_planned
-    assert (again.calls == again.work.calls_planned) == (not edit)
 
 
 def test_strengths_of_labels_that_were_seen_are_told_where_the_map_and_the_intervals_rest_on_them(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,36 +50,3 @@ def test_all_sources_come_before_any_comes_again() -> None:
     assert first[::CHUNK].tolist() != list(range(20))
     again = Order.by_source(np.tile(np.arange(7.0), 20), sources, seed=4)
     assert order.items.tolist() != again.items.tolist()
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_single_items_lie_apart_from_the_first_on(seed: int) -> None:
-    """128 labels: of every eight in turn each is 16 places from the next, so each holds one of all eight parts."""
-    labels = np.random.default_rng(0).permutation(128).astype(float)
-    order = Order.over_all(labels, seed)
-    for start in range(0, 128, 8):
-        gaps = np.diff(np.sort(labels[order.items[start : start + 8]]))
-        assert gaps.tolist() == [16.0] * 7
-    assert len({tuple(Order.over_all(labels, s).items[:8]) for s in range(6)}) > 1
-
-
-def test_what_the_budget_ends_early_takes_whole_sources() -> None:
-    """What is told of the winner then rests on the first items alone, so they must not be picked by their labels."""
-    items = LabelledItems.from_arrays(np.tile(np.arange(7.0), 40), np.repeat(np.arange(40), 7))
-    whole = Order.whole(items.sources, RACING.seed).items.tolist()
-    assert racing_order(items, RACING, 0.5).items.tolist() == whole
-    assert racing_order(items, replace(RACING, revisit="full")).items.tolist() == whole
-    assert racing_order(items, replace(RACING, level="system")).items.tolist() == whole
-    assert racing_order(items, RACING).items.tolist() != whole
-    few = items.take(np.arange(140))
-    assert racing_order(few, RACING).first is None
-
-
-def test_whole_sources_are_shuffled_and_held_together() -> None:
-    sources = np.repeat(np.arange(20), 3)
-    order = Order.whole(sources, 4)
-    seen = sources[order.items]
-    assert (seen.reshape(20, 3) == seen[::3, None]).all()
-    assert seen[::3].tolist() != list(range(20))
-    assert order.up_to(0.0) == 24
-    assert order.up_to(0.5) == 30

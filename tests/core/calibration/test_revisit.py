@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.calibration.racing_order import LEAST_SINGLE, Order
-from core.calibration.revisit import Rung, batches, racing_rungs, rung_calls, step_items
+from core.calibration.racing_order import Order
+from core.calibration.revisit import Rung, racing_rungs, rung_calls
 
 
 @given(
@@ -30,11 +30,6 @@ def test_schedule_narrows_arms_and_widens_items(sizes: list[int], arms: int, fin
         assert after.arms <= before.arms
         assert after.items > before.items
     assert rung_calls(rungs) <= arms * len(sources)
-
-
-def test_first_rung_is_large_enough_to_rank() -> None:
-    order = Order.over_all(np.arange(100.0), 0)  # every item its own source, as in QAGS
-    assert racing_rungs(60, 4, order)[0].items == LEAST_SINGLE  # not 4 % of 100
 
 
 @pytest.mark.parametrize(("n_sources", "size"), [(50, 16), (112, 10), (400, 5)])
@@ -62,21 +57,3 @@ def test_calls_by_hand() -> None:
     rungs = (Rung(10, 5), Rung(4, 20), Rung(2, 50))
     assert rung_calls(rungs) == 170
     assert rung_calls(rungs, n_reference=1) == 220
-
-
-def test_a_large_golden_set_takes_no_more_steps() -> None:
-    """4 criteria: 512 / 4 = 128 items a step up to 40 x 128 = 5,120 items, beyond that a fortieth of them."""
-    assert [step_items(n, 4) for n in (100, 800, 5_120, 6_000, 50_000)] == [128, 128, 128, 150, 1_250]
-    assert step_items(100, 60) == 20  # of 60 criteria 512 / 60 = 9 items would be few
-    order = Order.whole(np.repeat(np.arange(5_000), 10), seed=0)
-    assert len(batches(order, 0, 50_000, 4)) == 40
-    assert len(batches(order, 0, 800, 4)) == 7  # cut at sources of ten items: 130 a step
-
-
-@pytest.mark.parametrize("arms", [1, 5, 60])
-def test_batches_cover_everything_once_and_keep_sources_whole(arms: int) -> None:
-    sources = np.repeat(np.arange(30), 7)
-    cut = batches(Order.whole(sources, 1), 0, 210, arms)
-    assert sorted(np.concatenate(cut).tolist()) == list(range(210))
-    for batch in cut:
-        assert (np.bincount(sources[batch], minlength=30) % 7 == 0).all()

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
 
 from core.calibration.candidate_pool import AskedJudge
@@ -11,7 +8,7 @@ from core.calibration.rounds import RoundAsked, RoundResult, refinement_round, r
 from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data.split import split_sources
 from core.errors import UsageError
-from core.records import Criteria, Task
+from core.records import Criteria
 from core.stats import LabelledItems
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge
 
@@ -74,20 +71,6 @@ def test_picks_are_what_the_refiner_sees_and_their_sources_test_nothing() -> Non
     assert result.proposals[0].inner.n <= no_picks.proposals[0].inner.n
 
 
-def test_the_refiner_is_told_what_it_may_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = PlantedJudge()
-    told: set[tuple[str, ...]] = set()
-    refine = judge.refine
-
-    def listening(task: Task, requests: Any) -> Any:
-        told.update(request.operations for request in requests)
-        return refine(task, requests)
-
-    monkeypatch.setattr(judge, "refine", listening)
-    round_of(RoundAsked(PARENTS, settings=RoundSettings(operations=("add", "modify"))), judge)
-    assert told == {("add", "modify")}
-
-
 def test_held_out_or_unknown_picks_are_refused() -> None:
     for picks in (SPLIT.held_out[:1], (10_000,)):
         with pytest.raises(UsageError, match="no labelled calibration items"):
@@ -107,31 +90,3 @@ def test_the_budget_is_kept(budget: int) -> None:
     affordable = max(0, budget - parents) // (1 + len(SPLIT.calibration))
     assert len(result.proposals) == min(12, affordable)
     assert bool(result.notes) == (affordable < 12)
-
-
-@pytest.mark.parametrize("budget", [1, 300, 360])
-def test_a_budget_that_covers_no_proposal_is_refused_before_any_call(budget: int) -> None:
-    judge = PlantedJudge()
-    with pytest.raises(UsageError, match="takes 361 calls"):
-        round_of(RoundAsked(PARENTS, settings=RoundSettings(budget=budget)), judge)
-    assert not judge.scored
-
-
-def test_the_same_round_twice_is_the_same() -> None:
-    result = round_of(RoundAsked(PARENTS))
-    two = round_of(RoundAsked(PARENTS))
-    assert result == two
-    other = RoundAsked(PARENTS, settings=RoundSettings(seed=1))
-    assert round_of(other).proposals != result.proposals
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *({"sizes": ()}, {"sizes": (0,)}, {"sizes": (17,)}, {"trials": 0}, {"samples": 11}, {"budget": 0}),
-        *({"operations": ()}, {"operations": ("rewrite",)}),
-    ],
-)
-def test_settings_that_make_no_sense(changes: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
-        replace(RoundSettings(), **changes)

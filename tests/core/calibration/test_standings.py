@@ -48,23 +48,6 @@ def test_over_single_items_spearman_counts_twice_and_pearson_once() -> None:
     assert standings(scores, items, Measure("spearman", "dataset")) == pytest.approx(expected, abs=1e-12)
 
 
-def test_without_an_alignment_a_candidate_stands_last() -> None:
-    labels = np.arange(8.0)
-    scores = np.stack([-labels, np.full(8, 2.0), np.full(8, np.nan), labels])
-    standing = standings(scores, LabelledItems.from_arrays(labels), Measure("spearman", "dataset"))
-    assert standing.tolist() == [-1.0, -np.inf, -np.inf, 1.0]
-
-
-def test_a_missing_score_moves_nothing_that_others_have() -> None:
-    labels, scores = RNG.normal(size=12), RNG.normal(size=(2, 12))
-    items = LabelledItems.from_arrays(labels, np.repeat(np.arange(3), 4))
-    before = standings(scores, items, Measure("spearman", "sample"))
-    scores[1, 3] = np.nan
-    after = standings(scores, items, Measure("spearman", "sample"))
-    assert after[0] == before[0]
-    assert np.isfinite(after[1])
-
-
 def test_at_system_level_the_alignment_alone_counts() -> None:
     labels, scores = RNG.normal(size=12), RNG.normal(size=(2, 12))
     items = LabelledItems.from_arrays(labels, np.repeat(np.arange(3), 4), np.tile(np.arange(4), 3))

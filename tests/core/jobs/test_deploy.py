@@ -56,16 +56,6 @@ def test_a_unit_keeps_its_keys_and_its_process_apart(deploy: Path, name: str) ->
     assert not re.search(r"KEY|PASSWORD", (deploy / name).read_text("utf-8"))
 
 
-def test_a_worker_gets_the_time_to_hand_its_runs_on(deploy: Path, compose: Mapping[str, Any]) -> None:
-    """`Queue.stop` waits so long for work that notices; starting takes no part of it."""
-    service = unit(deploy / "concord-worker.service")["Service"]
-    assert (service["CPUWeight"], service["Nice"]) == ("1", "19")
-    assert compose["services"]["worker"]["cpu_shares"] == 16  # of 1,024: both say that the screens come first
-    assert service["KillMode"] == "mixed"  # the stop goes to the worker, which ends what it started
-    grace = compose["services"]["worker"]["stop_grace_period"]
-    assert int(service["TimeoutStopSec"]) == int(grace.removesuffix("s")) >= 5 * queue._STOP_SECONDS
-
-
 @pytest.mark.parametrize("name", UNITS)
 def test_systemd_takes_the_unit(deploy: Path, name: str, tmp_path: Path, repository: Path) -> None:
     if shutil.which("systemd-analyze") is None:
@@ -92,32 +82,6 @@ def test_every_setting_of_the_example_exists(deploy: Path, tmp_path: Path) -> No
     settings = Settings.from_environment(given | {"CONCORD_ROLES": str(tmp_path / "roles.json")})
     assert (settings.database_url, settings.runs_per_project) == ("postgresql://concord@127.0.0.1/concord", 2)
     assert settings.openai_api_key is None  # no key in a file that is published
-
-
-def test_compose_brings_what_its_parts_ask_for(compose: Mapping[str, Any], deploy: Path) -> None:
-    services = compose["services"]
-    assert set(services) == {"web-1", "web-2", "worker", "postgres", "proxy"}
-    for name in ("web-1", "web-2", "worker"):
-        service = services[name]
-        assert service["env_file"] == ["concord.env"]
-        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
-        assert service["depends_on"] == {"postgres": {"condition": "service_healthy"}}
-        assert (deploy / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
-    volumes = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", ())}
-    assert {volume for volume in volumes if not volume.startswith(".")} == set(compose["volumes"])
-    assert services["proxy"]["ports"] == ["127.0.0.1:8080:8080"]  # nothing else is reachable from outside
-    assert not any("ports" in services[name] for name in services if name != "proxy")
-    images = {service["image"] for service in services.values()}
-    assert images == {"concord", "postgres:16", "haproxy:2.8"}
-
-
-def test_the_proxy_sends_to_the_web_processes_that_there_are(compose: Mapping[str, Any], deploy: Path) -> None:
-    text = (deploy / "haproxy.cfg").read_text("utf-8")
-    given = compose["services"]["proxy"]["environment"]
-    asked = set(re.findall(r'"\$\{(\w+)\}"', text))
-    assert asked == set(given) == {"CONCORD_BIND", "CONCORD_WEB_1", "CONCORD_WEB_2"}
-    ports = {part.split("=")[1] for part in compose["services"]["web-1"]["command"] if "server.port" in part}
-    assert {given["CONCORD_WEB_1"], given["CONCORD_WEB_2"]} == {f"web-{k}:{port}" for k in (1, 2) for port in ports}
 
 
 def test_what_people_put_beside_the_compose_file_gets_into_no_image_and_no_commit(

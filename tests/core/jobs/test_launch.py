@@ -6,7 +6,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from core.jobs import launch
 from core.settings import Settings
 
 
@@ -28,8 +27,3 @@ def test_settings_reach_the_worker_whole(tmp_path: Path) -> None:
         openai_base_url="http://127.0.0.1/v1",
     )
     assert TypeAdapter(Settings).validate_json(TypeAdapter(Settings).dump_json(settings)) == settings
-
-
-def test_an_external_worker_is_not_started(tmp_path: Path) -> None:
-    launch.ensure_worker(Settings(home=tmp_path / "home", worker="external"))
-    assert not (tmp_path / "home").exists()

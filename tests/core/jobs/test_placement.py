@@ -12,17 +12,14 @@ from typing import Any
 
 import pytest
 
-from core.errors import UsageError
-from core.jobs.queue import placement, takes
-from core.jobs.worker import capability_of
+from core.jobs.queue import takes
 from core.project_records import RunKind, Worker
-from core.projects import list_runs, list_workers, run_view
 from core.projects.calibration import CalibrationRequest
 from core.projects.judges import MetricsRequest
 from core.projects.kinds import wants_of
 from core.projects.repeval import RepEvalRequest
 from core.records import GoldenSet, Item
-from core.repeval import ModelSpec, RepEvalSettings, model
+from core.repeval import ModelSpec, RepEvalSettings
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.store import Store
@@ -78,48 +75,7 @@ def test_a_run_that_wants_a_gpu_waits_where_one_is_expected(workers: list[Worker
         assert takes(capability, "any", workers)
 
 
-def test_people_are_told_why_a_run_waits_and_who_has_it(store: Store) -> None:
-    run_id = added(store, "repeval", settings=RepEvalSettings(model=ModelSpec("org/large")))
-    waiting = store.runs.get(run_id)
-    there, lost = worker("g1", "cuda", 2), worker("g2", "cuda", 20)
-    assert placement(waiting, "gpu", [lost, there]) == "waiting for a GPU worker: g1 (cuda) takes it when free"
-    told = "waiting for a GPU worker: g2 is lost; any worker takes the run in 40 s"
-    assert placement(waiting, "gpu", [lost]) == told
-    assert placement(waiting, "any", [there]) == "waiting for a worker"
-    assert list_runs(store)[0].placement == "waiting for a worker"
-    store.workers.enter("fast", "there", 1, "cuda")
-    assert run_view(store, run_id).placement == "waiting for a GPU worker: fast (cuda) takes it when free"
-    store.runs.claim(run_id, 1, "fast")
-    taken = run_view(store, run_id)
-    assert (taken.capability, taken.placement) == ("cuda", "")
-    store.workers.enter("plain", "here", 2, "cpu")
-    store.runs.pass_on(run_id, 1)
-    store.runs.claim(run_id, 2, "plain")
-    assert run_view(store, run_id).placement == "on a worker without a GPU, because none with a GPU was there"
-    assert [(row.worker_id, row.capability) for row in list_workers(store)] == [("fast", "cuda"), ("plain", "cpu")]
-    store.workers.leave("fast")
-    assert [row.worker_id for row in list_workers(store)] == ["plain"]
-
-
 # ── what a worker can do ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("capabilities", "meant"),
-    [("", ""), ("cpu", "cpu"), (" GPU ", "gpu"), ("cpu,cuda", "cuda"), ("gpu, mps", "mps")],
-)
-def test_the_setting_overrides_what_the_machine_shows(
-    capabilities: str, meant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = Settings.from_environment({"CONCORD_CAPABILITIES": capabilities})
-    assert settings.capability == meant
-    monkeypatch.setattr(model, "find_capability", lambda: "found")
-    assert capability_of(settings) == (meant or "found")
-
-
-def test_a_capability_that_is_none_is_named() -> None:
-    with pytest.raises(UsageError, match="CONCORD_CAPABILITIES must be one of cuda, mps, gpu, cpu, not 'tpu'"):
-        Settings.from_environment({"CONCORD_CAPABILITIES": "tpu"})
 
 
 def test_the_command_line_overrides_the_setting(tmp_home: Settings, repository: Path) -> None:
@@ -130,15 +86,6 @@ def test_the_command_line_overrides_the_setting(tmp_home: Settings, repository: 
     assert "--capability must be one of cuda, mps, gpu, cpu, not 'tpu'" in done.stderr
 
 
-def test_a_machine_without_a_gpu_finds_out_without_torch(repository: Path) -> None:
-    code = (
-        "import sys; from core.repeval import model; model.SIGNS = model.TOOLS = (); "
-        "model.sys.platform = 'linux'; print(model.find_capability(), 'torch' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=repository, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["cpu", "False"]
-
-
 # ── real workers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -147,25 +94,6 @@ ON_SQLITE = pytest.mark.parametrize("toys", ["sqlite"], indirect=True)
 
 def alive(toys: Any, *names: str) -> bool:
     return set(names) <= {row.worker_id for row in toys.store.workers.alive()}
-
-
-@pytest.mark.slow
-def test_no_cpu_worker_takes_a_gpu_run_while_a_gpu_worker_is_there(toys: Any, until: Callable[..., None]) -> None:
-    """The GPU worker does one such run at a time; the second waits for it although the other worker is idle.
-
-    Alone, it takes runs that want nothing as well.
-    """
-    plain = toys.start_worker("plain")
-    toys.start_worker("fast", "gpu")
-    until(lambda: alive(toys, "plain", "fast"))
-    runs = [toys.add_run(steps=2, seconds=0.5, wants="gpu") for _ in range(2)]
-    assert [toys.wait_for(run_id, "done").worker_id for run_id in runs] == ["fast", "fast"]
-    first, second = sorted((toys.get(run_id) for run_id in runs), key=lambda run: run.started_at)
-    assert second.started_at >= first.finished_at
-    assert {row.worker_id: row.capability for row in toys.store.workers.all()} == {"plain": "cpu", "fast": "gpu"}
-    plain.kill()
-    run_id = toys.add_run(steps=1)
-    assert toys.wait_for(run_id, "done").worker_id == "fast"
 
 
 @ON_SQLITE

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,27 +13,13 @@ from typing import Any
 
 import pytest
 
-from core.jobs.queue import Queue, in_turn, placement
+from core.jobs.queue import in_turn
 from core.records import GoldenSet, Item
-from core.store.store import Store
-from core.version import VERSION
 from tests.going_away import GoingAway
 
 
 def total(steps: int) -> int:
     return sum(k**2 + 1 for k in range(steps))
-
-
-def test_a_run_runs_to_its_end(toys: Any) -> None:
-    run_id = toys.add_run(steps=5, seconds=0.1)
-    toys.start_worker()
-    run = toys.wait_for(run_id, "done")
-    assert toys.result(run_id) == total(5) == 35  # 1 + 2 + 5 + 10 + 17
-    assert toys.times_done(run_id) == dict.fromkeys(range(5), 1)
-    assert (run.attempt, run.worker_id, run.error, run.phase) == (1, "toy", "", "toy")
-    assert [toys.store.results.document(run_id, f"kept {k}").body for k in range(5)] == ["1", "2", "5", "10", "17"]
-    snapshot = json.loads(toys.store.results.document(run_id, "standing").body)
-    assert (snapshot["message"], snapshot["total"]) == ("step 4", 18)
 
 
 @pytest.mark.slow
@@ -77,22 +61,6 @@ def test_killed_at_random_moments_the_run_ends_as_if_undisturbed(toys: Any, unti
     assert sum(toys.times_done(run_id).values()) <= 12 + kills
 
 
-def test_a_run_that_another_version_began_says_so(store: Store) -> None:
-    project = store.projects.add("p")
-    golden_id = store.goldens.add(project, GoldenSet("g", "single", (Item("a", "text"),), {}))
-    run_id = store.runs.add(project, golden_id, "toy", "t", "a", "toy", "{}")
-    with pytest.MonkeyPatch.context() as earlier:
-        earlier.setattr("core.store.runs.VERSION", "0.0.9")
-        store.runs.claim(run_id, 1, "w")
-    store.runs.pass_on(run_id, 1)
-    messages: list[str] = []
-    queue = Queue(store, "w", lambda run, progress: messages.append(run.message) or "done")
-    queue.tick()
-    while not queue.idle:
-        time.sleep(0.02)
-    assert messages == [f"begun by Concord 0.0.9, going on with {VERSION}: it may take another way"]
-
-
 def test_a_project_with_many_runs_lets_others_have_their_turn(toys: Any) -> None:
     """Five runs of a busy project, one of them at work, then two of another: 0 and 1 before it beside 1, 2, 3, 4."""
     runs, busy = toys.store.runs, [toys.add_run() for _ in range(5)]
@@ -102,42 +70,6 @@ def test_a_project_with_many_runs_lets_others_have_their_turn(toys: Any) -> None
     other = [runs.add(project, golden_id, "toy", "t", "a", "toy", "{}") for _ in range(2)]
     expected = [other[0], busy[1], other[1], *busy[2:]]
     assert [run.run_id for run in in_turn(runs.active())] == expected
-
-
-def test_a_project_with_its_share_at_work_waits_and_says_so(toys: Any, until: Callable[..., None]) -> None:
-    """One run a project: the first of each goes, the second waits whoever else is idle, what wants "now" goes too."""
-    runs, mine = toys.store.runs, [toys.add_run(), toys.add_run(wants="now"), toys.add_run()]
-    project = toys.store.projects.add("q")
-    golden_id = toys.store.goldens.add(project, GoldenSet("h", "single", (Item("a", "text"),), {}))
-    other = runs.add(project, golden_id, "toy", "t", "a", "toy", "{}")
-    begun, may_end = list[str](), threading.Event()
-
-    def work(run: Any, progress: Any) -> str:
-        begun.append(run.run_id)
-        may_end.wait(60)
-        return "done"
-
-    def wants(run: Any) -> Any:
-        return json.loads(run.request_json).get("wants", "any")
-
-    queues = [Queue(toys.store, name, work, wants=wants, per_project=1) for name in ("v", "w")]
-    for name in ("v", "w"):
-        toys.store.workers.enter(name, "here", 1)
-    for queue in queues * 2:
-        queue.tick()
-    until(lambda: len(begun) == 3)
-    assert set(begun) == {mine[0], mine[1], other}
-    told = "waiting for its turn: 1 run of this project is at work, the most at once in this installation"
-    waiting = runs.get(mine[2])
-    assert waiting.message == placement(waiting, "any", []) == f"{told} (CONCORD_RUNS_PER_PROJECT)"
-    said = waiting.version
-    queues[0].tick()
-    assert runs.get(mine[2]).version == said  # said once, not at every tick
-    may_end.set()
-    until(lambda: all(run.run_id == mine[2] for run in runs.active()))
-    queues[1].tick()
-    until(lambda: queues[1].idle)
-    assert runs.get(mine[2]).worker_id == "w"
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core import load_items, load_judge
-from core.errors import GoldenError, JudgeError
+from core.errors import GoldenError
 from core.judge_files.calibrated_judge import CalibratedJudge
 from core.judging.offline.judge import OfflineJudge
 from core.judging.registry import make_judge
@@ -70,25 +70,6 @@ def test_single_items_without_it_are_unscored_and_stay_in_place(judge: Calibrate
     assert verdicts[0].value == whole.value
 
 
-@pytest.mark.parametrize(
-    ("kind", "needs", "expected"),
-    [
-        ("single", None, ()),
-        ("conversation", None, ()),
-        ("data_text", None, ("source",)),
-        ("source_context_target", None, ("source",)),
-        ("source_context_target", ["target", "source", "context"], ("source", "context")),
-        ("source_target", [], ()),
-        ("single", ["source", "references"], ("source",)),
-    ],
-)
-def test_what_is_needed_is_what_the_file_says_or_else_the_kind(
-    offline_card: Card, kind: str, needs: list[str] | None, expected: tuple[str, ...]
-) -> None:
-    offline_card["task"] |= {"kind": kind} if needs is None else {"kind": kind, "needs": needs}
-    assert CalibratedJudge.of(offline_card, OfflineJudge()).needs == expected
-
-
 def test_references_count_as_there_when_one_is(offline_card: Card) -> None:
     offline_card["task"]["needs"] = ["references"]
     asking = Asking.of("scripted", references=True)
@@ -103,20 +84,3 @@ def test_replayed_scores_need_a_text_too(offline_card: Card, tmp_path: Path, wri
     judge = load_judge(write_card(offline_card), judge=f"recorded:{replies}")
     assert judge.score([Item("a", "A text.")])[0] == Scored("a", 3.0, n_read=3, calibrated=pytest.approx(3.6, abs=1))
     assert judge.score([Item("a", "\u200b")])[0] == Unscored("a", "missing input", "The text to rate is empty.")
-
-
-def test_a_scale_or_a_map_that_is_none_is_told(offline_card: Card) -> None:
-    flat = offline_card | {"task": offline_card["task"] | {"scale": {"low": 5, "high": 1}}}
-    with pytest.raises(JudgeError, match=r"task\.scale: low must lie below high; 5 and 1 came"):
-        CalibratedJudge.of(flat, OfflineJudge())
-    falling = {"x": [1, 2], "y": [4, 3], "low": 1, "high": 5}
-    with pytest.raises(JudgeError, match="isotonic: The score map is damaged"):
-        CalibratedJudge.of(offline_card | {"isotonic": falling}, OfflineJudge())
-    steep = {"x": [0, 1e-320], "y": [2, 4], "low": 1, "high": 5}
-    with pytest.raises(JudgeError, match="too close together"):
-        CalibratedJudge.of(offline_card | {"isotonic": steep}, OfflineJudge())
-
-
-def test_a_judge_that_cannot_be_awaited_scores_in_a_thread(scripted_card: Card) -> None:
-    judge = CalibratedJudge.of(scripted_card, make_judge("scripted:3", Settings()))
-    assert awaited(judge.score_async(ITEMS)) == judge.score(ITEMS)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
 import pytest
 
 import core
-from core.errors import JudgeError, UsageError
+from core.errors import JudgeError
 from core.judge_files.judge_reading import FORMATS, VERSION, checked, judge_schema
 from core.records import Item, Scored
 
@@ -24,41 +23,6 @@ def test_the_schema_is_one_of_this_version(kind: Any) -> None:
     assert schema["properties"]["format"]["const"] == FORMATS[kind]
     assert schema["properties"]["version"]["const"] == VERSION
     assert core.judge_schema(kind) == schema
-
-
-def test_there_is_no_other_schema() -> None:
-    with pytest.raises(UsageError, match="not of 'person'"):
-        judge_schema("person")  # type: ignore[arg-type]
-
-
-def fields(schema: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every property that the schema names."""
-    if isinstance(schema, dict):
-        for name, inner in schema.get("properties", {}).items():
-            yield f"{path}.{name}", inner
-        for name, inner in schema.items():
-            yield from fields(inner, f"{path}.{name}")
-    elif isinstance(schema, list):
-        for inner in schema:
-            yield from fields(inner, path)
-
-
-@pytest.mark.parametrize("kind", ["judge", "fusion", "repeval"])
-def test_every_field_is_described(kind: Any) -> None:
-    schema = judge_schema(kind)
-    silent = []
-    for path, inner in fields(schema):
-        told = inner.get("description") or schema["$defs"].get(inner.get("$ref", "").split("/")[-1], {}).get(
-            "description"
-        )
-        beside = [
-            schema["$defs"][element["$ref"].split("/")[-1]]
-            for element in inner.get("anyOf", inner.get("oneOf", ()))
-            if "$ref" in element
-        ]
-        if not told and not any("description" in one for one in beside):
-            silent.append(path)
-    assert silent == []
 
 
 def test_real_cards_are_valid(offline_card: Card, scripted_card: Card, fused_card: Card) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from core import load_items
-from core.errors import GoldenError, UsageError
+from core.errors import GoldenError
 from core.judge_files.calibrated_judge import CalibratedJudge
 from core.judge_files.loaded import ADDED
 from core.judging.offline.judge import OfflineJudge
@@ -86,25 +86,3 @@ def test_columns_that_are_needed_are_named(judge: CalibratedJudge, rows: pd.Data
     assert "It has: item_id, target" in str(told.value)
     with pytest.raises(GoldenError, match=r"lacks: target \(or summary.*; source"):
         judge.score_frame(pd.DataFrame({"x": [1]}))
-
-
-def test_columns_in_the_way_are_named(judge: CalibratedJudge, rows: pd.DataFrame) -> None:
-    with pytest.raises(UsageError, match="has a column 'score' already"):
-        judge.score_frame(rows.assign(score=1.0))
-    assert "mine_score" in judge.score_frame(rows.assign(score=1.0), prefix="mine_")
-    with pytest.raises(UsageError, match="two columns called 'target'"):
-        judge.score_frame(pd.concat([rows[["source", "target"]], rows[["target"]]], axis=1))
-    with pytest.raises(UsageError, match="no column 'gone'"):
-        judge.score_frame(rows, columns={"source": "gone"})
-    with pytest.raises(UsageError, match="takes a pandas DataFrame; list came"):
-        judge.score_frame([1])  # type: ignore[arg-type]
-
-
-def test_an_empty_frame_comes_back_with_the_columns(judge: CalibratedJudge, rows: pd.DataFrame) -> None:
-    frame = judge.score_frame(rows.head(0))
-    assert (len(frame), list(frame.columns[-len(ADDED) :])) == (0, list(ADDED))
-
-
-def test_marks_stand_in_every_row(offline_card: dict[str, Any], rows: pd.DataFrame) -> None:
-    judge = CalibratedJudge.of(offline_card, OfflineJudge(), marks=("One.", "Two."))
-    assert set(judge.score_frame(rows)["mark"]) == {"One.; Two."}

@@ -12,17 +12,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from core.data.known_texts import KnownTexts
 
 from core import load_items, load_judge
 from core.data.split import KnownTexts
-from core.errors import GoldenError, JudgeError, UsageError
+from core.errors import JudgeError, UsageError
 from core.fusion.estimators import make_estimator
 from core.fusion.run import fused_card
 from core.judge_files.fused_file import FusedPart
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.judge_reading import kind_of_file, open_file
+from core.judge_files.judge_reading import open_file
 from core.judge_files.judge_writing import yaml_text
-from core.records import Alignment, AspectLabels, GoldenSet, Item, Scale, Scored, Unscored, Verdict
+from core.records import Alignment, AspectLabels, GoldenSet, Item, Scale, Scored, Verdict
 from core.repeval import Extraction, ModelSpec, describe, extract
 from core.verdicts import Verdicts
 from tests.awaiting import awaited
@@ -112,16 +113,6 @@ def test_computed_parts_score_as_the_estimator_does(fused: Any, offline_card: Ca
     assert judge.missing == {}
 
 
-def test_the_judge_inside_stays_open_between_calls_and_says_what_it_says_once(fused: Any, offline_card: Card) -> None:
-    twos = Twos(marks=("Scored by another.",))
-    judge = fused(part("mine", judge=offline_card), part("other"), twos=twos)
-    for _ in range(3):
-        assert values(judge.score([A], metrics={"other": [1.0]})) == estimated([2.0], [1.0])
-    assert (twos.log, judge.marks) == (["open"], ("Scored by another.",))
-    judge.close()
-    assert twos.log == ["open", "close"]
-
-
 def test_lower_is_better_is_turned(fused: Any) -> None:
     judge = fused(part("ter", higher_is_better=False), part("other"))
     assert judge.needs == ("metric_ter", "metric_other")
@@ -133,16 +124,6 @@ def test_a_missing_part_is_a_mark_and_the_rest_goes_on(fused: Any, offline_card:
     assert (judge.needs, judge.marks) == (("metric_llm_mine",), ("Said before.",))
     assert values(judge.score([A, B])) == estimated([2, 2], [MEAN[1]] * 2)
     assert judge.marks[1].startswith("The part LLM · mine could not be computed and counts as its mean: it needs a col")
-
-
-def test_metrics_are_one_number_an_item(fused: Any) -> None:
-    judge = fused(part("one"), part("two"))
-    with pytest.raises(GoldenError, match="1 values came for 2 items"):
-        judge.score([A, B], metrics={"one": [1.0]})
-    with pytest.raises(UsageError, match="No part of the fusion can be computed"):
-        judge.score([A, B])
-    found = judge.score([A, B], metrics={"one": [1.0, None], "two": [0.0, None]})
-    assert [type(one) for one in found] == [Scored, Unscored]
 
 
 def test_a_frame_brings_the_metrics(fused: Any) -> None:
@@ -199,19 +180,6 @@ def test_a_repeval_score_whose_model_is_not_there_counts_as_its_mean(fused: Any,
 # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_file_says_what_each_part_needs_and_holds_no_tags() -> None:
-    overlap = part("overlap", assistant="overlap")
-    card = card_of(overlap, part("mine", judge={"judge": {"spec": "offline"}}))
-    text = yaml_text(card)
-    assert "!!" not in text
-    assert [one["needs"] for one in yaml.safe_load(text)["parts"]] == [
-        "computed from the target, source",
-        "the judge offline, which stands in this file",
-    ]
-    with pytest.raises(UsageError, match="without a recipe: mine"):
-        card_of(overlap, state=card["fusion"])
-
-
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
@@ -247,15 +215,6 @@ def test_the_judge_inside_is_checked_too(fused_card: Card, write_card: Any) -> N
         load_judge(write_card(fused_card, name="fused.yaml"))
 
 
-@pytest.mark.parametrize("spoilt", ["", "format: concord-judge\n", "format: concord-fusion\nversion: 1\n", "\t:"])
-def test_other_files_are_refused(tmp_path: Path, spoilt: str) -> None:
-    path = tmp_path / "f.yaml"
-    path.write_text(spoilt, "utf-8")
-    with pytest.raises(JudgeError):
-        open_file(path, "fusion")
-    assert kind_of_file(tmp_path / "gone.yaml") == "judge"
-
-
 def test_an_edited_file_is_refused_or_marked(fused_card: Card, write_card: Any) -> None:
     fused_card["fusion"]["intercept"] = 4.9
     path = write_card(fused_card, seal=False, name="fused.yaml")
@@ -263,24 +222,3 @@ def test_an_edited_file_is_refused_or_marked(fused_card: Card, write_card: Any) 
         load_judge(path)
     (mark,) = load_judge(path, accept_edited=True).marks
     assert "changed after its export" in mark
-
-
-def test_a_batch_of_more_in_which_no_part_can_be_computed_is_unscored(fused: Any) -> None:
-    """Alone the items would be refused; among others of a file they have no score, as in one process."""
-    judge = fused(part("first", assistant="metric_first"), part("second", assistant="metric_second"))
-    with pytest.raises(UsageError, match="No part of the fusion can be computed"):
-        judge.score([A, B])
-    verdicts = judge.score([A, B], of_more=True)
-    assert [(each.item_id, each.reason) for each in verdicts if isinstance(each, Unscored)] == [
-        ("a", "missing input"),
-        ("b", "missing input"),
-    ]
-
-
-def test_what_a_host_lacks_is_found_out_before_anything_is_scored(fused: Any) -> None:
-    twos = Twos()
-    judge = fused(part("first", assistant="metric_first"), part("second", assistant="overlap"), twos=twos)
-    assert list(judge.lacking()) == ["first"]
-    assert judge.models == ()
-    assert not judge.runs_models
-    assert judge.missing == {}

@@ -6,25 +6,19 @@ import datetime as dt
 import errno
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 import yaml
 
-from core import CalibrationSettings, calibrate, ceiling, load_judge
+from core import CalibrationSettings, calibrate, load_judge
 from core.calibration.records import Calibration
 from core.data import load_golden
-from core.errors import ConcordError, JudgeError
-from core.judge_files import final_verdicts, judge_card, judge_schema, judge_yaml, read_card, read_verdicts, write_run
-from core.judge_files.judge_reading import is_as_exported
-from core.judge_files.judge_writing import known_of, label_warnings, parser_of, prompts_of
-from core.judging.parse import PARSER
+from core.errors import ConcordError
+from core.judge_files import final_verdicts, judge_yaml, read_card, write_run
+from core.judge_files.judge_writing import label_warnings
 from core.projects.judge_line import Evidence, JudgeVersion, VersionDecided, VersionMade, VersionState
 from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored
-from core.stats import MeasureSettings
-from core.version import VERSION
 
 ROOT = Path(__file__).parents[3]
 
@@ -37,56 +31,6 @@ def golden() -> GoldenSet:
 @pytest.fixture(scope="module")
 def calibrated(golden: GoldenSet) -> Calibration:
     return calibrate(golden, "relevance", settings=CalibrationSettings(preset="quick", resamples=50))
-
-
-def test_file_holds_what_trust_needs(calibrated: Calibration) -> None:
-    card = yaml.safe_load(judge_yaml(calibrated))
-    assert card["format"] == "concord-judge"
-    assert card["golden"]["digest"] == calibrated.golden_digest
-    for side in ("calibration", "held_out"):
-        told = card["alignment"][side]
-        assert told["statistic"] == "spearman"
-        assert told["level"] == "sample"
-        assert told["n"] > 0
-        assert told["interval"][0] <= told["value"] <= told["interval"][1]
-    assert [one["text"] for one in card["criteria"]] == [criteria.text for criteria in calibrated.chosen]
-    assert "not a language model" in card["judge"]["notice"]
-
-
-def test_it_says_what_wrote_it_and_how_it_is_asked(calibrated: Calibration) -> None:
-    card = judge_card(calibrated)
-    assert (card["version"], card["concord"]) == (1, VERSION)
-    assert is_as_exported(card)
-    assert (card["prompts"], card["parser"]) == ({}, None)
-    assert (card["ceiling"], card["held_out_opened"], "needs" in card["task"]) == (None, None, False)
-    scripted = calibrated.judge_state | {"spec": "scripted", "sampling": {"prompt": "score_rate_explain.v1"}}
-    asked = judge_card(replace(calibrated, judge_state=scripted))
-    assert (asked["prompts"], asked["parser"]) == ({"score": "score_rate_explain.v1"}, PARSER)
-
-
-def test_what_is_known_beside_the_calibration_stands_in_it(calibrated: Calibration, golden: GoldenSet) -> None:
-    known = known_of(golden, calibrated)
-    card = judge_card(calibrated, **known, held_out_opened=4, people={"edits": 2})
-    told = ceiling(golden, "relevance", MeasureSettings("spearman", "sample")).leave_one_out.alignment
-    assert card["ceiling"] == told.as_json()
-    assert card["task"]["needs"] == ["target", "source"]
-    with_references = replace(golden, items=tuple(replace(item, references=("One.",)) for item in golden.items))
-    assert known_of(with_references, calibrated)["needs"] == ("target", "source")
-    state = calibrated.judge_state | {"spec": "openai:m"}
-    asked = replace(calibrated, judge_state=state)
-    assert known_of(with_references, asked)["needs"] == ("target", "source")
-    asked = replace(calibrated, judge_state=state | {"sampling": {"references": True}})
-    assert known_of(with_references, asked)["needs"] == ("target", "source", "references")
-    assert (card["held_out_opened"], card["people"]) == (4, {"edits": 2})
-    jsonschema.validate(card, judge_schema())
-
-
-def test_without_single_ratings_the_ceiling_is_unknown_and_the_file_says_so(
-    calibrated: Calibration, golden: GoldenSet
-) -> None:
-    card = judge_card(calibrated, **known_of(replace(golden, ratings=()), calibrated))
-    assert card["ceiling"] is None
-    assert any("holds no ratings by several people" in warning for warning in card["warnings"])
 
 
 def test_skewed_labels_are_a_warning(golden: GoldenSet) -> None:
@@ -145,18 +89,6 @@ def test_a_version_whose_approval_was_withdrawn_is_unapproved(calibrated: Calibr
     assert any("Nobody has approved this judge (version 3 is proposed)" in warning for warning in card["warnings"])
 
 
-def test_without_a_project_nobody_has_approved_it_and_the_file_says_so(
-    calibrated: Calibration, golden: GoldenSet, tmp_path: Path
-) -> None:
-    write_run(tmp_path, calibrated, final_verdicts(calibrated, golden), 1.0)
-    card = read_card(tmp_path / "judge.yaml")
-    assert card["approved"] is False
-    assert {
-        (approval["state"], approval["by"], approval["at"], approval["evidence"]) for approval in card["approvals"]
-    } == {("draft", "", None, None)}
-    assert any("Nobody has approved" in warning for warning in card["warnings"])
-
-
 def test_loaded_judge_scores_as_the_run_did(calibrated: Calibration, golden: GoldenSet, tmp_path: Path) -> None:
     path = tmp_path / "judge.yaml"
     path.write_text(judge_yaml(calibrated), encoding="utf-8")
@@ -176,20 +108,6 @@ def test_human_scale_keeps_ranks(calibrated: Calibration, golden: GoldenSet) -> 
     assert ((mapped > scale.low) & (mapped < scale.high)).all()
 
 
-def test_run_files(calibrated: Calibration, golden: GoldenSet, tmp_path: Path) -> None:
-    body = write_run(tmp_path / "out", calibrated, final_verdicts(calibrated, golden), 1.0)
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
-        "candidates.jsonl",
-        "judge.yaml",
-        "summary.json",
-        "verdicts.jsonl",
-    ]
-    table = read_verdicts(tmp_path / "out" / "verdicts.jsonl")
-    assert [verdict.item_id for verdict in table] == list(calibrated.scores.item_ids)
-    held_out = {golden.items[p].item_id for p in calibrated.split.held_out}
-    assert set(body["held_out_items"]) == held_out
-
-
 def test_a_full_disk_keeps_the_old_judge(
     calibrated: Calibration, golden: GoldenSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,15 +123,3 @@ def test_a_full_disk_keeps_the_old_judge(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     monkeypatch.undo()
     load_judge(tmp_path / "judge.yaml")
-
-
-def test_what_could_not_be_read_again_is_not_written(calibrated: Calibration) -> None:
-    with pytest.raises(JudgeError, match="this judge cannot be written: held_out_opened"):
-        judge_card(calibrated, held_out_opened=-1)
-
-
-def test_prompts_and_parser_follow_from_the_judge(offline_card: Any, scripted_card: Any) -> None:
-    assert (prompts_of(offline_card["judge"]), parser_of(offline_card["judge"])) == ({}, None)
-    prompts = {"score": "score_rate_explain.v1", "draft": "draft.v1", "refine": "refine.v1"}
-    assert prompts_of(scripted_card["judge"]) == prompts
-    assert parser_of(scripted_card["judge"]) == PARSER

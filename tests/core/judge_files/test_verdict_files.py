@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from core.data.verdict_files.scored import read_scored
 
 from core.data.verdict_files.match import read_scored
-from core.data.verdict_files.recording import HEAD_ROWS
-from core.errors import GoldenError, UsageError
+from core.errors import GoldenError
 from core.judge_files import read_verdicts, verdict_row
 from core.judge_files.verdict_files import Parser, read_replies_file
 from core.records import Scale, Scored, Unscored
@@ -61,13 +61,6 @@ def test_of_several_aspects_only_the_rows_of_one_count_in_any_script(tmp_path: P
     assert plain.scores.tolist() == [1.0]
     with pytest.raises(GoldenError, match="no row is about 'fluency': the column 'aspect' names Factual accuracy, 流"):
         read_verdicts(file, aspect="fluency")
-
-
-def test_any_id_of_a_golden_set_is_taken_and_nan_is_unscored(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "v.jsonl", [{"item_id": "a\u00a0b", "score": 2}, {"item_id": "c\nd", "score": float("nan")}]
-    )
-    assert list(read_verdicts(path)) == [Scored("a\u00a0b", 2.0), Unscored("c\nd", "no verdict")]
 
 
 def test_csv(tmp_path: Path) -> None:
@@ -120,15 +113,6 @@ def test_usual_other_names_and_exports_of_endpoints_are_read(tmp_path: Path, nam
         ("7", 1.0),
     ]
     assert read_replies_file(tmp_path / name, FIVE)["n_read"] == 3
-
-
-def test_of_replies_and_scores_the_documented_names_count(tmp_path: Path) -> None:
-    """A column named after the aspect, or one that may hold what was judged, never replaces `score`."""
-    rows = [{"item_id": "a", "score": 4, "coherence": 2, "response": "The judged text.", "criterion": "wit"}]
-    assert list(read_verdicts(write(tmp_path / "s.jsonl", rows), FIVE, "coherence")) == [Scored("a", 4.0)]
-    rows = [{"item_id": "a", "rating": 4, "responses": ["Score: 2"]}, {"item_id": "b", "rating": 5}]
-    values = [v.value for v in read_verdicts(write(tmp_path / "b.jsonl", rows), FIVE) if isinstance(v, Scored)]
-    assert values == [2.0, 5.0]
 
 
 @pytest.mark.parametrize(
@@ -198,12 +182,6 @@ def test_the_papers_parser_takes_the_first_digit_after_the_last_label(tmp_path: 
     assert counts["reasons"] == {"no verdict": 2, "empty": 1}
 
 
-def test_letters_and_aspect_reach_the_reader(tmp_path: Path) -> None:
-    rows = [{"item_id": "a", "responses": ["Grade: B", "wit: 3 (2 jokes)"]}]
-    path = write(tmp_path / "replies.jsonl", rows)
-    assert read_replies_file(path, FIVE, aspect="wit", letters=True)["n_read"] == 2
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -226,20 +204,6 @@ def test_an_unusable_line_is_named_and_nothing_is_written(tmp_path: Path, line: 
     assert not out.exists()
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\n \n", b"\xff\xfe\xff", b"\x1f\x8bbroken"])
-def test_a_file_without_rows_is_refused(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "replies.jsonl"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(GoldenError, match=r"replies\.jsonl"):
-        read_replies_file(path, FIVE)
-
-
-def test_an_unknown_parser_is_refused(replies: Path) -> None:
-    with pytest.raises(UsageError, match="concord or paper"):
-        read_replies_file(replies, FIVE, "best")  # type: ignore[arg-type]
-
-
 def test_an_encoding_is_not_guessed(tmp_path: Path) -> None:
     path = tmp_path / "replies.jsonl"
     path.write_bytes('{"item_id": "é", "responses": ["4"]}\n'.encode("cp1252"))
@@ -252,10 +216,3 @@ def test_a_request_that_failed_is_told_whatever_the_parser(tmp_path: Path, parse
     failed = {"custom_id": "b", "response": None, "error": {"message": "4 requests were lost"}}
     counts = read_replies_file(write(tmp_path / "batch.jsonl", [*BATCH[:1], failed]), FIVE, parser)
     assert (counts["n_read"], counts["reasons"]) == (2, {"provider error": 1})
-
-
-def test_a_long_file_is_read_to_its_end(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = [{"id": str(n), "reply": "4"} for n in range(HEAD_ROWS + 1)]
-    assert read_replies_file(write(tmp_path / "long.jsonl", rows), FIVE)["n_read"] == HEAD_ROWS + 1
-    with pytest.raises(GoldenError, match=f"row {HEAD_ROWS + 2}: item '0' stands twice"):
-        read_replies_file(write(tmp_path / "long.jsonl", [*rows, rows[0]]), FIVE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from core.errors import JudgeError, UsageError
 from core.judging.llm import LLMJudge
 from core.judging.registry import NAMED, make_judge, restore_judge
 from core.judging.styles import Asking, Style
-from core.providers.base import Message, Request
 from core.records import Criteria, Item, Scale, Task
 from core.settings import Settings
 from tests.fake_openai import RunningServer
@@ -58,18 +56,6 @@ def test_what_cannot_be_sent_is_refused_in_words(told: dict[str, Any], words: st
 def test_settings_of_endpoints_are_refused_for_other_judges(spec: str) -> None:
     with pytest.raises(UsageError):
         make_judge(spec, LOCAL, asking=Asking(effort="low"))
-
-
-def test_the_key_of_what_is_asked_as_before_stays_the_same() -> None:
-    """The digest that stored replies lie under since the first release: it must never change."""
-    request = Request("m", (Message("user", "Rate this."),), 0.0, 512)
-    assert request.key("http://x/v1") == KEY
-    assert replace(request, room=4096).key("http://x/v1") == KEY
-    assert len({KEY, *(replace(request, **{k: v}).key("http://x/v1") for k, v in OTHER.items())}) == 1 + len(OTHER)
-
-
-KEY = "reply:03b0bc5209430fdb7001d4832efd07a97727f7e7de8c8ffc440dcca82ebc60e2"
-OTHER: dict[str, Any] = {"extra": '{"top_k": 5}', "temperature": None}
 
 
 def test_a_temperature_of_none_is_not_sent_and_extra_fields_are(server: RunningServer) -> None:

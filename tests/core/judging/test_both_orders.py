@@ -99,13 +99,3 @@ def test_the_score_of_each_order_is_kept() -> None:
     verdict = of_place.explained[0]
     assert isinstance(verdict, Scored)
     assert {name: verdict_row(verdict)[name] for name in BY_ORDER} == {"score_a_first": 1.0, "score_b_first": 3.0}
-
-
-def test_a_judge_of_single_texts_has_no_orders() -> None:
-    task = replace(TASK, kind="source_target")
-    judge = LLMJudge(
-        ScriptedProvider(answer=lambda request: Completion("Score: 3", "stop", Usage(1))), "m", spec="scripted"
-    )
-    scores = judge.score(task, [pair("a", "")], [PLAIN], explain=True)
-    assert scores.turned is None
-    assert not set(BY_ORDER) & verdict_row(scores.explained[0]).keys()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from typing import Any
 
 import numpy as np
 import pytest
 
-from core.errors import CancelledRunError, UsageError
-from core.judging.base import DraftRequest, Exemplar, Misaligned, RefineRequest
+from core.errors import UsageError
+from core.judging.base import DraftRequest, Exemplar
 from core.judging.llm import LOGPROBS, STEPS_TOKENS, LLMJudge
 from core.judging.styles import SCHEMAS, WRITTEN_FORMS, Style, StyleForm
 from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
@@ -52,15 +51,6 @@ def test_scores_are_on_the_scale_and_depend_on_the_criteria() -> None:
     assert ((matrix.values >= 1) & (matrix.values <= 5)).all()
     lengths = [len(item.target) for item in ITEMS]
     assert np.corrcoef(matrix.values[1], lengths)[0, 1] < -0.5, "asked for short texts, it prefers them"
-
-
-def test_items_are_outer_and_criteria_inner() -> None:
-    provider = Listening(lambda _request: completion("Score: 3"))
-    judge_of(provider).score(TASK, ITEMS[:2], CRITERIA[:2])
-    texts = [request.messages[0].content for request in provider.asked]
-    assert ["bridge 0" in text for text in texts] == [True, True, False, False]
-    assert ["supported" in text for text in texts] == [True, False, True, False]
-    assert all((request.temperature, request.model, request.seed) == (0.0, "m", None) for request in provider.asked)
 
 
 def test_samples_are_averaged_over_the_readable_ones_and_decimals_kept() -> None:
@@ -112,15 +102,6 @@ def test_an_empty_text_is_not_asked_about() -> None:
     assert isinstance(judge_of(provider).score(TASK, items, [CRITERIA[0]], explain=True).explained[1], Unscored)
 
 
-def test_unscored_stand_in_item_order_over_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.judging.llm.CALLS_PER_CHUNK", 4)
-    provider = Listening(lambda request: completion("?" if "bridge 7" in request.messages[0].content else "Score: 4"))
-    items = [*ITEMS[:3], Item("void", ""), *ITEMS[3:]]
-    whole = judge_of(provider).score(TASK, items, CRITERIA[:2])
-    assert [verdict.item_id for verdict in whole.unscored[CRITERIA[1].criteria_id]] == ["void", "i7"]
-    assert np.isnan(whole.values).sum() == 4
-
-
 def test_the_same_criteria_twice_and_no_items_at_all() -> None:
     twice = judge_of(CachedProvider(ScriptedProvider(), MemoryReplies())).score(TASK, ITEMS, [CRITERIA[0], CRITERIA[0]])
     assert (twice.values[0] == twice.values[1]).all()
@@ -138,18 +119,6 @@ def test_explanations_equal_the_scores_and_come_from_the_cache() -> None:
     for row, criteria in enumerate(CRITERIA):
         verdicts = judge.score(TASK, ITEMS, [criteria], explain=True).explained
         assert [verdict.value for verdict in verdicts if isinstance(verdict, Scored)] == matrix.values[row].tolist()
-
-
-def test_progress_may_cancel() -> None:
-    def cancel(done: int, calls: int) -> None:
-        assert calls == 36
-        if done == 5:
-            raise CancelledRunError("Cancelled.")
-
-    kept = MemoryReplies()
-    with pytest.raises(CancelledRunError):
-        judge_of(CachedProvider(ScriptedProvider(), kept)).score(TASK, ITEMS, CRITERIA, on_progress=cancel)
-    assert len(kept.replies) >= 5
 
 
 # ── styles ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -174,15 +143,6 @@ def test_the_mix_averages_both_forms() -> None:
     (verdict,) = judge_of(provider, "mix", 5, 1.0).score(TASK, ITEMS[:1], CRITERIA[:1], explain=True).explained
     assert isinstance(verdict, Scored)
     assert (verdict.value, verdict.n_read) == (3.8, 5)  # three times analyze-rate, twice rate-explain: (3·5 + 2·2) / 5
-
-
-def test_the_mix_costs_nothing_where_both_forms_were_asked_and_more_samples_pay_for_what_is_missing() -> None:
-    provider = CachedProvider(ScriptedProvider(), MemoryReplies())
-    for form in ("analyze_rate", "rate_explain"):
-        judge_of(provider, form, 3, 1.0).score(TASK, ITEMS, CRITERIA)
-    assert judge_of(provider, "mix", 6, 1.0).score(TASK, ITEMS, CRITERIA).usage == Usage(cached=3 * 12 * 6, cost=0.0)
-    usage = judge_of(provider, "mix", 9, 1.0).score(TASK, ITEMS, CRITERIA).usage
-    assert (usage.requests, usage.cached) == (3 * 36, 6 * 36)
 
 
 def test_what_a_style_asks_for() -> None:
@@ -267,16 +227,6 @@ def test_drafts_differ_by_seed_and_keep_their_provenance() -> None:
     ]
 
 
-def test_refining_returns_changed_criteria() -> None:
-    request = RefineRequest(
-        CRITERIA[0], (Misaligned(ITEMS[0], 4.0, 2.0),), 1.0, 768, 1, Provenance("refine", parents=("c",))
-    )
-    (drafted,) = judge_of(ScriptedProvider()).refine(TASK, [request]).drafted
-    assert drafted.criteria is not None
-    assert drafted.criteria.text != CRITERIA[0].text
-    assert drafted.criteria.provenance.parents == ("c",)
-
-
 def test_steps_are_written_once_from_the_task_and_the_criteria() -> None:
     provider = Listening()
     judge = judge_of(provider, samples=9, temperature=1.0, persona="helpful")
@@ -309,12 +259,6 @@ def test_a_draft_or_steps_that_cannot_be_used_say_why(reply: Reply, problem: str
     assert problem in drafted.problem
     assert problem in written.problem
     assert written.usage.requests == (0 if isinstance(reply, Failure) else 1)
-
-
-def test_steps_that_are_too_long_are_not_used() -> None:
-    written = judge_of(Listening(lambda _request: completion("1. Read. " * 1000))).write_steps(TASK)
-    assert written.text == ""
-    assert "8,000 are the most" in written.problem
 
 
 @pytest.mark.parametrize(
@@ -363,32 +307,3 @@ def test_an_estimate_is_near_what_comes(how: dict[str, Any]) -> None:
     assert estimate.prompt_tokens is not None
     assert estimate.cost == estimate.prompt_tokens * 2.0
     assert judge_of().estimate(TASK, ITEMS, 10).cost is None
-
-
-def test_the_state_is_json_and_closing_twice_is_safe() -> None:
-    provider = Listening(lambda _request: completion("Score: 4"))
-    judge = judge_of(provider, samples=2, temperature=0.5)
-    assert json.loads(json.dumps(judge.as_state())) == judge.as_state()
-    assert judge.as_state()["sampling"]["samples"] == 2
-    assert judge.is_llm
-    assert "language model m" in judge.notice
-    assert judge.prepare(TASK, ITEMS) is judge
-    judge.close()
-    judge.close()
-
-
-def test_a_call_costs_little_beside_the_request() -> None:
-    """Render, key and read take about 0.1 ms of processor time a call; twenty times that is a mistake."""
-    items = [Item(f"i{n}", "The council will mend the bridge. " * 8, source=SOURCE * 30) for n in range(60)]
-    criteria = [Criteria(f"Rule {n}. " * 30, "coherence") for n in range(30)]
-    reply = completion("Score: 3.5\n" + "It follows the source in most places. " * 8)
-
-    def say(request: Request) -> Reply:
-        assert request.key("endpoint")
-        return reply
-
-    judge = judge_of(Listening(say))
-    judge.score(TASK, items[:2], criteria)
-    start = time.process_time()
-    judge.score(TASK, items, criteria)
-    assert (time.process_time() - start) / 1800 < 2e-3

@@ -239,50 +239,6 @@ def test_a_likelihood_is_a_matter_of_models_in_the_process(folder: Path) -> None
     assert restore_judge(state, Settings(), gate=NAMED).sampling == Style("likelihood")
 
 
-def test_likelihoods_survive_little_memory_and_texts_that_are_too_long(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge = _judge(folder, sampling=Style("likelihood"))
-    right = judge.score(TASK, ITEMS, CRITERIA).values
-    provider = judge.provider
-    assert isinstance(provider, LocalProvider)
-    logits, largest = provider.ready.reader.logits, []
-
-    def tight(ids: Any, *rest: Any, **options: Any) -> Any:
-        if len(ids) > 1:
-            raise RuntimeError("CUDA out of memory")
-        largest.append(ids.numel())
-        return logits(ids, *rest, **options)
-
-    monkeypatch.setattr(provider.ready.reader, "budget", 100_000)
-    monkeypatch.setattr(provider.ready.reader, "logits", tight)
-    assert judge.score(TASK, ITEMS, CRITERIA).values == pytest.approx(right, abs=1e-6)
-    assert len(largest) == right.size
-    small = _judge(save_model(tmp_path, context=600), sampling=Style("likelihood"))
-    unscored = small.score(TASK, [Item("long", "word " * 200)], CRITERIA[:1]).unscored[CRITERIA[0].criteria_id]
-    assert "reads 600" in unscored[0].detail
-
-
-def test_where_there_are_several_gpus_the_layers_are_spread_over_them(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On a machine without one all of them end on its processor: what is shown is that the way there works."""
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    asked: dict[str, Any] = {}
-    load = AutoModelForCausalLM.from_pretrained
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(model, "choose_device", lambda _: "cuda")
-    monkeypatch.setattr(model, "choose_precision", lambda *_: "float32")
-    monkeypatch.setattr(
-        AutoModelForCausalLM, "from_pretrained", lambda place, **how: asked.update(how) or load(place, **how)
-    )
-    loaded, _ = model.load_causal_model(ModelSpec(str(folder)))
-    assert asked["device_map"] == "auto"
-    assert loaded.model(torch.tensor([[1, 2]])).logits.isfinite().all()
-
-
 def test_threads_that_ask_at_once_load_the_model_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two loadings at a time mix up torch's number format, which holds for all threads, and take twice the memory."""
     begun, load = [], transformers_local.load_causal_model
@@ -300,18 +256,3 @@ def test_threads_that_ask_at_once_load_the_model_once(folder: Path, monkeypatch:
     assert isinstance(first, Completion)
     assert [[first], [first]] == others
     assert len(begun) == 1
-
-
-def test_models_are_loaded_one_at_a_time() -> None:
-    inside, together = [], []
-
-    def load(name: str) -> None:
-        with model.loading(name), model.loading(name):  # a model's tokenizer is loaded within
-            inside.append(name)
-            time.sleep(0.05)
-            together.append(len(inside))
-            inside.remove(name)
-
-    with ThreadPoolExecutor(3) as threads:
-        list(threads.map(load, "abc"))
-    assert together == [1, 1, 1]

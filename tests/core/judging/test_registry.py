@@ -18,13 +18,6 @@ from core.settings import Settings
 SETTINGS = Settings(openai_api_key="sk-very-secret")
 
 
-def test_the_embedded_judge_needs_nothing() -> None:
-    judge = make_judge("offline", Settings())
-    assert judge.spec == "offline"
-    assert not judge.is_llm
-    assert restore_judge(judge.as_state(), Settings()).spec == "offline"
-
-
 @pytest.mark.parametrize(
     ("spec", "model", "endpoint", "shown"),
     [
@@ -43,13 +36,6 @@ def test_endpoints(spec: str, model: str, endpoint: str, shown: str) -> None:
     assert isinstance(again, LLMJudge)
     assert (again.model, again.provider.endpoint, again.sampling) == (model, endpoint, judge.sampling)
     assert "sk-very-secret" not in f"{judge.as_state()} {judge.spec} {judge.notice} {judge.provider!r}"
-
-
-def test_the_default_endpoint_comes_from_the_settings_and_stays_with_the_state() -> None:
-    judge = make_judge("openai:m", Settings(openai_base_url="http://127.0.0.1:1/v1"))
-    assert judge.spec == "openai:m@http://127.0.0.1:1/v1"
-    again = restore_judge(judge.as_state(), Settings())
-    assert again.spec == judge.spec
 
 
 def test_sampling_survives_the_state() -> None:
@@ -90,14 +76,6 @@ def test_a_secret_in_a_spec_is_refused_and_not_shown(spec: str) -> None:
     with pytest.raises(UsageError) as caught:
         make_judge(spec, SETTINGS)
     assert "hunter2" not in str(caught.value)
-
-
-def test_a_price_makes_estimates_tell_the_cost(tmp_path: Path) -> None:
-    (tmp_path / "endpoints.yaml").write_text("prices: {m: {prompt: 1000000, completion: 0}}", encoding="utf-8")
-    task, items = Task("a", "single", Scale(1, 5)), [Item("i", "Text.")]
-    estimate = make_judge("openai:m@http://h/v1", Settings(home=tmp_path)).estimate(task, items, 10)
-    assert estimate.cost == estimate.prompt_tokens  # one dollar a token
-    assert make_judge("openai:n@http://h/v1", Settings(home=tmp_path)).estimate(task, items, 10).cost is None
 
 
 @pytest.mark.parametrize("state", [{}, {"spec": 3}, {"spec": "scripted", "sampling": {"unheard": 1}}])

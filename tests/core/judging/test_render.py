@@ -5,23 +5,18 @@ from __future__ import annotations
 import re
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import JudgeError
 from core.judging.base import OPERATIONS, Exemplar, Misaligned
 from core.judging.render import (
     KINDS,
     OUTPUT_FORMS,
-    PERSONAS,
-    PROMPTS,
     Limits,
     OutputForm,
     draft_messages,
     item_block,
     neutral,
-    persona_messages,
     refine_messages,
     score_frame,
     score_messages,
@@ -57,22 +52,6 @@ def test_item_comes_before_criteria_and_the_form_last(form: OutputForm) -> None:
     assert headings == ["Instructions", "Meaning", "Item", "Criteria", "Answer"]
     for part in ("coherence", "> A short text.", "> A long source.", "> A reference.", "Be strict.", TASK.definition):
         assert part in text
-
-
-def test_a_free_answer_is_asked_for_by_a_question_about_the_aspect() -> None:
-    def asked(aspect: str, kind: ItemKind) -> str:
-        text = _text(Task(aspect, kind, Scale(1, 5)), form="free_text")
-        return text.split("## Answer\n")[1].splitlines()[0].split("?")[0]
-
-    assert asked("coherence", "source_target").startswith("How well do the sentences of the text join")
-    assert asked("Coherence", "source_context_target") == "How well does the response carry on from what came before it"
-    assert asked("wit", "single") == "How would you rate the wit of the item above"
-    assert asked("$wit\nand joy", "single") == "How would you rate the $wit and joy of the item above"
-    questions = yaml.safe_load((PROMPTS / "questions.yaml").read_text("utf-8"))
-    for kind, of_kind in questions.items():
-        for aspect, question in of_kind.items() if kind != "any" else ():
-            assert asked(aspect, kind) == question.removesuffix("?")
-            assert "$" not in question
 
 
 def test_empty_parts_leave_no_empty_sections() -> None:
@@ -201,31 +180,6 @@ def test_what_looks_like_a_heading_keeps_its_words(text: str, shown: str) -> Non
     assert neutral(text) == shown
 
 
-def test_steps_stand_after_the_criteria_and_leave_with_nothing_in_them() -> None:
-    frame = score_frame(TASK, ITEM, "score_rate_explain.v1", steps="1. Read.\n2. Rate.")
-    text = frame.messages("Be strict.")[0].content
-    assert re.findall(r"(?m)^## (\w+)", text) == [
-        "Instructions", "Meaning", "Item", "Criteria", "Evaluation", "Answer",
-    ]  # fmt: skip
-    assert "1. Read.\n2. Rate." in text
-    without = score_frame(TASK, ITEM, "score_rate_explain.v1", steps=" \n")
-    assert without.messages("Be strict.") == score_messages(TASK, ITEM, "Be strict."), "as before there were steps"
-    alone = frame.messages("")[0].content
-    assert "1. Read." in alone
-    assert "## Criteria" not in alone
-
-
-def test_personas_lead_and_leave_the_question_as_it_is() -> None:
-    texts = set()
-    for persona in PERSONAS:
-        messages = score_frame(TASK, ITEM, "score_rate_explain.v1", persona=persona).messages("Be strict.")
-        assert messages[-1:] == score_messages(TASK, ITEM, "Be strict.")
-        assert messages[:-1] == persona_messages(persona)
-        assert all(message.role == "system" and "##" not in message.content for message in messages[:-1])
-        texts |= {message.content for message in messages[:-1]}
-    assert len(texts) == len(PERSONAS) - 1
-
-
 @pytest.mark.parametrize(
     ("scale", "ratings"),
     [
@@ -254,28 +208,6 @@ def test_a_long_text_loses_its_middle_and_says_how_much() -> None:
     assert shortened_parts(ITEM) == ()
 
 
-def test_drafting_shows_items_with_their_labels_and_no_criteria() -> None:
-    (message,) = draft_messages(TASK, [Exemplar(ITEM, 4.0), Exemplar(Item("j", HOSTILE), 2 + 1 / 3)])
-    text = message.content
-    assert "### Example 1" in text
-    assert "### Example 2" in text
-    assert "Rating by people (1-5): 4\n" in text
-    assert "Rating by people (1-5): 2.33\n" in text
-    assert re.findall(r"(?m)^## (\w+)", text) == ["Instructions", "Meaning", "Examples", "Task", "Answer"]
-
-
-def test_refining_shows_the_old_criteria_and_both_scores() -> None:
-    (message,) = refine_messages(TASK, "Be strict.", [Misaligned(ITEM, label=4.5, score=2.0)])
-    text = message.content
-    assert "## Present criteria\nBe strict." in text
-    assert "Rating by the judge (1-5): 2\nRating by people (1-5): 4.5" in text
-    assert "> A short text." in text
-    for operation in ("modify", "paraphrase", "add", "calibrate"):
-        assert f"- {operation}:" in text
-    (empty,) = refine_messages(TASK, "", [Misaligned(ITEM, label=4.5, score=2.0)])
-    assert "none yet" in empty.content
-
-
 @pytest.mark.parametrize(("max_words", "told"), [(None, []), (150, ["150"])])
 def test_criteria_are_as_long_as_they_may_be_and_no_longer_than_was_asked(max_words, told) -> None:
     """001 §5.1 has criteria of 60 to 600 words: no limit is a choice."""
@@ -289,17 +221,6 @@ def test_criteria_are_as_long_as_they_may_be_and_no_longer_than_was_asked(max_wo
         assert re.findall(r"at most (\d+) words", message.content) == told
         (line,) = [line for line in message.content.splitlines() if "Stay general" in line]
         assert not re.search(r"[?!$]", line)
-
-
-def test_an_unknown_prompt_is_named_with_those_there_are() -> None:
-    with pytest.raises(JudgeError, match=r"score_rate_explain\.v9.*score_rate_explain\.v1"):
-        score_frame(TASK, ITEM, "score_rate_explain.v9")
-
-
-def test_prompt_files_carry_their_version() -> None:
-    names = sorted(path.stem for path in PROMPTS.glob("*.txt"))
-    assert all(re.fullmatch(r"[a-z_]+\.v\d+", name) for name in names)
-    assert {f"score_{form}.v1" for form in OUTPUT_FORMS} <= set(names)
 
 
 def test_a_refiner_is_offered_only_the_chosen_operations() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import JudgeError, UsageError
+from core.errors import UsageError
 from core.judging.render import PROMPTS
 from core.judging.styles import MIXED, PERSONAS, SCHEMAS, WRITTEN_FORMS, Asking, Style
 
@@ -43,25 +43,6 @@ def test_every_style_can_be_sampled_and_its_prompts_are_files(style: Style) -> N
     assert len(set(sampling.places)) == style.samples, "no sample is asked for twice"
     assert all((PROMPTS / f"{prompt}.txt").is_file() for prompt in sampling.prompts)
     assert Style.from_state(json.loads(json.dumps(sampling.as_state()))) == sampling
-
-
-def test_names_tell_styles_apart() -> None:
-    style = Style("analyze_rate", 5, 1, persona="annotator", steps="1. Read.")
-    assert style.name == "analyze-rate · 5 samples at t=1 · steps · annotator"
-    assert Style().name == "rate-explain · 1 sample at t=0"
-    assert Style("score_only", weighted=True).name == "score-only · 1 sample at t=0 · weighted"
-    assert Style("mix", 4, 0.7, top_p=0.9, max_tokens=64, structured=True).name == (
-        "mix · 4 samples at t=0.7 · top-p 0.9 · JSON · up to 64 tokens"
-    )
-
-
-def test_whole_and_decimal_temperatures_are_one_style() -> None:
-    assert json.dumps(Style(temperature=1, top_p=1).as_json()) == json.dumps(Style(temperature=1.0).as_json())
-
-
-def test_what_is_left_out_is_as_usual() -> None:
-    assert Style.from_json({}) == Style()
-    assert Style.from_json({"form": "free_text", "samples": 3}) == Style("free_text", 3)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +105,3 @@ def test_a_score_alone_has_short_replies_and_every_other_form_room_for_words() -
 def test_more_samples_keep_the_places_of_those_before(n: int, more: int) -> None:
     few, many = Style("mix", n, 1.0).places, Style("mix", n + more, 1.0).places
     assert many[:n] == few
-
-
-def test_a_style_has_as_many_prompts_as_its_form_takes() -> None:
-    with pytest.raises(JudgeError, match="takes 2 prompts"):
-        Style("mix", 2, prompt="score_rate_explain.v1")

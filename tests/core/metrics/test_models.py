@@ -12,11 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.errors import JudgeError, UsageError
 from core.metrics import make_metric, score_or_reason
-from core.metrics.checkpoints import load
-from core.metrics.embeddings import spaces_lead, split_layer
-from core.metrics.models import chunks, entailment_label
 from core.records import Item
 from tests.core.local_models import save_model, tokenizer
 from tests.core.metrics.conftest import SIZES, small_config
@@ -43,12 +39,6 @@ def test_nli_is_the_probability_of_entailment(nli_model: str, items: Sequence[It
     assert (verdicts.unscored, verdicts.note) == ((), "")
 
 
-def test_nli_reads_the_context_with_the_source(nli_model: str) -> None:
-    item = Item("a", "the cat", "s", source="the dog ran .", context="it was good .")
-    expected = float(classifier_logits(nli_model, "the dog ran . it was good .", "the cat").softmax(0)[2])
-    assert make_metric(f"nli:{nli_model}").score([item]).values[0] == pytest.approx(expected, abs=1e-5)
-
-
 def test_nli_of_a_long_source_is_the_best_chunk(nli_model: str) -> None:
     # 32 tokens a window: chunks of 32 // 2 - 4 = 12 tokens, so two sentences of 6 a chunk
     sentences = ["the cat sat on it .", "the dog ran on it .", "people was seen by it .", "a house was under it ."]
@@ -58,39 +48,6 @@ def test_nli_of_a_long_source_is_the_best_chunk(nli_model: str) -> None:
     best = make_metric(f"nli:{nli_model}").score([item]).values[0]
     assert best == pytest.approx(max(each), abs=1e-5)
     assert max(each) != pytest.approx(min(each), abs=1e-4)
-
-
-def test_chunks_hold_every_word_once_and_fit(nli_model: str) -> None:
-    checkpoint = load(nli_model, "classification")
-    text = "the cat ran . " + "the dog sat under the house and " * 5 + "people . it was good . yes ."
-    parts = chunks(text, checkpoint, 12)
-    assert " ".join(parts).split() == text.split()
-    assert all(len(part.split()) <= 12 for part in parts)  # one token a word here
-    assert len(parts) < len(text.split()) / 6  # and they are not needlessly small
-
-
-def test_an_item_scores_the_same_alone_and_among_others(nli_model: str, items: Sequence[Item]) -> None:
-    together = make_metric(f"nli:{nli_model}").score(items).values
-    alone = [make_metric(f"nli:{nli_model}").score([item]).values[0] for item in items]
-    np.testing.assert_allclose(together, alone, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("labels", "index"),
-    [({0: "entailment", 1: "neutral", 2: "contradiction"}, 0), ({0: "not_entailment", 1: "Entailment"}, 1)],
-)
-def test_the_entailment_label_is_found_by_name(labels: dict[int, str], index: int) -> None:
-    from transformers import BertConfig
-
-    assert entailment_label(BertConfig(id2label=labels)) == index
-
-
-@pytest.mark.parametrize("labels", [{0: "LABEL_0", 1: "LABEL_1"}, {0: "entailment"}, {0: "entails", 1: "entailment"}])
-def test_labels_that_do_not_say_entailment_are_refused(labels: dict[int, str]) -> None:
-    from transformers import BertConfig
-
-    with pytest.raises(JudgeError, match="called entailment; this one has"):
-        entailment_label(BertConfig(id2label=labels))
 
 
 def test_regression_is_the_single_output(regression_model: str, items: Sequence[Item]) -> None:
@@ -116,56 +73,10 @@ def test_bertscore_equals_the_package(encoder_model: str, items: Sequence[Item],
     assert np.ptp(verdicts.values) > 0.01
 
 
-def test_bertscore_of_equal_texts_is_one_and_against_the_source(encoder_model: str) -> None:
-    same = Item("a", "the cat sat", "s", source="the cat sat", references=("a dog", "the cat sat"))
-    other = Item("b", "the cat sat", "s", source="it was seen by people")
-    found = make_metric(f"bertscore_source:{encoder_model}").score([same, other]).values
-    assert found[0] == pytest.approx(1.0, abs=1e-6)
-    assert found[1] < 0.99
-    assert make_metric(f"bertscore:{encoder_model}").score([same]).values[0] == pytest.approx(1.0, abs=1e-6)
-
-
-def test_bertscore_layers(encoder_model: str, items: Sequence[Item]) -> None:
-    assert split_layer("roberta-large") == ("roberta-large", 17)  # the authors' choice
-    assert split_layer("someone/unheard-of") == ("someone/unheard-of", None)
-    assert split_layer("a/b@3") == ("a/b", 3)
-    assert split_layer(encoder_model) == (encoder_model, None)
-    last = make_metric(f"bertscore:{encoder_model}@2").score(items).values
-    np.testing.assert_array_equal(make_metric(f"bertscore:{encoder_model}").score(items).values, last)
-    with pytest.raises(UsageError, match=r"layers 0 to 2; layer 3 was asked for"):
-        make_metric(f"bertscore:{encoder_model}@3").score(items)
-
-
-def test_first_words_get_the_space_that_byte_level_tokens_need() -> None:
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    def tokenizer(add: bool) -> PreTrainedTokenizerFast:
-        vocabulary = {c: i for i, c in enumerate([*sorted(pre_tokenizers.ByteLevel.alphabet()), "Ġword", "word"])}
-        core = Tokenizer(models.WordLevel(vocabulary, unk_token="!"))
-        core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add)
-        return PreTrainedTokenizerFast(tokenizer_object=core)
-
-    assert spaces_lead(tokenizer(add=False))
-    assert not spaces_lead(tokenizer(add=True))
-
-
 def seq2seq(folder: str) -> tuple[Any, Any]:
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
     return AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
-
-
-def test_a_model_that_does_not_say_how_its_texts_begin_is_refused(
-    t5_model: str, items: Sequence[Item], tmp_path: Path
-) -> None:
-    folder = Path(shutil.copytree(t5_model, tmp_path / "silent"))
-    for name in ("config.json", "generation_config.json"):
-        said = json.loads((folder / name).read_text("utf-8"))
-        said.pop("decoder_start_token_id", None)
-        (folder / name).write_text(json.dumps(said), encoding="utf-8")
-    with pytest.raises(JudgeError, match="does not say which token its texts begin with"):
-        make_metric(f"likelihood:{folder}").score(items)
 
 
 def test_likelihood_of_an_encoder_decoder_is_bartscore(bart_model: str, items: Sequence[Item]) -> None:
@@ -229,14 +140,6 @@ def test_items_without_what_is_needed_are_unscored(nli_model: str, items: Sequen
     ]
     for name in ("regression", "likelihood", "bertscore"):
         assert make_metric(f"{name}:{nli_model}").missing([bare])
-
-
-def test_progress_ends_with_everything_done(nli_model: str, encoder_model: str, items: Sequence[Item]) -> None:
-    for name in (f"nli:{nli_model}", f"bertscore:{encoder_model}"):
-        seen: list[tuple[int, int]] = []
-        make_metric(name).score(items, lambda done, asked, seen=seen: seen.append((done, asked)))
-        assert seen == sorted(seen)
-        assert seen[-1] == (4, 4)
 
 
 @pytest.mark.parametrize(
@@ -310,14 +213,6 @@ def test_a_checkpoint_of_another_architecture_is_refused(
         )
         assert bool(refused) == (called not in READ_BY[kind]), (called, words)
         assert "it failed" not in str(words), (called, words)
-
-
-def test_an_encoder_with_foreign_weights_is_refused(
-    encoder_model: str, checkpoints: dict[str, str], items: Sequence[Item], tmp_path: Path
-) -> None:
-    foreign = Path(shutil.copytree(encoder_model, tmp_path / "foreign"))
-    shutil.copy(Path(checkpoints["decoder"]) / "model.safetensors", foreign / "model.safetensors")
-    _left_out(f"bertscore:{foreign}", items, r"\(BertModel\) lacks weights of its own architecture .* random")
 
 
 def test_remote_code_is_never_run(nli_model: str, items: Sequence[Item], tmp_path: Path) -> None:

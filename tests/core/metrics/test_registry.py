@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from core.errors import UsageError
-from core.metrics import given_scores, make_metric, metric_column, metrics_for, readable
+from core.metrics import given_scores, make_metric, metric_column, metrics_for
 from core.metrics.registry import lower_is_better
-from core.records import Item, JudgeScores
+from core.records import Item
 from tests.core.metrics.conftest import ITEMS, golden_of
 
 BARE = tuple(Item(f"t{i}", text, f"s{i}") for i, text in enumerate(("one", "two", "three")))
@@ -42,12 +41,6 @@ def test_directions_by_name() -> None:
     higher = "bleu_4 rouge1_f meteor counter character interest certainty cider unieval_overall nist".split()
     assert all(map(lower_is_better, lower))
     assert not any(map(lower_is_better, higher))
-
-
-def test_given_scores_of_a_judge() -> None:
-    metric = given_scores("judge", "Verdicts.", {"a": 1.0, "b": None, "c": 3.0})
-    np.testing.assert_array_equal(metric.score(ITEMS).values, [1.0, np.nan, 3.0, np.nan])
-    assert metric.missing(ITEMS) == ""
 
 
 def test_identity_tells_apart_what_gives_other_numbers() -> None:
@@ -111,30 +104,3 @@ def test_numbers_stay_within_the_range_told() -> None:
 def test_unknown_names(name: str) -> None:
     with pytest.raises(UsageError):
         make_metric(name)
-
-
-def test_what_unknown_names_are_told() -> None:
-    with pytest.raises(UsageError, match="hand them in with given_scores"):
-        make_metric("judge:judge.yaml")
-    with pytest.raises(UsageError, match=r"Known: overlap, .*nli:MODEL"):
-        make_metric("magic")
-    assert make_metric("hf:nli:some/model").name == "hf:nli:some/model"
-    assert "model" in make_metric("nli:some/model").needs
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        ("overlap_pairs", "Word-pair overlap with the source"),
-        ("rouge2", "ROUGE-2"),
-        ("rougeL_source_p", "ROUGE-L precision (source)"),
-        ("rouge1_best", "ROUGE-1 (best reference)"),
-        ("bertscore:org/model@5", "BERTScore by model@5"),
-        ("metric_ter", "ter (column)"),
-        ("Three in one", "Three in one"),
-    ],
-)
-def test_metrics_have_readable_names(name: str, shown: str) -> None:
-    judge = JudgeScores(name, "metric", "quality", np.zeros(1))
-    assert readable(judge).name == shown
-    assert readable(replace(judge, kind="imported")).name == name

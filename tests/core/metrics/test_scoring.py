@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.errors import CancelledRunError, JudgeError, StoreError
+from core.errors import JudgeError
 from core.judging.base import OnProgress
 from core.metrics import Folder, Metric, MetricScores, given_scores, kept, make_metric, score_or_reason
 from core.metrics.scoring import BLOCK, Blocks
@@ -59,33 +59,6 @@ def test_what_cannot_serve_is_left_out_in_words(metric: Metric, reason: str) -> 
     assert score_or_reason(metric, FOUR) == reason
 
 
-def test_what_is_no_finite_number_is_unscored() -> None:
-    scores = score_or_reason(made("infinite", lambda items: [np.inf, 1.0, 2.0, -np.inf]), FOUR)
-    assert isinstance(scores, MetricScores)
-    np.testing.assert_array_equal(scores.values, [NAN, 1, 2, NAN])
-    assert [(lost.item_id, lost.reason) for lost in scores.unscored] == [("a", "no verdict"), ("d", "no verdict")]
-
-
-def test_no_items() -> None:
-    assert score_or_reason(make_metric("overlap"), []) == "there are no items"
-
-
-def test_progress_runs_over_the_items() -> None:
-    seen: list[tuple[int, int]] = []
-    score_or_reason(make_metric("overlap"), ITEMS, lambda done, of: seen.append((done, of)))
-    assert seen == sorted(seen)
-    assert seen[-1] == (len(ITEMS), len(ITEMS))
-
-
-@pytest.mark.parametrize("error", [CancelledRunError("cancelled"), StoreError("the disk"), ValueError("odd")])
-def test_what_progress_raises_ends_the_run(error: Exception) -> None:
-    def stop(done: int, asked: int) -> None:
-        raise error
-
-    with pytest.raises(type(error), match=str(error)):
-        score_or_reason(make_metric("overlap"), FOUR, stop)
-
-
 # ── kept ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 ITEMS = tuple(Item(f"i{k}", f"red {k}", "s", source="red green" if k else "") for k in range(BLOCK + 50))
@@ -131,14 +104,6 @@ def test_the_second_time_nothing_is_computed_and_all_is_equal(blocks: Blocks) ->
     assert kept(counted.metric, blocks).score(()).values.shape == (0,)
 
 
-def test_other_texts_and_other_metrics_are_computed(blocks: Blocks) -> None:
-    counted = Counted()
-    kept(counted.metric, blocks).score(ITEMS[:3])
-    kept(counted.metric, blocks).score((*ITEMS[:2], replace(ITEMS[2], target="blue")))
-    kept(replace(counted.metric, measures="Something else."), blocks).score(ITEMS[:3])
-    assert counted.asked == [3, 3, 3]
-
-
 def test_a_damaged_file_is_computed_again(tmp_path: Path) -> None:
     counted = Counted()
     first = kept(counted.metric, Folder(tmp_path)).score(ITEMS[:3])
@@ -158,11 +123,6 @@ def test_what_fails_or_was_handed_in_is_not_kept(tmp_path: Path) -> None:
         kept(replace(make_metric("overlap"), scorer=broken), Folder(tmp_path)).score(ITEMS[:3])
     kept(given_scores("mine", "Mine.", {"i0": 1.0}), Folder(tmp_path)).score(ITEMS[:3])
     assert not list(tmp_path.rglob("*.json"))
-
-
-def test_a_disk_that_takes_nothing_costs_no_score(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert np.isfinite(kept(make_metric("overlap"), Folder(tmp_path / "file")).score(ITEMS[:3]).values).sum() == 2
 
 
 @pytest.mark.slow

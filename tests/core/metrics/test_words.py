@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from core.metrics import make_metric, score_or_reason, words
+from core.metrics import make_metric, words
 from core.records import Item
 from tests.core.metrics.conftest import ITEMS
 
@@ -44,36 +42,6 @@ def test_bleu_and_chrf_are_sacrebleu_s() -> None:
     same = Item("same", "the cat", references=("the cat",))
     assert make_metric("bleu").score([same]).values[0] == pytest.approx(100)  # too short for 4-grams, and not 0
     assert make_metric("chrf").score([same]).values[0] == pytest.approx(100)
-
-
-def test_meteor_without_its_data_is_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(words, "data_folders", lambda: (tmp_path / "nltk_data",))
-    reason = score_or_reason(make_metric("meteor"), ITEMS)
-    assert isinstance(reason, str)
-    assert "wordnet" in reason
-    assert "nltk.downloader" in reason
-
-
-def test_meteor_looks_where_nltk_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    import nltk.data
-
-    assert {str(folder) for folder in words.data_folders()} >= {
-        path for path in nltk.data.path if path.startswith(("/usr", str(Path.home())))
-    }
-    (tmp_path / "corpora").mkdir(parents=True)
-    (tmp_path / "corpora" / "wordnet.zip").touch()
-    monkeypatch.setenv("NLTK_DATA", f"/nowhere{os.pathsep}{tmp_path}")
-    assert make_metric("meteor").missing(ITEMS) == ""
-
-
-def test_meteor_whose_data_is_damaged_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    import nltk.data
-
-    monkeypatch.setattr(words, "meteor_problem", lambda: "")
-    monkeypatch.setattr(nltk.data, "path", [])
-    reason = score_or_reason(words.meteor(), ITEMS)
-    assert isinstance(reason, str)
-    assert "wordnet data cannot be loaded" in reason
 
 
 def test_meteor_takes_the_best_reference(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from core.errors import AuthError, CancelledRunError, StoreFullError
-from core.providers.base import Completion, Failure, Reply, Request
-from core.providers.cached import CachedProvider, as_cached, reply_from_json, reply_to_json
+from core.providers.base import Failure, Reply, Request
+from core.providers.cached import CachedProvider
 from core.providers.scripted import ScriptedProvider, reply_to
 from core.records import Usage
 from tests.replies import Listening
@@ -61,14 +59,6 @@ def test_failures_are_not_kept(memory: Any, requests: list[Request]) -> None:
     assert len(inner.asked) == 40
 
 
-def test_endpoint_and_sample_are_part_of_the_key(memory: Any, requests: list[Request]) -> None:
-    CachedProvider(ScriptedProvider(1), memory).complete(requests)
-    other = Listening(seed=2)
-    CachedProvider(other, memory).complete(requests)
-    assert len(other.asked) == 20
-    assert replace(requests[0], sample=1).key("e") != requests[0].key("e")
-
-
 @pytest.mark.parametrize("error", [AuthError("The key was withdrawn."), CancelledRunError("Cancelled.")])
 def test_what_arrived_before_an_error_or_a_cancellation_is_kept(
     memory: Any, requests: list[Request], error: Exception
@@ -92,43 +82,6 @@ def test_what_arrived_before_an_error_or_a_cancellation_is_kept(
     assert len(memory.replies) == 5 if isinstance(error, AuthError) else len(memory.replies) >= 3
 
 
-class SlowStore:
-    """Takes its time for the first commit, so that the others queue up; `committed` is set in the store only."""
-
-    def __init__(self) -> None:
-        self.groups: list[int] = []
-        self.committed: set[str] = set()
-        self.gate = threading.Event()
-
-    def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        return {}
-
-    def put_replies(self, replies: Sequence[tuple[str, str]]) -> None:
-        self.gate.wait(5)
-        self.groups.append(len(replies))
-        self.committed |= {key for key, _ in replies}
-
-
-def test_commits_are_grouped_and_come_before_on_reply(requests: list[Request]) -> None:
-    store = SlowStore()
-    last = requests[-1].messages[0].content
-
-    def say(request: Request) -> Reply:
-        if request.messages[0].content == last:
-            store.gate.set()
-        return reply_to(request)
-
-    provider = CachedProvider(Listening(say), store)
-    keys = [request.key(provider.endpoint) for request in requests]
-    too_early: list[int] = []
-    provider.complete(
-        requests, on_reply=lambda index, _reply: too_early.append(index) if keys[index] not in store.committed else None
-    )
-    assert too_early == []
-    assert sum(store.groups) == 20
-    assert len(store.groups) <= 3, "what queued up behind the first commit went in together"
-
-
 def test_a_full_disk_ends_the_batch_with_its_own_error(
     memory: Any, requests: list[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,12 +91,3 @@ def test_a_full_disk_ends_the_batch_with_its_own_error(
     monkeypatch.setattr(memory, "put_replies", full)
     with pytest.raises(StoreFullError):
         CachedProvider(ScriptedProvider(), memory).complete(requests)
-
-
-def test_the_stored_form_holds_everything_and_takes_odd_characters() -> None:
-    reply = Completion("Score: 4 \ud83d – “quoted”\x00", "length", Usage(1, 0, 10, 3, 0.5, 4))
-    stored = reply_to_json(reply)
-    assert stored.isascii()
-    assert reply_from_json(stored) == reply
-    assert as_cached(reply).usage == Usage(cached=1, cost=0.0)
-    assert as_cached(Completion("", "stop", Usage(requests=1))).usage.cost is None

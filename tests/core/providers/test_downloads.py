@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +73,6 @@ def test_failures_have_words_and_leave_nothing(
         download(ADDRESS, tmp_path / "data.csv", hashlib.sha256(BODY).hexdigest())
     assert list(tmp_path.iterdir()) == []
     assert len(web.asked) == ATTEMPTS
-
-
-def test_nobody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    with socket.socket() as taken:  # bound but not listening: the connection is refused
-        taken.bind(("127.0.0.1", 0))
-        with pytest.raises(DownloadError, match="cannot be reached"):
-            download(f"https://127.0.0.1:{taken.getsockname()[1]}/data.json", tmp_path / "data.json")
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/x", "file:///etc/hosts", "data.json", ""])

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import AuthError, EndpointDownError
-from core.providers.base import Completion, Failure, Message, Reply, Request, TokenLogprobs
+from core.providers.base import Completion, Message, Reply, Request
 from core.providers.cached import CachedProvider
 from core.providers.prices import Price
 from core.providers.wire import FEWER_LOGPROBS, Capabilities, read_completions, request_body
@@ -70,47 +70,11 @@ def test_where_an_extra_is_not_done_replies_come_without_it(
     assert len(asked) == 4 * n + (how != "ignore") * most
 
 
-def test_at_temperature_0_nothing_is_asked_for_together(make: Make, server: RunningServer) -> None:
-    requests = [Request("m", (Message("user", "Prompt"),), 0.0, 64, sample=k) for k in range(3)]
-    replies = texts(make().complete(requests))
-    assert len(replies) == 3
-    assert len(set(replies)) == 1
-    assert not any("n" in body for body in server.fake.bodies)
-
-
 def test_several_samples_that_take_too_long_are_asked_for_one_by_one(make: Make, server: RunningServer) -> None:
     server.fake.hang = frozenset({"n"})
     provider = make(timeout=2.0)  # enough for a single one, however busy the machine
     assert len(texts(provider.complete(samples(3)))) == 3
     assert "n" in provider.capabilities("m").refused
-
-
-def test_the_samples_that_a_single_prompt_lacks_are_asked_for_at_once(make: Make, server: RunningServer) -> None:
-    fake = server.fake
-    fake.ignore, fake.ready = frozenset({"n"}), lambda: fake.most_in_flight >= 6
-    assert len(texts(make(concurrency=6).complete(samples(7)))) == 7
-    assert fake.most_in_flight == 6
-
-
-def test_a_larger_n_later_pays_only_for_what_is_missing(make: Make, server: RunningServer, memory: Any) -> None:
-    provider = CachedProvider(make(), memory)
-    first = provider.complete(samples(3))
-    server.fake.bodies.clear()
-    more = provider.complete(samples(8))
-    assert texts(more[:3]) == texts(first)
-    assert [body["n"] for body in server.fake.bodies] == [5]
-    assert [reply.cached for reply in more if isinstance(reply, Completion)] == [True] * 3 + [False] * 5
-
-
-def test_the_prompt_of_several_samples_is_paid_for_once(make: Make, server: RunningServer) -> None:
-    replies = make(prices={"m": Price(2.0, 10.0)}).complete(samples(5))
-    used = [reply.usage for reply in replies if isinstance(reply, Completion)]
-    whole = sum(used, Usage())
-    prompt = len(RATE.format(0)) // 4  # the server counts 4 characters a token
-    assert [usage.requests for usage in used] == [1, 0, 0, 0, 0]
-    assert [usage.prompt_tokens for usage in used] == [prompt, 0, 0, 0, 0]
-    assert whole.completion_tokens == sum(max(1, len(text) // 4) for text in texts(replies))
-    assert whole.cost == pytest.approx((prompt * 2.0 + whole.completion_tokens * 10.0) / 1_000_000, abs=1e-15)
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=8), st.integers(0, 500))
@@ -163,16 +127,6 @@ def test_an_endpoint_that_fails_anyway_is_no_finding_about_extras(
     assert provider.capabilities("m").proven == {"n", "logprobs"}
 
 
-def test_a_prompt_that_is_too_long_fails_for_all_its_samples_and_teaches_nothing(
-    make: Make, server: RunningServer
-) -> None:
-    server.fake.fault = "long"
-    provider = make()
-    assert all(isinstance(reply, Failure) for reply in provider.complete(samples(4)))
-    assert server.fake.requests == 1
-    assert provider.capabilities("m") == Capabilities()
-
-
 def test_what_is_refused_is_logged_without_the_prompt(make: Make, server: RunningServer, caplog: Any) -> None:
     server.fake.refuse = frozenset({"n", "logprobs"})
     with caplog.at_level(logging.WARNING):
@@ -221,41 +175,3 @@ def test_each_parameter_refused_is_learnt_once_and_for_its_model_alone(
     assert server.fake.requests == 1 + (8 if name == "n" else 4), "one refusal, and no answer paid for twice"
     assert len(texts(provider.complete([replace(one, seed=9)]))) == 1
     assert server.fake.requests == server.fake.answered + 1
-
-
-def _with_logprobs(logprobs: object) -> bytes:
-    choice = {"finish_reason": "stop", "message": {"content": "4"}, "logprobs": logprobs}
-    return json.dumps({"choices": [choice]}).encode()
-
-
-@pytest.mark.parametrize(
-    ("logprobs", "read"),
-    [
-        (None, ()),
-        ({"content": None}, ()),
-        ({"content": [{"token": 4}]}, ()),
-        ({"content": [{"token": "4", "top_logprobs": []}]}, ()),
-        ({"content": [{"token": "4", "top_logprobs": None}]}, ()),
-        ({"content": [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -1e999}]}]}, ()),
-        (
-            {
-                "content": [
-                    {
-                        "token": "4",
-                        "top_logprobs": [
-                            {"token": "4", "logprob": -0.5},
-                            {"token": "5", "logprob": None},
-                            {"token": 5},
-                            6,
-                        ],
-                    }
-                ]
-            },
-            (TokenLogprobs("4", (("4", -0.5),)),),
-        ),
-    ],
-)
-def test_logprobs_of_odd_shapes(logprobs: object, read: tuple[TokenLogprobs, ...]) -> None:
-    (reply,) = read_completions(_with_logprobs(logprobs), None)
-    assert isinstance(reply, Completion)
-    assert reply.logprobs == read

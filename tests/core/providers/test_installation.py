@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import AuthError, ConsentError, UsageError
-from core.judging.registry import CAREFUL, NAMED, SILENT, make_judge
+from core.judging.registry import CAREFUL, SILENT, make_judge
 from core.providers.cached import CachedProvider
 from core.providers.installation import Installation
 from core.providers.openai_api import OpenAIProvider
@@ -142,23 +141,6 @@ def test_where_keys_may_not_go_no_header_of_ours_goes_either(here: Here, monkeyp
     assert provider.extra_body
 
 
-def test_the_named_file_is_read_instead_of_the_one_at_home(here: Here, tmp_path: Path) -> None:
-    other = tmp_path / "other.yaml"
-    other.write_text(f"endpoints:\n  {HOST}: {{key: INNER_KEY}}\n", encoding="utf-8")
-    settings = here().settings
-    environ = {"CONCORD_HOME": str(settings.home), "CONCORD_ENDPOINTS": str(other)}
-    assert Installation.of(Settings.from_environment(environ)).key(HOST) == f"{SECRET}-inner_key"
-    with pytest.raises(UsageError, match=r"none\.yaml cannot be read: No such file"):
-        Installation.of(Settings(home=tmp_path, endpoints=tmp_path / "none.yaml"))
-
-
-def test_a_changed_file_counts_for_the_next_judge(here: Here, tmp_path: Path) -> None:
-    assert here().price(HOST, "m") == Price(1.0, 4.0, 0.1)
-    changed = here("prices: {m: {prompt: 2, completion: 3}}")
-    os.utime(tmp_path / "endpoints.yaml", ns=(1, 1))
-    assert changed.price(HOST, "m") == Price(2.0, 3.0)
-
-
 ENTRY = f"endpoints:\n  {HOST}:\n    "
 
 
@@ -207,15 +189,6 @@ def test_nonsense_is_told_with_its_key_and_without_any_secret(here: Here, text: 
         here(text)
     assert "endpoints.yaml" in str(caught.value)
     assert SECRET not in str(caught.value)
-
-
-def test_a_faulty_file_stops_only_what_asks_an_endpoint(here: Here, tmp_path: Path, server: RunningServer) -> None:
-    with pytest.raises(UsageError):
-        here("nonsense")
-    settings = Settings(home=tmp_path)
-    assert make_judge("offline", settings).spec == "offline"
-    with pytest.raises(UsageError):
-        make_judge(f"openai:m@{server.base_url}", settings, gate=NAMED)
 
 
 def test_the_example_of_the_readme_is_read(

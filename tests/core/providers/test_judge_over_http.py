@@ -17,7 +17,6 @@ from core.records import Criteria, Item, Scale, ScoreMatrix, Task
 TASK = Task("coherence", "source_target", Scale(1, 5))
 ITEMS = [Item(f"i{n}", f"Text {n}.", source="Source.") for n in range(5)]
 CRITERIA = [Criteria("Texts must be faithful.", "coherence")]
-PLAIN = Style("rate_explain", 1, 0.0)
 STYLES = [
     *(Style(form, 4, 1.0, persona="annotator", steps="1. Read.\n2. Rate.") for form in WRITTEN_FORMS),
     Style("score_only", 3, 1.0, weighted=True),
@@ -41,18 +40,6 @@ def score(server: Any, memory: Any) -> Iterator[Any]:
         judge.close()
 
 
-@pytest.mark.parametrize(
-    ("fault", "reason"), [("no-number", "no verdict"), ("truncated", "truncated"), ("filter", "provider error")]
-)
-def test_replies_without_a_rating_are_counted_and_the_rest_is_kept(
-    server: Any, score: Any, fault: str, reason: str
-) -> None:
-    server.fake.fault, server.fake.fault_after = fault, 3
-    matrix, _ = score(PLAIN)
-    assert [verdict.reason for verdicts in matrix.unscored.values() for verdict in verdicts] == [reason] * 2
-    assert int((matrix.values >= 1).sum()) == 3
-
-
 @pytest.mark.parametrize("style", STYLES, ids=[style.name for style in STYLES])
 @pytest.mark.parametrize("how", ["", "refuse", "ignore", "choke"])
 def test_every_style_gives_scores_with_and_without_extras(server: Any, score: Any, style: Style, how: str) -> None:
@@ -73,14 +60,3 @@ def test_every_style_gives_scores_with_and_without_extras(server: Any, score: An
     requests = server.fake.requests
     assert (score(style)[0].values == matrix.values).all()
     assert server.fake.requests == requests, "nothing is asked for twice"
-
-
-def test_styles_of_one_judge_share_what_is_known_of_the_endpoint(server: Any, score: Any) -> None:
-    server.fake.refuse = frozenset({"n"})
-    _, judge = score(Style("rate_explain", 3, 1.0))
-    server.fake.bodies.clear()
-    other = judge.with_sampling(Style("analyze_rate", 3, 1.0))
-    assert not other.score(TASK, ITEMS, CRITERIA).unscored
-    assert len(server.fake.bodies) == 3 * len(ITEMS)
-    assert not any("n" in body for body in server.fake.bodies)
-    assert (other.spec, other.model) == (judge.spec, judge.model)

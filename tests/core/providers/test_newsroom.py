@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from core.judging.base import Exemplar, Misaligned
+from core.judging.base import Exemplar
 from core.judging.parse import read_rating
-from core.judging.registry import make_judge
-from core.judging.render import draft_messages, refine_messages, score_messages
+from core.judging.render import draft_messages, score_messages
 from core.providers import newsroom
 from core.providers.base import Message, Request
-from core.records import Criteria, Item, Provenance, Scale, Scored, Task
-from core.settings import Settings
+from core.records import Item, Scale, Task
 
 TASK = Task("house_style", "source_target", Scale(1, 5), "It keeps to the house style.")
 REPORT = "The board met on Tuesday. At the end it raised the fares by 6.5 percent."
@@ -60,11 +58,6 @@ def test_it_understands_what_it_writes(rule: newsroom.Rule) -> None:
         assert [(clause.rule.name, clause.points, clause.cap) for clause in clauses] == [(rule.name, 2.5, None)]
 
 
-def test_without_criteria_it_cannot_know_the_house() -> None:
-    lively = "After a long evening, the board raises the fares by 6.5 percent, a bitter blow. Will you still travel?"
-    assert rating(lively, "") > rating(KEPT, "")
-
-
 def test_it_drafts_what_the_ratings_shown_tell_and_never_what_stands_first() -> None:
     texts = {KEPT: 5.0, "The board raises the fares.": 2.0, f"After a long evening, {KEPT[0].lower()}{KEPT[1:]}": 2.0}
     exemplars = [
@@ -73,23 +66,3 @@ def test_it_drafts_what_the_ratings_shown_tell_and_never_what_stands_first() -> 
     text = said(draft_messages(TASK, exemplars))
     assert "number" in text or "figure" in text
     assert [clause.rule.name for clause in newsroom.clauses_in(text)] == ["figures"]
-
-
-def test_it_refines_by_the_gaps_that_the_prompt_shows() -> None:
-    item = Item("a", "The board raises the fares by 6.5 percent, a shameful step.", "s", source=REPORT)
-    criteria = Criteria(FIGURE, TASK.aspect, Provenance("draft"))
-    shown = [Misaligned(item, score=5.0, label=2.0)]
-    text = said(refine_messages(TASK, criteria.text, shown))
-    assert text.startswith(FIGURE)
-    assert {clause.rule.name for clause in newsroom.clauses_in(text)} == {"figures", "opinion"}
-
-
-def test_it_is_a_judge_by_its_spec_and_says_that_it_is_no_model() -> None:
-    judge = make_judge("scripted:newsroom", Settings())
-    assert judge.spec == "scripted:newsroom"
-    assert not judge.is_llm
-    assert "no language model" in judge.notice
-    item = Item("a", KEPT, "s", source=REPORT)
-    matrix = judge.score(TASK, [item], [Criteria(FIGURE, TASK.aspect, Provenance("draft"))], explain=True)
-    assert matrix.explained is not None
-    assert isinstance(next(iter(matrix.explained)), Scored)

@@ -49,21 +49,6 @@ def test_shared_beginnings_give_the_numbers_of_separate_passes(loaded: Any, budg
             assert got == pytest.approx(right, abs=1e-5)
 
 
-def test_a_cache_that_cannot_be_shared_is_found_out(loaded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wrong numbers of a first shared pass are never used, and no second one is tried."""
-    reader, rows = NextTokens(loaded[0], 2000), _rows()
-    right = _read(NextTokens(loaded[0], 1), rows, (40, 41))
-    tried = []
-
-    def wrong(_rows: Any, batch: Any, columns: list[int]) -> Any:
-        tried.append(batch)
-        return np.full((sum(len(group.members) for group in batch), len(columns)), 0.5)
-
-    monkeypatch.setattr(reader, "_shared", wrong)
-    assert _read(reader, rows, (40, 41)) == pytest.approx(right, abs=1e-6)
-    assert (len(tried), reader.shares) == (1, False)
-
-
 def test_memory_that_runs_out_halves_the_batches(loaded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     reader, rows = NextTokens(loaded[0], 4000), _rows()
     right = _read(NextTokens(loaded[0], 4000), rows, (40, 41))
@@ -107,26 +92,3 @@ def test_numbers_of_several_tokens_add_up_to_what_the_model_would_write(loaded: 
     assert got[0][1] == pytest.approx(float(first[one] * (1 - then[zero])), abs=1e-6)
     assert got[0][10] == pytest.approx(float(first[one] * then[zero]), abs=1e-6)
     assert got[0][0] == pytest.approx(float(first[zero]), abs=1e-6)
-
-
-def test_a_tokenizer_without_the_numbers_is_refused() -> None:
-    class Letters:
-        def get_vocab(self) -> dict[str, int]:
-            return {"a": 0, "<unk>": 1}
-
-        def __call__(self, _text: str, **_: Any) -> dict[str, list[int]]:
-            return {"input_ids": [1]}
-
-        def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
-            return ["<unk>" for _ in ids]
-
-    with pytest.raises(JudgeError, match="no tokens for the number 4"):
-        number_tokens(Letters(), ["4"], "letters")
-
-
-def test_words_with_and_without_a_space_both_write_a_number() -> None:
-    class Both:
-        def get_vocab(self) -> dict[str, int]:
-            return {"4": 0, "\u01204": 1, "\u25814": 2, "44": 3, "x": 4}
-
-    assert number_tokens(Both(), ["4"], "both").paths == (((0,), (1,), (2,)),)

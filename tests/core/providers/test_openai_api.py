@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from functools import partial
 
@@ -56,38 +55,12 @@ def test_replies_come_in_order_with_usage_and_price(make: Make, server: RunningS
     assert unpriced.usage.cost is None, "unknown, not nothing"
 
 
-def test_requests_go_out_in_order_and_within_the_bound(
-    make: Make, server: RunningServer, requests: list[Request]
-) -> None:
-    server.fake.ready = lambda: server.fake.most_in_flight >= 4
-    make(concurrency=4).complete(requests)
-    assert server.fake.most_in_flight == 4
-    sent = [body["messages"][0]["content"] for body in server.fake.bodies]
-    place = {text: index for index, text in enumerate(sent)}
-    for index, request in enumerate(requests):
-        assert abs(place[request.messages[0].content] - index) < 4  # neighbours may overtake, no more
-
-
 def test_replies_keep_their_places_when_they_arrive_out_of_order(
     make: Make, server: RunningServer, requests: list[Request]
 ) -> None:
     expected = make().complete(requests)
     server.fake.delays = {"Prompt 1,": 0.15, "Prompt 5,": 0.1}
     assert make().complete(requests) == expected
-
-
-def test_connections_are_kept_from_batch_to_batch_and_over_threads(
-    make: Make, server: RunningServer, requests: list[Request]
-) -> None:
-    provider = make(concurrency=3)
-    results: list[list[Reply]] = []
-    threads = [threading.Thread(target=lambda: results.append(provider.complete(requests))) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results[0] == results[1] == results[2] == provider.complete(requests)
-    assert server.fake.most_in_flight <= 3
 
 
 @pytest.mark.parametrize(
@@ -202,17 +175,3 @@ def test_what_is_sent(make: Make, server: RunningServer) -> None:
             },
         }
     ]
-
-
-def test_nothing_to_ask_starts_nothing_and_after_close_it_can_be_used_again(
-    make: Make, server: RunningServer, requests: list[Request]
-) -> None:
-    provider = make()
-    provider.close()
-    assert provider.complete([]) == []
-    assert server.fake.requests == 0
-    first = provider.complete(requests[:1])
-    provider.close()
-    provider.close()
-    assert provider.complete(requests[:1]) == first
-    assert KEY not in f"{provider!r} {provider.endpoint}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -10,9 +9,8 @@ from email.utils import format_datetime
 import pytest
 
 from core.errors import RateLimitError
-from core.providers.base import Completion, Failure, Message, Request
-from core.providers.pace import LONGEST_WAIT, Limits, Pace, used_up, wait_asked_for
-from tests.awaiting import awaited
+from core.providers.base import Completion, Message, Request
+from core.providers.pace import LONGEST_WAIT, used_up, wait_asked_for
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
 
@@ -42,30 +40,6 @@ def test_more_at_once_than_allowed_falls_and_rises_again(make: Make, server: Run
     assert server.fake.most_in_flight > 4
 
 
-@pytest.mark.parametrize("at_once", [4])
-def test_places_are_taken_by_refusals_and_given_back_by_answers(at_once: int) -> None:
-    async def burst(pace: Pace, n: int) -> None:
-        begun = [await pace.begin() for _ in range(n)]
-        for each in begun[at_once:]:
-            assert pace.refused(each, 0.01)
-            pace.end()
-        for each in begun[:at_once]:
-            pace.answered(each, {}, 10)
-            pace.end()
-
-    async def run() -> list[int]:
-        pace, limits = Pace(Limits(64)), []
-        await burst(pace, 64)
-        limits.append(pace.limit)
-        for _ in range(3000):
-            begun = await pace.begin()
-            pace.answered(begun, {}, 10)
-            pace.end()
-        return [*limits, pace.limit]
-
-    assert awaited(run()) == [at_once, 64]
-
-
 def test_a_quota_that_is_used_up_is_told_at_once(make: Make, server: RunningServer) -> None:
     server.fake.fault = "quota"
     with pytest.raises(RateLimitError, match=r"quota of this key is used up.*Add credit"):
@@ -77,29 +51,6 @@ def test_a_longer_wait_than_an_hour_is_told_and_not_slept_through(make: Make, se
     server.fake.per_second, server.fake.retry_after = 1, str(int(LONGEST_WAIT) + 60)
     with pytest.raises(RateLimitError, match="wait of 3,660 s"):
         make(patience=60.0).complete(asked(3))
-
-
-def test_waits_over_two_minutes_are_kept() -> None:
-    async def run() -> float:
-        pace = Pace(Limits(4))
-        assert pace.refused(await pace.begin(), 130.0)
-        pace.end()
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(pace.begin(), 0.05)
-        return pace._open_at - time.monotonic()
-
-    assert 129 < awaited(run()) <= 130
-
-
-def test_an_endpoint_that_says_nothing_but_429_ends_the_run_after_its_patience() -> None:
-    async def run() -> bool:
-        pace = Pace(Limits(4, patience=0.8))
-        first = pace.refused(await pace.begin(), None)
-        pace.end()
-        assert first
-        return pace.refused(await pace.begin(), None)
-
-    assert awaited(run()) is False
 
 
 def test_settings_bound_requests_and_tokens_a_minute(make: Make) -> None:
@@ -124,13 +75,6 @@ def test_a_bad_reply_now_and_then_is_asked_for_again(make: Make, server: Running
     replies = make(retries=3, concurrency=4).complete(asked(10))
     assert all(isinstance(reply, Completion) for reply in replies)
     assert server.fake.requests <= 15
-
-
-def test_no_choices_for_good_is_a_failure_of_that_request(make: Make, server: RunningServer) -> None:
-    server.fake.fault = "no-choices"
-    (reply,) = make(retries=1).complete(asked(1))
-    assert isinstance(reply, Failure)
-    assert server.fake.requests == 2
 
 
 def test_what_headers_say() -> None:

@@ -26,18 +26,6 @@ def test_a_session_is_replayed(tmp_path: Path, memory: Any, requests: list[Reque
         provider.complete([Request("fake-judge", (Message("user", "Never asked"),), 0.0, 64)])
 
 
-@pytest.mark.parametrize(("pace", "pause"), [(4.0, [0.25, 0.25]), (0.001, [1.0, 1.0]), (0.0, [])])
-def test_a_session_may_be_replayed_at_a_pace(
-    tmp_path: Path, memory: Any, requests: list[Request], monkeypatch: Any, pace: float, pause: list[float]
-) -> None:
-    CachedProvider(ScriptedProvider(), memory).complete(requests)
-    write_recording(tmp_path / "s.jsonl", ScriptedProvider().endpoint, "m", memory.replies.items(), pace=pace)
-    waited: list[float] = []
-    monkeypatch.setattr("core.providers.recorded.time.sleep", waited.append)
-    RecordedProvider(read_recording(tmp_path / "s.jsonl"), "s").complete(requests[:2])
-    assert waited == pause  # 1 / pace, never longer than a second
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [

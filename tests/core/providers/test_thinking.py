@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from core.errors import JudgeError, UsageError
+from core.errors import JudgeError
 from core.judging.llm import LLMJudge
-from core.judging.registry import make_judge, restore_judge
 from core.judging.replies import FIRST_RATINGS, FirstReplies, reading_of, unread_because, without_thoughts
 from core.judging.styles import Style
-from core.providers.base import Completion, Message, Request
+from core.providers.base import Completion
 from core.providers.cached import reply_from_json, reply_to_json
 from core.providers.openai_api import OpenAIProvider
 from core.providers.pace import Limits
 from core.providers.prices import Price
 from core.providers.wire import read_completions
 from core.records import Criteria, Item, Scale, Task, Usage
-from core.settings import Settings
-from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
 
 TASK = Task("coherence", "source_target", Scale(1, 5))
@@ -95,12 +91,6 @@ def test_nonsense_is_shown_and_only_a_cut_reply_asks_for_more_tokens(finish: str
     assert ("Raise max_tokens" in message) is raises
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_one_that_was_read_is_enough_to_go_on(server: RunningServer, judge: LLMJudge, fault: str) -> None:
-    server.fake.fault, server.fake.fault_after = fault, 1
-    assert int((judge.score(TASK, ITEMS, CRITERIA).values > 0).sum()) == 1
-
-
 def test_an_empty_reply_at_the_limit_is_cut_off_while_thinking() -> None:
     reading = reading_of(Completion("", "length", Usage()), TASK)
     assert reading.reason == "truncated"
@@ -136,29 +126,3 @@ def test_tokens_of_thoughts_are_counted_and_priced() -> None:
     assert reply.usage.cost == pytest.approx((10 + 1010) / 1e6)
     kept = Completion("4", "stop", Usage(), thinking=10, without=("temperature",))
     assert reply_from_json(reply_to_json(kept)) == kept
-
-
-def test_room_is_not_asked_for_again_where_the_context_is_too_small(make: Make, server: RunningServer) -> None:
-    server.fake.thinks, server.fake.most_tokens = 2000, 1000
-    provider = make()
-    asked = [Request("m", (Message("user", f"Prompt {n}"),), 0.0, 512) for n in range(3)]
-    replies = provider.complete(asked)
-    assert all(isinstance(reply, Completion) and reply.finish == "length" for reply in replies)
-    assert server.fake.answered == 3
-
-
-def test_settings_say_how_long_replies_and_thoughts_may_be(server: RunningServer) -> None:
-    env = {"CONCORD_MAX_TOKENS": "3000", "CONCORD_REASONING_EFFORT": "low"}
-    made = make_judge(f"openai:m@{server.base_url}", Settings.from_environment(env))
-    made.score(TASK, ITEMS[:1], CRITERIA)
-    made.close()
-    assert {body["max_tokens"] for body in server.fake.bodies} == {3000}
-    assert {body["reasoning_effort"] for body in server.fake.bodies} == {"low"}
-    assert made.as_state()["effort"] == "low"
-    again = restore_judge(made.as_state(), Settings())
-    assert again.as_state() == made.as_state(), "a judge is asked as it was, whatever is set here"
-    again.close()
-    plain = Request("m", (Message("user", "Prompt"),), 0.0, 64)
-    assert replace(plain, effort="low").key("e") != plain.key("e"), "another effort is another reply"
-    with pytest.raises(UsageError, match="CONCORD_REASONING_EFFORT"):
-        Settings.from_environment({"CONCORD_REASONING_EFFORT": "very much"})

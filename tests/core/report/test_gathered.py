@@ -19,18 +19,14 @@ from core.calibration.settings import CalibrationSettings
 from core.comparison.compare import ceiling
 from core.comparison.decisions import preferred
 from core.data import load_golden
-from core.errors import GoldenError, JobError, NotFoundError
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import used_before
-from core.projects.more_verdicts import SentVerdicts
 from core.projects.runs import EDIT_SCORED
 from core.records import Scale
-from core.report.facts import reproduce
 from core.report.figures.bars import LabelBar, label_bars
-from core.report.findings import brings, sign_off
-from core.report.page import appendix_page, html_page
+from core.report.findings import brings
+from core.report.page import appendix_page
 from core.report.rows import figures_csv
-from core.report.words import estimate
 from core.stats import LabelledItems, MeasureSettings, leave_one_out, rater_table
 
 
@@ -72,22 +68,6 @@ def test_people_agree_as_the_ceiling_command_says(report, run, sample, held_out)
     found = people.ceiling.alignment
     assert found is not None and found.interval is not None
     assert (found.value, found.n) == (expected.value, expected.n)
-
-
-def test_verdicts_on_more_items_count_for_the_means_and_are_told(world, report, run):
-    systems = [system.name for system in report.means.systems]
-    rows = [{"item_id": f"more-{k}", "score": 3 + k % 2, "system_id": systems[k % len(systems)]} for k in range(300)]
-    sent = SentVerdicts("more.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
-    place = (world.store, world.project_id, world.golden_id, world.aspect)
-    with_more = projects.report(*place, more=sent)
-    assert (report.n_more, with_more.n_more) == (0, 300)
-    for before, after in zip(report.means.systems, with_more.means.systems, strict=True):
-        assert (after.name, after.n_labelled, after.n_judged) == (before.name, before.n_labelled, before.n_judged + 50)
-    assert "300 of them on items beyond the golden set" in html_page(with_more)
-    assert "beyond the golden set" not in html_page(report)
-    own = {"item_id": run.scores.item_ids[0], "score": float(run.scores.values[0][0]) + 0.5, "system_id": "x"}
-    with pytest.raises(GoldenError, match="of another judge"):
-        projects.report(*place, more=SentVerdicts("more.jsonl", json.dumps(own).encode()))
 
 
 def test_of_pairs_of_texts_systems_have_strengths_and_no_means(kept, repository, drive):
@@ -143,17 +123,6 @@ def test_sources_average_to_the_judge_and_systems_add_up(report, run, sample, he
     assert [system.mean_label for system in systems] == sorted((system.mean_label for system in systems), reverse=True)
 
 
-def test_scores_on_the_scale_are_the_held_out_ones(report, run, sample):
-    on_scale, labels = report.on_the_scale, sample.labels("coherence")
-    scores = dict(zip(run.scores.item_ids, run.scores.values[0], strict=True))
-    own = [(float(scores[sample.item_ids[k]]), float(labels[k])) for k in run.split.held_out]
-    assert sorted(zip(on_scale.scores, on_scale.labels, strict=True)) == sorted(own)
-    assert on_scale.curve is not None and on_scale.curve.before is not None
-    assert on_scale.curve.before.mae == pytest.approx(np.mean([abs(score - label) for score, label in own]))
-    assert on_scale.curve.before.bias == pytest.approx(np.mean([score - label for score, label in own]))
-    assert sum(band.n for band in on_scale.curve.bins) == on_scale.n == len(own)
-
-
 def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths():
     # three labels of 1, one of 3: a scale of steps keeps its empty step
     assert label_bars(np.array([1.0, 1, 1, 3]), Scale(1, 3, 1)) == (
@@ -191,34 +160,6 @@ def test_simulated_labels_are_known_under_any_name(report, kept, sample, drive):
     assert [line.n_runs for line in result.costs] == [1, 2]
 
 
-def test_how_the_criteria_came_about(report, run, world):
-    history = report.history
-    assert {criteria.criteria_id for criteria in history.chosen} == {criteria.criteria_id for criteria in run.chosen}
-    (edit,) = (fact.criteria for fact in history.criteria if fact.criteria.origin == "edit")
-    assert (edit.author, edit.note, edit.parents) == ("Ann", "A note.", (run.chosen[0].criteria_id,))
-    places = {one.criteria_id: k for k, one in enumerate(history.criteria)}
-    for fact in history.criteria:
-        assert all(
-            places[parent] < places[fact.criteria_id] for parent in fact.criteria.parents
-        )  # ancestors first, all there
-    names = projects.criteria_names(world.store, world.project_id, world.aspect)
-    assert [fact.name for fact in history.chosen] == [names[fact.criteria_id] for fact in history.chosen]
-    listed = projects.list_criteria(world.store, world.project_id, world.aspect, world.golden_id)
-    assert sum(history.made.values()) == sum(entry.origin != "none" for entry in listed)
-    (made,) = history.decided
-    assert (made.verdict, made.tally) == ("accepted", "1 for, 0 against, 0 abstained")
-
-
-def test_sign_off_is_of_the_version(report, run):
-    version = report.version
-    assert (version.number, version.state) == (1, "approved")
-    assert (version.approval.actor, version.approval.reason) == ("Ann", "A reason.")
-    said = sign_off(report)
-    assert "Ann approved version 1 of the judge" in said
-    assert "“A reason.”" in said
-    assert f"rests on {estimate(run.held_out)} on held-out items" in said
-
-
 def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
     """The edit was compared with its parent on these very items before the version was measured there."""
     assert report.gain.p == report.calibration.gain.p is not None and report.seen_before == ""
@@ -233,44 +174,6 @@ def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
     assert "no p, for versions were compared on these items once before" in brings(changed)
     assert "seen 2 times" in brings(changed)
     assert "seen once." in brings(report)
-
-
-def test_a_version_tells_of_the_search_before_it(report):
-    """To measure a version nothing is drafted, and its own settings say so; its criteria came of a search."""
-    measured = replace(report.calibration, settings=replace(report.calibration.settings, rounds=0))
-    version = replace(report, run=replace(report.run, kind="version"), calibration=measured)
-    assert report.asked.settings.rounds == 1
-    assert version.search.startswith("People made this version: nothing was drafted for it. Its calibration's search: ")
-    assert "refining: 1 round of" in version.search
-    assert report.search == report.calibration.settings.words
-    assert "--rounds" not in reproduce(measured, report.asked).command, "1 is the usual number"
-
-
-def test_where_judge_and_people_part(report, run, sample):
-    apart = report.misaligned
-    at = list(run.split.calibration)
-    place = {item_id: k for k, item_id in enumerate(run.scores.item_ids)}
-    scores = np.array([run.scores.values[0, place[sample.item_ids[k]]] for k in at])
-    labels = sample.labels("coherence")[at]
-    gaps = (scores - scores.mean()) / scores.std() - (labels - labels.mean()) / labels.std()
-    assert apart.n_apart == int((np.abs(gaps) >= run.settings.min_gap).sum())
-    own = dict(zip((sample.item_ids[k] for k in at), gaps, strict=True))
-    assert all(example.gap == pytest.approx(own[example.item.item_id]) for example in apart.examples)
-    looked = [example for example in apart.examples if example.triage is not None]
-    assert looked == list(apart.examples[:3])  # those that people looked at come first
-    assert apart.by_verdict == dict.fromkeys(("judge wrong", "label wrong", "ambiguous"), 1)
-    assert [(example.decision.verdict, example.decision.reason) for example in looked if example.decision] == [
-        ("accepted", "Because.")
-    ]
-    assert len(apart.examples) == 3 + 5
-    assert all(example.side == "calibration" for example in apart.examples)
-
-
-def test_costs_are_those_of_the_run(report, run):
-    this, *every = report.costs
-    assert (this.calls, this.usage, this.n_runs) == (run.calls, run.usage, 1)
-    assert this.seconds is not None and this.seconds > 0
-    assert [one.name for one in every] == ["all calibrations"]
 
 
 def test_the_command_gets_the_same_again(kept, repository, drive, capsys):
@@ -290,19 +193,3 @@ def test_the_command_gets_the_same_again(kept, repository, drive, capsys):
     again = json.loads(capsys.readouterr().out)
     assert again["held_out"] == report.held_out.as_json()
     assert again["calls"] == report.costs[0].calls
-
-
-def test_nothing_to_report_is_told(world, kept, sample):
-    store, _ = kept
-    project = projects.create_project(store, "empty").project_id
-    golden_id = projects.add_golden(store, project, sample)
-    with pytest.raises(JobError, match="No calibration of coherence on summaries has come to a result yet"):
-        projects.report(store, project, golden_id, "coherence")
-    with pytest.raises(JobError, match=r"is no finished calibration of coherence"):
-        projects.report(store, project, golden_id, "coherence", world.run_id)  # another project's
-    with pytest.raises(NotFoundError):
-        projects.report(store, project, golden_id, "coherence", "r-unknown")
-    with pytest.raises(NotFoundError):
-        projects.report(store, "p-unknown", golden_id, "coherence")
-    with pytest.raises(NotFoundError):
-        projects.report(store, project, "golden:unknown", "coherence")

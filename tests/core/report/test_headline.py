@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +11,7 @@ from core.records import Alignment, Interval
 from core.report.facts import Report
 from core.report.figures.bars import LabelBar
 from core.report.findings import headline, limits
-from core.report.page import html_page
-from core.report.rows import figure_rows
-from core.stats import BesidePeople, BesideRater, gain_words
+from core.stats import BesidePeople, BesideRater
 
 
 def aligned(value: float | None, low: float = 0.0, high: float = 0.0, **more: object) -> Alignment:
@@ -134,31 +131,6 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
     for title, changed in cases.items():
         assert title in titles(changed), title
     assert not {"Replies that could not be read", "Labels nearly all the same", "One rater"} & set(own)
-
-
-def test_warnings_of_the_run_are_not_said_twice(report):
-    own = f"{report.n_held_out} held-out labels: the interval of the reported alignment is wide."
-    texts = [limit.text for limit in limits(with_calibration(report, warnings=(own, "Something else.")))]
-    assert own not in texts
-    assert "Something else." in texts
-
-
-def test_the_gain_over_no_criteria_is_told_with_its_test_everywhere(report):
-    gain = report.calibration.gain
-    sentence = gain_words(gain)
-    assert f"{sentence} The held-out items were seen once." in headline(report).details
-    assert sentence not in [limit.text for limit in limits(report)], "said once"
-    rows = {(row.what, row.statistic): (row.value, row.low, row.high, row.n) for row in figure_rows(report)}
-    ends = gain.interval
-    assert ends is not None
-    statistic = f"difference in {report.held_out.statistic}"
-    assert rows["gain over no criteria", statistic] == (gain.value, ends.low, ends.high, gain.n)
-    assert rows["gain over no criteria", "p"][0] == gain.p
-    assert sentence in html.unescape(html_page(report))
-    by_chance = replace(gain, value=0.05, interval=Interval(-0.1, 0.2), p=0.4)
-    words = " ".join(headline(with_calibration(report, gain=by_chance)).details)
-    assert "A gain over no criteria is not shown" in words
-    assert "help" not in words
 
 
 def test_after_a_choice_on_held_out_items_nothing_is_claimed_beside_a_person(report):

@@ -8,15 +8,13 @@ import io
 import re
 from dataclasses import replace
 
-import numpy as np
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from core.records import Alignment, Scale
+from core.records import Alignment
 from core.report.facts import Report
 from core.report.page import appendix_page, fenced, html_page, markdown_page
 from core.report.rows import Row, figures_csv
-from core.stats.system_means import JudgedItems, system_means
 
 
 def tokens(text: str) -> list[Token]:
@@ -77,11 +75,6 @@ def test_both_pages_say_the_same(report):
     assert [cell for cell in cells if cell not in marked and cell != "In short"] == []
 
 
-def test_what_changed_is_marked_in_words_too():
-    page = "<body><div class='text small'>a <del>b</del><ins>c</ins> d\n&lt;e&gt;</div></body></html>"
-    assert markdown_page(page) == "```text\na [-b-]{+c+} d\n<e>\n```\n"
-
-
 def test_tables_keep_their_columns(hostile):
     """As many cells in every row as there are heads."""
     cells: list[list[int]] = []
@@ -125,35 +118,6 @@ def test_every_figure_is_a_row(report):
     assert sum(row["what"] == "a source" for row in rows) == len(report.sources.values)
     labels = [int(row["value"]) for row in rows if row["what"].startswith("label ")]
     assert labels == [bar.n for bar in report.labels.bars]
-
-
-def test_corrected_means_and_their_differences_are_rows(report):
-    generator = np.random.default_rng(0)
-    labels = generator.integers(1, 6, 60).astype(np.float64)
-    scores = np.clip(labels + generator.normal(size=60), 1, 5)
-    labels[40:] = np.nan  # "=bare" has verdicts alone
-    systems, sources = np.repeat([0, 1, 2], 20), np.tile(np.arange(20), 3)
-    means = system_means(JudgedItems(labels, scores, sources, systems, ("a", "b", "=bare"), Scale(1, 5, 1.0)))
-    rows = read(replace(report, means=means))
-
-    def figures(what: str, statistic: str) -> list[float | None]:
-        (row,) = [row for row in rows if (row["what"], row["statistic"]) == (what, statistic)]
-        return [float(row[key]) if row[key] else None for key in ("value", "low", "high", "n")]
-
-    for system in means.systems:
-        what = f"mean of system: {system.name}"
-        for side, estimate, n in (
-            ("corrected", system.corrected, system.n_both),
-            ("labels alone", system.labels_only, system.n_labelled),
-            ("judge alone", system.judge_only, system.n_judged),
-        ):
-            ends = estimate.interval
-            assert figures(what, f"mean, {side}") == [estimate.value, ends and ends.low, ends and ends.high, n]
-    (gap,) = means.differences
-    assert gap.interval is not None
-    what, ends = f"mean of {gap.a} minus {gap.b}", gap.interval
-    assert figures(what, "difference in corrected means") == [gap.value, ends.low, ends.high, None]
-    assert figures(what, "p (Holm)")[0] == gap.p_holm
 
 
 def test_undefined_is_an_empty_cell(report):

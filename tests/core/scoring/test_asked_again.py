@@ -80,25 +80,6 @@ def test_started_again_it_asks_what_was_unread(request_: ScoreRequest, sick: Any
     assert not list(request_.out.parent.glob("*.part")) + list(request_.out.parent.glob("*.progress.json"))
 
 
-def test_what_is_kept_unread_stays_and_a_budget_bounds_the_asking(
-    request_: ScoreRequest, sick: Any, store: Store
-) -> None:
-    first = stopped(request_, store, AT_FIRST)
-    sick.fake.share = 0.0
-    kept = score_file(replace(request_, out=_copied(request_), keep_unread=True), replies=store.replies)
-    assert (kept.n_unscored, kept.n_again) == (first.n_unscored, 0)
-    spent = score_file(replace(request_, budget=3 * 12), replies=store.replies)  # 10 new items, so 2 of the unread
-    assert (spent.n_unscored, spent.n_again, spent.finished) == (first.n_unscored - 2, 2, True)
-
-
-def _copied(request: ScoreRequest) -> Path:
-    other = request.out.with_name(f"other{request.out.suffix}")
-    for end in (".part", ".progress.json"):
-        source = request.out.with_name(request.out.name + end)
-        other.with_name(other.name + end).write_bytes(source.read_bytes())
-    return other
-
-
 def test_too_many_unread_stop_it_in_order(request_: ScoreRequest, sick: Any, store: Store) -> None:
     sick.fake.share = 0.8
     with pytest.raises(JudgeError, match=r"items came back unread \(\d+ truncated\); at most 50 % may") as raised:

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import core
-from core.errors import GoldenError, JobError, UsageError
+from core.errors import JobError, UsageError
 from core.judge_files import judge_yaml, read_card
-from core.providers import batch_file
 from core.scoring import ScoreRequest, score_file, write_batch
 from core.store.store import Store
 from tests.fake_openai import MODEL, FakeOpenAI, RunningServer
@@ -163,44 +162,3 @@ def test_odd_results_change_nothing(request_: ScoreRequest, expected: bytes, fak
     assert (scored.batch, fake.requests) == (counts, 0)
     score(replace(request_, again=True), store)
     assert (request_.out.read_bytes(), fake.requests) == (expected, 1)
-
-
-def test_what_came_unread_serves_no_other_scoring(
-    request_: ScoreRequest, fake: FakeOpenAI, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fake, "fault", "no-number")
-    place, answers = request_.out.with_name("requests.jsonl"), request_.out.with_name("answers.jsonl")
-    write_batch(request_, place, replies=store.replies)
-    run_batch(fake, place, answers)
-    scored = score(replace(request_, batch_read=(answers,)), store)
-    assert (scored.n_scored, dict(scored.reasons)) == (0, {"no verdict": N_ITEMS})
-    monkeypatch.setattr(fake, "fault", "")
-    scored = score(replace(request_, again=True), store)
-    assert (scored.n_scored, fake.requests) == (N_ITEMS, n_calls(request_))
-
-
-def test_many_requests_go_in_several_files(
-    request_: ScoreRequest, fake: FakeOpenAI, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = request_.out.with_name("r.jsonl")
-    monkeypatch.setattr(batch_file, "MOST_REQUESTS", 50)
-    written = write_batch(request_, place, replies=store.replies)
-    assert [file.name for file in written.files] == ["r.jsonl", "r-2.jsonl", "r-3.jsonl"]
-    assert [len(file.read_bytes().splitlines()) for file in written.files] == [50, 50, 20]
-    monkeypatch.setattr(batch_file, "MOST_BYTES", 30_000)
-    written = write_batch(request_, place, replies=store.replies)
-    assert all(0 < file.stat().st_size <= 30_000 for file in written.files)
-    assert sum(len(file.read_bytes().splitlines()) for file in written.files) == written.n_requests == 120
-
-
-def test_a_judge_without_an_endpoint_has_no_batches(request_: ScoreRequest, store: Store) -> None:
-    with pytest.raises(UsageError, match="asks no endpoint"):
-        score_file(replace(request_, judge="offline", batch_read=(request_.items,)))
-    with pytest.raises(UsageError, match="kept in a reply cache"):
-        score_file(replace(request_, batch_read=(request_.items,)))
-    with pytest.raises(UsageError, match="asks no endpoint"):
-        write_batch(replace(request_, judge=""), request_.out.with_name("r.jsonl"), replies=store.replies)
-    with pytest.raises(GoldenError):
-        write_batch(
-            replace(request_, items=request_.judge_file), request_.out.with_name("r.jsonl"), replies=store.replies
-        )

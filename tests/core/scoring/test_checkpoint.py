@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.errors import ConcordError, JobError, UsageError
+from core.errors import ConcordError, JobError
 from core.scoring.output import Batch, Checkpoint
 
 IDENTITY: dict[str, Any] = {"input": {"digest": "a"}, "judge": {"digest": "b"}, "options": {"explain": False}}
@@ -67,17 +67,6 @@ def test_another_input_judge_or_option_is_refused(out: Path, part: str, words: s
     fresh = Checkpoint(out, other, again=True)
     assert fresh.done.items == 0
     fresh.close()
-
-
-@pytest.mark.parametrize("lines", [(), (0,)])
-@pytest.mark.parametrize("part", ["input", "judge", "options"])
-def test_a_scoring_that_scored_nothing_may_be_corrected(out: Path, part: str, lines: tuple[int, ...]) -> None:
-    opened(out, *lines).close()  # a wrong key, say: no item, or none with a score
-    corrected = Checkpoint(out, IDENTITY | {part: {"digest": "z"}}, "other header\n")
-    assert (corrected.done.items, corrected.done.calls) == (0, 0)
-    corrected.add(Batch("line\n", 1, 1), 1)
-    corrected.finish()
-    assert out.read_text("utf-8") == "other header\nline\n"
 
 
 @pytest.mark.parametrize(
@@ -147,9 +136,3 @@ def test_a_full_disk_keeps_the_old_file_and_what_is_done(
     assert out.read_text() == "the old file"
     opened(out, 1).finish()  # the batch that did not fit is scored again
     assert out.read_text("utf-8") == "header\nline é 0\nline é 1\n"
-
-
-def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(UsageError, match="cannot be written"):
-        opened(tmp_path / "file" / "v.jsonl")

@@ -81,9 +81,3 @@ def test_a_second_run_asks_only_what_was_unread(request_: ScoreRequest, faulty: 
     second = score_file(request_, replies=store.replies)
     assert {prompt for prompt, n in endpoint.asked.items() if n == 2} == set(endpoint.asked) - well
     assert second.n_scored > first.n_scored
-
-
-def test_without_a_cache_nothing_is_asked_twice_either(request_: ScoreRequest, faulty: Any) -> None:
-    scored = score_file(request_)
-    assert set(faulty.fake.asked.values()) == {1}
-    assert scored.n_scored == sum(bool(row.get("explanation")) for row in lines(request_.out))

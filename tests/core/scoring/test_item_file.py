@@ -37,13 +37,6 @@ def test_items_are_those_of_load_items(name: str, repository: Path) -> None:
     assert texts(items_of(path, start=100)) == texts(core.load_items(path).items[100:])
 
 
-@pytest.mark.shared
-def test_real_sets_too(shared_data: Path) -> None:
-    for name in ("summeval", "topical_chat", "sfres"):
-        path = shared_data / f"{name}.jsonl.gz"
-        assert texts(items_of(path, 500)) == texts(core.load_items(path).items)
-
-
 def test_made_ids_count_rows_of_the_file(tmp_path: Path) -> None:
     path = write(tmp_path / "f.jsonl", [{"target": f"text {k}"} for k in range(10)])
     assert [item.item_id for item in items_of(path, 4, start=6)] == ["row-7", "row-8", "row-9", "row-10"]
@@ -90,29 +83,3 @@ def test_the_first_repetition_is_told_and_the_others_counted(ids: list[str]) -> 
 def test_what_forbids_the_use(tmp_path: Path, rows: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(GoldenError, match=words):
         validate_items(write(tmp_path / "f.jsonl", rows))
-
-
-def test_empty_texts_are_warned_of_by_row(tmp_path: Path) -> None:
-    rows = [{"item_id": str(k), "target": "" if k == 3 else "t", "source": "s" if k else ""} for k in range(6)]
-    findings = validate_items(write(tmp_path / "f.jsonl", rows)).findings
-    told = {(finding.message.split(" is empty")[0], finding.row) for finding in findings}
-    assert {("The target", 4), ("The source", 1)} <= told
-
-
-def test_windows_text_is_read_and_told(tmp_path: Path) -> None:
-    path = tmp_path / "f.csv"
-    path.write_bytes(b"item_id,target\n" + b"".join(b"%d,plain text\n" % k for k in range(9_000)) + b"x,caf\xe9\n")
-    validation = validate_items(path)
-    assert "Windows-1252" in validation.findings[0].message
-    assert items_of(path, 5_000)[-1].target == "café"
-    path.write_bytes(b"item_id,target\nx,caf\xe9 \x81\n")
-    with pytest.raises(GoldenError, match=r"neither UTF-8 \(line 2\) nor Windows-1252"):
-        validate_items(path)
-
-
-def test_long_files_and_documents_are_joined_in_memory(tmp_path: Path) -> None:
-    rows = [{"item_id": i, "target": f"t{i}", "annotator_id": r, "human_x": 3} for i in "ab" for r in "pq"]
-    assert [item.item_id for item in items_of(write(tmp_path / "f.jsonl", rows))] == ["a", "b"]
-    document = tmp_path / "f.json"
-    document.write_text(json.dumps([{"item_id": "a", "target": "t"}]))
-    assert [item.item_id for item in items_of(document)] == ["a"]

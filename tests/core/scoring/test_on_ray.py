@@ -21,10 +21,10 @@ from core import cluster
 from core.__main__ import main
 from core.cluster import connected
 from core.data import propose_mapping
-from core.errors import GoldenError, JobError
+from core.errors import JobError
 from core.scoring import ScoreRequest, on_ray
-from core.scoring.on_ray import Looker, Plan, Scorer, open_judge
-from core.scoring.places import Folder, input_files
+from core.scoring.on_ray import Plan, Scorer, open_judge
+from core.scoring.places import Folder
 
 NOBODY = np.empty(0, dtype=np.uint64)
 
@@ -48,25 +48,6 @@ def table(lines: list[str]) -> Any:
 
 def verdicts(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for part in sorted(Path(out).glob("part-*")) for line in part.read_text().splitlines()]
-
-
-def test_an_actor_writes_a_batch_as_one_part_with_the_verdicts_of_the_judge(plan: Plan, lines: list[str]) -> None:
-    (part,) = Scorer(plan, NOBODY)(table(lines)).to_pylist()
-    assert (part["n_items"], part["n_scored"], part["problem"]) == (12, 12, "")
-    rows = verdicts(plan.out)
-    judge = open_judge(plan.request)
-    from core import load_items
-
-    expected = judge.score(load_items(Path(plan.out).parent / "items.jsonl").items)
-    assert [row["item_id"] for row in rows] == [json.loads(line)["item_id"] for line in lines]
-    assert [row["score"] for row in rows] == pytest.approx([verdict.value for verdict in expected])  # type: ignore[union-attr]
-
-
-def test_a_batch_that_is_done_again_has_the_same_part(plan: Plan, lines: list[str]) -> None:
-    """As Ray does it where a node was lost after it wrote and before it said so."""
-    for _ in range(2):
-        Scorer(plan, NOBODY)(table(lines))
-    assert len(verdicts(plan.out)) == 12
 
 
 def test_a_second_start_skips_what_has_a_verdict_and_asks_again_what_was_unread(plan: Plan, lines: list[str]) -> None:
@@ -96,30 +77,6 @@ def test_parts_of_another_scoring_are_refused(plan: Plan, lines: list[str]) -> N
     assert (before.items, verdicts(plan.out)) == (0, [])
 
 
-def test_a_problem_on_a_node_comes_back_in_words(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_ray, "_this_node", lambda: "10.0.0.2")
-    (part,) = Scorer(plan, NOBODY)(table(["not json"])).to_pylist()
-    assert part["problem"].startswith("On the node 10.0.0.2: A row of the input is not JSON")
-
-
-def test_a_look_counts_items_and_what_they_have(plan: Plan, lines: list[str]) -> None:
-    (seen,) = Looker(plan.mapping)(table(lines)).to_pylist()
-    assert np.unique(np.frombuffer(seen["hashes"], dtype=np.uint64)).size == 12
-    assert json.loads(seen["filled"]) == {"source": 12}
-    (other,) = Looker(plan.mapping)(table([*lines[:-1], lines[-1].replace("case", "CASE")])).to_pylist()
-    assert (other["hashes"], other["content"]) != (seen["hashes"], seen["content"])
-    assert "not JSON" in Looker(plan.mapping)(table(["{"])).to_pylist()[0]["problem"]
-
-
-def test_input_files_of_a_pattern_and_a_folder(tmp_path: Path) -> None:
-    for name in ("b.jsonl", "a.jsonl", "_note.jsonl", "c.txt"):
-        (tmp_path / name).write_text("{}")
-    assert [Path(file).name for file in input_files(str(tmp_path))] == ["a.jsonl", "b.jsonl"]
-    assert [Path(file).name for file in input_files(f"{tmp_path}/a*")] == ["a.jsonl"]
-    with pytest.raises(GoldenError, match="no file of items"):
-        input_files(f"{tmp_path}/z*")
-
-
 def test_columns_within_nested_json_are_read_by_their_paths(plan: Plan, lines: list[str]) -> None:
     rows = [json.loads(line) for line in lines]
     nested = [json.dumps({"item_id": row.pop("item_id"), "output": row}) for row in rows]
@@ -127,28 +84,6 @@ def test_columns_within_nested_json_are_read_by_their_paths(plan: Plan, lines: l
     plan = replace(plan, mapping=replace(plan.mapping, roles=roles))
     (part,) = Scorer(plan, NOBODY)(table(nested)).to_pylist()
     assert (part["n_scored"], part["problem"]) == (12, "")
-
-
-@pytest.mark.parametrize(
-    ("resources", "judge", "needs", "n"),
-    [
-        ([{"CPU": 4}, {"CPU": 2}], SimpleNamespace(spec="offline"), {"num_cpus": 0.8}, 6),
-        ([{"CPU": 4, "GPU": 2}, {"CPU": 2}], SimpleNamespace(spec="hf:m"), {"num_gpus": 1, "num_cpus": 0}, 2),
-        ([{"CPU": 4}, {"CPU": 2}], SimpleNamespace(spec="hf:m"), {"num_cpus": 1.8}, 2),
-    ],
-)
-def test_actors_are_where_their_models_are(
-    resources: list[dict[str, float]], judge: Any, needs: dict[str, float], n: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(on_ray, "models_behind", lambda judge: ())
-    ray = SimpleNamespace(nodes=lambda: [{"Alive": True, "Resources": one} for one in resources])
-    assert on_ray._actors(ray, judge) == (needs, n)
-
-
-def test_a_cluster_without_processors_is_refused(plan: Plan) -> None:
-    ray = SimpleNamespace(nodes=lambda: [{"Alive": True, "Resources": {"memory": 1e9}}])
-    with pytest.raises(JobError, match="no processors to offer"):
-        on_ray._actors(ray, open_judge(plan.request))
 
 
 # ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
@@ -168,32 +103,6 @@ def test_an_address_that_is_none_is_refused(
     asked = ["score", str(tmp_path), "--judge-file", str(judge_file), "--out", str(tmp_path / "o"), "--json"]
     assert main([*asked, "--ray", "ray://head:10001"]) == 2
     assert "--ray must be 'auto' or HOST:PORT" in json.loads(capsys.readouterr().out)["error"]["message"]
-
-
-@pytest.mark.usefixtures("any_head")
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (ConnectionError("Failed to connect to Ray cluster at h:1."), r"h:1 failed: .*must be a node of it"),
-        (
-            RuntimeError(
-                "Version mismatch: The cluster was started with:\n  Ray: 2.50.0\nThis process:\n  Ray: 2.60.0"
-            ),
-            r"Version mismatch.*2\.50\.0.*2\.60\.0.*ray==",
-        ),
-    ],
-)
-def test_a_cluster_that_is_away_or_of_another_version_is_told_with_the_way_out(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
-) -> None:
-    def init(**_: Any) -> None:
-        raise error
-
-    errors = SimpleNamespace(RayError=type("RayError", (Exception,), {}))
-    ray = SimpleNamespace(is_initialized=lambda: False, init=init, exceptions=errors)
-    monkeypatch.setitem(sys.modules, "ray", ray)
-    with pytest.raises(JobError, match=words):
-        connected("h:1")
 
 
 def test_where_no_head_listens_is_told_at_once() -> None:

@@ -14,17 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from core.data.verdict_files.scored import read_scored
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import core
 from core.data.verdict_files.match import read_scored
-from core.errors import ConcordError, GoldenError, JobError, UsageError
+from core.errors import JobError, UsageError
 from core.judge_files import CalibratedJudge, read_verdicts, verdict_lines
 from core.progress import Shown
 from core.records import Item
 from core.scoring import ScoreRequest, judges, score_file
-from core.scoring import run as run_module
 from core.scoring.run import score_batch
 
 WriteItems = Callable[[Path, int], Path]
@@ -84,16 +84,6 @@ def test_a_score_does_not_depend_on_its_batch(
     bounds = zip([0, *sorted(cuts)], [*sorted(cuts), 40], strict=True)
     parts = [score_batch(judge, sample_items[a:b], request_).text for a, b in bounds]
     assert "".join(parts) == score_batch(judge, sample_items[:40], request_).text
-
-
-def test_a_batch_without_any_source_is_no_other_than_its_items(
-    request_: ScoreRequest, sample_items: tuple[Item, ...]
-) -> None:
-    judge = loaded(request_.judge_file)
-    bare = [Item(f"bare{k}", "A text of its own.") for k in range(3)]
-    alone = score_batch(judge, bare, request_)
-    assert score_batch(judge, [*bare, *sample_items[:2]], request_).text.startswith(alone.text)
-    assert (alone.n_scored, alone.reasons) == (0, {"missing input": 3})
 
 
 KILLED = """
@@ -156,38 +146,11 @@ def test_what_changed_in_between_is_refused(request_: ScoreRequest, tmp_path: Pa
     assert (fresh.n_before, fresh.n_items, fresh.finished) == (0, 131, True)
 
 
-def test_a_file_that_changes_meanwhile_is_not_finished(request_: ScoreRequest) -> None:
-    def disturb(stage: Any) -> None:
-        if stage.calls == 130:
-            request_.items.write_text(request_.items.read_text().replace("case 1.", "case one."))
-
-    with pytest.raises(JobError, match="has changed while it was scored"):
-        score_file(request_, progress=Shown(disturb))
-    assert not request_.out.exists()
-
-
 def test_several_processes_give_the_same_bytes(request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     undisturbed = scored(request_)
     monkeypatch.setattr(judges, "BATCH", 16)
     score_file(replace(request_, workers=2))
     assert request_.out.read_bytes() == undisturbed
-
-
-def _ends(*_: Any) -> None:
-    os._exit(3)
-
-
-def _fails(*_: Any) -> str:
-    return "in words"
-
-
-@pytest.mark.parametrize(("does", "words"), [(_fails, "in words"), (_ends, "ended by itself .*--workers 1")])
-def test_a_process_that_fails_is_told(
-    request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch, does: Any, words: str
-) -> None:
-    monkeypatch.setattr(run_module, "_score_there", does)
-    with pytest.raises(ConcordError, match=words):
-        score_file(replace(request_, workers=2))
 
 
 def test_no_process_is_left_behind_a_killed_parent(request_: ScoreRequest, repository: Path) -> None:
@@ -196,23 +159,6 @@ def test_no_process_is_left_behind_a_killed_parent(request_: ScoreRequest, repos
     with subprocess.Popen(arguments, cwd=repository, stderr=subprocess.PIPE) as killed:
         killed.communicate(timeout=60)  # ends when the last process that holds its standard error does
     assert killed.returncode == -signal.SIGKILL
-
-
-def test_an_error_says_what_is_kept(request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judges, "BATCH", 50)
-    calls = []
-
-    def fails(*arguments: Any) -> Any:
-        calls.append(1)
-        if len(calls) == 2:
-            raise UsageError("the endpoint is gone")
-        return score_batch(*arguments)
-
-    monkeypatch.setattr(run_module, "score_batch", fails)
-    with pytest.raises(UsageError, match="the endpoint is gone") as raised:
-        score_file(request_)
-    assert "50 items are scored and kept" in raised.value.__notes__[0]
-    assert score_file(request_).n_before == 50
 
 
 def test_csv_output_is_safe_and_reads_back(tmp_path: Path, judge_file: Path, sample_items: tuple[Item, ...]) -> None:
@@ -230,52 +176,3 @@ def test_csv_output_is_safe_and_reads_back(tmp_path: Path, judge_file: Path, sam
     judge = loaded(judge_file)
     values = {one.item_id: getattr(one, "value", None) for one in judge.score(core.load_items(items).items)}
     assert read_verdicts(out).aligned(["c"]) == [values["c"]]
-
-
-def test_marks_stand_with_every_verdict(request_: ScoreRequest) -> None:
-    edited = request_.out.with_name("edited.yaml")
-    text = request_.judge_file.read_text("utf-8")
-    edited.write_text(text.replace("definition: ''", "definition: 'Another one'", 1), "utf-8")
-    for marked in (replace(request_, judge="scripted:3"), replace(request_, judge_file=edited, accept_edited=True)):
-        result = score_file(marked)
-        rows = [json.loads(line) for line in request_.out.read_text("utf-8").splitlines()]
-        assert result.marks
-        assert {row["mark"] for row in rows} == {"; ".join(result.marks)}
-
-
-def test_items_without_what_the_judge_reads_are_refused_before_scoring(tmp_path: Path, judge_file: Path) -> None:
-    items = tmp_path / "f.jsonl"
-    items.write_text('{"item_id": "a", "target": "t", "body": "x"}\n')
-    with pytest.raises(
-        GoldenError, match=r"beside its source, and no item has one. The file has: item_id, target, body"
-    ):
-        score_file(ScoreRequest(items, judge_file, tmp_path / "v.jsonl"))
-    assert not list(tmp_path.glob("v.jsonl*"))
-
-
-DIGEST = """
-import hashlib
-import core
-from core.judging.offline.features import feature_matrix
-digest = hashlib.sha256()
-for name in ("summaries.jsonl", "dialogue.jsonl", "data_to_text.csv"):
-    golden = core.load_items("sample_data/" + name)
-    digest.update(feature_matrix(golden.items, golden.kind).tobytes())
-print(digest.hexdigest())
-"""
-
-
-def test_features_are_the_same_in_every_process(repository: Path) -> None:
-    """Sets of words are walked in an order that differs from process to process: no number may depend on it."""
-    digests = {
-        subprocess.run(
-            [sys.executable, "-c", DIGEST],
-            cwd=repository,
-            env=os.environ | {"PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(digests) == 1

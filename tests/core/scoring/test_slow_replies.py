@@ -16,7 +16,6 @@ from aiohttp import web
 from core.progress import Shown
 from core.scoring import ScoreRequest, score_file
 from core.store.store import Store
-from tests.awaiting import awaited
 from tests.fake_openai import MODEL, FakeOpenAI, RunningServer
 
 N_ITEMS = 120
@@ -63,16 +62,6 @@ def test_the_others_go_on_and_the_order_stays(request_: ScoreRequest, waits: Any
     assert (scored.n_scored, waits.fake.requests) == (N_ITEMS, scored.calls)
     rows = [json.loads(line) for line in request_.out.read_text("utf-8").splitlines()]
     assert [row["item_id"] for row in rows] == [f"i{k}" for k in range(N_ITEMS)]
-
-
-def test_it_runs_in_a_program_with_an_event_loop_of_its_own(request_: ScoreRequest) -> None:
-    lines = request_.items.read_text("utf-8").splitlines(keepends=True)
-    request_.items.write_text("".join(lines[:20]), "utf-8")
-
-    async def notebook() -> int:
-        return score_file(request_).n_scored
-
-    assert awaited(notebook()) == 20
 
 
 def test_stopped_it_ends_at_once_whatever_is_under_way(request_: ScoreRequest, waits: Any, store: Store) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,12 +13,10 @@ import pytest
 import yaml
 
 import core
-from core.errors import JudgeError, UsageError
 from core.judge_files import CalibratedJudge
 from core.judge_files.judge_writing import sealed, yaml_text
 from core.records import Scored
 from core.scoring import ScoreRequest, score_file
-from core.scoring.output import COLUMNS, header
 
 Change = Callable[[dict[str, Any]], None]
 
@@ -78,18 +75,6 @@ def test_they_hold_the_labels_they_should(request_: ScoreRequest) -> None:
     assert 0.83 <= np.mean(held) <= 1
 
 
-def test_a_plain_scoring_says_nothing_of_it(request_: ScoreRequest) -> None:
-    assert score_file(replace(request_, coverage=None)).sure is None
-    assert "low" not in rows_in(request_.out)[0]
-
-
-def test_a_wider_coverage_gives_wider_intervals(request_: ScoreRequest) -> None:
-    narrow, wide = (score_file(replace(request_, coverage=share, again=True)).sure for share in (0.5, 0.9))
-    assert narrow is not None
-    assert wide is not None
-    assert (narrow.width or 9) < (wide.width or 0)
-
-
 def test_the_least_sure_are_marked(request_: ScoreRequest, changed: Callable[[Change], Path]) -> None:
     score_file(request_)
     middle = float(np.median([row["expected_error"] for row in rows_in(request_.out)]))
@@ -110,53 +95,6 @@ def test_the_least_sure_are_marked(request_: ScoreRequest, changed: Callable[[Ch
     assert sure.share_kept == 1 - len(gone) / len(rows)
 
 
-@pytest.mark.parametrize(("wanted", "gone"), [(0.0, 1.0), (4.0, 0.0)])
-def test_all_or_nobody_goes(request_: ScoreRequest, wanted: float, gone: float) -> None:
-    sure = score_file(replace(request_, abstain_over=wanted)).sure
-    assert sure is not None
-    assert sure.share_kept == 1 - gone
-
-
-def test_csv_has_the_columns(request_: ScoreRequest) -> None:
-    request = replace(request_, out=request_.out.with_suffix(".csv"), abstain_over=0.3)
-    result = score_file(request)
-    with request.out.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0])[-5:] == ["low", "high", "width", "expected_error", "abstained"]
-    assert result.sure is not None
-    assert sum(row["abstained"] == "True" for row in rows) == result.sure.n_abstained
-
-
-def test_columns_of_both_orders_are_those_of_pairs(request_: ScoreRequest) -> None:
-    judge = core.load_judge(request_.judge_file)
-    assert isinstance(judge, CalibratedJudge)
-    request = replace(request_, out=request_.out.with_suffix(".csv"), coverage=None)
-    assert "score_a_first" not in COLUMNS
-    assert header(request.settled(judge)) == ",".join(COLUMNS) + "\n"
-    of_pairs = request.settled(replace(judge, task=replace(judge.task, kind="pair")))
-    assert header(of_pairs) == ",".join((*COLUMNS, "score_a_first", "score_b_first")) + "\n"
-    assert "score_b_first,low,high" in header(replace(of_pairs, coverage=0.9))
-
-
-def test_what_is_kept_goes_on_only_with_the_same_wishes(request_: ScoreRequest) -> None:
-    judge = core.load_judge(request_.judge_file)
-    assert isinstance(judge, CalibratedJudge)
-    budget = 60 * len(judge.criteria)
-    assert score_file(replace(request_, budget=budget)).sure is None
-    with pytest.raises(core.ConcordError, match="other options"):
-        score_file(replace(request_, coverage=0.8))
-    assert score_file(request_).sure is not None
-
-
-def test_files_from_before_still_score_and_say_why_no_interval(
-    request_: ScoreRequest, changed: Callable[[Change], Path]
-) -> None:
-    old = changed(lambda card: card.pop("intervals"))
-    assert score_file(replace(request_, judge_file=old, coverage=None)).n_unscored == 0
-    with pytest.raises(JudgeError, match="before judges kept what an interval takes"):
-        score_file(replace(request_, judge_file=old))
-
-
 def test_too_few_sources_are_said_and_leave_the_score(
     request_: ScoreRequest, changed: Callable[[Change], Path]
 ) -> None:
@@ -171,22 +109,3 @@ def test_too_few_sources_are_said_and_leave_the_score(
     row = rows_in(request_.out)[0]
     assert (row["low"], row["high"], row["width"]) == (None, None, None)
     assert row["expected_error"] > 0
-
-
-def test_a_judge_without_a_map_cannot_abstain(request_: ScoreRequest, changed: Callable[[Change], Path]) -> None:
-    def none(card: dict[str, Any]) -> None:
-        card["isotonic"] = None
-        card["intervals"] |= {"reason": "all scores are equal", "expected_error": [], "quantiles": [], "kept": []}
-
-    path = changed(none)
-    sure = score_file(replace(request_, judge_file=path)).sure
-    assert sure is not None
-    assert sure.reason == "all scores are equal"
-    with pytest.raises(JudgeError, match="which verdicts are unsure: all scores are equal"):
-        score_file(replace(request_, judge_file=path, abstain_over=0.3, again=True))
-
-
-@pytest.mark.parametrize("coverage", [0.1, 1.0])
-def test_a_coverage_that_no_judge_keeps_is_refused(request_: ScoreRequest, coverage: float) -> None:
-    with pytest.raises(UsageError, match=r"0\.5 to 0\.99"):
-        score_file(replace(request_, coverage=coverage))

@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +13,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from core.errors import NotFoundError, StoreError, StoreFullError
+from core.errors import StoreError, StoreFullError
 from core.progress import Stage
 from core.records import GoldenSet, Usage
 from core.store import database
@@ -104,12 +103,6 @@ def test_processes_that_open_a_new_store_at_once(url: str, repository: Path) -> 
         assert len(store.projects.all()) == 4
 
 
-def test_threads_write_at_once(store: Store) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda k: store.replies.put_replies([(f"reply:{k}", PAID), ("reply:same", PAID)]), range(40)))
-    assert len(store.replies.get_replies([f"reply:{k}" for k in range(40)])) == 40
-
-
 def test_a_full_disk_loses_nothing(tmp_path: Path, golden: GoldenSet) -> None:
     with Store(f"sqlite:///{tmp_path / 'c.sqlite'}") as store:
         project = store.projects.add("p")
@@ -182,9 +175,3 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="damaged or no database"):
         Store(f"sqlite:///{file}")
     assert file.read_bytes().startswith(b"this is not")
-
-
-def test_unknown_run(store: Store) -> None:
-    for ask in (store.runs.get, store.runs.version, store.runs.request_cancel, store.runs.requeue):
-        with pytest.raises(NotFoundError):
-            ask("r-none")

@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.errors import ConflictError, NotFoundError, StoreError
-from core.project_records import CriteriaAlignment
-from core.records import Alignment, Criteria, GoldenSet, Interval, JudgeScores, Provenance, Unscored
+from core.errors import ConflictError, NotFoundError
+from core.records import Criteria, GoldenSet, JudgeScores, Provenance, Unscored
 from core.store.store import Store
 
 PARENT = Criteria("reward \x00 order", "coherence", Provenance("draft", 0, item_ids=("a", "b"), size=2, note="n"))
@@ -26,37 +25,6 @@ def shelf(store: Store, project: str) -> Store:
     return store
 
 
-def test_criteria_come_back_with_their_provenance(shelf: Store, project: str) -> None:
-    row = shelf.criteria.get(project, PARENT.criteria_id)
-    assert row.criteria == PARENT
-    assert row.criteria.provenance == PARENT.provenance
-    assert (row.project_id, row.golden_id) == (project, "golden:x")
-
-
-def test_filters(shelf: Store, project: str, golden: GoldenSet) -> None:
-    other = Criteria("length", "é")
-    shelf.criteria.add(project, "golden:y", [other])
-    golden_id = shelf.goldens.add(project, golden)
-    run_id = shelf.runs.add(project, golden_id, "calibration", "t", "é", "offline", "{}")
-    alignment = Alignment("spearman", "sample", None, 4, interval=Interval(-0.1, 0.2), reason="constant side")
-    shelf.criteria.record(project, [CriteriaAlignment(other.criteria_id, run_id, "calibration", alignment, "kept")])
-    for found in ({"aspect": "é"}, {"golden_id": "golden:y"}, {"run_id": run_id}):
-        assert [row.criteria for row in shelf.criteria.all(project, **found)] == [other]
-    assert shelf.criteria.all(project, aspect="none") == []
-    shelf.criteria.record(project, [CriteriaAlignment(other.criteria_id, run_id, "calibration", alignment, "chosen")])
-    (row,) = shelf.criteria.alignments(project, other.criteria_id)
-    assert (row.run_id, row.side, row.status, row.alignment) == (run_id, "calibration", "chosen", alignment)
-
-
-def test_an_edit_is_a_new_version(shelf: Store, project: str) -> None:
-    edit = _edit("reward order more", "Ann")
-    edit_id = shelf.criteria.save_edit(project, PARENT.criteria_id, edit, PARENT.criteria_id)
-    assert edit_id == edit.criteria_id
-    assert shelf.criteria.get(project, edit_id).criteria.provenance.author == "Ann"
-    assert shelf.criteria.get(project, PARENT.criteria_id).criteria == PARENT
-    assert shelf.criteria.get(project, PARENT.criteria_id).edits == (edit_id,)
-
-
 def test_a_conflict_carries_both_texts_and_stores_nothing(shelf: Store, project: str) -> None:
     parent = PARENT.criteria_id
     first = shelf.criteria.save_edit(project, parent, _edit("Ann's", "Ann"), parent)
@@ -68,14 +36,6 @@ def test_a_conflict_carries_both_texts_and_stores_nothing(shelf: Store, project:
         shelf.criteria.get(project, _edit("Ben's", "Ben").criteria_id)
     second = shelf.criteria.save_edit(project, parent, _edit("Ben's", "Ben"), first)
     assert shelf.criteria.get(project, parent).edits == (first, second)
-
-
-def test_going_back_to_an_older_edit_makes_it_the_newest(shelf: Store, project: str) -> None:
-    parent = PARENT.criteria_id
-    one = shelf.criteria.save_edit(project, parent, _edit("one", "Ann"), None)
-    two = shelf.criteria.save_edit(project, parent, _edit("two", "Ann"), one)
-    assert shelf.criteria.save_edit(project, parent, _edit("one", "Ann"), two) == one
-    assert shelf.criteria.get(project, parent).edits == (two, one)
 
 
 def test_of_two_that_save_at_once_one_wins(shelf: Store, project: str) -> None:
@@ -131,22 +91,3 @@ def test_the_same_judge_twice_is_one_whatever_its_name(store: Store, project: st
     (row,) = store.judges.all(project)
     assert row.judge.name == JUDGE.name
     assert store.judges.replies(project, first) == {"a": ("3",)}
-
-
-def test_rename_and_remove(store: Store, project: str, golden_id: str) -> None:
-    judge_id = store.judges.add(project, golden_id, JUDGE)
-    store.judges.rename(project, judge_id, "new")
-    assert store.judges.get(project, judge_id).judge.name == "new"
-    store.judges.remove(project, judge_id)
-    store.judges.remove(project, judge_id)
-    with pytest.raises(NotFoundError, match="may have been removed"):
-        store.judges.get(project, judge_id)
-    with pytest.raises(NotFoundError):
-        store.judges.rename(project, judge_id, "newer")
-    with pytest.raises(NotFoundError):
-        store.judges.replies(project, judge_id)
-
-
-def test_scores_of_another_length_are_refused(store: Store, project: str, golden_id: str) -> None:
-    with pytest.raises(StoreError, match="5 scores and its golden set 4 items"):
-        store.judges.add(project, golden_id, replace(JUDGE, values=np.zeros(5)))

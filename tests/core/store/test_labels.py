@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from core.errors import StoreError
 from core.records import GoldenSet
 from core.store.labels import Label
 from core.store.layout import LAYOUT
@@ -92,26 +91,6 @@ def test_the_last_pause_is_what_is_kept(store: Store, project: str) -> None:
     assert (last.text, last.base, last.author) == (HOSTILE, "head", "Ann")
     assert last.began_at == first.began_at == first.kept_at <= last.kept_at
     assert store.drafts.of("p-none", "criteria:c1") == []
-
-
-def test_each_person_has_their_own(store: Store, project: str) -> None:
-    for name in ("Ann", "Bo", ""):
-        store.drafts.keep(project, "s", name, f"of {name}", "")
-    assert {row.author: row.text for row in store.drafts.of(project, "s")} == {
-        "Ann": "of Ann",
-        "Bo": "of Bo",
-        "": "of ",
-    }
-    store.drafts.drop(project, "s", ["Bo", "nobody of that name"])
-    assert {row.author for row in store.drafts.of(project, "s")} == {"Ann", ""}
-
-
-def test_a_draft_belongs_to_a_project_and_goes_with_it(store: Store, project: str) -> None:
-    with pytest.raises(StoreError):
-        store.drafts.keep("p-none", "s", "Ann", "x", "")
-    store.drafts.keep(project, "s", "Ann", "x", "")
-    store.projects.remove(project)
-    assert store.drafts.of(project, "s") == []
 
 
 def test_what_is_not_saved_leaves_with_no_project(store: Store, project: str) -> None:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from core.errors import JobError, LostRunError
-from core.progress import Stage
-from core.records import GoldenSet, Item, ScoreMatrix, Unscored, Usage
+from core.records import GoldenSet, Item, ScoreMatrix, Unscored
 from core.store.codec import Packed
 from core.store.store import Store
 
@@ -29,36 +28,6 @@ def scores(**rows: list[float]) -> ScoreMatrix:
 def run_id(store: Store, project: str, golden: GoldenSet) -> str:
     golden_id = store.goldens.add(project, golden)
     return store.runs.add(project, golden_id, "calibration", "title", "coherence", "offline", '{"x":1}')
-
-
-def test_a_new_run_is_queued(store: Store, project: str, run_id: str) -> None:
-    run = store.runs.get(run_id)
-    assert (run.status, run.attempt, run.snapshots, run.version, run.usage) == ("queued", 1, 0, 1, Usage())
-    assert (run.started_at, run.finished_at, run.beat_at, run.worker_alive) == (None, None, None, None)
-    assert abs(run.now - run.created_at).total_seconds() < 60
-    assert [one.run_id for one in store.runs.all(project)] == [run_id]
-    assert store.runs.all("p-other") == []
-    assert store.projects.get(project).n_runs == 1
-
-
-def test_the_way_of_a_run(store: Store, run_id: str) -> None:
-    store.workers.enter("w", "here", 1)
-    assert store.runs.claim(run_id, 1, "w")
-    progress = Stage("revisit", "8 of 9", 80, 90, Usage(80, cost=0.25))
-    assert store.runs.progress(run_id, 1, progress, 4)
-    run = store.runs.get(run_id)
-    assert (run.status, run.phase, run.calls, run.calls_expected, run.usage) == (
-        "running",
-        "revisit",
-        80,
-        90,
-        progress.usage,
-    )
-    assert run.beat_at is not None
-    assert run.started_at is not None
-    assert store.runs.finish(run_id, 1, "done", message="done")
-    assert store.runs.get(run_id).finished_at is not None
-    assert store.runs.active() == []
 
 
 def test_workers_that_claim_at_once_never_exceed_what_a_project_may_have_at_work(store: Store, project: str) -> None:
@@ -105,15 +74,6 @@ def test_a_run_of_a_lost_worker_is_cancelled_at_once(store: Store, run_id: str) 
     assert store.runs.get(run_id).status == "cancelled"
 
 
-def test_cancelling_a_finished_run_does_nothing(store: Store, run_id: str) -> None:
-    store.runs.claim(run_id, 1, "w")
-    store.runs.finish(run_id, 1, "done")
-    before = store.runs.get(run_id)
-    store.runs.request_cancel(run_id)
-    after = store.runs.get(run_id)
-    assert (after.status, after.version, after.cancel_requested) == ("done", before.version, False)
-
-
 def test_resuming_makes_a_new_attempt(store: Store, run_id: str) -> None:
     store.runs.claim(run_id, 1, "w")
     with pytest.raises(JobError, match="is running; only a failed or cancelled"):
@@ -124,17 +84,6 @@ def test_resuming_makes_a_new_attempt(store: Store, run_id: str) -> None:
     assert (run.status, run.attempt, run.error, run.finished_at) == ("queued", 2, "", None)
     assert not store.runs.claim(run_id, 1, "old")  # what is left of the first attempt does not get it
     assert store.runs.claim(run_id, 2, "w")
-
-
-def test_only_the_owner_writes(store: Store, run_id: str) -> None:
-    store.runs.claim(run_id, 1, "dead")
-    assert store.runs.pass_on(run_id, 1)
-    assert not store.runs.pass_on(run_id, 1)  # somebody was faster
-    assert store.runs.claim(run_id, 2, "new")
-    assert not store.runs.progress(run_id, 1, Stage("", "", 9, 9, Usage()), 9)
-    assert not store.runs.finish(run_id, 1, "done")
-    assert store.runs.must_stop(run_id, 1) == "lost"
-    assert store.runs.get(run_id).calls == 0
 
 
 def test_what_an_older_attempt_writes_is_refused(store: Store, run_id: str) -> None:
@@ -177,15 +126,6 @@ def test_scores_of_pairs_are_kept_by_order(store: Store, run_id: str, golden: Go
     assert store.results.scores(run_id, golden.item_ids, ["d"]).turned is None
 
 
-def test_replies_keep_the_first_and_take_many_keys(store: Store) -> None:
-    many = [(f"reply:{k}", reply(f"text \x00 {k}")) for k in range(1200)]
-    store.replies.put_replies(many)
-    store.replies.put_replies([("reply:7", reply("another"))])
-    replies = store.replies.get_replies([key for key, _ in many] + ["reply:none"])
-    assert replies == dict(many)
-    assert store.replies.get_replies([]) == {}
-
-
 def test_what_a_run_was_answered_is_its_own(store: Store, project: str, run_id: str) -> None:
     """Paid, found and failed answers, each as it counted; what no other run may have serves this one."""
     store.replies.put_replies([("found", reply("before"))])
@@ -208,14 +148,3 @@ def test_what_a_run_was_answered_is_its_own(store: Store, project: str, run_id: 
     assert own.answered(["beside the point"]) == {"beside the point": (beside, True)}
     own.forget_unread()
     assert set(own.answered(["paid", "cut", "failed", "found", "beside the point"])) == {"paid", "found"}
-
-
-def test_workers_live_by_their_heartbeat(store: Store) -> None:
-    assert store.workers.alive() == []
-    store.workers.enter("w", "here", 12)
-    store.workers.enter("w", "here", 13)
-    store.workers.beat("w")
-    assert [(row.worker_id, row.pid) for row in store.workers.alive()] == [("w", 13)]
-    store.workers.leave("w")
-    assert store.workers.alive() == []
-    assert len(store.workers.all()) == 1

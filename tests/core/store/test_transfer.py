@@ -10,7 +10,6 @@ import pytest
 from core.errors import StoreError
 from core.people import LOCAL
 from core.records import GoldenSet
-from core.store.layout import decode, encode
 from core.store.log import Action
 from core.store.store import Store
 from core.store.transfer import Arrival
@@ -20,20 +19,6 @@ from core.store.transfer import Arrival
 def run_id(store: Store, project: str, golden: GoldenSet) -> str:
     golden_id = store.goldens.add(project, golden)
     return store.runs.add(project, golden_id, "calibration", "t", "coherence", "offline", "{}")
-
-
-def _rows(store: Store, project: str) -> dict[str, list[dict[str, Any]]]:
-    return {table: list(rows) for table, rows in store.transfers.dump(project)}
-
-
-def test_a_run_notes_the_replies_it_asked_for(store: Store, project: str, run_id: str) -> None:
-    own = store.replies.of_run(run_id)
-    store.replies.put_replies([("k1", '{"a": 1}'), ("k2", "{}"), ("k3", "{}")])
-    assert own.get_replies(["k1", "k1", "k9"]) == {"k1": '{"a": 1}'}
-    own.put_replies([("k2", "{}"), ("k4", "{}")])
-    own.put_replies([])
-    rows = _rows(store, project)
-    assert {row["reply_key"]: row["body"] for row in rows["run_replies"]} == {"k1": {"a": 1}, "k2": {}, "k4": {}}
 
 
 def test_rows_that_fail_half_way_leave_nothing(store: Store, project: str, golden: GoldenSet) -> None:
@@ -60,9 +45,3 @@ def test_a_dump_sees_one_moment(store: Store, project: str, run_id: str) -> None
             own.put_replies([("k2", "{}")])
         n = len(list(rows))
         assert table != "run_replies" or n == 1
-
-
-@pytest.mark.parametrize("text", ['{"a":[1,2.5,null,"ä\\u0000"]}', "[]", '{"a":NaN}', '"plain"', '{"a":-0.0}'])
-def test_stored_json_comes_back(text: str) -> None:
-    row = {"run_id": "r", "reply_key": "k", "paid": True, "body": text}
-    assert decode("run_replies", encode("run_replies", row)) == row

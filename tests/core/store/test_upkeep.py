@@ -45,17 +45,6 @@ def keys(store: Store) -> set[str]:
     return set(store.replies.get_replies(["k-mine", "k-shared", "k-open", "k-theirs"]))
 
 
-def test_what_is_held_is_counted(store: Store, runs: dict[str, str]) -> None:
-    held = {each.what: each for each in store.upkeep.held()}
-    assert held["replies"].n == 4  # that a run was answered with one is no reply more
-    assert held["replies"].n_bytes > 400
-    oldest = held["replies"].oldest_at
-    assert oldest is not None
-    assert abs(oldest - time.time()) < 3600
-    assert held["metric values"].n == 0
-    assert held["metric values"].oldest_at is None
-
-
 def test_old_replies_go_but_for_those_of_unfinished_runs(store: Store, runs: dict[str, str]) -> None:
     assert store.upkeep.prune_replies(time.time() - 86_400, delete=True).n == 0
     looked = store.upkeep.prune_replies(time.time() + 86_400)

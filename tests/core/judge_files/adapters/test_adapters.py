@@ -17,17 +17,13 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from core.errors import JudgeError, UsageError
 from core.judge_files.adapters import NAMES, Adapter, adapter, adapters
 from core.judge_files.adapters.facts import facts_of, headings, open_prompts
 from core.judge_files.adapters.generated import BODIES, comment, literal
 from core.judge_files.adapters.text_files import javascript
-from core.judge_files.judge_reading import checked
-from core.judge_files.judge_writing import sealed
 from core.judging.render import KINDS, score_frame
 from core.records import Item
-from core.stats.conformal import KeptShare, VerdictIntervals
-from tests.core.judge_files.adapters.conftest import HOSTILE, ITEMS, SCHEME, Card
+from tests.core.judge_files.adapters.conftest import HOSTILE, Card
 
 PYTHON = ("deepeval", "inspect", "mlflow", "python")
 MARKS = [
@@ -58,10 +54,6 @@ def by_name(card: dict[str, Any]) -> dict[str, Adapter]:
     return {one.name: one for one in adapters(card)}
 
 
-def test_the_cards_of_these_tests_are_judge_cards(card: Card) -> None:
-    checked(sealed(card()), "judge", "card")
-
-
 def test_every_file_tells_alignment_approval_and_what_is_lost(card: Card) -> None:
     made = by_name(card(sampling={"samples": 3, "temperature": 1.0, "persona": "helpful"}))
     assert tuple(made) == NAMES
@@ -77,24 +69,6 @@ def test_every_file_tells_alignment_approval_and_what_is_lost(card: Card) -> Non
     assert any("3 replies" in line for line in made["promptfoo"].kept)
     assert any("persona" in line for line in made["deepeval"].lost)
     assert not any("replies:" in line for line in made["inspect"].lost)
-
-
-def test_what_nobody_approved_says_so(card: Card) -> None:
-    made = adapter(card(approved=False, approvals=[{"criteria": "c0", "state": "draft", "by": ""}]), "python")
-    assert "# NOT approved by people (c0: draft)." in made.text
-
-
-def test_an_offline_judge_leaves_its_scores_behind(card: Card) -> None:
-    made = by_name(card(judge={"spec": "offline"}))
-    for name in ("deepeval", "inspect", "mlflow", "promptfoo", "openai"):
-        assert "no language model" in made[name].lost[0]
-        assert "says nothing" in made[name].lost[1]
-        assert "Every name in it stands in" in made[name].text
-    for name in ("deepeval", "inspect", "mlflow"):
-        assert "\nISOTONIC = None\n" in made[name].text
-        assert "\nMODEL = ''\n" in made[name].text
-    assert '"model": ""' in made["promptfoo"].text
-    assert not any("language model" in line for line in (*made["python"].lost, *made["notebook"].lost))
 
 
 @pytest.mark.parametrize(
@@ -113,43 +87,6 @@ def test_scales_that_geval_cannot_hold_are_told(card: Card, scale: dict[str, Any
     told = [line for line in made.lost if "whole numbers" in line]
     assert len(told) == bool(lost)
     assert lost in " ".join(told)
-
-
-ROOM = {
-    "revision": "The revision of the model (2026-10-01)",
-    "intervals": "How sure a verdict is",
-}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_a_tool_has_no_room_for_is_told(card: Card, name: str) -> None:
-    plain = card()
-    full = plain | {"judge": plain["judge"] | {"revision": "2026-10-01"}}
-    kept = (KeptShare(1.0, 0.5, 0.4, 0.4),)
-    full["intervals"] = VerdictIntervals(9, 9, ((1.0, 0.4),), False, {0.9: 1.0}, kept).as_json()
-    decided = {"by": "Ann", "at": "2026-11-22", "state": "approved"}
-    full["judge_version"] = {"id": "v7", "number": 3, "state": "current", "approvals": [decided]}
-    checked(full, "judge", "full")
-    made = adapter(full, name)
-    whole = name in ("python", "notebook")  # these call Concord with the judge file itself
-    for words in ROOM.values():
-        assert any(words in line for line in made.lost) == (not whole)
-        assert words not in " ".join(adapter(plain, name).lost)
-    assert "Version 3 of this judge (v7), current; approved by Ann, 2026-11-22." in made.text
-    assert "of this judge (v" not in adapter(plain, name).text
-
-
-def test_refusals(card: Card) -> None:
-    with pytest.raises(UsageError, match="no adapter 'excel'; there are deepeval, inspect"):
-        adapter(card(), "excel")
-    with pytest.raises(JudgeError, match="fused judge"):
-        adapters({"format": "concord-fusion"})
-    with pytest.raises(JudgeError, match="judge file: task: is missing"):
-        adapters({key: value for key, value in card().items() if key != "task"})
-    with pytest.raises(JudgeError, match="aspect of this judge has no name"):
-        adapters(card(task=card()["task"] | {"aspect": "\x00 \n"}))
-    with pytest.raises(JudgeError, match="score map is damaged"):
-        adapters(card(isotonic={"x": [1, 1], "y": [2, 3], "low": 1, "high": 5}))
 
 
 # ── the prompts are Concord's own ────────────────────────────────────────────────────────────────────────────
@@ -173,19 +110,6 @@ def test_the_open_prompts_filled_with_an_item_are_the_prompts_sent(card: Card, k
         messages = frame.messages(facts.criteria[one.criteria])
         assert one.before + block + one.after == messages[-1].content
         assert one.leading == tuple((message.role, message.content) for message in messages[:-1])
-
-
-def test_the_plain_text_holds_every_message_between_boundaries(card: Card) -> None:
-    judge = card(HOSTILE + "\n{ITEM}", sampling={"persona": "annotator", "structured": True})
-    text = adapter(judge, "openai").text
-    boundary = next(line for line in text.splitlines() if line.startswith("-----")).split(" -----")[0] + " -----"
-    rows = [part.partition("\n") for part in text.split(f"\n{boundary}")[1:]]
-    assert [head.rpartition(", ")[2] for head, _, _ in rows] == ["role system", "role user", "json_schema", " end"]
-    [prompt] = open_prompts(facts_of(judge))
-    assert rows[0][2] == prompt.leading[0][1]
-    assert rows[1][2] == f"{prompt.before}{{ITEM2}}{prompt.after}"
-    assert "In place of {ITEM2} put" in text
-    assert json.loads(rows[2][2])["required"] == ["score", "reasons"]
 
 
 # ── reading of replies in generated code ──────────────────────────────────────────────────────────────────────
@@ -400,17 +324,3 @@ def test_the_snippet_and_the_notebook_score_with_the_judge_file(
     assert capsys.readouterr().out == path
     exec(adapter(card | {"criteria": [{"id": "else", "text": "Else."}]}, "python").text, {})
     assert "Note: judge.yaml holds other criteria" in capsys.readouterr().out
-
-
-def test_the_notebook_is_valid(card: Card) -> None:
-    """The rules of nbformat 4.5, from its schema: what a notebook and its cells must have, and nothing else."""
-    for text in ("plain", HOSTILE, SCHEME, ITEMS[0].target):
-        notebook = json.loads(adapter(_everywhere(card, text), "notebook").text)
-        assert set(notebook) == {"cells", "metadata", "nbformat", "nbformat_minor"}
-        assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5)
-        ids = [cell["id"] for cell in notebook["cells"]]
-        assert len(set(ids)) == len(ids)
-        for cell in notebook["cells"]:
-            code = {"execution_count", "outputs"} if cell["cell_type"] == "code" else set()
-            assert set(cell) == {"cell_type", "id", "metadata", "source"} | code
-            assert all(isinstance(line, str) for line in cell["source"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import sys
 import unicodedata
 from collections import Counter
 from itertools import pairwise
@@ -15,15 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from core.judging.offline import features, grounding, language, text
-from core.judging.offline.language import MAY_DOUBLE, doubled, slips
+from core.judging.offline.language import slips
 from core.judging.offline.text import (
     ABBREVIATIONS,
     CLASHES,
-    CONNECTIVES,
-    FUNCTION_WORDS,
     JUNK_TOKENS,
-    NEGATIONS,
-    OPINIONS,
     cut,
 )
 
@@ -57,39 +52,6 @@ def test_slips_are_all_matches_of_the_plain_patterns_and_all_pairs_that_clash(ra
     assert slips(whole) == sum(len(re.findall(pattern, whole.raw)) for pattern in SLIPS) + clashes + sounds
 
 
-@given(TEXTS)
-def test_doubled_words_and_pairs(raw: str) -> None:
-    whole = cut(raw)
-    words, stems = whole.words, whole.stems
-    once = sum(
-        one == other and words[i] not in MAY_DOUBLE and (words[i] == words[i + 1] or words[i] not in FUNCTION_WORDS)
-        for i, (one, other) in enumerate(pairwise(stems))
-    )
-    twice = sum(words[i : i + 2] == words[i + 2 : i + 4] and words[i] != words[i + 1] for i in range(len(words) - 3))
-    assert doubled(whole) == once + twice
-
-
-@given(TEXTS, TEXTS)
-def test_a_sentence_stands_beside_the_one_that_shares_most(raw: str, other: str) -> None:
-    source = grounding.Source(other)
-    for sentence in cut(raw).sentences:
-        content = frozenset(s for s, w in zip(sentence.stems, sentence.words, strict=True) if w not in FUNCTION_WORDS)
-        assert sentence.content == content
-        votes = Counter(i for stem in sorted(content) for i in source.sentences_of.get(stem, ()))
-        found = grounding.align(sentence, source) if content else None
-        if found is None or not votes:
-            continue
-        best, shared = max(votes.items(), key=lambda vote: (vote[1], -vote[0]))
-        around = frozenset().union(*source.contents[max(0, best - 1) : best + 2])
-        marked = {
-            stem
-            for at, (stem, word) in enumerate(zip(sentence.stems, sentence.surface, strict=True))
-            if word[0].isdigit() or (at and word[0].isupper())
-        } & content
-        assert (found.best, found.share) == (best, shared / len(content))
-        assert found.misplaced == len((marked & source.vocabulary) - around)
-
-
 def plain_sentences(raw: str) -> list[str]:
     """Pieces by the plain patterns; an abbreviation or an initial ends none."""
     pieces, start = [], 0
@@ -114,19 +76,6 @@ def test_words_and_sentences_are_those_of_the_plain_patterns(raw: str) -> None:
 
 
 @given(ANY)
-def test_marked_words_and_what_is_counted_from_them(raw: str) -> None:
-    for sentence in cut(raw).sentences:
-        begins = [word[0] for word in sentence.surface]
-        assert sentence.marked == tuple(i for i, begin in enumerate(begins) if begin.isupper() or begin.isdigit())
-    whole = cut(raw)
-    if whole.words:
-        n, found = len(whole.words), language.measure(whole)
-        assert found["number_share"] == sum(word[0].isdigit() for word in whole.words) / n
-        assert found["name_share"] == sum(w[0].isupper() for s in whole.sentences for w in s.surface[1:]) / n
-        assert text.numbers(whole) == [word for word in whole.words if word[0].isdigit()]
-
-
-@given(ANY)
 def test_stray_marks_junk_quotes_and_ends_are_those_of_the_plain_patterns(raw: str) -> None:
     features = language.measure(cut(raw))
     if not features:
@@ -140,27 +89,6 @@ def test_stray_marks_junk_quotes_and_ends_are_those_of_the_plain_patterns(raw: s
     assert features["quotes"] == math.log1p(len(re.findall(r"[\"“”]|``|''", raw)))
     ends = re.search(r"[.!?。！？؟…][\"'”’)\]\s]*$|''\s*$", stripped)
     assert features["unfinished"] == (ends is None)
-
-
-def test_all_white_space_may_stand_behind_an_end() -> None:
-    for space in (one for one in map(chr, range(sys.maxunicode + 1)) if one.isspace()):
-        assert language.measure(cut(f'He ran."{space})'))["unfinished"] == 0.0, hex(ord(space))
-
-
-@given(st.lists(st.one_of(st.sampled_from([*PIECES, "but", "not", "love", "amp", "because"]), st.text(min_size=1))))
-def test_totals_are_counts_over_the_words(words: list[str]) -> None:
-    counts = language.totals(words)
-    for total, among in ((counts["function"], FUNCTION_WORDS), (counts["connectives"], CONNECTIVES)):
-        assert total == sum(word in among for word in words)
-    for total, among in (
-        (counts["negations"], NEGATIONS),
-        (counts["opinions"], OPINIONS),
-        (counts["junk"], JUNK_TOKENS),
-    ):
-        assert total == sum(word in among for word in words)
-    assert counts["letters"] == sum(map(len, words))
-    assert counts["syllables"] == sum(map(text.syllables, words))
-    assert counts["long"] == sum(len(word) > 7 for word in words)
 
 
 @given(TEXTS, TEXTS)
@@ -184,21 +112,6 @@ def test_coverage_is_that_of_its_definition(raw: str, other: str) -> None:
     assert found["lead_share"] == sum(n for stem, n in told.items() if stem in source.lead) / total
     used = {source.sentences_of[stem][0] for stem in told if stem in source.sentences_of}
     assert found["source_sentences_used"] == math.log1p(len(used))
-
-
-@given(
-    arrays.arrays(np.float64, (5, 6), elements=st.floats(-1e6, 1e6)),
-    arrays.arrays(
-        np.float64, (6, 9), elements=st.sampled_from([0.0, 0.0, 0.0, 0.0, 1.0, -1.0, 1e-3]), fill=st.nothing()
-    ),
-)
-def test_a_product_sums_in_order_whatever_is_zero(left: np.ndarray, right: np.ndarray) -> None:
-    for i, row in enumerate(features.product(left, right)):
-        for j, value in enumerate(row):
-            total = 0.0
-            for k in range(6):
-                total += float(left[i, k]) * float(right[k, j])
-            assert value == total
 
 
 @given(arrays.arrays(np.float64, (3, len(features.FEATURES)), elements=st.floats(-50, 50) | st.just(math.nan)))

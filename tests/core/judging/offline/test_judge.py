@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from core.errors import JudgeError
-from core.judging.base import DraftRequest, Exemplar, Judge, Misaligned, Operation, RefineRequest
+from core.judging.base import DraftRequest, Exemplar, Misaligned, Operation, RefineRequest
 from core.judging.offline.criteria import read
-from core.judging.offline.features import NEUTRAL, POSITION, feature_matrix, prior
+from core.judging.offline.features import POSITION, feature_matrix, prior
 from core.judging.offline.judge import OfflineJudge, squash
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
 from tests.replies import rows_of
@@ -57,15 +57,6 @@ def criteria(text: str, aspect: str = "consistency") -> Criteria:
 @pytest.fixture(scope="module")
 def judge() -> OfflineJudge:
     return OfflineJudge().prepare(TASK, items())
-
-
-def test_it_is_a_judge_and_says_what_it_is_not(judge: OfflineJudge) -> None:
-    as_protocol: Judge = judge
-    assert (as_protocol.spec, as_protocol.is_llm) == ("offline", False)
-    assert "not a language model" in judge.notice
-    assert judge.estimate(TASK, items(), 50).calls == len(TEXTS)
-    judge.close()
-    judge.close()
 
 
 def test_scores_lie_inside_the_scale_unrounded_and_count_their_calls(judge: OfflineJudge) -> None:
@@ -119,12 +110,6 @@ def test_a_missing_text_is_unscored(judge: OfflineJudge) -> None:
 def test_criteria_that_name_nothing_usable_leave_the_aspect_alone(judge: OfflineJudge, text: str) -> None:
     both = judge.score(TASK, items(), [criteria(""), criteria(text)]).values
     assert (both[0] == both[1]).all()
-
-
-def test_nothing_to_score(judge: OfflineJudge) -> None:
-    assert judge.score(TASK, [], [criteria("")]).values.shape == (1, 0)
-    assert judge.score(TASK, items(), []).values.shape == (0, len(TEXTS))
-    assert judge.score(TASK, [], [criteria("")], explain=True).explained == ()
 
 
 def test_a_score_does_not_depend_on_the_batch(judge: OfflineJudge) -> None:
@@ -334,14 +319,6 @@ def test_other_kinds_of_items_are_scored_and_explained() -> None:
         assert isinstance(verdict, Scored)
         assert 0 < verdict.value < 1
         assert named in verdict.explanation
-
-
-def test_few_items_keep_the_shipped_scaling_and_constant_features_do_no_harm() -> None:
-    few = OfflineJudge().prepare(TASK, items()[:7])
-    assert (few.scaling.centre == NEUTRAL.centre).all()
-    same = OfflineJudge().prepare(TASK, items((GOOD,) * 20))
-    scores = same.score(TASK, items(), [criteria("")]).values
-    assert np.isfinite(scores).all()
 
 
 # ── on real data ─────────────────────────────────────────────────────────────────────────────────────────────────

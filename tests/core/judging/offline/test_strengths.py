@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from scipy.stats import spearmanr
 
 from core.judging.base import DraftRequest, Exemplar
-from core.judging.offline.criteria import Clause, read, write
+from core.judging.offline.criteria import read
 from core.judging.offline.features import GROUPED, INDEX, KEYS, feature_matrix
 from core.judging.offline.judge import OfflineJudge
 from core.judging.offline.strengths import ridge
@@ -80,13 +79,6 @@ def test_of_equal_features_the_same_one_always_stands_for_both() -> None:
     assert (np.flatnonzero(weights) == np.arange(20, 40)).all()
 
 
-@pytest.mark.parametrize("text", ["", " … "])
-def test_texts_without_words_do_no_harm(text: str) -> None:
-    items = [*texts(80, sources=80), Item("none", text, source_id="s0")]
-    _, written = drafted(items, np.arange(81.0))
-    assert all(np.isfinite(clause.weight) for clause in read(written).clauses)
-
-
 def test_nothing_is_fitted_to_equal_labels_nor_to_two_sources() -> None:
     many = texts(60, sources=60)
     assert drafted(many, np.full(60, 3.0))[1] == ""
@@ -101,11 +93,3 @@ def test_a_draft_is_fitted_only_where_that_is_asked_for() -> None:
 
 def _keys(text: str) -> list[str]:
     return [clause.key for clause in read(text).clauses]
-
-
-def test_many_clauses_are_a_list_and_read_back_exactly() -> None:
-    clauses = tuple(Clause(key, round(0.9 - 0.01 * k, 2)) for k, key in enumerate(KEYS[GROUPED : GROUPED + 20]))
-    text = write(clauses, "fluency", "source_target", whole=True)
-    assert len(text.splitlines()) == 21
-    assert {clause.key: clause.weight for clause in read(text).clauses} == {c.key: c.weight for c in clauses}
-    assert read(text).whole

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.data.files import LIMITS
-from core.judging.offline import exchange, features, grounding, language
+from core.judging.offline import exchange, grounding, language
 from core.judging.offline.features import FEATURES, INDEX, feature_matrix
 from core.judging.offline.text import cut, names, numbers, split_sentences, stem
 from core.records import Item
@@ -271,22 +270,3 @@ def test_any_text_can_be_measured(target: str, source: str) -> None:
     for kind in ("source_target", "source_context_target", "data_text"):
         features = feature_matrix([Item("a", target, source=source, context=source)], kind)  # type: ignore[arg-type]
         assert not np.isinf(features).any()
-
-
-def test_all_items_of_the_largest_golden_set_are_measured_once() -> None:
-    """A calibration goes over its items again and again: of a cache that holds fewer, each pass would find none."""
-    assert features._vector.cache_info().maxsize >= LIMITS.items
-
-
-def test_a_kept_vector_is_that_of_its_item_and_keeps_no_text() -> None:
-    """What is the same when joined ("a b" + "c", "a" + "b c") is not the same item; nor is one of another kind."""
-    features.forget_items()
-    kept = features._Texts(("the old fox", "", ""), "single")
-    features._vector(kept)
-    assert kept.texts == ("", "", "")
-    pairs = [Item("a", "the old fox", source="bridge here"), Item("a", "the old", source="fox bridge here")]
-    once = [feature_matrix([item], kind) for item in pairs for kind in ("single", "source_target")]
-    features.forget_items()
-    again = [feature_matrix([item], kind) for item in pairs[::-1] for kind in ("source_target", "single")][::-1]
-    for one, other in zip(once, again, strict=True):
-        np.testing.assert_array_equal(one, other)

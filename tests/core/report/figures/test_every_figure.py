@@ -16,7 +16,7 @@ from core.calibration.analyse import Analyses, Line, PatternGroup, Place
 from core.calibration.records import TracePoint
 from core.records import Interval, Scale
 from core.report import figures
-from core.report.figures import Mark, Race, Sides, style
+from core.report.figures import Mark, Race, Sides
 from core.report.figures.analyses import (
     ablation_figure,
     length_figure,
@@ -53,7 +53,6 @@ from core.report.figures.style import (
     TEAL,
     WARM,
     WORSE,
-    snapped,
 )
 from core.report.figures.trends import Point, history_figure, shrinking_figure, styles_figure
 from core.stats.conformal import kept_shares
@@ -153,27 +152,6 @@ def luminance(colour: str) -> float:
     parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def test_every_colour_has_its_counterpart():
-    colours = {
-        value for name, value in vars(style).items() if name.isupper() and isinstance(value, str) and value[0] == "#"
-    }
-    assert colours | set(style.LINES) <= set(DARK)
-
-
-@pytest.mark.parametrize(
-    ("values", "ends"),
-    [([], (0, 1)), ([0.41], (0, 0.6)), ([-0.05, 0.9], (-0.2, 1.0)), ([-0.99, 1.0], (-1.0, 1.02)), ([0.01], (0, 0.2))],
-)
-def test_an_axis_ends_at_the_next_fifth_beyond_its_values(values, ends):
-    assert snapped(values) == pytest.approx(ends)
-
-
-def test_describe_never_says_zero_for_undefined():
-    assert figures.describe(None) == figures.describe(aligned(None)) == "—"
-    assert figures.describe(aligned(0.0)) == "0.00"
-    assert figures.describe(aligned(0.4123, 0.3, 0.52)) == "0.41 [0.30, 0.52]"
 
 
 def test_importing_figures_does_not_load_plotly():

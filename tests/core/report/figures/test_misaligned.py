@@ -8,33 +8,12 @@ import pytest
 from core.records import Scale
 from core.report.figures import Mark
 from core.report.figures.misaligned import (
-    AMBER,
-    TEAL,
     Middle,
-    Spot,
     Version,
     lineage_figure,
     misaligned_figure,
 )
 from tests.core.report.figures.conftest import aligned
-
-SPOTS = (
-    Spot("a", 1.0, 4.0, "too lenient", triaged=True),
-    Spot("b", 5.0, 2.0, "too strict"),
-    Spot("c", 3.0, 3.0, "aligned"),
-)
-
-
-def test_each_side_has_its_colour_and_shape_and_each_point_its_item():
-    labels, scores = np.array([s.label for s in SPOTS]), np.array([s.score for s in SPOTS])
-    figure = misaligned_figure(SPOTS, Middle.of(labels, scores, 0.5), Scale(1, 5), opened="c")
-    points = {t.name: t for t in figure.data if t.mode == "markers" and t.showlegend is False and t.x}
-    assert [(points[s.side].x[0], points[s.side].y[0]) for s in SPOTS] == [(1, 4), (5, 2), (3, 3)]
-    assert [points[s.side].customdata[0][0] for s in SPOTS] == [0, 1, 2]
-    assert points["too lenient"].marker.color == AMBER
-    shapes = [points[s.side].marker.symbol for s in SPOTS]
-    assert shapes == ["triangle-up-open", "triangle-down", "circle"], "hollow where triaged"
-    assert (points["opened"].x[0], points["opened"].y[0]) == (3, 3)
 
 
 def test_the_band_holds_the_items_with_a_small_gap():
@@ -53,24 +32,6 @@ VERSIONS = (
     Version("r", 1, ("p",), Mark("edit", None, "draft")),
     Version("s", 1, ("p",), Mark("edit", aligned(None), "draft")),
 )
-
-
-def test_the_tree_joins_parents_and_children():
-    figure = lineage_figure(VERSIONS, measure="rho", opened="q")
-    lines = next(trace for trace in figure.data if trace.mode == "lines")
-    assert len(lines.x) == 3 * 3, "three known pairs, each with a gap behind it"
-    assert [lines.y[0], lines.y[1]] == [0.4, 0.6]
-    marks = {
-        int(k[0]): (trace, n)
-        for trace in figure.data
-        if trace.mode == "markers"
-        for n, k in enumerate(trace.customdata)
-    }
-    assert set(marks) == {0, 1, 2, 3}
-    trace, n = marks[1]
-    assert (trace.marker.color, trace.marker.line.width[n], trace.y[n]) == (TEAL, 3, 0.6)
-    assert (trace.error_y.array[n], trace.error_y.arrayminus[n]) == pytest.approx((0.1, 0.1))
-    assert round(trace.x[n]) == 1
 
 
 def test_what_is_not_measured_stands_below_everything_and_is_hollow():

@@ -8,19 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.calibration.records import BestSoFar, LeaderboardSnapshot, TracePoint
-from core.records import AspectLabels, Scale, Usage
+from core.calibration.records import TracePoint
+from core.records import AspectLabels, Scale
 from core.report import figures
-from core.report.figures import Mark, Race, Sides
-from core.report.figures.style import AMBER, BLUE, PAPER, TEAL
+from core.report.figures import Mark, Race
+from core.report.figures.style import AMBER, TEAL
 from tests.core.report.figures.conftest import Drawn, aligned
 
 NEAR = {"abs": 0.004}  # pixels have two decimals
-
-
-def standing(best: Mapping[int, float], *, calls: int = 0) -> LeaderboardSnapshot:
-    curve = tuple(BestSoFar(after, value, "c") for after, value in best.items())
-    return LeaderboardSnapshot("draft", 0, "", calls, 1000, (), curve, Usage())
 
 
 def way(trace: Mapping[int, float | None]) -> tuple[TracePoint, ...]:
@@ -34,42 +29,6 @@ def test_an_undefined_candidate_keeps_its_place_but_is_not_drawn_as_zero():
     assert a == pytest.approx((1, 0.4), **NEAR)
     assert c == pytest.approx((3, 0.0), **NEAR)
     assert drawn.says == "2 of 3 candidates measured. Highest: a, 0.40 (no interval)."
-
-
-def test_whiskers_reach_the_ends_of_the_interval():
-    drawn = Drawn(figures.candidates_figure([Mark("a", aligned(0.4, 0.25, 0.5), "kept")], None, measure="m"))
-    (whisker,) = drawn.all("line", stroke=BLUE)
-    ends = [drawn.y(float(whisker.get(end))) for end in ("y1", "y2")]
-    assert ends == pytest.approx([0.25, 0.5], **NEAR)
-
-
-def test_axes_hold_still_while_a_run_grows():
-    few = figures.candidates_figure([Mark("a", aligned(0.31), "kept")], aligned(0.2), measure="m", slots=60)
-    marks = [Mark(str(i), aligned(0.21 + i / 200), "kept") for i in range(20)]
-    more = figures.candidates_figure(marks, aligned(0.2), measure="m", slots=60)
-    assert Drawn(few).texts == Drawn(more).texts
-    assert (few.width, few.height) == (more.width, more.height)
-
-
-def test_the_curve_starts_with_its_whole_axis_and_shows_the_baseline():
-    drawn = Drawn(figures.best_so_far_figure(standing({100: 0.2, 250: 0.3}), aligned(0.1), measure="rho"))
-    assert drawn.texts[0] == "rho"
-    assert "1,000" in drawn.texts  # calls that are expected
-    assert "no criteria 0.100" in drawn.texts
-    (baseline,) = drawn.all("line", stroke=AMBER)
-    assert drawn.y(float(baseline.get("y1"))) == pytest.approx(0.1, **NEAR)
-    assert not Drawn(figures.best_so_far_figure(standing({}), aligned(None), measure="rho")).all("line", stroke=AMBER)
-
-
-def test_sides_stand_in_the_order_given_from_the_top():
-    rows = [Sides("final", aligned(0.5, 0.4, 0.6), aligned(0.4, 0.2, 0.5)), Sides("none", aligned(0.1), aligned(None))]
-    drawn = Drawn(figures.sides_figure(rows, measure="m"))
-    names = [text for text in drawn.texts if text in ("final, held-out", "calibration", "none, held-out")]
-    assert names == ["final, held-out", "calibration", "none, held-out", "calibration"]
-    assert list(drawn.rows().values()) == pytest.approx([0.4, 0.5, 0.1], **NEAR)  # none at 0 for the undefined
-    hollow = [dot.get("fill") == PAPER for dot in drawn.all("circle", r="5")]
-    assert hollow == [False, True, True]
-    assert "none, held-out: —" in drawn.says
 
 
 @given(
