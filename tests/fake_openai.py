@@ -1,15 +1,15 @@
 """A local OpenAI-compatible server for tests and benches: answers as the scripted provider does, or fails on purpose.
 
-    python tests/fake_openai.py --port 8900 --latency-ms 50 --fault 500 --fault-after 100 --log requests.log
+    python tests/fake_openai.py --latency-ms 50
 
-It listens on 127.0.0.1 only, prints its base URL as the first line, and writes one line for every request into the
-log: the SHA-256 of the body.  `GET /stats` tells how many requests came, how many were answered, and how many were in
-flight at once.  It does `n`, logprobs (a made-up distribution) and JSON schemas; `--refuse n,logprobs` answers 400 to
-those named (also response_format, system, temperature, top_p, seed, max_tokens), `--ignore` leaves them aside without a
-word, `--choke` answers 500, `--hang` does not answer.  `--thinks 2000` spends so many hidden tokens first, out of the
-limit of the request; `--per-second 3` answers 429 to more than that, with `--retry-after 1` or without.  Faults: html,
-garbage (200, no JSON), no-choices, filter, no-number, out-of-scale, truncated, strict (refuses `seed` and
-`max_tokens`), quota (429), long (400, prompt too long), hang, or any status from 400 to 599.
+It listens on 127.0.0.1 only, on a free port, and prints its base URL.  `GET /stats` tells how many requests came, how
+many were answered, and how many were in flight at once.  It does `n`, logprobs (a made-up distribution) and JSON
+schemas.  A test sets what it does otherwise: `refuse` answers 400 to a request with one of these (n, logprobs,
+response_format, system, temperature, top_p, seed, max_tokens), `ignore` leaves them aside, `choke` answers 500, `hang`
+does not answer.  `thinks` spends so many hidden tokens first, out of the limit of the request; `per_second` answers 429
+to more than that, with `retry_after` or without.  Faults: html, garbage (200, no JSON), no-choices, filter, no-number,
+out-of-scale, truncated, strict (refuses `seed` and `max_tokens`), quota (429), long (400, prompt too long), hang, or
+any status from 400 to 599.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from core.providers.scripted import ScriptedProvider
 
 MODEL = "fake-judge"
 REFUSABLE = frozenset({"n", "logprobs", "response_format", "temperature", "top_p", "seed", "max_tokens"})
-SWITCHES = ("refuse", "ignore", "choke", "hang")
 TEXTS = {
     "no-number": "A text with merits and faults.",
     "out-of-scale": "Score: 11\nFar above.",
@@ -51,7 +50,6 @@ class FakeOpenAI:
     latency: float = 0.0
     fault: str = ""
     fault_after: int = 0
-    log: Path | None = None
     seed: int = 0
     delays: dict[str, float] = field(default_factory=dict)
     requests: int = 0
@@ -139,9 +137,6 @@ class FakeOpenAI:
         self.keys.add(authorization)
         if self.keep_bodies:
             self.bodies.append(json.loads(raw))
-        if self.log is not None:
-            with self.log.open("a", encoding="ascii") as file:
-                file.write(hashlib.sha256(raw).hexdigest() + "\n")
 
     def _delay(self, body: dict[str, Any]) -> float:
         prompt = body["messages"][-1]["content"]
@@ -323,25 +318,11 @@ class RunningServer:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, default=0, help="0: a free one")
     parser.add_argument("--latency-ms", type=float, default=0.0)
-    parser.add_argument("--fault", default="")
-    parser.add_argument("--fault-after", type=int, default=0, help="so many requests are answered well first")
-    parser.add_argument("--log", type=Path, default=None)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--thinks", type=int, default=0)
-    parser.add_argument("--per-second", type=float, default=0.0)
-    parser.add_argument("--retry-after", default="")
-    for switch in SWITCHES:
-        parser.add_argument(f"--{switch}", default="", help="comma-separated: n, logprobs, response_format, system")
-    options = parser.parse_args()
-    fake = FakeOpenAI(options.latency_ms / 1000, options.fault, options.fault_after, options.log, options.seed)
-    fake.thinks, fake.per_second, fake.retry_after = options.thinks, options.per_second, options.retry_after
-    for switch in SWITCHES:
-        setattr(fake, switch, frozenset(filter(None, getattr(options, switch).split(","))))
+    fake = FakeOpenAI(parser.parse_args().latency_ms / 1000)
     announce = lambda port: print(f"http://127.0.0.1:{port}/v1", flush=True)  # noqa: E731
     try:
-        asyncio.run(_serve(fake, options.port, announce, asyncio.Event().wait()))
+        asyncio.run(_serve(fake, 0, announce, asyncio.Event().wait()))
     except KeyboardInterrupt:
         return
 

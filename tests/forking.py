@@ -66,6 +66,9 @@ class Fork:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
 

@@ -11,8 +11,6 @@ from tests.browser.conftest import ROOT, rest
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ONE_CONTEXT = True
 SCRIPTS = ROOT / "tests" / "screens"
-SLOW = """const send = WebSocket.prototype.send;
-WebSocket.prototype.send = function (message) { setTimeout(() => send.call(this, message), window.late ?? 0); };"""
 FAINT, FRAMES = ((SCRIPTS / name).read_text("utf-8") for name in ("contrast.js", "watch.js"))
 
 
@@ -43,23 +41,6 @@ def rest_at(page: Page, title: str) -> None:
     rest(page)
     expect(page).to_have_title(f"{title} · Concord")
     page.wait_for_timeout(500)  # figures draw themselves after the script has ended
-
-
-def test_a_page_does_not_collapse_while_another_screen_is_drawn(page: Page, app_url: str) -> None:
-    page.add_init_script(FRAMES)
-    page.add_init_script(SLOW)
-    page.goto(f"{app_url}/golden_set")
-    rest(page)
-    page.wait_for_timeout(1_000)
-    before = page.evaluate("window.frames_seen.at(-1).height")
-    assert before > 700  # higher than Runs at rest
-    page.evaluate("window.frames_seen = []; window.late = 700")  # a server that takes its time to answer
-    page.get_by_test_id("stSidebar").get_by_role("link", name="Runs", exact=True).click()
-    expect(page.get_by_role("heading", name="Runs", exact=True, level=1)).to_be_visible()
-    rest(page)
-    page.wait_for_timeout(1_000)
-    frames = page.evaluate("window.frames_seen")
-    assert min(frame["height"] for frame in frames) >= min(before, frames[-1]["height"]) - 1
 
 
 def test_the_focus_stays_in_the_page_where_the_button_pressed_by_key_goes_away(page: Page, app_url: str) -> None:

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-import yaml
 from playwright.sync_api import Page
 
 from core import projects
@@ -20,8 +19,6 @@ from tests.fake_openai import FakeOpenAI, RunningServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
-ROOT = Path(__file__).resolve().parents[2]
-SUMMARIES = ROOT / "sample_data" / "summaries.jsonl"
 SAMPLES, THOUGHT = 5, 2000
 
 
@@ -32,12 +29,6 @@ def reasoning() -> Iterator[RunningServer]:
     running = RunningServer(fake)
     yield running
     running.stop()
-
-
-def few_items(folder: Path) -> Path:
-    file = folder / "few.jsonl"
-    file.write_text("".join(SUMMARIES.read_text("utf-8").splitlines(keepends=True)[:24]), "utf-8")
-    return file
 
 
 def short_items(folder: Path) -> Path:
@@ -85,46 +76,6 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[float]]:
         return [json.loads(line)["score"] for line in out.read_text("utf-8").splitlines()]
 
     return of_items
-
-
-def test_a_reasoning_model_is_calibrated_from_the_form_and_scores_the_same_each_way(
-    page: Page,
-    reasoning: RunningServer,
-    serve: Callable[[Path], AbstractContextManager[str]],
-    known_as: Settle,
-    settle: Settle,
-    enter: Settle,
-    choose: Settle,
-    scored: Callable[..., list[float]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "key-of-a-test")
-    home, items, judge = tmp_path / "home", few_items(tmp_path), tmp_path / "judge.yaml"
-    project, golden_id = a_project(home, items)
-    page.set_viewport_size({"width": 1440, "height": 900})
-    with serve(home) as url:
-        known_as(url)
-        page.goto(f"{url}/calibrate?project={project}&golden={golden_id}&aspect=coherence&section=new")
-        settle("Before the start")
-        page.get_by_text("LLM over an OpenAI-compatible endpoint").click()
-        enter(page.get_by_label("Model", exact=True), "thinker")
-        enter(page.get_by_label("Base URL"), reasoning.base_url)
-        page.get_by_text("How the judge is asked").click()
-        choose("Form of a reply", "analysis, then rating")
-        enter(page.get_by_role("spinbutton", name="Replies a score"), str(SAMPLES))
-        page.get_by_text("Advanced: presets").click()
-        enter(page.get_by_role("spinbutton", name="Budget in calls"), "400")
-        calibrated(page, settle, judge)
-
-    assert "key-of-a-test" not in judge.read_text("utf-8")
-    asked = yaml.safe_load(judge.read_text("utf-8"))["judge"]
-    assert (asked["sampling"]["output"], asked["sampling"]["samples"]) == ("analyze_rate", SAMPLES)
-    assert asked["sent_without"] == ["max_tokens", "temperature"]
-    assert asked["room"] > THOUGHT
-    reasoning.fake.repeats.clear()
-    direct = scored(items, judge, tmp_path / "direct.jsonl", tmp_path / "direct")
-    assert len(direct) == 24
 
 
 def test_a_model_in_the_worker_scores_as_on_the_command_line(

@@ -62,25 +62,3 @@ def test_a_calibration_is_started_waited_for_and_looked_at(
     assert project.report("summaries", "relevance").held_out == result.held_out
     exported = project.export(tmp_path / "notes.zip")
     assert (tmp_path / "notes.zip").stat().st_size == exported.size
-
-
-def test_an_edit_becomes_the_judge_in_use(project: core.Project, work_off: Callable[[Store, Settings], None]) -> None:
-    project.add(SUMMARIES)
-    run_id = project.start_calibration("summaries", "relevance", preset="quick", seed=3)
-    work_off(project.store, project.settings)
-    best = project.wait(run_id).chosen[0]
-    text = f"{best.text}\n- It repeats nothing."
-    edited = projects.save_edit(project.store, project.project_id, best.criteria_id, text, "Ann")
-    measuring = project.make_version("relevance", [edited], note="repetition")
-    with pytest.raises(core.UsageError, match="is draft: it can become retired, not current"):
-        project.use_version("relevance", 2)
-    work_off(project.store, project.settings)
-    assert project.wait(measuring).chosen[0].text == text
-    project.use_version("relevance", 2, reason="it counts repetition")
-    current = project.versions("relevance").current
-    assert current is not None
-    assert (current.number, current.criteria_ids, current.made.note) == (2, (edited,), "repetition")
-    assert project.report("summaries", "relevance").run.run_id == measuring
-    again = project.measure_version("relevance", 1, "summaries")
-    work_off(project.store, project.settings)
-    assert project.versions("relevance").get(1).newest.run_id == again  # type: ignore[union-attr]

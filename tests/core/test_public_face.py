@@ -73,23 +73,6 @@ def test_the_judge_of_a_run_scores_like_the_judge_of_its_file(
     loaded.close()
 
 
-def test_a_judge_that_was_handed_in_is_asked_itself(golden: core.GoldenSet, tmp_path: Path) -> None:
-    """Its state may be all that Concord knows of it, so it is not made again, and stays open for who made it."""
-    from core.judging.offline.judge import OfflineJudge
-
-    class Own(OfflineJudge):
-        closed = 0
-
-        def close(self) -> None:
-            Own.closed += 1
-
-    run = core.calibrate(golden, "relevance", Own(), preset="quick", seed=3, rounds=0)
-    run.save(tmp_path)
-    assert run.judge.judge is run.own_judge
-    assert Own.closed == 0
-    assert core.load_judge(tmp_path / "judge.yaml").score(golden.items[:5]) == run.judge.score(golden.items[:5])
-
-
 # ── RepEval ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 

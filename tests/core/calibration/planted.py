@@ -44,8 +44,8 @@ class PlantedJudge(Judge):
 
     spec, is_llm, notice = "planted", False, "a judge made for tests"
 
-    def __init__(self, unread: Callable[[str], bool] = lambda _: False, *, duplicates: bool = False) -> None:
-        self.unread, self.duplicates = unread, duplicates
+    def __init__(self, unread: Callable[[str], bool] = lambda _: False) -> None:
+        self.unread = unread
         self.scored: list[tuple[int, int]] = []
         self.seen: set[tuple[str, str]] = set()
         self.drafted_from: set[str] = set()
@@ -86,12 +86,11 @@ class PlantedJudge(Judge):
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         drafts = []
-        for n, request in enumerate(requests):
+        for request in requests:
             self.drafted_from |= {exemplar.item.item_id for exemplar in request.exemplars}
             skill = 0.1 + 0.6 * abs(_noise("draft", request.seed))
-            number = 0 if self.duplicates and n % 2 else request.seed
-            text = "" if number == 0 else f"skill={skill:.2f} #{number}"
-            drafts.append(Drafted(Criteria(text, task.aspect, request.provenance) if text else None, "empty reply"))
+            text = f"skill={skill:.2f} #{request.seed}"
+            drafts.append(Drafted(Criteria(text, task.aspect, request.provenance)))
         return DraftBatch(tuple(drafts), len(requests), Usage(requests=len(requests)))
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:

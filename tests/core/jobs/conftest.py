@@ -7,17 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count, takewhile
 from pathlib import Path
-from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -29,57 +24,14 @@ from core.records import GoldenSet, Item
 from core.settings import Settings
 from core.store.schema import workers
 from core.store.store import Store
-
-TOY_WORKER = Path(__file__).with_name("toy_worker.py")
-
-
-class Worker:
-    """A forked worker, with what `subprocess.Popen` offers of a process."""
-
-    def __init__(self, ask: Callable[..., int | None], pid: int) -> None:
-        self._ask, self.pid = ask, pid
-        self._returncode: int | None = None
-
-    def poll(self) -> int | None:
-        if self._returncode is None:
-            self._returncode = self._ask("poll", self.pid)
-        return self._returncode
-
-    def wait(self, timeout: float = 60.0) -> int:
-        end = time.monotonic() + timeout
-        while (code := self.poll()) is None:
-            if time.monotonic() > end:
-                raise subprocess.TimeoutExpired(f"worker {self.pid}", timeout)
-            time.sleep(0.01)
-        return code
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
-
-    def terminate(self) -> None:
-        self.send_signal(signal.SIGTERM)
+from tests.forking import Fork, Forks
 
 
 @pytest.fixture(scope="session")
-def forks(repository: Path) -> Iterator[Callable[..., int | None]]:
-    """Asks the process that workers are forked from (see `toy_worker.py`)."""
-    environment = {**os.environ, "PYTHONPATH": str(repository)}
-    with subprocess.Popen(
-        [sys.executable, str(TOY_WORKER)], cwd=repository, env=environment, stdin=PIPE, stdout=PIPE, text=True
-    ) as process:
-
-        def ask(*what: str | int) -> int | None:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(json.dumps(what) + "\n")
-            process.stdin.flush()
-            return json.loads(process.stdout.readline())  # type: ignore[no-any-return]
-
-        yield ask
+def forks() -> Iterator[Forks]:
+    made = Forks(("core.jobs.queue", "core.store.store"))
+    yield made
+    made.close()
 
 
 @dataclass
@@ -89,17 +41,16 @@ class Toys:
     store: Store
     settings: Settings
     folder: Path
-    forks: Callable[..., int | None]
+    forks: Forks
     project: str
     golden_id: str
     until: Callable[..., None]
-    processes: list[Worker] = field(default_factory=list)
+    processes: list[Fork] = field(default_factory=list)
 
-    def start_worker(self, name: str = "toy", capability: str = "cpu", patience: float = PATIENCE) -> Worker:
-        about = [name, str(self.folder), capability, str(patience)]
-        pid = self.forks("start", str(self.folder / f"{name}.log"), self.settings.database_url, *about)
-        assert pid is not None
-        self.processes.append(Worker(self.forks, pid))
+    def start_worker(self, name: str = "toy", capability: str = "cpu", patience: float = PATIENCE) -> Fork:
+        about = [str(self.settings.database_url), name, str(self.folder), capability, str(patience)]
+        log = self.folder / f"{name}.log"
+        self.processes.append(self.forks.start("tests.core.jobs.toy_worker", about, os.environ, log))
         return self.processes[-1]
 
     def add_run(self, **request: Any) -> str:
@@ -147,9 +98,7 @@ class Toys:
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def toys(
-    request: pytest.FixtureRequest, tmp_path: Path, forks: Callable[..., int | None], until: Callable[..., None]
-) -> Iterator[Toys]:
+def toys(request: pytest.FixtureRequest, tmp_path: Path, forks: Forks, until: Callable[..., None]) -> Iterator[Toys]:
     url = f"sqlite:///{tmp_path / 'concord.sqlite'}"
     if request.param == "postgres":
         url = str(request.getfixturevalue("postgres_url"))

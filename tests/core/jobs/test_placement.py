@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +17,6 @@ from core.projects.kinds import wants_of
 from core.projects.repeval import RepEvalRequest
 from core.records import GoldenSet, Item
 from core.repeval import ModelSpec, RepEvalSettings
-from core.settings import Settings
 from core.store.codec import pack
 from core.store.store import Store
 
@@ -76,14 +72,6 @@ def test_a_run_that_wants_a_gpu_waits_where_one_is_expected(workers: list[Worker
 
 
 # ── what a worker can do ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_command_line_overrides_the_setting(tmp_home: Settings, repository: Path) -> None:
-    """A word that is none is wrong usage (exit 2) and starts no worker."""
-    command = [sys.executable, "-m", "core", "worker", "--capability", "tpu"]
-    done = subprocess.run(command, check=False, cwd=repository, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "--capability must be one of cuda, mps, gpu, cpu, not 'tpu'" in done.stderr
 
 
 # ── real workers ─────────────────────────────────────────────────────────────────────────────────────────────

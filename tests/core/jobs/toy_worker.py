@@ -1,28 +1,20 @@
-"""Workers whose runs know nothing of judges.
+"""A worker whose runs know nothing of judges.
 
-    python toy_worker.py
-
-starts none yet: it imports what a worker takes, once, and forks one for each line ["start", LOG, URL, WORKER_ID,
-FOLDER, CAPABILITY, PATIENCE] on standard input, answering with its process id; ["poll", PID] is answered with its exit
-code, null while it works.
+    python -m tests.core.jobs.toy_worker URL WORKER_ID FOLDER CAPABILITY PATIENCE
 
 A run has `steps` steps that take `seconds` each and add up numbers; what a step gave is kept with the run. Each
 finished piece of work is a line "run step" in FOLDER/done.txt, so a test sees what was done twice. With `until`, no
-step from number `held` on ends before FOLDER has a file of that name; with `paced`, no part k of a step begins before
-FOLDER has the file "part k".
+step from number `held` on ends before FOLDER has a file of that name.
 It runs until it is killed.
 """
 
 from __future__ import annotations
 
-import gc
 import json
-import os
 import signal
 import sys
 import threading
 import time
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,8 +66,6 @@ class Toy:
         parts = 10
         reports = request.get("reports", True)
         for part in range(parts):
-            while request.get("paced") and not (self.folder / f"part {part}").exists():
-                time.sleep(0.02)
             time.sleep(request["seconds"] / parts)
             if reports:
                 progress.advance(part + 1, parts)
@@ -112,33 +102,5 @@ def work(url: str, worker_id: str, folder: str, capability: str, patience: str) 
     store.workers.leave(worker_id)
 
 
-def start(log: str, *about: str) -> int:
-    """Fork a worker that writes to the file `log`; its process id."""
-    pid = os.fork()
-    if pid:
-        return pid
-    file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    for stream in (1, 2):
-        os.dup2(file, stream)
-    code = 1
-    try:
-        work(*about)
-        code = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def poll(pid: int) -> int | None:
-    done, status = os.waitpid(pid, os.WNOHANG)
-    return os.waitstatus_to_exitcode(status) if done else None
-
-
 if __name__ == "__main__":
-    gc.freeze()
-    for line in sys.stdin:
-        what, *about = json.loads(line)
-        print(json.dumps(start(*about) if what == "start" else poll(*about)), flush=True)
+    work(*sys.argv[1:])

@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 
-from core import load_items, load_judge
+from core import load_items
 from core.errors import GoldenError
 from core.judge_files.calibrated_judge import CalibratedJudge
 from core.judging.offline.judge import OfflineJudge
-from core.judging.registry import make_judge
-from core.judging.styles import Asking
-from core.records import Item, Scored, Unscored
-from core.settings import Settings
+from core.records import Scored, Unscored
 from tests.awaiting import awaited
 
 Card = dict[str, Any]
@@ -68,19 +65,3 @@ def test_single_items_without_it_are_unscored_and_stay_in_place(judge: Calibrate
     assert isinstance(whole, Scored)
     assert isinstance(verdicts[0], Scored)
     assert verdicts[0].value == whole.value
-
-
-def test_references_count_as_there_when_one_is(offline_card: Card) -> None:
-    offline_card["task"]["needs"] = ["references"]
-    asking = Asking.of("scripted", references=True)
-    judge = CalibratedJudge.of(offline_card, make_judge("scripted", settings=Settings(), asking=asking))
-    items = [Item("a", "A text.", references=("One.",)), Item("b", "A text.")]
-    assert [type(one) for one in judge.score(items)] == [Scored, Unscored]
-
-
-def test_replayed_scores_need_a_text_too(offline_card: Card, tmp_path: Path, write_card: Any) -> None:
-    replies = tmp_path / "scores.jsonl"
-    replies.write_text('{"item_id": "a", "score": 3}\n', encoding="utf-8")
-    judge = load_judge(write_card(offline_card), judge=f"recorded:{replies}")
-    assert judge.score([Item("a", "A text.")])[0] == Scored("a", 3.0, n_read=3, calibrated=pytest.approx(3.6, abs=1))
-    assert judge.score([Item("a", "\u200b")])[0] == Unscored("a", "missing input", "The text to rate is empty.")

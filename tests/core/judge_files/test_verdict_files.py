@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -61,14 +60,6 @@ def test_of_several_aspects_only_the_rows_of_one_count_in_any_script(tmp_path: P
     assert plain.scores.tolist() == [1.0]
     with pytest.raises(GoldenError, match="no row is about 'fluency': the column 'aspect' names Factual accuracy, 流"):
         read_verdicts(file, aspect="fluency")
-
-
-def test_csv(tmp_path: Path) -> None:
-    path = tmp_path / "v.csv"
-    path.write_text("item_id,score,note\na,2.5,x\nb,,y\n", encoding="utf-8")
-    table = read_verdicts(path)
-    assert table.by_id["a"] == Scored("a", 2.5)
-    assert len(table.unscored) == 1
 
 
 def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
@@ -163,14 +154,6 @@ def test_counts_and_lines(replies: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_a_gzip_file_is_read_alike_and_nothing_is_written_without_out(replies: Path, tmp_path: Path) -> None:
-    packed = tmp_path / "packed.jsonl.gz"
-    packed.write_bytes(gzip.compress(replies.read_bytes(), mtime=0))
-    before = sorted(tmp_path.iterdir())
-    assert read_replies_file(packed, FIVE) == read_replies_file(replies, FIVE)
-    assert sorted(tmp_path.iterdir()) == before
-
-
 def test_the_papers_parser_takes_the_first_digit_after_the_last_label(tmp_path: Path) -> None:
     """By hand from METHODS §2: 2.5 → 2; "1-3" dropped, so 1987 → 1; "three" is no digit; the last "Rating:" counts."""
     texts = ["2.5", "On 1-3: in 1987", "three", "Rating: 1\nRATING: 3", "Rating:", " "]
@@ -202,13 +185,6 @@ def test_an_unusable_line_is_named_and_nothing_is_written(tmp_path: Path, line: 
     with pytest.raises(GoldenError, match=message):
         read_replies_file(path, FIVE, out=out)
     assert not out.exists()
-
-
-def test_an_encoding_is_not_guessed(tmp_path: Path) -> None:
-    path = tmp_path / "replies.jsonl"
-    path.write_bytes('{"item_id": "é", "responses": ["4"]}\n'.encode("cp1252"))
-    with pytest.raises(GoldenError, match="not UTF-8"):
-        read_replies_file(path, FIVE)
 
 
 @pytest.mark.parametrize("parser", ["concord", "paper"])

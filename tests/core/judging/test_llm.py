@@ -69,10 +69,8 @@ def test_samples_are_averaged_over_the_readable_ones_and_decimals_kept() -> None
     ("reply", "reason"),
     [
         (completion("A fine text."), "no verdict"),
-        (completion("Score: 9"), "out of range"),
         (completion("I'm sorry, I cannot rate this."), "refused"),
         (completion("No.", "refusal"), "refused"),
-        (completion(""), "empty"),
         (completion("Score: 4", "length"), "truncated"),
         (Failure("The endpoint's content filter withheld the reply."), "provider error"),
     ],
@@ -100,14 +98,6 @@ def test_an_empty_text_is_not_asked_about() -> None:
     assert [verdict.reason for verdict in matrix.unscored[CRITERIA[0].criteria_id]] == ["missing input"]
     assert progress[-1] == (6, 6)
     assert isinstance(judge_of(provider).score(TASK, items, [CRITERIA[0]], explain=True).explained[1], Unscored)
-
-
-def test_the_same_criteria_twice_and_no_items_at_all() -> None:
-    twice = judge_of(CachedProvider(ScriptedProvider(), MemoryReplies())).score(TASK, ITEMS, [CRITERIA[0], CRITERIA[0]])
-    assert (twice.values[0] == twice.values[1]).all()
-    assert twice.usage.requests == 12
-    assert judge_of(ScriptedProvider()).score(TASK, [], CRITERIA).values.shape == (3, 0)
-    assert judge_of(ScriptedProvider()).score(TASK, ITEMS, []).values.shape == (0, 12)
 
 
 def test_explanations_equal_the_scores_and_come_from_the_cache() -> None:
@@ -268,7 +258,6 @@ def test_a_draft_or_steps_that_cannot_be_used_say_why(reply: Reply, problem: str
         ("```text\n- One rule\n```", "- One rule"),
         ("Here are the criteria:\n\n- One rule", "- One rule"),
         ("## Criteria for Coherence\n- One rule", "- One rule"),
-        ("**Scoring criteria:**\n- One rule", "- One rule"),
         ("<think>First: hm</think>\n- One rule", "- One rule"),
         ("<think>hm</think>Here are the evaluation steps:\n\n1. Read.\n2. Rate.", "1. Read.\n2. Rate."),
         ("Score high if:\n- it is clear", "Score high if:\n- it is clear"),

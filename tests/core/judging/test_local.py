@@ -226,19 +226,6 @@ def test_a_likelihood_is_the_mean_log_probability_of_the_text_laid_on_the_scale(
     assert (asked.prompt_tokens or 0) > sum(len(item.target) for item in items) // 4
 
 
-def test_a_likelihood_is_a_matter_of_models_in_the_process(folder: Path) -> None:
-    with pytest.raises(UsageError, match=r"hf:ID_OR_PATH.*not of scripted"):
-        make_judge("scripted", Settings(), sampling=Style("likelihood")).score(TASK, ITEMS, CRITERIA)
-    for wrong in ({"samples": 2}, {"steps": "1. Read."}, {"structured": True}, {"weighted": True}):
-        with pytest.raises(UsageError):
-            Style("likelihood", **wrong)
-    pairs = Task("preference", "pair", Scale(1, 3))
-    with pytest.raises(UsageError, match="that of one text"):
-        _judge(folder, sampling=Style("likelihood")).score(pairs, ITEMS, CRITERIA)
-    state = _judge(folder, sampling=Style("likelihood")).as_state()
-    assert restore_judge(state, Settings(), gate=NAMED).sampling == Style("likelihood")
-
-
 def test_threads_that_ask_at_once_load_the_model_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two loadings at a time mix up torch's number format, which holds for all threads, and take twice the memory."""
     begun, load = [], transformers_local.load_causal_model

@@ -185,11 +185,8 @@ def test_what_looks_like_a_heading_keeps_its_words(text: str, shown: str) -> Non
     [
         (Scale(1, 5), (1, 2, 3, 4, 5)),
         (Scale(0, 1, step=1), (0, 1)),
-        (Scale(1, 9, step=2), (1, 3, 5, 7, 9)),
         (Scale(1, 10), ()),
-        (Scale(-1, 1), ()),
         (Scale(1, 5, step=0.5), ()),
-        (Scale(0.5, 4.5), ()),
     ],
 )
 def test_the_whole_ratings_of_a_scale(scale: Scale, ratings: tuple[int, ...]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.errors import UsageError
 from core.judging.render import PROMPTS
-from core.judging.styles import MIXED, PERSONAS, SCHEMAS, WRITTEN_FORMS, Asking, Style
+from core.judging.styles import MIXED, PERSONAS, SCHEMAS, WRITTEN_FORMS, Style
 
 
 @st.composite
@@ -50,25 +50,16 @@ def test_every_style_can_be_sampled_and_its_prompts_are_files(style: Style) -> N
     [
         ({"haiku": 1}, "no field 'haiku'; there are form, samples"),
         ({"form": "haiku"}, "score_only, free_text, stars, rate_explain, analyze_rate, mix"),
-        ({"form": ["mix"]}, "form must be one of"),
         ({"persona": "pirate"}, "none, helpful, annotator"),
         ({"samples": 0}, "whole number from 1"),
-        ({"samples": 2.0}, "whole number"),
         ({"samples": True}, "whole number"),
-        ({"samples": 10**6}, "200"),
         ({"temperature": -0.1}, "from 0 to 2"),
         ({"temperature": float("nan")}, "from 0 to 2"),
-        ({"temperature": "1"}, "from 0 to 2"),
         ({"top_p": 0}, "above 0"),
-        ({"top_p": 1.1}, "from 0 to 1"),
-        ({"max_tokens": -1}, "whole number"),
-        ({"weighted": 1}, "true or false"),
-        ({"steps": None}, "steps must be a text"),
         ({"steps": "x" * 8001}, "at most 8,000"),
         ({"form": "mix"}, "at least 2 samples; 1 came"),
         ({"form": "rate_explain", "weighted": True}, "score_only, not rate_explain"),
         ({"form": "free_text", "structured": True}, "JSON is asked for with"),
-        ({"form": "score_only", "weighted": True, "structured": True}, "without weighting"),
         ([], "object with fields"),
     ],
 )
@@ -90,15 +81,6 @@ def test_the_mix_takes_turns_and_analyze_rate_gets_the_odd_one() -> None:
     shares = Style("mix", 5, 1.0).shares()
     assert shares == [("score_analyze_rate.v1", "analyze_rate", 3), ("score_rate_explain.v1", "rate_explain", 2)]
     assert [place.schema for place in Style("mix", 2, structured=True).places] == [SCHEMAS[form] for form in MIXED]
-
-
-def test_a_score_alone_has_short_replies_and_every_other_form_room_for_words() -> None:
-    assert [Style(form, 2).max_tokens for form in WRITTEN_FORMS] == [20, 512, 512, 512, 512, 512]
-    assert Style("score_only", max_tokens=512).max_tokens == 512
-    assert "tokens" not in Style("score_only").name
-    assert "up to 512 tokens" in Style("score_only", max_tokens=512).name
-    assert Asking.of("openai:m", form="score_only").within(4096).max_tokens == 20  # of an installation that thinks
-    assert Asking.of("openai:m", form="stars").within(4096).max_tokens == 4096
 
 
 @given(st.integers(2, 30), st.integers(0, 10))

@@ -129,19 +129,6 @@ def test_long_inputs_are_cut_and_counted(nli_model: str, regression_model: str) 
     assert "only the first 64 chunks" in make_metric(f"nli:{nli_model}").score([many]).note
 
 
-def test_items_without_what_is_needed_are_unscored(nli_model: str, items: Sequence[Item]) -> None:
-    bare = Item("e", "the cat", "s3")
-    blank = Item("f", " ", "s3", source="the cat")
-    verdicts = make_metric(f"nli:{nli_model}").score([bare, items[0], blank])
-    assert np.isnan(verdicts.values).tolist() == [True, False, True]
-    assert [(u.item_id, u.reason, u.detail) for u in verdicts.unscored] == [
-        ("e", "missing input", "The item has no source."),
-        ("f", "missing input", "The target holds no text."),
-    ]
-    for name in ("regression", "likelihood", "bertscore"):
-        assert make_metric(f"{name}:{nli_model}").missing([bare])
-
-
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

@@ -78,24 +78,6 @@ def test_no_redirect_to_another_place_is_followed(
     assert KEY not in str(caught.value)
 
 
-def test_a_redirect_within_the_place_is_followed(make: Make, start: Start, requests: list[Request]) -> None:
-    class Moved(FakeOpenAI):
-        def application(self) -> web.Application:
-            app = super().application()
-            app.router.add_post("/old/chat/completions", self._moved)
-            return app
-
-        async def _moved(self, _request: web.Request) -> web.Response:
-            raise web.HTTPPermanentRedirect("/v1/chat/completions")
-
-    server = RunningServer(Moved(keep_bodies=True))
-    try:
-        assert ask(make(base_url=f"http://127.0.0.1:{server.port}/old", api_key=KEY), requests[:2])
-        assert server.fake.keys == {f"Bearer {KEY}"}
-    finally:
-        server.stop()
-
-
 def test_no_key_and_no_header_is_told_even_by_an_endpoint_that_repeats_them(
     make: Make, start: Start, requests: list[Request], caplog: Any
 ) -> None:

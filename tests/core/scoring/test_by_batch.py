@@ -117,24 +117,6 @@ def test_lines_leave_out_what_the_endpoint_refused_when_the_judge_was_calibrated
     assert any("refuses the temperature" in remark for remark in scored.remarks)
 
 
-def test_what_no_result_answers_stays_unscored_until_it_is_asked(
-    request_: ScoreRequest, expected: bytes, fake: FakeOpenAI, store: Store
-) -> None:
-    place, answers = request_.out.with_name("requests.jsonl"), request_.out.with_name("answers.jsonl")
-    write_batch(request_, place, replies=store.replies)
-    run_batch(fake, place, answers)
-    lines = answers.read_text("utf-8").splitlines()
-    answers.write_text("\n".join([*lines[3:], "no result", '{"custom_id": 3}', "[]", lines[5]]), "utf-8")
-    read = replace(request_, batch_read=(answers,))
-    scored = score(read, store)
-    assert (scored.n_scored, scored.reasons, fake.requests) == (N_ITEMS - 1, {"provider error": 1}, 0)
-    assert (scored.batch["unusable"], scored.batch["repeated"]) == (3, 1)
-    again = write_batch(request_, place, replies=store.replies)
-    assert again.n_requests == 3
-    score(replace(request_, again=True), store)
-    assert (request_.out.read_bytes(), fake.requests) == (expected, 3)
-
-
 def test_results_of_another_judge_are_refused(request_: ScoreRequest, fake: FakeOpenAI, store: Store) -> None:
     place, answers = request_.out.with_name("requests.jsonl"), request_.out.with_name("answers.jsonl")
     write_batch(replace(request_, judge=f"{request_.judge}/other"), place, replies=store.replies)

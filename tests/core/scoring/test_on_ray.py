@@ -77,15 +77,6 @@ def test_parts_of_another_scoring_are_refused(plan: Plan, lines: list[str]) -> N
     assert (before.items, verdicts(plan.out)) == (0, [])
 
 
-def test_columns_within_nested_json_are_read_by_their_paths(plan: Plan, lines: list[str]) -> None:
-    rows = [json.loads(line) for line in lines]
-    nested = [json.dumps({"item_id": row.pop("item_id"), "output": row}) for row in rows]
-    roles = plan.mapping.roles | {"target": "output.target", "source": "output.source"}
-    plan = replace(plan, mapping=replace(plan.mapping, roles=roles))
-    (part,) = Scorer(plan, NOBODY)(table(nested)).to_pylist()
-    assert (part["n_scored"], part["problem"]) == (12, "")
-
-
 # ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
 
 FIND_HEAD = cluster._find_head

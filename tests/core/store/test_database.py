@@ -42,28 +42,6 @@ def test_a_store_of_another_version_is_refused_and_left_as_it_is(url: str, versi
     engine.dispose()
 
 
-def test_the_next_version_takes_the_data_along(url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A made-up migration after the last one: it runs once, and what was there is there."""
-    with Store(url) as store:
-        project_id = store.projects.add("kept")
-    folder = tmp_path / "migrations"
-    shutil.copytree(Path(database.__file__).with_name("migrations"), folder)
-    (folder / "versions" / "next.py").write_text(
-        "import sqlalchemy as sa\nfrom alembic import op\n"
-        f'revision, down_revision = "next", "{HEAD}"\n'
-        'def upgrade():\n    op.add_column("projects", sa.Column("colour", sa.Text(), server_default="red"))\n'
-    )
-    monkeypatch.setattr(database, "MIGRATIONS", folder)
-    monkeypatch.setattr(database, "HEAD", "next")
-    for _ in range(2):
-        with Store(url) as store:
-            assert store.projects.get(project_id).name == "kept"
-    engine = sa.create_engine(database.sqlalchemy_url(url))
-    with engine.connect() as connection:
-        assert connection.execute(sa.text("SELECT colour FROM projects")).scalar() == "red"
-    engine.dispose()
-
-
 def test_migrations_lead_to_the_schema_in_the_code(url: str) -> None:
     Store(url).close()
     engine = sa.create_engine(database.sqlalchemy_url(url))

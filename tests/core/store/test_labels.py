@@ -41,20 +41,6 @@ def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store,
     ]
 
 
-def test_a_pass_has_its_own_labels_and_those_taken_over(store: Store, project: str, golden_id: str) -> None:
-    for pass_id, value in (("l1", 2.0), ("l2", 5.0)):
-        store.labels.add(project, golden_id, [Label("Ann", "a", "coherence", value, "why", pass_id)], form=pass_id)
-    assert [row.value for row in store.labels.current(project, "l2")] == [5.0]
-    assert [(row.pass_id, row.value) for row in store.labels.of_golden(project, golden_id)] == [
-        ("l1", 2.0),
-        ("l2", 5.0),
-    ]
-    for _ in range(2):  # sent twice, kept once
-        store.labels.take_over(project, golden_id, "l3", store.labels.current(project, "l1"))
-    (taken,) = store.labels.history(project, "l3", "a")
-    assert (taken.rater, taken.value, taken.comment, taken.taken_from) == ("Ann", 2.0, "why", "l1")
-
-
 def test_a_form_sent_twice_is_kept_once(store: Store, project: str, golden_id: str) -> None:
     ann = Label("Ann", "a", "coherence", 2.0, pass_id="l1")
     both = [ann, replace(ann, aspect="é", value=1.0)]

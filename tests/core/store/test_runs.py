@@ -116,16 +116,6 @@ def test_scores_are_gathered_exactly(store: Store, run_id: str, golden: GoldenSe
     assert store.results.scores(run_id, golden.item_ids, ["c2", "c9"]).criteria_ids == ("c2",)
 
 
-def test_scores_of_pairs_are_kept_by_order(store: Store, run_id: str, golden: GoldenSet) -> None:
-    both = replace(scores(c=[2.0, 3.0]), turned=np.array([[1.0, 3.0]]))
-    store.results.add_scores(run_id, (0, 2), both)
-    store.results.add_scores(run_id, (1,), scores(c=[5.0], d=[4.0]))
-    result, nan = store.results.scores(run_id, golden.item_ids), float("nan")
-    np.testing.assert_array_equal(result.values, [[2.0, 5.0, 3.0, nan], [nan, 4.0, nan, nan]])
-    np.testing.assert_array_equal(result.turned, [[1.0, nan, 3.0, nan], [nan] * 4])
-    assert store.results.scores(run_id, golden.item_ids, ["d"]).turned is None
-
-
 def test_what_a_run_was_answered_is_its_own(store: Store, project: str, run_id: str) -> None:
     """Paid, found and failed answers, each as it counted; what no other run may have serves this one."""
     store.replies.put_replies([("found", reply("before"))])

@@ -245,3 +245,26 @@ def expected(card: dict[str, Any], criteria: Sequence[str]) -> list[tuple[float,
         mean = sum(numbers) / len(numbers)
         found.append((mean, float(IsotonicMap.from_json(card["isotonic"]).apply(mean))))
     return found
+
+
+def evaluated(
+    promptfoo: Path, home: Path, endpoint: RunningServer, text: str, items: Sequence[Item] = ITEMS
+) -> list[dict[str, Any]]:
+    """The results of one evaluation with promptfoo over `items`, in their order."""
+    (home / "judge.yaml").write_text(text, encoding="utf-8")
+    rows = [{"vars": {"source": item.source, "target": item.target}} for item in items]
+    (home / "items.json").write_text(json.dumps(rows), encoding="utf-8")
+    quiet = ("--no-cache", "--no-table", "--no-write", "--no-progress-bar", "-j", "1")
+    done = subprocess.run(
+        [promptfoo, "eval", "-c", "judge.yaml", "--tests", "items.json", "-o", "out.json", *quiet],
+        env=tool_environment(home, endpoint.base_url),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert (home / "out.json").exists(), f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    assert KEY not in done.stdout + done.stderr
+    results = json.loads((home / "out.json").read_text(encoding="utf-8"))["results"]["results"]
+    return sorted(results, key=lambda one: one["testIdx"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from core.judge_files.calibrated_judge import CalibratedJudge
 from core.judging.registry import restore_judge
 from core.records import Scored, Verdict
 from core.settings import Settings
-from tests.core.judge_files.adapters.conftest import ITEMS, Card, RunTool, asked_of, number_for, tool_environment
+from tests.core.judge_files.adapters.conftest import ITEMS, Card, RunTool, asked_of, evaluated, number_for
 from tests.fake_openai import RunningServer
 
 pytestmark = pytest.mark.slow
@@ -92,10 +90,7 @@ def test_promptfoo(
     whole["defaultTest"]["assert"] = [
         one["defaultTest"]["assert"][0] | {"metric": "|".join(case)} for case, one in made.items()
     ]
-    rows = [{"vars": {"source": item.source, "target": item.target}} for item in ITEMS]
-    (tmp_path / "items.json").write_text(json.dumps(rows), encoding="utf-8")
-    (tmp_path / "all.yaml").write_text(yaml.safe_dump(whole), encoding="utf-8")
-    results = evaluated(promptfoo, tmp_path, "all.yaml", endpoint, "--tests", "items.json")
+    results = evaluated(promptfoo, tmp_path, endpoint, yaml.safe_dump(whole))
     wanted = {case: ours(judge) for case, judge in judges.items()}
     for place, result in enumerate(results):
         assert not result.get("error"), result["error"]
@@ -104,23 +99,6 @@ def test_promptfoo(
             verdict = verdicts[place]
             assert isinstance(verdict, Scored)
             assert part["score"] == pytest.approx((verdict.value - low) / (high - low)), case
-
-
-def evaluated(promptfoo: Path, home: Path, file: str, endpoint: RunningServer, *more: str) -> list[dict[str, Any]]:
-    """The results of one evaluation, in the order of the tests."""
-    quiet = ("--no-cache", "--no-table", "--no-write", "--no-progress-bar", "-j", "1")
-    done = subprocess.run(
-        [promptfoo, "eval", "-c", file, "-o", "out.json", *quiet, *more],
-        env=tool_environment(home, endpoint.base_url),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert (home / "out.json").exists(), f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    results = json.loads((home / "out.json").read_text(encoding="utf-8"))["results"]["results"]
-    return sorted(results, key=lambda one: one["testIdx"])
 
 
 def test_deepeval(run_tool: RunTool, judges: dict[tuple[str, str], dict[str, Any]], endpoint: RunningServer) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -19,37 +17,14 @@ from tests.core.judge_files.adapters.conftest import (
     SCHEME,
     Card,
     asked_of,
+    evaluated,
     shown,
-    tool_environment,
 )
 from tests.fake_openai import RunningServer
 
 pytestmark = pytest.mark.slow
 ERROR = 2
 """promptfoo's `failureReason` of a test that ended in an error; 1 is a failed assertion."""
-
-
-def evaluated(
-    promptfoo: Path, home: Path, endpoint: RunningServer, text: str, items: tuple[Item, ...]
-) -> list[dict[str, Any]]:
-    """The results of one evaluation over `items`, in their order."""
-    (home / "judge.yaml").write_text(text, encoding="utf-8")
-    rows = [{"vars": {"source": item.source, "target": item.target}} for item in items]
-    (home / "items.json").write_text(json.dumps(rows), encoding="utf-8")
-    quiet = ("--no-cache", "--no-table", "--no-write", "--no-progress-bar", "-j", "1")
-    done = subprocess.run(
-        [promptfoo, "eval", "-c", "judge.yaml", "--tests", "items.json", "-o", "out.json", *quiet],
-        env=tool_environment(home, endpoint.base_url),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert (home / "out.json").exists(), f"{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
-    assert KEY not in done.stdout + done.stderr
-    results = json.loads((home / "out.json").read_text(encoding="utf-8"))["results"]["results"]
-    return sorted(results, key=lambda one: one["testIdx"])
 
 
 @pytest.fixture(scope="module")

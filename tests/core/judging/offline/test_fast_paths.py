@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections import Counter
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from core.judging.offline import features, grounding, language, text
+from core.judging.offline import features, language, text
 from core.judging.offline.language import slips
 from core.judging.offline.text import (
     ABBREVIATIONS,
@@ -89,29 +88,6 @@ def test_stray_marks_junk_quotes_and_ends_are_those_of_the_plain_patterns(raw: s
     assert features["quotes"] == math.log1p(len(re.findall(r"[\"“”]|``|''", raw)))
     ends = re.search(r"[.!?。！？؟…][\"'”’)\]\s]*$|''\s*$", stripped)
     assert features["unfinished"] == (ends is None)
-
-
-@given(TEXTS, TEXTS)
-def test_coverage_is_that_of_its_definition(raw: str, other: str) -> None:
-    one, source = cut(raw), grounding.Source(other)
-    if not one.words or not source.text.words:
-        return
-    found, told = grounding.measure(one, source), Counter(one.content_stems)
-    counts, total = Counter(source.text.content_stems), max(1, len(one.content_stems))
-    n = max(1, sum(counts.values()))
-    p = {stem: told[stem] / total for stem in {*told, *counts}}
-    q = {stem: counts[stem] / n for stem in p}
-    divergence = sum(
-        share * math.log2(2 * share / (p[stem] + q[stem])) / 2
-        for shares in (p, q)
-        for stem, share in shares.items()
-        if share
-    )
-    if told and counts:
-        assert math.isclose(found["divergence"], divergence, abs_tol=1e-12)
-    assert found["lead_share"] == sum(n for stem, n in told.items() if stem in source.lead) / total
-    used = {source.sentences_of[stem][0] for stem in told if stem in source.sentences_of}
-    assert found["source_sentences_used"] == math.log1p(len(used))
 
 
 @given(arrays.arrays(np.float64, (3, len(features.FEATURES)), elements=st.floats(-50, 50) | st.just(math.nan)))

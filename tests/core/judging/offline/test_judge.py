@@ -19,9 +19,9 @@ from scipy.stats import spearmanr
 from core.errors import JudgeError
 from core.judging.base import DraftRequest, Exemplar, Misaligned, Operation, RefineRequest
 from core.judging.offline.criteria import read
-from core.judging.offline.features import POSITION, feature_matrix, prior
+from core.judging.offline.features import feature_matrix, prior
 from core.judging.offline.judge import OfflineJudge, squash
-from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
+from core.records import Criteria, Item, Provenance, Scale, Scored, Task
 from tests.replies import rows_of
 
 SOURCE = (
@@ -93,15 +93,6 @@ def test_without_criteria_the_aspect_alone_tells_good_from_bad(judge: OfflineJud
 def test_the_wording_decides_which_text_wins(judge: OfflineJudge, text: str, better: int, worse: int) -> None:
     scores = judge.score(TASK, items(), [criteria(f"{ONLY} {text}")]).values[0]
     assert scores[better] > scores[worse]
-
-
-def test_a_missing_text_is_unscored(judge: OfflineJudge) -> None:
-    matrix = judge.score(TASK, items((GOOD, " … ")), [criteria(""), criteria("Reward texts that are short.")])
-    assert np.isnan(matrix.values[:, 1]).all()
-    assert not np.isnan(matrix.values[:, 0]).any()
-    for verdicts in matrix.unscored.values():
-        assert [(v.item_id, v.reason) for v in verdicts] == [("i1", "missing input")]
-    assert isinstance(judge.score(TASK, items((GOOD, "")), [criteria("")], explain=True).explained[1], Unscored)
 
 
 @pytest.mark.parametrize(
@@ -213,16 +204,6 @@ def test_drafts_read_well_keep_their_provenance_and_differ_by_seed(judge: Offlin
     assert judge.draft(TASK, requests) == batch
 
 
-def test_constant_labels_fall_back_on_the_aspect_and_no_exemplars_are_a_problem(judge: OfflineJudge) -> None:
-    constant = judge.draft(TASK, [draft_request([3.0] * len(TEXTS))]).drafted[0].criteria
-    assert constant is not None
-    expected = prior(TASK)
-    assert all(expected[POSITION[clause.key]] > 0 for clause in read(constant.text).clauses)
-    nothing = judge.draft(TASK, [DraftRequest((), 1.0, 768, 1, Provenance())]).drafted
-    nothing += judge.refine(TASK, [refine_request("Reward texts that are short.", {}, 1, 1.0)]).drafted
-    assert all(drafted.criteria is None and drafted.problem for drafted in nothing)
-
-
 # ── refining ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -300,25 +281,6 @@ def test_lines_that_cannot_be_read_are_listed(judge: OfflineJudge) -> None:
     unread = judge.score(TASK, items(), [chosen], explain=True).explained[0]
     assert isinstance(unread, Scored)
     assert "so without effect: Reward purple prose. / Be kind." in unread.explanation
-
-
-def test_other_kinds_of_items_are_scored_and_explained() -> None:
-    reply = Item("r", "Jazz began in New Orleans.", source="Do you like jazz?", context="Jazz began in New Orleans.")
-    data = Item("d", "The Old Inn is in Noma.", source="inform(name='old inn',area=noma,food=thai)")
-    for item, kind, named in (
-        (reply, "source_context_target", "make use of the given facts"),
-        (data, "data_text", "voice every piece of the data"),
-        (Item("s", "One fox ran."), "single", "are long and full"),
-    ):
-        text = (
-            "Reward texts that make use of the given facts. Reward texts that voice every piece of the data. "
-            "Reward texts that are long and full."
-        )
-        task = Task("quality", kind, Scale(0, 1))  # type: ignore[arg-type]
-        verdict = OfflineJudge().score(task, [item], [criteria(text, "quality")], explain=True).explained[0]
-        assert isinstance(verdict, Scored)
-        assert 0 < verdict.value < 1
-        assert named in verdict.explanation
 
 
 # ── on real data ─────────────────────────────────────────────────────────────────────────────────────────────────

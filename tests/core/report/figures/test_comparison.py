@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.records import Interval
 from core.report.figures.comparison import (
-    Bar,
     JudgeMark,
     PairCells,
     leaderboard_figure,
-    lost_figure,
     significance_figure,
 )
-from core.report.figures.style import AMBER, BETTER, PEOPLE, QUIET, TEAL, WORSE
+from core.report.figures.style import AMBER, BETTER, PEOPLE, WORSE
 from tests.core.report.figures.conftest import Drawn, aligned
 
 NEAR = {"abs": 0.004}
@@ -51,19 +48,3 @@ def test_the_matrix_colours_what_is_significant_and_leaves_the_rest_open():
 
 
 # ── fusions ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_dearest_loss_stands_on_top_in_the_colour_of_its_test():
-    bars = [
-        Bar("open", 0.01, Interval(-0.02, 0.04)),
-        Bar("helps", 0.2, Interval(0.1, 0.3), shown=True),
-        Bar("untested", 0.3, Interval(0.1, 0.5)),
-        Bar("harms", -0.1, Interval(-0.2, -0.05), shown=True),
-        Bar("unknown", None, None),
-    ]
-    drawn = Drawn(lost_figure(bars, measure="Spearman rho, sample level"))
-    assert list(drawn.rows().values()) == pytest.approx([0.3, 0.2, 0.01, -0.1], **NEAR)
-    assert [dot.get("fill") for dot in drawn.all("circle")] == [QUIET, TEAL, QUIET, AMBER]
-    names = [text for text in drawn.texts if text in ("open", "helps", "untested", "harms", "unknown")]
-    assert names == ["untested", "helps", "open", "harms", "unknown"]
-    assert "lost without it, Spearman rho, sample level" in drawn.texts
