@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from core.data.known_texts import KnownTexts
 
 from core import load_items, load_judge
 from core.data.split import KnownTexts

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.data.verdict_files.scored import read_scored
 
 from core.data.verdict_files.match import read_scored
 from core.errors import GoldenError

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.data.verdict_files.scored import read_scored
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
