@@ -60,21 +60,6 @@ def ablated(refined: tuple[Calibration, ScoreMatrix]) -> Ablation:
 # ── the rows ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_rows_known_from_the_calibration_are_its_own(refined: tuple[Calibration, ScoreMatrix]) -> None:
-    result, scores = refined
-    rows = rows_of(ablate(result, GOLDEN, PlantedJudge(), scores=scores))
-    assert list(rows) == ["final", "without criteria", "without refinement", "single best"]
-    for key, calibration, held_out in (
-        ("final", result.calibration, result.held_out),
-        ("without criteria", result.no_criteria.calibration, result.no_criteria.held_out),
-        ("single best", result.best_single.calibration, result.best_single.held_out),
-    ):
-        assert (rows[key].calibration, rows[key].held_out) == (calibration, held_out)
-        assert not rows[key].first_look
-    assert rows["final"].difference is None
-    assert rows["without refinement"].first_look
-
-
 def test_without_refinement_takes_the_best_drafts_of_calibration(
     refined: tuple[Calibration, ScoreMatrix], ablated: Ablation
 ) -> None:

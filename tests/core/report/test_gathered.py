@@ -40,22 +40,6 @@ def held_out(run: Calibration) -> np.ndarray[Any, np.dtype[np.intp]]:
     return np.array(run.split.held_out)
 
 
-def test_alignments_and_labels_are_those_of_the_run(report, run, sample):
-    final, best_single, no_criteria = report.sides
-    assert (final.calibration, final.held_out) == (run.calibration, run.held_out)
-    for side, found in (("calibration", no_criteria.calibration), ("held_out", no_criteria.held_out)):
-        assert found == getattr(run.no_criteria, side)
-    assert best_single.held_out == run.best_single.held_out
-    assert report.calibration.optimism == run.optimism
-    assert report.n_held_out == len(run.split.held_out)
-    assert report.calibration.warnings == run.warnings
-    assert report.golden.golden_id == sample.digest == report.calibration.golden_digest
-    assert report.labels.n == len(sample.items)
-    assert report.labels.mean == pytest.approx(np.mean(sample.labels("coherence")))
-    assert report.added_by == "Ann"
-    assert report.asked.definition == "A definition."
-
-
 def test_people_agree_as_the_ceiling_command_says(report, run, sample, held_out):
     """Alpha on all items; the ceiling on the held-out ones, at the measure of the run."""
     own, people = ceiling(sample, "coherence", MeasureSettings(bootstrap=0)), report.raters

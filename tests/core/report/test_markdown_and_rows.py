@@ -14,7 +14,7 @@ from markdown_it.token import Token
 from core.records import Alignment
 from core.report.facts import Report
 from core.report.page import appendix_page, fenced, html_page, markdown_page
-from core.report.rows import Row, figures_csv
+from core.report.rows import figures_csv
 
 
 def tokens(text: str) -> list[Token]:
@@ -91,33 +91,6 @@ def test_tables_keep_their_columns(hostile):
 
 def read(report: Report) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(figures_csv(report))))
-
-
-def test_every_figure_is_a_row(report):
-    rows = read(report)
-    assert tuple(rows[0]) == Row._fields
-    held = report.held_out
-    assert held.interval is not None
-    first = rows[0]
-    assert (first["what"], first["statistic"], first["level"], first["side"]) == (
-        "calibrated judge",
-        held.statistic,
-        held.level,
-        "held-out",
-    )
-    assert [float(first[key]) for key in ("value", "low", "high")] == [
-        held.value,
-        held.interval.low,
-        held.interval.high,
-    ]
-    assert int(first["n"]) == held.n
-    by = {(row["what"], row["statistic"]): row["value"] for row in rows}
-    assert float(by["raters", "Krippendorff's alpha (ordinal)"]) == report.raters.alpha.value
-    assert int(by["this calibration", "calls"]) == report.costs[0].calls
-    assert by["this calibration", "dollars"] == ""  # nothing was paid to anybody, and that is not 0
-    assert sum(row["what"] == "a source" for row in rows) == len(report.sources.values)
-    labels = [int(row["value"]) for row in rows if row["what"].startswith("label ")]
-    assert labels == [bar.n for bar in report.labels.bars]
 
 
 def test_undefined_is_an_empty_cell(report):

@@ -37,15 +37,6 @@ def test_items_are_those_of_load_items(name: str, repository: Path) -> None:
     assert texts(items_of(path, start=100)) == texts(core.load_items(path).items[100:])
 
 
-def test_made_ids_count_rows_of_the_file(tmp_path: Path) -> None:
-    path = write(tmp_path / "f.jsonl", [{"target": f"text {k}"} for k in range(10)])
-    assert [item.item_id for item in items_of(path, 4, start=6)] == ["row-7", "row-8", "row-9", "row-10"]
-    holes = write(tmp_path / "g.jsonl", [{"item_id": "a", "target": "x"}, {"item_id": "", "target": "y"}])
-    validation = validate_items(holes)
-    assert [item.item_id for batch in validation.batches(5) for item in batch] == ["a", "row-2"]
-    assert any(finding.row == 2 and "row-2 is used" in finding.message for finding in validation.findings)
-
-
 def test_a_role_whose_column_comes_late_is_found(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"item_id": str(k), "target": "text"} for k in range(1_500)]
     rows.append({"item_id": "last", "target": "text", "source": "what it is about", "mood": "x"})

@@ -69,16 +69,6 @@ def stated(scale: str) -> list[int]:
     return [number_for(f"{rule}{item.target}") for item in ITEMS]
 
 
-def test_inspect(run_tool: RunTool, judges: dict[tuple[str, str], dict[str, Any]]) -> None:
-    jobs = [{"judge": judge} for judge in judges.values()]
-    for (case, judge), told in zip(judges.items(), run_tool("inspect", jobs), strict=True):
-        for verdict in ours(judge):
-            assert isinstance(verdict, Scored), (case, verdict)
-            score = told["scores"][verdict.item_id]
-            assert score["value"] == pytest.approx(verdict.value), case
-            assert score["unread_replies"] == 0, case
-
-
 def test_promptfoo(
     promptfoo: Path, judges: dict[tuple[str, str], dict[str, Any]], tmp_path: Path, endpoint: RunningServer
 ) -> None:

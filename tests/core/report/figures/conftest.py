@@ -23,10 +23,7 @@ def aligned(value: float | None, low: float = 0.0, high: float = 0.0, reason: st
 
 @dataclass
 class Drawn:
-    """A drawing read back.
-
-    Axes are found by the words of their ticks: `x` of a pixel across, `y` of one upwards.
-    """
+    """A drawing read back."""
 
     drawing: Drawing
     root: Any = field(init=False)
@@ -47,53 +44,3 @@ class Drawn:
     @property
     def says(self) -> str:
         return self.root.findtext(f"{SVG}desc")
-
-    def x(self, pixel: float) -> float:
-        """The value at a pixel across: read off the row of tick labels, which stand in the middle under it."""
-        ticks = [node for node in self.all("text", text_anchor="middle") if _number(node.text) is not None]
-        lowest = max(float(node.get("y")) for node in ticks)
-        return _between([node for node in ticks if float(node.get("y")) == lowest], "x", pixel, 0.0)
-
-    def y(self, pixel: float) -> float:
-        """The value at a pixel upwards: tick labels end left of the axis, four pixels under their line."""
-        ticks = [node for node in self.all("text", text_anchor="end") if _number(node.text) is not None]
-        first = min(float(node.get("x")) for node in ticks)
-        return _between([node for node in ticks if float(node.get("x")) == first], "y", pixel, 4.0)
-
-    def path(self, **attributes: str) -> list[list[tuple[float, float]]]:
-        """The lines through points, as values."""
-        return [_corners(node, self) for node in self.all("polyline", fill="none", **attributes)]
-
-    def rows(self, radius: str = "5", **attributes: str) -> dict[float, float]:
-        """Dots of rows of names: how far down → value."""
-        return {
-            float(dot.get("cy")): self.x(float(dot.get("cx"))) for dot in self.all("circle", r=radius, **attributes)
-        }
-
-    def spots(self, **attributes: str) -> list[tuple[float, float]]:
-        """Dots between two axes, as values."""
-        return [
-            (self.x(float(dot.get("cx"))), self.y(float(dot.get("cy")))) for dot in self.all("circle", **attributes)
-        ]
-
-
-def _corners(node: Any, drawn: Drawn) -> list[tuple[float, float]]:
-    pairs = [corner.split(",") for corner in node.get("points").split()]
-    return [(drawn.x(float(x)), drawn.y(float(y))) for x, y in pairs]
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return float((text or "").replace(",", ""))
-    except ValueError:
-        return None
-
-
-def _between(ticks: list[Any], along: str, pixel: float, shift: float) -> float:
-    first, last = ticks[0], ticks[-1]
-    (a, b), (low, high) = (
-        (float(node.get(along)) - shift for node in (first, last)),
-        map(_number, (first.text, last.text)),
-    )
-    assert low is not None and high is not None
-    return low + (pixel - a) / (b - a) * (high - low)

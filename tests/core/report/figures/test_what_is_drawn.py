@@ -1,0 +1,61 @@
+"""Figures say what the records say: the undefined keeps its place and is never 0; only what is shown is coloured."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.records import AspectLabels, Scale
+from core.report import figures
+from core.report.figures import Mark
+from core.report.figures.comparison import JudgeMark, PairCells, leaderboard_figure, significance_figure
+from core.report.figures.repeval import Heat, heat_figure
+from core.report.figures.style import BETTER, WORSE
+from tests.core.report.figures.conftest import Drawn, aligned
+
+NAN = np.nan
+
+
+def test_an_undefined_candidate_keeps_its_place_but_is_not_drawn_as_zero():
+    marks = [Mark("a", aligned(0.4), "kept"), Mark("b", aligned(None), "kept"), Mark("c", aligned(0.0), "kept")]
+    drawn = Drawn(figures.candidates_figure(marks, None, measure="m"))
+    first, last = (float(dot.get("cy")) for dot in drawn.all("circle", r="4"))
+    assert first < last  # 0.4 stands above 0
+    assert drawn.says == "2 of 3 candidates measured. Highest: a, 0.40 (no interval)."
+
+
+def test_an_undefined_judge_is_a_dash_with_its_reason_and_no_point():
+    marks = [JudgeMark("a", "imported", aligned(0.6)), JudgeMark("b", "imported", aligned(None, reason="all equal"))]
+    drawn = Drawn(leaderboard_figure(marks, None, measure="rho"))
+    assert len(drawn.all("circle")) == 1
+    assert {"— all equal", "—"} <= set(drawn.texts)
+
+
+def test_the_matrix_colours_what_is_significant_and_leaves_the_rest_open():
+    difference = np.array([[0.0, 0.2, 0.1], [-0.2, 0.0, NAN], [-0.1, NAN, 0.0]])
+    p = np.array([[NAN, 0.01, 0.3], [0.01, NAN, NAN], [0.3, NAN, NAN]])
+    words = (("", "a beats b", "open"), ("b loses", "", "—"), ("open", "—", ""))
+    drawn = Drawn(significance_figure(PairCells(("a", "b", "c"), difference, p, words), alpha=0.05, measure="rho"))
+    assert [len(drawn.all("rect", fill=colour)) for colour in (BETTER, WORSE)] == [1, 1]
+    assert len(drawn.all("rect")) == 4  # nothing on the diagonal, nothing where undefined
+    assert {"+.20", "p = 0.010", "−.20"} <= set(drawn.texts)
+    assert drawn.says == "a beats b; open"
+
+
+def test_the_heat_map_says_each_cell_with_layers_across_and_tokens_down():
+    values = np.array([[NAN, 0.1], [0.2, 0.3], [-0.1, 0.25]])
+    drawn = Drawn(heat_figure(Heat((0, 1, 5), ("first", "-1"), values, (1, "-1")), measure="Spearman rho"))
+    cells = [text for text in drawn.texts if "." in text or text == "—"]
+    assert cells == ["—", "0.20", "−0.10", "0.10", "0.30", "0.25"]
+    assert "layer 0, token first: undefined" in drawn.says
+    assert "layer 5, token -1: validation 0.250" in drawn.says
+
+
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=50),
+    st.sampled_from([Scale(0, 1), Scale(0, 1, 0.25), Scale(0, 1, 0.001)]),
+)
+def test_every_label_is_counted_once(values, scale):
+    said = figures.labels_figure(AspectLabels("a", scale, tuple(values))).says
+    assert sum(int(bar.rpartition(": ")[2]) for bar in said.rstrip(".").split("; ")) == len(values)
