@@ -167,11 +167,14 @@ def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[
     """
     given = {named.subject: named.name for named in store.events.all(project_id, CriteriaNamed)}
     texts = [
-        NamedText(criteria.criteria_id, criteria.text, at) for criteria, at in store.criteria.texts(project_id, aspect)
+        NamedText(criteria.criteria_id, criteria.text, at, criteria.provenance.parents)
+        for criteria, at in store.criteria.texts(project_id, aspect)
     ]
     known = {text.criteria_id for text in texts}
     texts += [
-        NamedText(criteria.criteria_id, criteria.text, _AFTER_ALL + criteria.provenance.round)
+        NamedText(
+            criteria.criteria_id, criteria.text, _AFTER_ALL + criteria.provenance.round, criteria.provenance.parents
+        )
         for criteria in beside
         if criteria.criteria_id not in known
     ]

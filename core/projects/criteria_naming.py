@@ -1,8 +1,8 @@
 """Names for criteria: those that people gave, else short ones proposed from the texts, always the same ones.
 
 A proposed name is a point of the text that no earlier text makes ("Every statement can be traced to the source"), else
-its first point with a number, with "…" where a point goes on.  Only what was there before counts, so that a new version
-renames nothing.  Two texts of an aspect never have one name.
+two of its points together, with "…" where a point goes on; a version begins with what is new beside its parent.  Only
+what was there before counts, so that a new version renames nothing.  Two texts of an aspect never have one name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import combinations, groupby
 
 NO_CRITERIA = "No criteria"
 LONGEST_NAME = 80
@@ -39,11 +39,12 @@ _LOOSE_ENDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class NamedText:
-    """A text to be named; `at` orders the texts by when they were made."""
+    """A text to be named; `at` orders the texts by when they were made, `parents` are ids of what it was made from."""
 
     criteria_id: str
     text: str
     at: float
+    parents: tuple[str, ...] = ()
 
 
 def criteria_names(texts: Sequence[NamedText], given: Mapping[str, str]) -> dict[str, str]:
@@ -68,24 +69,47 @@ def _proposed(texts: tuple[NamedText, ...]) -> dict[str, str]:
     """Criteria id → proposed name; `texts` are in the order in which they were made."""
     points = {text.criteria_id: _points(text.text) for text in texts}
     seen: Counter[str] = Counter()
+    together: Counter[tuple[str, str]] = Counter()
     names: dict[str, str] = {}
     taken: set[str] = set()
     for _, batch in groupby(texts, key=lambda text: text.at):
         made = list(batch)
         for text in made:
-            seen.update({point.casefold() for point in points[text.criteria_id]})
+            keys = sorted({point.casefold() for point in points[text.criteria_id]})
+            seen.update(keys)
+            together.update(combinations(keys, 2))
         for text in made:
-            offered = [_as_name(point) for point in points[text.criteria_id] if seen[point.casefold()] == 1]
-            offered.sort(key=lambda point: len(point.split()) not in range(2, 9))
-            if not text.text.strip():
-                offered = [NO_CRITERIA]
-            elif not offered:
-                own = points[text.criteria_id]
-                offered = [_as_name(own[0]) if own else _cut(" ".join(text.text.split())) or "Criteria"]
+            offered = list(_candidates(text, points, seen, together))
             free = next((name for name in offered if name.casefold() not in taken), None)
             names[text.criteria_id] = name = free or _numbered(offered[0], taken)
             taken.add(name.casefold())
     return names
+
+
+def _candidates(
+    text: NamedText, points: Mapping[str, Sequence[str]], seen: Counter[str], together: Counter[tuple[str, str]]
+) -> Iterator[str]:
+    """Names for a text, the most telling first; the last one may be taken."""
+    if not text.text.strip():
+        yield NO_CRITERIA
+        return
+    own = points[text.criteria_id]
+    telling = [point for point in own if seen[point.casefold()] == 1]
+    yield from sorted(map(_as_name, telling), key=lambda point: len(point.split()) not in range(2, 9))
+    known = {point.casefold() for parent in text.parents for point in points.get(parent, ())}
+
+    def place(pair: tuple[str, str]) -> tuple[bool, int]:
+        return (not known or {point.casefold() for point in pair} <= known, together[_pair(*pair)])
+
+    for pair in sorted(combinations(own, 2), key=place):
+        first, second = sorted(pair, key=lambda point: point.casefold() in known)  # what is new comes first
+        yield _cut(f"{_as_name(first)} + {second[0].lower()}{second[1:]}", LONGEST_NAME)
+    yield _as_name(own[0]) if own else _cut(" ".join(text.text.split())) or "Criteria"
+
+
+def _pair(first: str, second: str) -> tuple[str, str]:
+    one, other = sorted((first.casefold(), second.casefold()))
+    return one, other
 
 
 def _numbered(name: str, taken: Container[str]) -> str:

@@ -22,8 +22,8 @@ ASPECT = "a"
 
 
 def named(*texts: str, given: dict[str, str] | None = None) -> list[str]:
-    """The names of texts that were made one after the other."""
-    made = [NamedText(f"c{k}", text, float(k)) for k, text in enumerate(texts)]
+    """The names of texts that were made one after the other, each from the one before."""
+    made = [NamedText(f"c{k}", text, float(k), (f"c{k - 1}",)) for k, text in enumerate(texts)]
     names = criteria_names(made, given or {})
     return [names[text.criteria_id] for text in made]
 
@@ -57,10 +57,20 @@ def test_a_later_version_renames_nothing() -> None:
     assert named(LADDER, REFINED, LADDER + "\nHalf points may be given.")[:1] == before
 
 
-def test_texts_that_share_their_points_are_told_apart_by_a_number() -> None:
-    short, asking = "Reward texts that are short.", " Reward texts that ask a question."
-    made = [NamedText(str(k), text, 0.0) for k, text in enumerate((short + asking, short + asking + " ", short))]
-    assert list(criteria_names(made, {}).values()) == ["Short", "Short (2)", "Short (3)"]
+def test_texts_that_share_their_points_are_told_apart_by_two_or_by_a_number() -> None:
+    a, b, c = (
+        "Reward texts that are short.",
+        " Reward texts that ask a question.",
+        " Penalise texts that repeat themselves.",
+    )
+    made = [NamedText(str(k), text, 0.0) for k, text in enumerate((a + b, b + c, a + c, a + b + " ", a))]
+    names = list(criteria_names(made, {}).values())
+    assert names[:3] == [
+        "Short + ask a question",
+        "Ask a question + penalise: repeat themselves",
+        "Short + penalise: repeat themselves",
+    ]
+    assert len(set(names)) == 5
 
 
 def test_a_given_name_stands_and_a_proposed_one_gives_way() -> None:
