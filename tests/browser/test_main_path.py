@@ -23,7 +23,7 @@ def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, round
     settle("Before the start")
     page.get_by_text("Advanced: presets").click()
     page.get_by_text("full: every draft on every item").click()
-    enter(page.get_by_label("Rounds of refining"), str(rounds))
+    enter(page.get_by_role("spinbutton", name="Rounds of refining"), str(rounds))
     page.get_by_role("button", name="Start the calibration").click()
     page.wait_for_url(re.compile(r"run=r\w+"))
     return re.search(r"run=(\w+)", page.url)[1]  # type: ignore[index]
