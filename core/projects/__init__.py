@@ -35,7 +35,6 @@ from core.projects.criteria import (
     get_criteria,
     keep_draft,
     list_criteria,
-    list_reviews,
     merge_criteria,
     others_drafting,
     rename_criteria,

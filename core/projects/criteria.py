@@ -250,14 +250,6 @@ def review_of(store: Store, project_id: str, criteria_id: str) -> Review:
     return review_from(criteria_id, store.events.all(project_id, CriteriaEvent, criteria_id))
 
 
-def list_reviews(store: Store, project_id: str) -> dict[str, Review]:
-    """Criteria id → review, for all that somebody commented on or locked."""
-    by_id: dict[str, list[CriteriaEvent]] = {}
-    for entry in store.events.all(project_id, CriteriaEvent):
-        by_id.setdefault(entry.subject, []).append(entry)
-    return {criteria_id: review_from(criteria_id, entries) for criteria_id, entries in by_id.items()}
-
-
 @requires("annotator")
 def add_comment(
     store: Store, project_id: str, criteria_id: str, text: str, *, line: int | None = None, form: str = ""

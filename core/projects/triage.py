@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from core.errors import ConflictError, UsageError
-from core.projects.items import ScoredItems
 from core.projects.roles import requires
 from core.store.log import UNWRITTEN, Entry
 from core.store.store import Store
@@ -55,42 +54,6 @@ class Triage(Entry):
 
 
 _LONGEST_NOTE = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class TriageCount:
-    """How far people are with what some criteria scored; every screen that counts or lists goes by these.
-
-    Of `n_items` scored calibration items `lenient` + `strict` are misaligned, `unread` have no score.  `triaged` are
-    the misaligned ones with a verdict.  `picked` counts all items picked for the next round, with or without a verdict;
-    `picked_misaligned` those of them that are misaligned under these criteria.
-    """
-
-    n_items: int
-    lenient: int
-    strict: int
-    unread: int
-    triaged: int
-    picked: int
-    picked_misaligned: int
-
-    @property
-    def misaligned(self) -> int:
-        return self.lenient + self.strict
-
-
-def count_triage(scored: ScoredItems, triage: Mapping[str, Triage]) -> TriageCount:
-    """`triage` maps item id → what was found on it, as `list_triage` gives it."""
-    found = [(scored.by_id[item_id], known) for item_id, known in triage.items() if item_id in scored.by_id]
-    return TriageCount(
-        n_items=len(scored),
-        lenient=scored.counts["too lenient"],
-        strict=scored.counts["too strict"],
-        unread=scored.counts["unread"],
-        triaged=sum(item.is_misaligned and bool(known.verdict) for item, known in found),
-        picked=sum(known.picked for _, known in found),
-        picked_misaligned=sum(item.is_misaligned and known.picked for item, known in found),
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from core.errors import NotFoundError
 from core.project_records import CriteriaEntry, Run
 from core.projects.items import ScoredItems
 from core.projects.rescore import ChangedItem
-from core.projects.triage import Triage, count_triage
+from core.projects.triage import Triage
 from core.stats.claims import number
 from core.wording import counted
 from pages.ui import state, tables
@@ -205,15 +205,19 @@ def change_words(changed: Sequence[ChangedItem]) -> dict[str, str]:
 
 def finding(selection: Selection) -> str:
     """What is so, in one sentence, and how far people are with it; the same definition as of the rows listed."""
-    count = count_triage(selection.scored, selection.triage)
-    unread = f" {count.unread} could not be read." if count.unread else ""
-    elsewhere = f" ({count.picked} in all)" if count.picked > count.picked_misaligned else ""
-    if not count.misaligned:
-        return f"**Judge and raters agree on all {count.n_items} calibration items.**{unread}"
+    scored, triage = selection.scored, selection.triage
+    unread = f" {scored.counts['unread']} could not be read." if scored.counts["unread"] else ""
+    if not scored.misaligned:
+        return f"**Judge and raters agree on all {len(scored)} calibration items.**{unread}"
+    found = [triage[item.item_id] for item in scored.misaligned if item.item_id in triage]
+    picked = sum(known.picked for known in found)
+    all_picked = sum(known.picked for item_id, known in triage.items() if item_id in scored.by_id)
+    elsewhere = f" ({all_picked} in all)" if all_picked > picked else ""
     return (
-        f"**Judge and raters disagree on {count.misaligned} of {count.n_items:,} items**: "
-        f"▲ {count.lenient} too lenient, ▼ {count.strict} too strict. "
-        f"Of the {count.misaligned}, {count.triaged} triaged, {count.picked_misaligned} picked{elsewhere}.{unread}"
+        f"**Judge and raters disagree on {len(scored.misaligned)} of {len(scored):,} items**: "
+        f"▲ {scored.counts['too lenient']} too lenient, ▼ {scored.counts['too strict']} too strict. "
+        f"Of the {len(scored.misaligned)}, {sum(bool(known.verdict) for known in found)} triaged, "
+        f"{picked} picked{elsewhere}.{unread}"
     )
 
 

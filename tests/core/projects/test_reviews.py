@@ -9,8 +9,7 @@ import pytest
 from core import projects
 from core.errors import ConflictError, CriteriaError, NotFoundError, UsageError
 from core.people import Actor
-from core.projects.items import ItemScore, ScoredItems
-from core.projects.triage import Triage, TriageCount, TriageRequest, count_triage
+from core.projects.triage import TriageRequest
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.store.store import Store
 
@@ -123,17 +122,3 @@ def test_several_items_at_once_leave_out_what_somebody_else_has_changed(
     assert "Bo said 'label wrong' of this item while you were looking" in said.refused["i2"]
     triage = projects.list_triage(store, project, golden_id, "a")
     assert {item_id: found.verdict for item_id, found in triage.items()} == {"i1": "judge wrong", "i2": "label wrong"}
-
-
-def test_counts_are_of_the_items_that_are_listed() -> None:
-    """Gaps .9, −.6, .2 and one unread: two are misaligned; one of them has a verdict, the other a pick alone."""
-    gaps = {"a": 0.9, "b": -0.6, "c": 0.2, "d": None}
-    scored = [ItemScore(name, "s", "m", 3.0, None if gap is None else 3.0, gap) for name, gap in gaps.items()]
-    triage = {
-        "a": Triage("g", "x", "c1", "judge wrong", subject="a"),
-        "b": Triage("g", "x", "c1", "", picked=True, subject="b"),
-        "c": Triage("g", "x", "c1", "ambiguous", picked=True, subject="c"),
-    }
-    assert count_triage(ScoredItems(scored), triage) == TriageCount(
-        4, 1, 1, 1, triaged=1, picked=2, picked_misaligned=1
-    )

@@ -25,7 +25,7 @@ READING = """
     decisions estimate explain_item family_tree get_criteria get_golden get_judge get_pass get_project
     find_project
     golden_page item_changes item_scores judge_file judge_replies list_criteria list_events list_goldens list_judges
-    list_held_out_accesses list_passes list_people list_projects list_proposals list_reviews list_runs list_triage
+    list_held_out_accesses list_passes list_people list_projects list_proposals list_runs list_triage
     as_claimed load_calibration log_page
     load_golden_set load_scores unread_replies review_of round_cost run_version run_view
     estimate_styles find_steps run_steps styles_so_far
