@@ -88,7 +88,7 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
     assert opened().query_params["item"] == wrong[0].item_id
     lenient = sum(score.gap > 0 for score in wrong)
     assert (
-        f"Judge and people disagree on {len(wrong)} of {len(of_screen)} items: ▲ {lenient} too lenient, "
+        f"Judge and raters disagree on {len(wrong)} of {len(of_screen)} items: ▲ {lenient} too lenient, "
         f"▼ {len(wrong) - lenient} too strict. Of the {len(wrong)}, 0 triaged, 0 picked."
     ) in bare(texts(screen))
 
