@@ -49,9 +49,7 @@ def draw(page: Opened, runs: list[Run]) -> None:
         runs_table.COLUMNS,
         alt="Runs of this project, newest first",
         key=state.RUNS,
-        ids=ids,
-        chosen=picked,
-        on_pick=lambda: state.put_in_url(run=grid.picked(state.RUNS)),
+        pick=grid.Pick(ids, picked, lambda: state.put_in_url(run=grid.picked(state.RUNS))),
     )
 
 

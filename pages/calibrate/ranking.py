@@ -73,8 +73,7 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
         alt="Leaderboard of criteria",
         rows=12,
         key=state.LEADERBOARD,
-        ids=ids,
-        chosen=picked,
+        pick=grid.Pick(ids, picked),
     )
     if picked not in ids:
         return

@@ -71,9 +71,9 @@ def draw(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -> None:
                 alt="Items, largest gap first",
                 rows=11,
                 key=state.COMPARE_LIST,
-                ids=[str(position) for position in listed.index],
-                chosen=None if picked is None else str(picked),
-                on_pick=pick_row,
+                pick=grid.Pick(
+                    [str(position) for position in listed.index], None if picked is None else str(picked), pick_row
+                ),
             )
             more = f" The {MOST_LISTED} with the largest gaps are listed." if len(frame) > MOST_LISTED else ""
             st.caption(f"Largest gap first, in standard deviations of each side.{more}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
@@ -61,8 +62,7 @@ def draw_way_in(page: Opened, view: CriteriaEntry) -> None:
         icon=":material/edit_note:",
         key=state.widget("edit_open"),
         type="secondary" if view.origin == "edit" else "primary",
-        on_click=state.put_in_url,
-        kwargs={"edit": EDITING},
+        on_click=partial(state.put_in_url, edit=EDITING),
     )
     if view.head != view.criteria_id:
         link_to("criteria", f"Newest edit ({len(view.edits)})", icon=":material/edit:", criteria=view.head)

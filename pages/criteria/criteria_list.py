@@ -89,8 +89,7 @@ def draw_list(page: Opened, entries: list[CriteriaEntry], names: Mapping[str, st
         alt="Criteria, best measured first",
         rows=6,
         key=state.CANDIDATES,
-        ids=ids,
-        chosen=picked,
+        pick=grid.Pick(ids, picked),
     )
 
 

@@ -67,8 +67,7 @@ def _choose_item(scored: tuple[ItemScore, ...]) -> str | None:
         alt="Calibration items, largest gap first",
         rows=8,
         key=state.ITEMS,
-        ids=ids,
-        chosen=picked,
+        pick=grid.Pick(ids, picked),
     )
     return picked
 

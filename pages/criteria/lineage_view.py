@@ -129,9 +129,7 @@ def _draw_table(shown: Sequence[Relative], opened: str | None, names: Mapping[st
         alt="All versions, ancestors first",
         rows=8,
         key=state.LINEAGE,
-        ids=ids,
-        chosen=opened,
-        on_pick=_pick_row,
+        pick=grid.Pick(ids, opened, _pick_row),
     )
 
 

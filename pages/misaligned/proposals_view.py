@@ -60,8 +60,7 @@ def draw(selection: Selection, run: RunDetail) -> None:
         alt="Proposals, largest difference on the inner fold first",
         rows=7,
         key=state.PROPOSALS,
-        ids=ids,
-        chosen=picked,
+        pick=grid.Pick(ids, picked),
     )
     place = ids.index(picked)
     _draw_one(selection, run, proposals[place], changes[place], names)

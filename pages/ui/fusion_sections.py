@@ -114,8 +114,7 @@ def draw_contradictions(fused: Fused) -> None:
         alt="Items on which the parts contradict each other",
         rows=8,
         key=key,
-        ids=ids,
-        chosen=picked,
+        pick=grid.Pick(ids, picked),
     )
     st.caption("Scores as ranks among these items, 0 lowest to 100 highest, since every part has a scale of its own.")
     _draw_item(fused, int(picked or ids[0]))

@@ -45,6 +45,18 @@ class Column:
     width: int = 420
 
 
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """Rows that can be picked: `ids`, one a row; `chosen` is marked, and stays so while other rows come.
+
+    `on_pick` is called after `picked` knows the row.
+    """
+
+    ids: Sequence[str] = ()
+    chosen: str | None = None
+    on_pick: Callable[[], None] | None = None
+
+
 def draw(
     table: pd.DataFrame | Mapping[str, Sequence[Any]],
     columns: Mapping[str, Column] | None = None,
@@ -54,36 +66,33 @@ def draw(
     tall: bool = False,
     undefined: str = "—",
     key: str = "",
-    ids: Sequence[str] = (),
-    chosen: str | None = None,
-    on_pick: Callable[[], None] | None = None,
+    pick: Pick | None = None,
 ) -> None:
     """Draws `table`, of which `rows` are seen at once; `alt` names it for those who hear the page.
 
-    With `ids`, one a row, a row can be picked: `picked(key)` says which, from before `on_pick` is called on;
-    `chosen` is marked, and stays so while other rows come.  What is missing is shown as `undefined`, never as 0.
+    With `pick` a row can be picked: `picked(key)` says which.  What is missing is shown as `undefined`, never as 0.
     """
-    frame, columns = pd.DataFrame(table), columns or {}
+    frame, columns, pick = pd.DataFrame(table), columns or {}, pick or Pick()
     seen = {name: asdict(columns.get(name, Column())) for name in map(str, frame.columns)}
     height = HEADER + (TALL_ROW if tall else ROW) * max(1, min(len(frame), rows)) + 4
     data = {
         "alt": alt,
         "columns": [{**look, "heading": look["heading"] or name} for name, look in seen.items()],
         "rows": [[_plain(cell) for cell in row] for row in frame.itertuples(index=False, name=None)],
-        "ids": list(ids),
-        "chosen": chosen,
+        "ids": list(pick.ids),
+        "chosen": pick.chosen,
         "tall": tall,
         "undefined": undefined,
     }
     key = key or state.widget(f"grid_{alt}")
 
-    if chosen is not None:
-        _picks()[key] = chosen
+    if pick.chosen is not None:
+        _picks()[key] = pick.chosen
 
     def keep() -> None:
         _picks()[key] = st.session_state[key]["picked"]
-        if on_pick is not None:
-            on_pick()
+        if pick.on_pick is not None:
+            pick.on_pick()
 
     _GRID(key=key, data=data, height=height, on_picked_change=keep)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from ipaddress import IPv6Address, ip_address
@@ -141,33 +141,31 @@ def button(
     key: str | None = None,
     on_click: Callable[..., object] | None = None,
     args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
     disabled: bool = False,
     help: str | None = None,  # noqa: A002
-    in_form: bool = False,
     **look: Any,
 ) -> bool:
     """A button that changes something: off with the reason where the role is too low.
 
     Without a name a press asks for one in a dialog, and is carried out as soon as it is given.
     """
-    draw: Callable[..., bool] = st.form_submit_button if in_form else st.button
+    draw = look.pop("draw", st.button)
     look |= {"key": key, **gate(page, role, disabled=disabled, help=help)}
     if role == "viewer" or not page.actor.is_unnamed:
-        pressed = draw(label, on_click=on_click, args=args, kwargs=kwargs, **look)
+        pressed = draw(label, on_click=on_click, args=args, **look)
         if st.session_state.get(state.PRESSED) == (key or label):
             del st.session_state[state.PRESSED]
             return True
         return pressed
     if draw(label, **look):
-        act = None if on_click is None else partial(on_click, *args, **(kwargs or {}))
+        act = None if on_click is None else partial(on_click, *args)
         ask(page, press=key or label, act=act)
     return False
 
 
 def submit(page: Acting, role: Role, label: str, **look: Any) -> bool:
     """`button` for a form."""
-    return button(page, role, label, in_form=True, **look)
+    return button(page, role, label, draw=st.form_submit_button, **look)
 
 
 def once_named(page: Acting, act: Callable[[], object]) -> Callable[[], object]:

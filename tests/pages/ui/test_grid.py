@@ -20,7 +20,7 @@ def page() -> None:
 
     rows = st.session_state["rows"]
     chosen = grid.picked("things") or rows["thing"][0]
-    grid.draw(rows, alt="Things", key="things", ids=list(rows["thing"]), chosen=chosen)
+    grid.draw(rows, alt="Things", key="things", pick=grid.Pick(list(rows["thing"]), chosen))
 
 
 def without_rows() -> None:
