@@ -58,7 +58,7 @@ def threshold(
 @with_options
 def preferences(
     golden: GoldenFile,
-    verdicts: Annotated[Path | None, typer.Argument(help=f"A judge beside the people. {VERDICTS}")] = None,
+    verdicts: Annotated[Path | None, typer.Argument(help=f"A judge to compare with the raters. {VERDICTS}")] = None,
     *,
     aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")] = "preference",
     seen: SeenOptions,

@@ -44,7 +44,9 @@ class RecheckFiles:
         None
     )
     before: Annotated[Path | None, typer.Option(help="Its earlier verdicts: a paired test on the common items.")] = None
-    old: Annotated[Path | None, typer.Option(help="The golden set it was calibrated on: labels beside labels.")] = None
+    old: Annotated[
+        Path | None, typer.Option(help="The golden set it was calibrated on: compares its labels with the newer ones.")
+    ] = None
 
 
 @dataclass(frozen=True)

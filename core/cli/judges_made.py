@@ -286,7 +286,9 @@ def _fusion_words(body: dict[str, Any]) -> list[str]:
 
 def _asked_words(body: dict[str, Any]) -> list[str]:
     """All in all, by which criteria, what could not be read, and what it took."""
-    lines = [alignment_line(f"overall, beside {body['overall_beside']}", body["overall"])] if body["overall"] else []
+    lines = (
+        [alignment_line(f"overall, compared with {body['overall_beside']}", body["overall"])] if body["overall"] else []
+    )
     lines.append(f"criteria: {body['criteria_words']}")
     unread = {name: ", ".join(f"{n} {why}" for why, n in why.items()) for name, why in body["unscored"].items() if why}
     lines += [f"not read: {name}: {words}" for name, words in unread.items()]

@@ -146,7 +146,10 @@ class AnnotatorTestOptions:
 
     raters_are: Annotated[
         Literal["experts", "skilled", "crowd"],
-        typer.Option(help="What the judge may be worse by in the annotator test: .2 beside experts, .15, .1."),
+        typer.Option(
+            help="What the judge may be worse by in the annotator test: 0.2 for experts, 0.15 for skilled raters, "
+            "0.1 for a crowd."
+        ),
     ] = "skilled"
     standardise: Annotated[
         bool, typer.Option("--standardise", help="Annotator test: take mean and spread out of each rater first.")
@@ -165,7 +168,7 @@ def ceiling(
         str | None, typer.Option(help="Raters of one panel (expert: expert1, …); else those behind the labels.")
     ] = None,
     verdicts: Annotated[
-        Path | None, typer.Option(help=f"A judge to set beside the people, each against the other raters. {VERDICTS}")
+        Path | None, typer.Option(help=f"A judge to compare with the raters, each against the other raters. {VERDICTS}")
     ] = None,
     test: AnnotatorTestOptions,
     seen: SeenOptions,
@@ -369,7 +372,7 @@ def _means_words(estimated: EstimatedMeans) -> list[str]:
     if (more := len(means.differences) - _MOST_PAIRS) > 0:
         lines.append(f"  and {more} more pairs (--json has all)")
     if plan := estimated.plan:
-        lines.append(f"{plan.n_labels} labels a system beside {plan.n_unlabelled:,} verdicts would give:")
+        lines.append(f"{plan.n_labels} labels per system and {plan.n_unlabelled:,} verdicts would give:")
         lines += [f"  {worth.words}" for worth in plan.worth]
     if follow := estimated.next:
         lines.append(f"Label next, of {follow.system} ({follow.why}): {', '.join(follow.item_ids)}")

@@ -29,7 +29,7 @@ def monitor(
     judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml.")],
     out: Annotated[Path, typer.Option(help="Folder of its own: page, table, and the verdicts, kept between calls.")],
     *,
-    by: Annotated[Literal["day", "week", "version"], typer.Option(help="What is held beside what.")] = "day",
+    by: Annotated[Literal["day", "week", "version"], typer.Option(help="What is compared.")] = "day",
     anchors: Annotated[
         Path | None,
         typer.Option(help="Golden set that is scored anew at each call: tells whether the judge itself moved."),

@@ -335,7 +335,7 @@ def _own_family(examined: ExaminedItems, model: str) -> Bias:
     named = np.array([bool(system) for system in systems], dtype=np.bool_)
     kept, n_own = np.flatnonzero(named), int(own.sum())
     if n_own < 2 or kept.size - n_own < 2:
-        why = f"{counted(n_own, 'text')} of its family ({family}) beside {kept.size - n_own:,} of others: too few"
+        why = f"{counted(n_own, 'text')} of its family ({family}) and {kept.size - n_own:,} of others: too few"
         return Bias("own family", name=family, reason=why)
     sources = examined.labelled.sources
     behind = min(np.unique(sources[own]).size, np.unique(sources[named & ~own]).size)

@@ -30,7 +30,7 @@ NO_SYSTEMS = "no pair says which two systems wrote it (columns model_a and model
 class Preferences(JsonRecord):
     """Strengths of systems by people and, where there are verdicts, by the judge, with how often the two agree.
 
-    `n_unknown` pairs do not say which two systems wrote them, `n_itself` are of a system beside itself: those count for
+    `n_unknown` pairs do not say which two systems wrote them, `n_itself` are of a system with itself: those count for
     the agreement alone.
     """
 
@@ -53,7 +53,7 @@ class Preferences(JsonRecord):
         sentences = (
             unknown
             and f"{unknown} {does} not say which two systems wrote {them}, and {does} not count for the strengths.",
-            itself and f"{itself} {are} of a system beside itself, and {do} not count for the strengths.",
+            itself and f"{itself} {are} of a system with itself, and {do} not count for the strengths.",
         )
         return " ".join(filter(None, sentences))
 

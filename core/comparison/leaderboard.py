@@ -306,7 +306,7 @@ def bar_words(board: Leaderboard, at: int) -> list[str]:
 
 
 def people_words(board: Leaderboard, row: Row, measure: str, name: str) -> str:
-    """Where a judge, called `name`, stands beside a person, against the same targets and no stronger than it may."""
+    """Say how a judge called `name` compares with a rater, against the same targets and no stronger than it may."""
     if row.people is None:
         return f"How well raters agree with each other is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
     words = beside_people_words(row.people, measure, judge=name)

@@ -169,7 +169,7 @@ def beside_people(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> BesidePeople:
-    """The judge beside a person, each against the mean of the other raters; options as in `ceiling`.
+    """The judge compared with a rater, each against the mean of the other raters; options as in `ceiling`.
 
     Items that the judge was calibrated on are left out as in `align`.  AspectError without single ratings.
     """

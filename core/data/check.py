@@ -143,7 +143,7 @@ def _check_systems_of_pairs(rows: ItemRows, log: FindingLog) -> None:
             message = f"Pair {named} does not say which two systems wrote it. {rest}; name both."
             log.add("warning", message, row=row, kind="systems of pairs")
         elif pair is not None and pair[0] == pair[1]:
-            message = f"Pair {named} is of {shown(pair[0])} beside itself. {rest}; correct a name if one is wrong."
+            message = f"Pair {named} is of {shown(pair[0])} with itself. {rest}; correct a name if one is wrong."
             log.add("warning", message, row=row, kind="systems of pairs")
 
 

@@ -204,7 +204,7 @@ def lacking_parts(
         if without and len(without) == len(items) and not of_more:
             shown = ", ".join(without[:3]) + (f" and {len(without) - 3:,} more" if len(without) > 3 else "")
             raise GoldenError(
-                f"the judge of {task.aspect} rates each item beside its {part}, and no item has one ({shown}). "
+                f"the judge of {task.aspect} rates each item with its {part}, and no item has one ({shown}). "
                 f"Add a column {part!r}, or name the one that holds it.",
                 column=part,
             )

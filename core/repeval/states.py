@@ -326,7 +326,7 @@ def lacks_other_text(items: Sequence[Item], extraction: Extraction) -> str:
         return ""
     other = {"source": "context", "context": "source"}[part]
     return (
-        f"Joined states need a {part} beside each hypothesis, and no item has one. Read the hypothesis alone (texts "
+        f"Joined states need a {part} for each hypothesis, and no item has one. Read the hypothesis alone (texts "
         f"'prompt'), join it with the {other} where there is one, or bring in the {part}."
     )
 

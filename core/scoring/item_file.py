@@ -125,7 +125,7 @@ def check_needs(items: ItemFile, needs: abc.Sequence[str]) -> None:
     if lacking:
         columns = "" if items.mapping is None else f" The file has: {', '.join(items.mapping.columns)[:500]}."
         raise GoldenError(
-            f"The judge rates each item beside its {' and '.join(lacking)}, and no item has one.{columns} Add a column "
+            f"The judge rates each item with its {' and '.join(lacking)}, and no item has one.{columns} Add a column "
             f"{lacking[0]!r}, or name the one that holds it so.",
             file=items.path.name,
         )

@@ -175,7 +175,7 @@ def _why_undefined(left: LeftOuts) -> str:
         return NOT_RATED_TWICE
     largest = max((rater.data for rater in left.by_rater), key=lambda data: data.items.labels.size)
     alone = alignments(largest, left.measure, level_values(largest, left.measure))[0]
-    return f"no rater's ratings can be ranked beside the others' means: {alone.reason}"
+    return f"no rater's ratings can be ranked next to the others' means: {alone.reason}"
 
 
 # ── a judge beside people ────────────────────────────────────────────────────────────────────────────────────

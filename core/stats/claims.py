@@ -81,10 +81,10 @@ ONE_RATER = "there is only one rater, so nobody to compare with"
 NOT_RATED_TWICE = "no item has ratings by two raters"
 NOT_SCORED_BY_BOTH = "the judge scored no item that two people rated"
 NO_RATER_RANKED = (
-    "no rater can be ranked beside the others' means where the judge can be too (all values equal, or too few)"
+    "no rater can be ranked next to the others' means where the judge can be too (all values equal, or too few)"
 )
 NO_COMMON_RATERS = "fewer than two raters share items with the judge and another rater"
-NO_SINGLE_RATINGS = "so nothing can be said about the judge beside people"
+NO_SINGLE_RATINGS = "so the judge cannot be compared with raters"
 COLLINEAR = "the two judges' scores are the same up to a linear map"
 
 
@@ -235,7 +235,7 @@ STANDING_WORDS: dict[Standing, str] = {
 
 
 def beside_people_words(result: BesidePeople, measure: str, *, judge: str = "The judge") -> str:
-    """Where `judge` stands beside a person, with figures, interval, p and what they rest on; `measure` names the axis.
+    """Say how `judge` compares with a rater, with figures, interval, p and what they rest on; `measure` names the axis.
 
     >>> # The judge agrees with these raters better than one of them does with the others: 0.61 against 0.52, …
     """

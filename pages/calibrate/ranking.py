@@ -147,7 +147,7 @@ def _search_figures(
 def draw_sides(view: RunDetail, calibration: Calibration) -> None:
     """The final judge, the best single criteria and the judge without criteria, on both sides of the split."""
     drawn = _sides_figure(view.run_id, view.version, calibration)
-    charts.place(drawn, key="sides_figure", alt="Alignment on calibration beside held-out")
+    charts.place(drawn, key="sides_figure", alt="Alignment on calibration and held-out items")
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

@@ -37,7 +37,7 @@ ROLE_WORDS: dict[Role, str] = {
     "item_id": "item id",
     "replies": "replies of the judge",
     "score": "score",
-    "reason": "reason beside the score",
+    "reason": "reason next to the score",
     "sample": "sample number",
     "aspect": "aspect of each row",
 }

@@ -48,16 +48,18 @@ def draw(compared: Compared) -> None:
     """The table, the same on one axis with the raters among themselves, and every pair of judges."""
     board, shown = compared.leaderboard, compared.shown
     heading = tables.measure_heading(Alignment(board.measure.statistic, board.measure.level, None, 0))
-    beside = "beside the highest"
+    beside = "compared with the highest"
     if shown.version is not None and compared.has_own:
-        beside = f"beside version {shown.version.number}"
+        beside = f"compared with version {shown.version.number}"
     methods = (row.alignment.interval.method for row in board.rows if row.alignment.interval is not None)
     columns = {
         "judge": Column(width=300),
         heading: Column(digits=2, help=f"alignment with raters: {compared.measure}"),
         "95 % interval": Column(help=next(methods, "over sources")),
         beside: Column(help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"),
-        "beside a person": Column(help="judge minus one rater, each against the other raters' mean: see “Raters”"),
+        "compared with a rater": Column(
+            help="judge minus one rater, each against the other raters' mean: see “Raters”"
+        ),
         "n": Column(help="items (systems at system level) it rests on"),
         "no score": Column(help="labelled items in reach without a score; never counted as 0"),
     }
@@ -142,7 +144,7 @@ def judges_frame(board: Leaderboard, heading: str, beside: str, subject: int = 0
                 heading: aligned.value,
                 "95 % interval": tables.interval_of(aligned),
                 beside: words,
-                "beside a person": person,
+                "compared with a rater": person,
                 "n": aligned.n,
                 "no score": row.cost.n_unscored,
                 "why —": aligned.reason,
@@ -161,7 +163,7 @@ def judges_frame(board: Leaderboard, heading: str, beside: str, subject: int = 0
         higher = [row for row in rows if None not in (row[heading], aligned.value) and row[heading] >= aligned.value]
         rows.insert(len(higher), cells)
     frame = pd.DataFrame(rows).astype({heading: "float64"})
-    told = {"beside a person": ("", tables.DASH), "no score": (0,), "why —": ("",), beside: ("",)}
+    told = {"compared with a rater": ("", tables.DASH), "no score": (0,), "why —": ("",), beside: ("",)}
     empty = [name for name, nothing in told.items() if frame[name].fillna(nothing[0]).isin(nothing).all()]
     return frame.drop(columns=empty)
 

@@ -75,7 +75,7 @@ def draw(compared: Compared) -> None:
         rows.append(
             {
                 "judge": row.name,
-                "beside a person": words,
+                "compared with a rater": words,
                 "the judge": beside and beside.judge.value,
                 "a person": beside and beside.person.value,
                 "judge minus person": difference,
@@ -98,7 +98,7 @@ def draw(compared: Compared) -> None:
         "ρ": Column(digits=2, help="how often the judge does as well or better; decides nothing"),
         "ω over items": Column(digits=2, help="The paper's form. It takes items of one source as independent."),
     }
-    grid.draw(pd.DataFrame(rows), columns, alt=f"Judges beside a person by {compared.measure}", rows=12)
+    grid.draw(pd.DataFrame(rows), columns, alt=f"Judges compared with a rater by {compared.measure}", rows=12)
     st.caption(plain(f"{margin_words()} {READING}"))
     with st.expander("By rater", icon=":material/group:"):
         at = choose_row(compared)
@@ -154,4 +154,4 @@ def _draw_raters(compared: Compared, at: int, test: AnnotatorTest | None) -> Non
         **{name: Column(digits=0, unit=" %") for name in ("judge as good", "rater as good")},
         "p": Column(help="annotator test, before the correction over raters"),
     }
-    grid.draw(pd.DataFrame(rows), columns, alt="The judge beside each rater")
+    grid.draw(pd.DataFrame(rows), columns, alt="The judge compared with each rater")

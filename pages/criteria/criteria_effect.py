@@ -137,7 +137,7 @@ def draw(page: Opened, view: CriteriaEntry, names: Mapping[str, str], rescore_id
         if now.status == "done":
             _draw_known(page, view, names, rescore_id)
             return
-        st.markdown("**Scoring the edit beside its parent** …" if not now.finished else "**Not scored**")
+        st.markdown("**Scoring the edit and its parent** …" if not now.finished else "**Not scored**")
         run_panel.draw_status(page, now)
 
     run_panel.follow_run(page, rescore_id, show, every=SOON)
@@ -152,7 +152,7 @@ def _draw_known(page: Opened, view: CriteriaEntry, names: Mapping[str, str], res
 
 def _draw_effect(effect: Effect, names: Mapping[str, str]) -> None:
     measure = measure_name(effect.after.statistic, effect.after.level)
-    st.markdown(f"**{counts(effect.changed)}** beside “{plain(names.get(effect.parent_id, 'its parent'))}”")
+    st.markdown(f"**{counts(effect.changed)}** compared with “{plain(names.get(effect.parent_id, 'its parent'))}”")
     _before_after(effect.before, effect.after)
     tested = "" if effect.difference is None else f" {difference_words(effect.difference)}"
     st.caption(plain(f"{measure}, calibration items, n = {effect.after.n:,}.{tested}"))

@@ -92,7 +92,7 @@ def _ways(page: Opened, aspect: str, criteria_ids: Sequence[str]) -> dict[tuple[
     if not beside:
         return {alone: ""}
     others = counted(len(beside) - 1, "other set of criteria", "other sets of criteria")
-    swapped = f"in place of its parent, beside {others}" if len(beside) > 1 else "in place of its parents"
+    swapped = f"in place of its parent, next to {others}" if len(beside) > 1 else "in place of its parents"
     return {beside: swapped, alone: "alone"}
 
 

@@ -9,7 +9,8 @@ import streamlit as st
 
 from core import projects
 from core.project_records import CriteriaEntry, Run
-from core.report.figures import describe, measure_name
+from core.report.figures import measure_name
+from core.stats.claims import number
 from pages.overview import judge_view
 from pages.ui import grid, run_panel, state, tables
 from pages.ui.chosen import distinct
@@ -94,7 +95,7 @@ def draw_list(page: Opened, entries: list[CriteriaEntry], names: Mapping[str, st
 
 
 def finding(view: CriteriaEntry, entries: list[CriteriaEntry], names: Mapping[str, str]) -> str:
-    """How well the criteria agree with people, and where that puts them."""
+    """How well the criteria agree with raters, and where that puts them."""
     name, newest = names[view.criteria_id], tables.newest_calibration(view)
     if newest is None or newest.alignment.value is None:
         return f"“{name}” has not been measured on {view.aspect} yet"
@@ -102,7 +103,7 @@ def finding(view: CriteriaEntry, entries: list[CriteriaEntry], names: Mapping[st
     ids = [entry.criteria_id for entry in whole]
     place = f"number {ids.index(view.criteria_id) + 1} of {len(ids)} measured in full" if view in whole else ""
     place = place or tables.standing_words(view)
-    return f"“{name}” agrees with people on {view.aspect} at {describe(newest.alignment)}: {place}"
+    return f"Agreement of “{name}” with raters: {number(newest.alignment.value)}, {place}."
 
 
 def measured_on(view: CriteriaEntry, *, scoring: bool) -> str:
@@ -113,7 +114,9 @@ def measured_on(view: CriteriaEntry, *, scoring: bool) -> str:
             return "It is being scored now."
         return "Make it the judge to measure it, or save an edit of what is measured."
     measure = measure_name(newest.alignment.statistic, newest.alignment.level)
-    return f"{measure}, calibration items (optimistic), n = {newest.alignment.n:,}, 95 % interval"
+    interval = newest.alignment.interval
+    ends = "" if interval is None else f", 95 % interval {number(interval.low)} to {number(interval.high)}"
+    return f"{view.aspect}: {measure}, calibration items (optimistic), n = {newest.alignment.n:,}{ends}"
 
 
 def order_words(entries: Sequence[CriteriaEntry]) -> str:

@@ -67,7 +67,7 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry,
         people.button(
             page,
             "reviewer",
-            "Measure the right one beside the left one",
+            "Measure the right one against the left one",
             icon=":material/science:",
             key=state.widget("measure_pair"),
             on_click=_measure,

@@ -24,8 +24,10 @@ from pages.ui.screens import plain
 
 STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "green", "rejected": "red"}
 MOST_NAMED, LONGEST_TEXT = 6, 8_000
-CHANGED_HELP = "of all calibration items, beside the parent: items that crossed the gap that counts as misaligned"
-EDIT_HELP = "Saves your text as a version made from the proposal, scores it beside the proposal, and proposes it."
+CHANGED_HELP = (
+    "of all calibration items, compared with the parent: items that crossed the gap that counts as misaligned"
+)
+EDIT_HELP = "Saves your text as a version made from the proposal, scores it next to the proposal, and proposes it."
 COLUMNS = {
     "proposal": Column(width=220),
     "inner fold": Column(digits=2, signed=True, help="proposal minus parent on items that no proposal was made from"),

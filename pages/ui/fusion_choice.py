@@ -145,7 +145,7 @@ def draw_kinds(choice: Choice) -> None:
     columns = {
         "judge": Column(width=250),
         "calls an item": Column(help="what one score costs; — is not known"),
-        "needs": Column(help="what scoring one more item takes, beside the text itself"),
+        "needs": Column(help="what scoring one more item takes, besides the text itself"),
         "labels seen": Column(help="labels that chose or fitted it; their sources are left aside for every part"),
     }
     grid.draw(frame, columns, alt="The judges that can be parts", rows=12)

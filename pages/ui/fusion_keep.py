@@ -20,7 +20,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
     """Keep the shown fusion as a judge."""
     shown = fused.shown
     with st.popover("Keep as a judge", icon=":material/bookmark_add:", key=state.closing("fusion_keep")):
-        st.markdown("The fused score joins the judges: on Compare beside the others, and as a file for other items.")
+        st.markdown("The fused score joins the judges: on Compare next to the others, and as a file for other items.")
         name = st.text_input(
             "Name", value=shown.judge.name, max_chars=120, key=state.widget(f"fusion_name_{shown.method}")
         )

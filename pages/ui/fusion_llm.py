@@ -18,7 +18,7 @@ from pages.ui.page import Opened
 from pages.ui.screens import plain
 
 EXPLAINED = (
-    "A language model reads each item with the numbers of the parts beside it and rates it by a plan: which part "
+    "A language model reads each item with the numbers of the parts and rates it by a plan: which part "
     "serves which aspect, and how. One call an item rates all the aspects below, with an explanation each and a score "
     "all in all. The scores join the judges, to be compared on items the plan was not made from."
 )
@@ -70,7 +70,7 @@ def _choose_aspects(fused: Fused) -> tuple[str, ...]:
     if not others:
         return (fused.aspect,)
     chosen = st.multiselect(
-        f"Rated in each call, beside {plain(fused.aspect)}",
+        f"Rated in each call, along with {plain(fused.aspect)}",
         others,
         default=others,
         format_func=plain,

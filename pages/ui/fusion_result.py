@@ -28,16 +28,16 @@ def draw(page: Opened, fused: Fused, run_id: str) -> None:
         return
     rows = dict(result.aspects)
     if result.overall is not None:
-        rows[f"{OVERALL}, beside {result.overall_target}"] = result.overall
+        rows[f"{OVERALL}, compared with {result.overall_target}"] = result.overall
     st.markdown(f"**What it is worth** ({fused.measure}, on items that neither plan, criteria nor parts have seen)")
     grid.draw(_frame("rated", rows), _columns(rows), alt="Alignment of the LLM fusion by aspect", rows=8)
     if result.overall is None and OVERALL not in map(folded, result.aspects):
-        st.caption(plain(f"The overall score is held beside nothing: {result.overall_target}."))
+        st.caption(plain(f"The overall score is compared with nothing: {result.overall_target}."))
     for name, without in result.without.items():
         if name not in (fused.aspect, OVERALL):
             continue
         held = name == OVERALL and result.overall is not None
-        beside = f" ({OVERALL}, beside {result.overall_target})" if held else f" ({name})"
+        beside = f" ({OVERALL}, compared with {result.overall_target})" if held else f" ({name})"
         st.markdown(f"**Without each assistant**{plain(beside)}: the same calls, its name and number left out")
         arms = {row.name: row.alignment for row in without}
         frame = _frame("without", arms)

@@ -145,7 +145,7 @@ def draw_notes(fused: Fused) -> None:
             for method, why in fused.table.failed.items()
             if method != fused.settings.method
         ),
-        *(f"{name} is not beside them: {why}." for name, why in fused.table.not_beside.items()),
+        *(f"{name} is not compared: {why}." for name, why in fused.table.not_beside.items()),
     ]
     st.caption(plain(" ".join(words)))
 
@@ -188,7 +188,7 @@ def table_frame(fused: Fused) -> pd.DataFrame:
             "judge": [row[0] for row in rows],
             heading: pd.Series([row[2].value for row in rows], dtype="float64"),
             "interval": [tables.interval_of(row[2]) for row in rows],
-            "beside the best part": [row[3] for row in rows],
+            "compared with the best part": [row[3] for row in rows],
             "n": [row[2].n for row in rows],
             "no score": [row[2].n_unscored for row in rows],
             "role": [row[1] for row in rows],
@@ -217,7 +217,7 @@ def draw_table(fused: Fused) -> None:
             "95 % interval",
             help="over sources: t at sample level, jackknife at dataset level, bootstrap error at system level",
         ),
-        "beside the best part": Column(
+        "compared with the best part": Column(
             help="fusion minus that part: paired test over sources, corrected after Holm; none under 8 sources"
         ),
         "no score": Column(help="labelled items without a score; never counted as 0"),

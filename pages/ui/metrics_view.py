@@ -53,9 +53,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     except ConcordError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return
-    st.caption(
-        "Metrics read the texts and know no labels. Each stands beside the judges as a baseline, on a scale of its own."
-    )
+    st.caption("Metrics read the texts and know no labels. Each is a baseline for the judges, on a scale of its own.")
     last = st.session_state.get(state.METRICS_RUN, "")  # a start makes new boxes: a browser would keep the old ones set
     prefix = f"metrics_{golden.golden_id[-12:]}_{last}"
     possible = [offer for offer in offers if not offer.missing]

@@ -98,7 +98,7 @@ def _texts(golden: GoldenSummary, aspect: str, model: ModelSpec) -> Extraction:
         "Your prompt",
         value="Read this text. {hypothesis}",
         key=widget("repeval_own_template"),
-        help="{hypothesis} is the rated text; {source}, {context} and {criterion} may stand beside it.",
+        help="{hypothesis} is the rated text; {source}, {context} and {criterion} may be used too.",
     )
     return Extraction(template=text, criterion=aspect)
 

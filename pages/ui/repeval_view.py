@@ -187,7 +187,7 @@ def _draw_random(result: RepEvalResult) -> None:
     _place(
         random_figure(random.values, random.flipped, random.projection, measure=measure_of(result)),
         "random",
-        "Random directions beside the projection",
+        "Random directions next to the projection",
     )
     if random.percentile is None:
         st.markdown("The projection has no defined test alignment in the best cell, so it has no place among them.")

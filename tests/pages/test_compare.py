@@ -68,7 +68,7 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Place) -> N
     assert table["Spearman, dataset"].iloc[0] == pytest.approx(spearmanr(good, shelf.labels[:72]).statistic)
     assert list(table["n"]) == [72, 72]
     assert list(table["no score"]) == [0, 8]
-    assert table["beside the highest"].iloc[1].startswith("worse, p")
+    assert table["compared with the highest"].iloc[1].startswith("worse, p")
     assert headline(screen).startswith("good has the highest agreement with raters")
     page_text = texts(screen)
     assert "significantly better than poor" in page_text
@@ -145,12 +145,12 @@ def test_a_constant_judge_alone_stands_below_the_bar_in_every_section(shelf: Pla
 @pytest.mark.parametrize("shelf", [3], indirect=True, ids=["three raters"])
 def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> None:
     shelf.add_judge("good", 0.2)
-    alone = grids(open_screen(SCREEN, **shelf.ids))[0].set_index("judge")["beside a person"]
+    alone = grids(open_screen(SCREEN, **shelf.ids))[0].set_index("judge")["compared with a rater"]
     assert alone["good"].startswith("better than a rater, +")
     shelf.add_judge("poor", 6.0)
     shelf.add_judge("metric", 0.2, on_scale=False)
     screen = open_screen(SCREEN, **shelf.ids)
-    board = grids(screen)[0].set_index("judge")["beside a person"]
+    board = grids(screen)[0].set_index("judge")["compared with a rater"]
     assert board["good"].startswith("as good as a rater, +")  # one of three: the interval is wider
     assert board["poor"].startswith("worse than a rater, −")
     people = grids(choose_section(screen, "people"))[0].set_index("judge")
@@ -172,8 +172,8 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> 
 def test_without_single_ratings_nothing_is_said_of_people(shelf: Place) -> None:
     shelf.add_judge("good", 0.2)
     screen = open_screen(SCREEN, **shelf.ids)
-    assert "beside a person" not in grids(screen)[0]
-    assert "nothing can be said about the judge beside people" in texts(choose_section(screen, "people"))
+    assert "compared with a rater" not in grids(screen)[0]
+    assert "the judge cannot be compared with raters" in texts(choose_section(screen, "people"))
 
 
 def test_significant_pairs_stand_there_as_sentences(shelf: Place) -> None:

@@ -44,7 +44,7 @@ def test_the_version_in_use_is_what_the_screen_is_about(in_use: Store) -> None:
     named = [name for name in table["judge"] if "ersion" in name]
     assert named == ["Version 2 (current)"]
     assert sum(name.endswith("no criteria") for name in table["judge"]) == 1
-    assert "beside version 2" in table
+    assert "compared with version 2" in table
     screen.multiselect[0].set_value([]).run()
     assert "Version 1 (waits for sign-off)" in list(grids(screen)[0]["judge"])
 
@@ -55,7 +55,7 @@ def test_without_the_version_the_table_speaks_of_the_highest(in_use: Store) -> N
     shown = projects.judges_shown(in_use, project.project_id, screen.query_params["golden"], ASPECT)
     screen.multiselect[0].set_value([*screen.multiselect[0].value, shown.own]).run()
     assert "Version 2" not in screen.header[0].value
-    assert "beside version 2" not in grids(screen)[0]
+    assert "compared with version 2" not in grids(screen)[0]
 
 
 def test_verdicts_brought_in_are_in_the_report_until_they_are_left_out(store: Store, calibrated: Calibrated) -> None:

@@ -44,7 +44,7 @@ def full(shelf: Place) -> Place:
 
 
 def table(screen: AppTest) -> Any:
-    return frame_with(choose_section(screen, "All figures"), "beside the best part")
+    return frame_with(choose_section(screen, "All figures"), "compared with the best part")
 
 
 def test_one_table_holds_fusions_parts_and_the_plain_judge_at_one_measure(full: Place) -> None:
@@ -215,4 +215,4 @@ def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, dri
     assert list(without["n of both"]) == [120, 120]
     assert all(" to " in ends for ends in without["95 % interval"])
     assert all(re.match(r"[+−]0\.\d{2} \[", gap) for gap in without["the whole minus it"])
-    assert "The overall score is held beside nothing: the people gave no overall label" in texts(screen)
+    assert "The overall score is compared with nothing: the people gave no overall label" in texts(screen)

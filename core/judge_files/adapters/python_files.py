@@ -291,7 +291,7 @@ def _inert(text: str) -> str:
 # ── Concord itself: a script and a notebook beside the judge file; nothing is lost ──────────────────────────────────
 
 _CONCORD_USE = (
-    "Put judge.yaml beside this file and run it where Concord is installed (its folder on the Python path).",
+    "Put judge.yaml next to this file and run it where Concord is installed (its folder on the Python path).",
     "A judge behind an endpoint reads its key from OPENAI_API_KEY.",
 )
 _CONCORD_LOST = ("Concord itself has to be installed, and judge.yaml has to be at hand: this file calls it.",)

@@ -142,7 +142,7 @@ def sides_figure(
         like = like_person if not k else None
         shown.append(Row.of(f"{side.name}, held-out", side.held_out, colour, like_person=like))
         shown.append(Row.of("calibration", side.calibration, colour, "ring"))
-    title = "Agreement with people: held-out beside calibration"
+    title = "Agreement with raters: held-out and calibration"
     return whiskers("sides", title, shown, measure=measure, people=people, width=width)
 
 

@@ -120,7 +120,7 @@ def test_all_in_all_and_without_each_assistant_stand_in_the_summary(run: Run, sa
     of_two = body["fused"]["value"] - body["without"]["overlap"]["value"]
     assert body["without"]["overlap"]["fused_minus_this"]["value"] == pytest.approx(of_two)
     said = " ".join(say(*llm, "--plan", "plan.txt", "--leave-one-out", "--budget", str(n + 21)).split())
-    assert "overall, beside the mean of coherence, fluency" in said
+    assert "overall, compared with the mean of coherence, fluency" in said
     assert f"The budget left 10 of {n} items to be rated without each assistant." in said
     assert re.search(r"without overlap +.*; .* n = 10 items that both scored", said)
     Path("plan.txt").write_text("coherence: none\nfluency: none", "utf-8")

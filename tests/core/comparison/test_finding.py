@@ -67,7 +67,7 @@ def test_the_judge_is_set_beside_one_person(golden_of, judge_of):
 def test_without_single_ratings_nothing_is_said_of_people(noisy):
     golden, judges = noisy(1.0)
     words = finding_of(golden, judges).people
-    assert "nothing can be said about the judge beside people" in words
+    assert "the judge cannot be compared with raters" in words
     assert "only one label an item" in words
 
 

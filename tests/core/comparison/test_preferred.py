@@ -44,5 +44,5 @@ def test_pairs_of_a_system_beside_itself_count_for_no_strength_and_are_told() ->
     )
     assert both.by_people == alone.by_people
     assert both.agreement is not None and both.agreement.n == 25
-    assert both.caution == "1 pair is of a system beside itself, and does not count for the strengths."
+    assert both.caution == "1 pair is of a system with itself, and does not count for the strengths."
     assert both.as_json()["n_itself"] == 1

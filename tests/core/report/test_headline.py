@@ -19,7 +19,7 @@ def aligned(value: float | None, low: float = 0.0, high: float = 0.0, **more: ob
 
 
 def beside(low: float, high: float, p: float | None = 0.01, n_sources: int = 20) -> BesidePeople:
-    """The judge at .6 beside a person, with that interval of the difference."""
+    """The judge at .6 compared with a rater, with that interval of the difference."""
     gap = (low + high) / 2
     person = aligned(0.6 - gap, 0.4 - gap, 0.8 - gap)
     raters = tuple(BesideRater(name, 0.6, 0.6 - gap, 80) for name in ("r1", "r2", "r3"))
@@ -56,7 +56,7 @@ GOOD = aligned(0.6, 0.4, 0.8)
         (GOOD, beside(0.01, 0.2, None, 7), "open", "does not differ significantly from one of your people"),
         (aligned(0.2, -0.1, 0.5), beside(0.01, 0.2), "none", "is not shown"),
         (aligned(0.6), beside(0.01, 0.2), "open", "No interval"),
-        (GOOD, None, "alone", "nothing can be said about the judge beside people"),
+        (GOOD, None, "alone", "the judge cannot be compared with raters"),
         (aligned(None, reason="all scores are equal"), beside(0.01, 0.2), "undefined", "all scores are equal"),
     ],
 )
