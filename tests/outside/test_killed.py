@@ -113,7 +113,7 @@ def start_round(project: Project) -> dict[str, str]:
 
 
 def start_ablation(project: Project) -> dict[str, str]:
-    address = {**project.asked, "section": "brought"}
+    address = {**project.asked, "section": "judge", "what": "parts"}
     press(project.place.screen("compare", **address), "Run the ablations")
     return address
 
