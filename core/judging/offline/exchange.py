@@ -132,9 +132,7 @@ def measure_data(text: Text, data: Data) -> Features:
     shares = [len(wanted & stems) / len(wanted) for wanted in data.wanted if wanted]
     values = [f" {' '.join(value)} " for value in data.values if value]
     places = [joined.find(f" {_first(wanted, joined)} ") for wanted in data.wanted if wanted and wanted <= stems]
-    n = max(1, len(data.slots))
-    pairs = zip(text.words, text.stems, strict=True)
-    extra = {word for word, stem_ in pairs if stem_ not in data.allowed and word not in FUNCTION_WORDS}
+    extra, n = extra_words(text, data), max(1, len(data.slots))
     return {
         "slots_told": mean(shares, 1.0),
         "log_slots_missing": math.log1p(sum(share < 0.5 for share in shares)),
@@ -152,3 +150,15 @@ def measure_data(text: Text, data: Data) -> Features:
 def _first(stems: frozenset[str], joined: str) -> str:
     """The one that comes first; of two at one place the alphabet decides, not the order of the set."""
     return min(stems, key=lambda stem: (joined.find(stem), stem))
+
+
+def missing_slots(text: Text, data: Data) -> list[Slot]:
+    """Slots of which less than half the words are in the text."""
+    stems = frozenset(text.stems)
+    return [s for s, w in zip(data.slots, data.wanted, strict=True) if w and len(w & stems) < 0.5 * len(w)]
+
+
+def extra_words(text: Text, data: Data) -> list[str]:
+    """Content words that no slot name or value explains, each once."""
+    pairs = zip(text.words, text.stems, strict=True)
+    return list(dict.fromkeys(w for w, s in pairs if s not in data.allowed and w not in FUNCTION_WORDS))

@@ -1,6 +1,6 @@
 """The offline judge behind the `Judge` protocol: scores are one matrix product of concept values and clause weights.
 
-Each score can be explained: which clauses moved it up or down, and by how much.
+Each score can be explained: which clauses moved it up or down, by how much, and what in the text did.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,21 +16,26 @@ from numpy.typing import NDArray
 
 from core.errors import JudgeError
 from core.judging.base import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
-from core.judging.offline import induce, strengths
+from core.judging.offline import exchange, grounding, induce, strengths
 from core.judging.offline.criteria import Reading, read
 from core.judging.offline.features import (
     CONCEPTS,
     NEUTRAL,
     Scaling,
     applicable,
+    data_of,
     feature_matrix,
     fit,
     prior,
     product,
+    source_of,
 )
+from core.judging.offline.language import doubled
+from core.judging.offline.text import Text, cut
 from core.judging.replies import has_texts
 from core.records import Criteria, FloatArray, Item, Scale, Scored, Task, Unscored, Usage
 from core.verdicts import Scores, Verdicts
+from core.wording import counted
 
 PROGRESS_EVERY = 200
 """Items measured between two calls of `on_progress`."""
@@ -73,7 +79,7 @@ class OfflineJudge(Judge):
     ) -> Scores:
         """(n_criteria, n_items) scores strictly inside the scale, unrounded; NaN for items without words.
 
-        An explanation says which clauses of the first criteria moved the score, and by how much.
+        An explanation says which clauses of the first criteria moved the score, by how much, and what in the text did.
         """
         calls = len(items) * len(criteria)
         values, written = self._measure(task, items, calls, on_progress)
@@ -95,7 +101,7 @@ class OfflineJudge(Judge):
         return replace(
             matrix,
             explained=Verdicts(
-                Scored(item.item_id, score, explain_item(task, reading, weights[0], row))
+                Scored(item.item_id, score, explain_item(task, item, reading, weights[0], row))
                 if has_words
                 else _missing(item)
                 for item, score, row, has_words in zip(items, scores[0].tolist(), values, written, strict=True)
@@ -219,7 +225,7 @@ MIN_MOVE = 0.005
 MAX_PARTS = 8
 
 
-def explain_item(task: Task, reading: Reading, weights: FloatArray, values: FloatArray) -> str:
+def explain_item(task: Task, item: Item, reading: Reading, weights: FloatArray, values: FloatArray) -> str:
     """One line a clause.  The moves add up to the score minus the middle of the scale.
 
     `weights` (n_concepts,) of unit length and `values` (n_concepts,) are those behind the score.
@@ -229,6 +235,7 @@ def explain_item(task: Task, reading: Reading, weights: FloatArray, values: Floa
     middle = task.scale.low + span / 2
     largest = [i for i in np.argsort(-np.abs(moves)) if abs(moves[i]) >= MIN_MOVE * span][:MAX_PARTS]
     named = {clause.key for clause in reading.clauses}
+    text = cut(item.target)
     lines = [
         f"Offline judge (text features, no language model): {middle + moves.sum():.2f} on {task.scale}, "
         f"starting from {middle:.2f}."
@@ -236,8 +243,9 @@ def explain_item(task: Task, reading: Reading, weights: FloatArray, values: Floa
     for i in largest:
         concept = CONCEPTS[i]
         origin = "" if concept.key in named else " [by the aspect's name]"
+        seen = "" if task.kind == "pair" else _evidence(concept.key, text, item, task)
         degree = _degree(values[i], "that of text A" if task.kind == "pair" else "the usual")
-        lines.append(f"{moves[i]:+.2f}  {concept.high}: {degree}{origin}")
+        lines.append(f"{moves[i]:+.2f}  {concept.high}: {degree}{origin}" + (f"; {seen}" if seen else ""))
     rest = float(moves.sum() - sum(moves[i] for i in largest))
     if abs(rest) >= 0.005:
         lines.append(f"{rest:+.2f}  the rest")
@@ -260,3 +268,69 @@ def shares(raw: FloatArray) -> FloatArray:
     """
     total = float(raw.sum())
     return np.asarray(raw * (0.5 / np.sqrt(4 + total**2)))
+
+
+def _evidence(key: str, text: Text, item: Item, task: Task) -> str:
+    """What in the item a concept rests on, in words; "" where there is nothing to point at."""
+    if key in ("length", "moderate", "sentence_length", "sentence_count"):
+        return f"{len(text.words)} words in {counted(len(text.sentences), 'sentence')}"
+    if key == "repetition":
+        twice = doubled(text)
+        return _listed("repeated", _repeated_phrases(text)) + (f"; {twice} doubled" if twice else "")
+    if key == "finished":
+        return f"ends “…{text.raw.strip()[-30:]}”"
+    if task.kind == "data_text" and item.source.strip():
+        return _data_evidence(key, text, item)
+    if task.kind == "source_context_target":
+        return _reply_evidence(key, text, item)
+    return _source_evidence(key, text, item) if item.source.strip() else ""
+
+
+def _source_evidence(key: str, text: Text, item: Item) -> str:
+    source = source_of(item.source)
+    if key == "faithful":
+        unseen = grounding.unseen_words(text, source)
+        return _listed("not in the source", unseen) or "every content word is in the source"
+    if key == "names":
+        new = grounding.unseen_names(text, source) + grounding.unseen_numbers(text, source)
+        return _listed(f"{counted(len(new), 'name or number', 'names or numbers')} not in the source", new)
+    if key == "coverage":
+        words, stems = source.text.words, source.text.stems
+        left_out = [words[stems.index(stem)] for stem in source.salient[:8] if stem not in text.stems]
+        return _listed("frequent words of the source left out", left_out)
+    if key in ("copying", "splices"):
+        longest = counted(grounding.longest_copy(text, source), "word")
+        return f"longest passage taken over: {longest} of {len(text.words)}"
+    return ""
+
+
+def _reply_evidence(key: str, text: Text, item: Item) -> str:
+    if key not in ("uses_fact", "responsive"):
+        return ""
+    known = source_of(item.context if key == "uses_fact" else item.source).vocabulary
+    return _listed("shares", [stem for stem in text.counts if stem in known]) or "shares no content word"
+
+
+def _data_evidence(key: str, text: Text, item: Item) -> str:
+    data = data_of(item.source)
+    if key == "slots_told":
+        missing = [f"{slot.name} {slot.value}".strip() for slot in exchange.missing_slots(text, data)]
+        return _listed("not voiced", missing) or f"all {counted(len(data.slots), 'piece')} voiced"
+    return _listed("not in the data", exchange.extra_words(text, data)) if key == "slots_extra" else ""
+
+
+def _repeated_phrases(text: Text) -> list[str]:
+    """Pairs of words that come again, each once, in the order in which they do."""
+    seen: set[tuple[str, str]] = set()
+    again: dict[str, None] = {}
+    for pair in pairwise(text.words):
+        if pair in seen:
+            again[" ".join(pair)] = None
+        seen.add(pair)
+    return list(again)
+
+
+def _listed(what: str, parts: list[str]) -> str:
+    if not parts:
+        return ""
+    return f"{what}: {', '.join(parts[:5])}" + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")

@@ -275,6 +275,31 @@ def test_explanations_carry_the_score_and_their_moves_add_up(judge: OfflineJudge
         assert 3 + sum(moves) == pytest.approx(score, abs=0.05)
 
 
+def test_explanations_point_at_what_they_rest_on(judge: OfflineJudge) -> None:
+    verdict = judge.score(TASK, items(), [criteria(f"{ONLY} {NAMES}")], explain=True).explained[2]
+    assert isinstance(verdict, Scored)
+    assert "names or numbers not in the source: bob, stone, tonbridge, 90" in verdict.explanation
+
+
+def test_other_kinds_of_items_are_scored_and_explained() -> None:
+    reply = Item("r", "Jazz began in New Orleans.", source="Do you like jazz?", context="Jazz began in New Orleans.")
+    data = Item("d", "The Old Inn is in Noma.", source="inform(name='old inn',area=noma,food=thai)")
+    text = (
+        "Reward texts that make use of the given facts. Reward texts that voice every piece of the data. "
+        "Reward texts that are long and full."
+    )
+    for item, kind, seen in (
+        (reply, "source_context_target", "shares: jazz"),
+        (data, "data_text", "not voiced: food thai"),
+        (Item("s", "One fox ran."), "single", "3 words in 1 sentence"),
+    ):
+        task = Task("quality", kind, Scale(0, 1))  # type: ignore[arg-type]
+        verdict = OfflineJudge().score(task, [item], [criteria(text, "quality")], explain=True).explained[0]
+        assert isinstance(verdict, Scored)
+        assert 0 < verdict.value < 1
+        assert seen in verdict.explanation
+
+
 def test_lines_that_cannot_be_read_are_listed(judge: OfflineJudge) -> None:
     chosen = criteria("Reward purple prose. Reward texts that are short. Be kind.")
     assert judge.unread_lines(chosen) == ("Reward purple prose.", "Be kind.")
