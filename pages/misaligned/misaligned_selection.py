@@ -16,7 +16,7 @@ from core.projects.rescore import ChangedItem
 from core.projects.triage import Triage
 from core.stats.claims import number
 from core.wording import counted
-from pages.ui import state, tables
+from pages.ui import run_panel, state, tables
 from pages.ui.chosen import choose_in_url, distinct
 from pages.ui.page import Opened, link_to
 
@@ -107,14 +107,14 @@ def _draw_empty(page: Opened) -> None:
     going = [run for run in projects.list_runs(page.store, page.project.project_id) if run.kind == "calibration"]
     going = [run for run in going if not run.finished]
     st.info(
-        "A calibration is going on. Its items can be read here as soon as it is done."
+        "A calibration is running. Its items appear here when it is done."
         if going
-        else "Nothing has been scored in this project yet. A calibration scores every calibration item; where judge "
-        "and people part can be read here as soon as it is done.",
+        else "Nothing has been scored in this project yet. Calibrate a judge to see where it and the raters disagree.",
         icon=":material/difference:",
     )
     if going:
         link_to("calibrate", "Watch it", icon=":material/visibility:", run=going[0].run_id)
+        run_panel.follow_run(page, going[0].run_id)  # its items are drawn as soon as it is done
     else:
         link_to("calibrate", "Start a calibration", icon=":material/tune:")
 

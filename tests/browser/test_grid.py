@@ -21,8 +21,8 @@ from pages.ui.grid import Column
 
 hostile = "<img src=x onerror=alert(1)>"
 rows = {{"thing": [hostile, "b", "c"], "value": [2.0, None, 10.0]}}
-grid.draw(rows, {{"value": Column(digits=2, signed=True)}}, alt="Things", key="things", ids=["a", "b", "c"],
-          chosen=grid.picked("things") or "a")
+grid.draw(rows, {{"value": Column(digits=2, signed=True)}}, alt="Things", key="things",
+          pick=grid.Pick(["a", "b", "c"], grid.picked("things") or "a"))
 st.text("picked " + str(grid.picked("things")))
 """
 

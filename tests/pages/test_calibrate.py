@@ -399,3 +399,10 @@ def test_a_temperature_is_left_to_the_model_and_a_definition_that_is_given_is_no
     request = place.request_of(place.newest("calibration"))
     assert request.asking == Asking(Style(temperature=None))
     assert request.definition == "Do the sentences hang together?" and not request.define
+
+
+def test_misaligned_follows_a_running_calibration(place: Place) -> None:
+    place.add_run("running")
+    screen = open_screen("5_misaligned", project=place.project_id)
+    assert "A calibration is running." in texts(screen)
+    assert any(button.label == "Cancel" for button in screen.button), "the panel of the run, which redraws the screen"

@@ -76,7 +76,7 @@ def test_before_anybody_labels_it_tells_what_labels_would_bring(tmp_path: Path, 
     assert body["systems"]["A"]["corrected"]["value"] is None
     assert body["plan"]["n_labels"] == 30
     assert "6 more labels" in body["systems"]["A"]["corrected"]["reason"]
-    assert "beside 90 verdicts" in say("estimate-means", *files, "--aspect", "quality")
+    assert "and 90 verdicts" in say("estimate-means", *files, "--aspect", "quality")
 
 
 def test_labels_that_calibrated_the_judge_are_left_out(

@@ -59,7 +59,7 @@ def test_pairs_that_tell_nothing_of_systems_are_named_where_others_do(tmp_path: 
     warned = {f["row"]: f["message"] for f in check_file(tmp_path / "g.jsonl")["findings"] if "strong" in f["message"]}
     assert warned.keys() == {5, 6}
     assert "Pair 'p4' does not say which two systems wrote it" in warned[5] and "name both" in warned[5]
-    assert "Pair 'p5' is of 'm2' beside itself" in warned[6]
+    assert "Pair 'p5' is of 'm2' with itself" in warned[6]
     golden(tmp_path, [pair("A", id=f"p{k}", model_a="") for k in range(4)])  # nobody names systems here
     assert not [f for f in check_file(tmp_path / "g.jsonl")["findings"] if "strong" in f["message"]]
 
