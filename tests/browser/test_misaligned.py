@@ -36,7 +36,8 @@ def calibrate(page: Page, url: str, settle: Settle, choose: Callable[..., None])
     settle("Held-out items")
     page.get_by_role("button", name="Start the calibration").click()
     settle("Where judge and raters disagree")
-    rest(page)  # what follows below the ranking moves links while it is drawn
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)  # the end of the run redraws the screen
+    rest(page)
 
 
 def mark(page: Page, row: int) -> None:
