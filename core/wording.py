@@ -1,13 +1,19 @@
-"""What is said of texts, counts and judges: a word diff of criteria and their union, a count with its noun, a name."""
+"""Numbers, intervals, p values, counts, money and durations as people read them, and names of judges and versions.
+
+One place writes each of them, for the terminal, screens, reports and files.  Undefined is "—", never 0.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
-from difflib import SequenceMatcher
+import math
+from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Literal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from core.records import Alignment, Interval
+
+DASH = "—"
 
 VERSION_STATES: dict[str, str] = {
     "draft": "not measured yet",
@@ -16,7 +22,7 @@ VERSION_STATES: dict[str, str] = {
     "current": "current",
     "retired": "retired",
 }
-"""What a state is called where people read of it."""
+"""State of a version → what people read."""
 VERSION_ORIGINS: dict[str, str] = {
     "calibration": "proposed by a calibration",
     "edit": "made of an edit",
@@ -26,36 +32,79 @@ VERSION_ORIGINS: dict[str, str] = {
     "criteria": "made of chosen criteria",
 }
 
-Change = Literal["same", "removed", "added"]
+# ── statistics ───────────────────────────────────────────────────────────────────────────────────────────────
 
-_TOKEN = re.compile(r"\n+|[^\S\n]+|\w+|[^\w\s]+")
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A run of text that stands in both versions, only in the old one, or only in the new one."""
-
-    change: Change
-    text: str
+_ALPHA = 0.05
 
 
-def word_diff(old: str, new: str) -> tuple[Piece, ...]:
-    """Pieces in reading order.  "same" + "removed" spell `old` exactly, "same" + "added" spell `new` exactly."""
-    a, b = _TOKEN.findall(old), _TOKEN.findall(new)
-    pieces: list[Piece] = []
-    for tag, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        if tag == "equal":
-            pieces.append(Piece("same", "".join(a[a0:a1])))
-        else:
-            pieces += _both("".join(a[a0:a1]), "".join(b[b0:b1]))
-    return tuple(_bridged(pieces))
+def number(value: float | None, digits: int = 2) -> str:
+    """``"0.47"``, ``"−0.05"``, or "—" for what is undefined; never "−0.00"."""
+    return DASH if value is None else f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
-def merged(first: str, second: str) -> str:
-    """The lines of `first`, then those of `second` that `first` does not have (case, spaces and bullets aside)."""
-    known = {_bare(line) for line in first.splitlines()}
-    extra = [line for line in second.strip().splitlines() if line.strip() and _bare(line) not in known]
-    return "\n".join([first.strip(), *extra]) if extra else first.strip()
+def signed(value: float | None, digits: int = 2) -> str:
+    """``"+0.05"``, ``"−0.05"`` or "—"."""
+    return DASH if value is None else f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
+
+
+def range_words(interval: Interval | None) -> str:
+    """``"[0.37, 0.57]"`` or "—"."""
+    return DASH if interval is None else f"[{number(interval.low)}, {number(interval.high)}]"
+
+
+def signed_range(interval: Interval | None, digits: int = 2) -> str:
+    """``"[−0.03, +0.15]"`` or "—"."""
+    return DASH if interval is None else f"[{signed(interval.low, digits)}, {signed(interval.high, digits)}]"
+
+
+def with_interval(value: float | None, interval: Interval | None) -> str:
+    """``"0.47 [0.37, 0.57]"``; "0.47 (no interval)" without an interval; "—" for what is undefined."""
+    if value is None:
+        return DASH
+    return f"{number(value)} {range_words(interval) if interval else '(no interval)'}"
+
+
+def estimate(alignment: Alignment | None) -> str:
+    """An alignment with its interval, as `with_interval` writes it."""
+    return DASH if alignment is None else with_interval(alignment.value, alignment.interval)
+
+
+def change_figures(value: float, interval: Interval | None, digits: int = 2) -> str:
+    """``"+0.05 [−0.01, +0.11]"``, or the value alone."""
+    return signed(value, digits) + ("" if interval is None else f" {signed_range(interval, digits)}")
+
+
+def difference_figures(value: float | None, interval: Interval | None, p: float | None, p_reason: str = "") -> str:
+    """``"+0.05 [+0.01, +0.09], p = 0.012"``; "undefined", and why there is no p."""
+    if value is None:
+        return "undefined"
+    return f"{change_figures(value, interval)}, {p_figure(p, f'no p ({p_reason})' if p_reason else 'no p')}"
+
+
+def p_figure(p: float | None, missing: str = "no p", *, limit: float = _ALPHA) -> str:
+    """``"p = 0.012"``, ``"p < 0.001"``, or `missing` for None and NaN.
+
+    A p near `limit` gets as many digits as show on which side it lies: 0.0496 and 0.0504, never 0.050 for both.
+    A `limit` below 0.05 is named where p lies between the two: ``"p = 0.032, above 0.025"``.
+    """
+    if p is None or math.isnan(p):
+        return missing
+    if p < 0.001:
+        return "p < 0.001"
+    if p >= 0.9995:
+        return "p = 1"
+    digits = 3
+    while digits < 16 and any(round(p, digits) == end != p for end in (limit, _ALPHA)):
+        digits += 1
+    return f"p = {p:.{digits}f}" + (f", above {limit:g}" if limit < p <= _ALPHA else "")
+
+
+def p_cell(p: float | None) -> str:
+    """``"0.012"``, ``"< 0.001"`` or "—", in a column that says p."""
+    return p_figure(p, DASH).removeprefix("p ").removeprefix("= ")
+
+
+# ── counts, money, time ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def counted(n: int, noun: str, many: str = "") -> str:
@@ -64,9 +113,9 @@ def counted(n: int, noun: str, many: str = "") -> str:
 
 
 def percent(part: float | None, digits: int = 0) -> str:
-    """``"30 %"`` or "—"; never "0 %" for what is there nor "100 %" for what is not all."""
+    """``"30 %"`` or "—"; never "0 %" for a part above 0 nor "100 %" for a part below 1."""
     if part is None:
-        return "—"
+        return DASH
     least, shown = 10.0**-digits, f"{100 * part:.{digits}f}"
     if part > 0 and float(shown) == 0:
         return f"under {least:g} %"
@@ -74,19 +123,19 @@ def percent(part: float | None, digits: int = 0) -> str:
 
 
 def money(cost: float | None) -> str:
-    """Dollars, to the hundredth of a cent where they are few; "—" where nobody knows."""
-    return "—" if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
+    """Dollars, to the hundredth of a cent where they are few; "—" for an unknown price."""
+    return DASH if cost is None else f"${cost:,.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
 
 
 def price_words(cost: float | None) -> str:
-    """``", about $0.12"``, ``", price —"`` where nobody knows it; nothing where it costs nothing."""
+    """``", about $0.12"``, ``", price —"`` for an unknown price, "" for no cost."""
     return ", price —" if cost is None else f", about {money(cost)}" if cost else ""
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds in words of at most two units; "—" where not known."""
+    """``"42 s"``, ``"5 min"``, ``"2 h 10 min"``, ``"3 days"``; "—" where not known."""
     if seconds is None:
-        return "—"
+        return DASH
     whole = max(0, round(seconds))
     if whole < 90:
         return f"{whole} s"
@@ -101,40 +150,21 @@ def times(n: int) -> str:
     return "once" if n == 1 else f"{n:,} times"
 
 
-def _bare(line: str) -> str:
-    return " ".join(re.sub(r"^[\s\-*•·\d.)]+", "", line).split()).casefold()
+# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _bridged(pieces: list[Piece]) -> Iterator[Piece]:
-    """Joins changes that only white space parts, so that a changed phrase is one removal and one addition."""
-    removed = added = ""
-    for i, piece in enumerate(pieces):
-        inside = 0 < i < len(pieces) - 1 and bool(removed or added)
-        if piece.change == "removed":
-            removed += piece.text
-        elif piece.change == "added":
-            added += piece.text
-        elif inside and not piece.text.strip() and "\n" not in piece.text:
-            removed, added = removed + piece.text, added + piece.text
-        else:
-            yield from _both(removed, added)
-            removed = added = ""
-            yield piece
-    yield from _both(removed, added)
-
-
-def _both(removed: str, added: str) -> Iterator[Piece]:
-    if removed:
-        yield Piece("removed", removed)
-    if added:
-        yield Piece("added", added)
+def in_short(names: Sequence[str], most: int = 4) -> str:
+    """``"a"``, ``"a and b"``, ``"a, b, c and 3 others"``."""
+    if len(names) > most:
+        return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} others"
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def judge_words(spec: str) -> str:
-    """What people call the judge of that spec: its model or file, without where it lies; "—" for none."""
+    """The name of a judge for people: its model or file, without where it lies; "—" for none."""
     kind, colon, rest = spec.partition(":")
     if not colon:
-        return spec or "—"
+        return spec or DASH
     if spec == "scripted:newsroom":
         return "Simulated reader"
     if kind == "recorded":

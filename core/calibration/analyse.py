@@ -22,9 +22,8 @@ import numpy as np
 from core.calibration.criteria_patterns import PATTERNS, Pattern, pattern_of
 from core.calibration.records import Calibration
 from core.records import FloatArray, Interval, Level, Statistic
-from core.stats import change_figures
 from core.texts import text_length
-from core.wording import counted
+from core.wording import change_figures, counted
 
 Kind = Literal["draft", "fitted strengths", "refinement"]
 ENOUGH = 8

@@ -146,8 +146,8 @@ def adapt(
 
 
 def _recheck_words(outcome: Recheck, *, verbose: bool) -> list[str]:
-    from core.stats.claims import estimate
-    from core.stats.claims import number as two_digits
+    from core.wording import estimate
+    from core.wording import number as two_digits
 
     now, then = two_digits(outcome.now.value), two_digits(outcome.then.value)
     headline = {

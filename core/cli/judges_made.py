@@ -206,7 +206,7 @@ def _estimate_words(estimate: Estimate) -> str:
 def _calibration_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
     from core.records import Interval
     from core.stats import claim
-    from core.stats.claims import change_figures, number, p_figure, untested
+    from core.wording import change_figures, number, p_figure
 
     held_out, gain, bare = body["held_out"], body["gain"], body["no_criteria"]
     ends = None if gain["interval"] is None else Interval(*gain["interval"])
@@ -223,7 +223,7 @@ def _calibration_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
         headline = f"Without criteria the judge contradicts the raters ({before}). Is the lowest label the best?"
     figures = "—"
     if gain["value"] is not None:
-        p = p_figure(gain["p"], untested(gain["p_reason"]))
+        p = p_figure(gain["p"], f"no p{because(gain['p_reason'] or '')}")
         figures = f"{change_figures(gain['value'], ends, 2)}, {p}, {gain['n']:,} items"
     per = {"sample": "per source", "dataset": "over all items", "system": "over systems"}[held_out["level"]]
     statistic = held_out["statistic"].capitalize()
@@ -252,7 +252,7 @@ def _calibration_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
 
 def _estimate(alignment: dict[str, Any]) -> str:
     """``"0.62 [0.42, 0.77]"``."""
-    from core.stats.claims import number
+    from core.wording import number
 
     interval = alignment["interval"]
     ends = f" [{number(interval[0])}, {number(interval[1])}]" if interval else ""
@@ -299,7 +299,7 @@ def _asked_words(body: dict[str, Any]) -> list[str]:
 def _difference_words(difference: dict[str, Any], n_systems: int) -> str:
     """A paired difference with its interval, p and n; "—" and why where it is undefined."""
     from core.records import Interval
-    from core.stats import difference_figures
+    from core.wording import difference_figures
 
     if difference["value"] is None:
         return f"—{because(difference['reason'] or '')}"

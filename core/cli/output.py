@@ -110,21 +110,21 @@ def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") ->
 
 def number(value: float | None) -> str:
     """Three digits, or a dash for what is undefined."""
-    from core.stats.claims import number as shown
+    from core.wording import number as shown
 
     return shown(value, 3)
 
 
 def signed(value: float | None, interval: Interval | Sequence[float] | None = None) -> str:
     """``"+0.150 [−0.010, +0.310]"``: a difference with its interval, where it has one; a dash for what is undefined."""
-    from core.stats.claims import signed as shown
+    from core.wording import signed as shown
 
     return shown(value, 3) + _range(interval, shown)
 
 
 def interval_words(interval: Interval | Sequence[float] | None) -> str:
     """``" [0.100, 0.200]"``; nothing where there is none."""
-    from core.stats.claims import number as shown
+    from core.wording import number as shown
 
     return _range(interval, shown)
 
@@ -138,7 +138,8 @@ def _range(interval: Interval | Sequence[float] | None, shown: Callable[[float |
 
 def probability(value: float | None, limit: float | None = None) -> str:
     """``"p = 0.012"``; small ones as ``"p < 0.001"``; `limit` as in `p_figure`."""
-    from core.stats.claims import ALPHA, p_figure
+    from core.stats.claims import ALPHA
+    from core.wording import p_figure
 
     return p_figure(value, "p = —", limit=limit or ALPHA)
 

@@ -18,21 +18,11 @@ from core.records import Alignment, FloatArray, IntArray, Interval, Level, Measu
 from core.stats import claim, spread_over_sources
 from core.stats.beyond_labels import LEAST_EXCESS, Beyond, beyond_labels, place_taken
 from core.stats.change import stream_mean
-from core.stats.claims import (
-    HALF_ALPHA,
-    LEAST_SOURCES,
-    TOO_FEW,
-    estimate,
-    number,
-    p_figure,
-    range_words,
-    signed,
-    signed_range,
-)
+from core.stats.claims import HALF_ALPHA, LEAST_SOURCES, TOO_FEW
 from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
 from core.stats.items import paired
 from core.stats.reweighting import resampled_values
-from core.wording import counted
+from core.wording import counted, estimate, number, p_figure, range_words, signed, signed_range
 
 BiasKind = Literal["length", "verbosity", "position", "own family"]
 

@@ -21,11 +21,11 @@ from core.json_form import JsonRecord, json_fields
 from core.judge_files.judge_reading import kind_of_file, open_file
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Measure, Scale, Statistic
 from core.stats import ALPHA, align, holm
-from core.stats.claims import HALF_ALPHA, estimate, level_words
+from core.stats.claims import HALF_ALPHA
 from core.stats.intervals import t_quantile
 from core.stats.on_scale import to_steps
 from core.stats.slices import Contrast
-from core.wording import counted
+from core.wording import counted, estimate
 
 MOST_STEPS, TENTHS = 11, 10
 """A scale of more steps, or of none, is shown in ten parts of equal width."""
@@ -117,7 +117,7 @@ class Examination:
     def basis(self) -> str:
         """What it was measured by and on."""
         on = f"{counted(self.n, 'unseen item')} of {counted(self.n_sources, 'source')}"
-        corrected = f"each p is corrected after Holm for all of them, and a claim takes {level_words(HALF_ALPHA)}"
+        corrected = f"each p is corrected after Holm for all of them, and a claim takes {HALF_ALPHA:g}"
         intervals = "Intervals of parts are corrected alike; those of biases are 95 % each, uncorrected"
         tests = f"{counted(self.n_tests, 'test')}: {corrected}. {intervals}"
         agreement = f"{self.overall.statistic.capitalize()} over all items {estimate(self.overall)}, on {on}"

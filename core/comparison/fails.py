@@ -23,7 +23,7 @@ from core.errors import AspectError
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, Measure
 from core.stats import LabelledItems, RaterTable, claim, rater_table
-from core.stats.claims import HALF_ALPHA, number, p_figure, signed, signed_range
+from core.stats.claims import HALF_ALPHA
 from core.stats.slices import (
     LEAST_EXCESS,
     UNTESTED,
@@ -34,6 +34,7 @@ from core.stats.slices import (
     stretches,
 )
 from core.texts import is_unspaced, text_length
+from core.wording import number, p_figure, signed, signed_range
 
 Division = Literal["disagreement", "score", "system", "length"]
 DIVISIONS: dict[Division, str] = {

@@ -31,7 +31,8 @@ from core.stats import (
     margin_words,
 )
 from core.stats.alignment import Bar
-from core.stats.claims import level_words, no_interval_words, number
+from core.stats.claims import no_interval_words
+from core.wording import number
 
 _MOST_NAMED = 4
 
@@ -291,9 +292,7 @@ def _standing(board: Leaderboard, n_defined: int) -> list[str]:
         parts.append(f"not significantly different from {in_short(alike)}")
     sentences = []
     if parts:
-        sentences.append(
-            f"It is {', and '.join(parts)} (paired test over sources, Holm-corrected at {level_words(ALPHA)})."
-        )
+        sentences.append(f"It is {', and '.join(parts)} (paired test over sources, Holm-corrected at {ALPHA:g}).")
     if untested:
         sentences.append(f"Its difference from {in_short(untested)} has {NO_TEST}.")
     return sentences

@@ -9,7 +9,7 @@ import numpy as np
 from core.comparison.leaderboard import Finding, in_short
 from core.records import Interval
 from core.stats import ALPHA
-from core.stats.claims import claim, level_words, number, p_figure, p_short_of, range_words, signed, signed_range
+from core.stats.claims import claim
 from core.stats.intervals import CONFIDENCE
 from core.stats.system_means import (
     ALL_LABELLED,
@@ -21,7 +21,7 @@ from core.stats.system_means import (
     SystemMean,
     SystemMeans,
 )
-from core.wording import counted, percent
+from core.wording import counted, number, p_figure, percent, range_words, signed, signed_range
 
 REPEATED = "items whose text stands under another id too (they count as one source)"
 """Of what was left out: these are joined instead."""
@@ -69,7 +69,7 @@ def _p_words(difference: MeanDifference) -> str:
     """The p; with what it takes where the difference looks shown and is not."""
     p = difference.p_holm
     if p is not None and SHOWN_AT < p <= ALPHA:
-        return p_short_of(p, SHOWN_AT)
+        return p_figure(p, limit=SHOWN_AT)
     return p_figure(p, difference.reason)
 
 
@@ -102,7 +102,7 @@ def worth_words(means: SystemMeans) -> str:
     if p is None or p > WORTH_AT or times < 1.05:
         if p is None or p > ALPHA or times < 1.05:
             return "The verdicts add nothing that shows to these labels."
-        figures = f"r {number(means.correlation)}, {p_short_of(p, WORTH_AT)}"
+        figures = f"r {number(means.correlation)}, {p_figure(p, limit=WORTH_AT)}"
         return f"Whether the verdicts add to these labels cannot be told yet ({figures})."
     return f"With the verdicts, each label counts as about {times:.1f}."
 
@@ -177,7 +177,7 @@ def _basis(means: SystemMeans) -> str:
         n = len(means.differences)
         over = f", corrected over {counted(n, 'pair')} (Holm)" if n > 1 else ""
         those = "those of differences" if n > 1 else "that of the difference"
-        pairs = f", {those} wider: a claim takes p ≤ {level_words(SHOWN_AT)}{over}"
+        pairs = f", {those} wider: a claim takes p ≤ {SHOWN_AT:g}{over}"
     mapped = ", mapped to the human scale" if means.mapped else ""
     return (
         f"{counted(n_labels, 'label')} and {counted(n_judged, 'verdict')}{mapped}: means corrected by the labels, "

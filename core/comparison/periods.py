@@ -24,10 +24,10 @@ from core.errors import UsageError
 from core.json_form import json_fields
 from core.records import FloatArray, IntArray, Interval, Item, Scale
 from core.stats.change import LEAST_STREAM, StreamMean, share_of_level, stream_mean
-from core.stats.claims import LEAST_SOURCES, TOO_FEW, signed_range
+from core.stats.claims import LEAST_SOURCES, TOO_FEW
 from core.stats.intervals import ROUNDING
 from core.stats.system_means import JudgedItems, MeanEstimate, system_means
-from core.wording import counted
+from core.wording import counted, signed_range
 
 By = Literal["day", "week", "version"]
 UNKNOWN = "no version"

@@ -27,9 +27,8 @@ from core.progress import SILENT, Progress, Stage
 from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Verdict
 from core.stats import Difference, MeasureSettings
 from core.stats.change import Change, Shift, change_between, shift_between
-from core.stats.claims import change_figures
 from core.verdicts import Verdicts
-from core.wording import percent
+from core.wording import change_figures, percent
 
 Decision = Literal["holds", "fallen", "cannot be told"]
 

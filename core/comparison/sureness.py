@@ -13,8 +13,7 @@ import numpy as np
 from core.calibration.records import Calibration
 from core.json_form import JsonRecord, json_fields
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale
-from core.stats import fit_isotonic, p_figure
-from core.stats.claims import change_figures
+from core.stats import fit_isotonic
 from core.stats.conformal import (
     USUAL_COVERAGE,
     JudgedItems,
@@ -27,7 +26,7 @@ from core.stats.conformal import (
     left_out,
     verdict_errors,
 )
-from core.wording import counted, percent
+from core.wording import change_figures, counted, p_figure, percent
 
 LEVELS_TOLD = 3
 """Stretches of the calibrated score, with as many items each, for which coverage is told."""

@@ -17,7 +17,8 @@ from core.comparison.leaderboard import (
     people_words,
 )
 from core.stats import ALPHA, claim
-from core.stats.claims import alone_words, number, p_figure, signed, signed_range
+from core.stats.claims import alone_words
+from core.wording import number, p_figure, signed, signed_range
 
 
 def version_finding(

@@ -29,7 +29,7 @@ from core.records import (
     Unscored,
 )
 from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference
-from core.stats.claims import number
+from core.wording import number
 
 SEEN = "its calibration saw labels of the items reported on"
 SHARE_SCORED = 0.9

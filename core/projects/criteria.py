@@ -19,7 +19,7 @@ from core.records import Criteria, Provenance
 from core.store.labels import Draft
 from core.store.log import Entry
 from core.store.store import Store
-from core.wording import merged
+from core.word_diff import merged
 
 LONGEST_TEXT = 20_000
 """Characters of criteria at most."""

@@ -13,8 +13,8 @@ from core.project_records import GoldenSummary
 from core.records import GoldenSet, JudgeScores, Scale
 from core.repeval import EMBEDDED
 from core.settings import Settings
-from core.stats.claims import number
 from core.store.store import Store
+from core.wording import number
 
 
 def repeval_file(store: Store, run_id: str) -> str:

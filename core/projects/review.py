@@ -19,9 +19,9 @@ from core.projects.judge_line import judge_line
 from core.projects.roles import requires
 from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
 from core.projects.triage import list_triage
-from core.stats.claims import change_figures
 from core.store.log import Entry
 from core.store.store import Store
+from core.wording import change_figures
 
 PointKind = Literal["change", "disagreement"]
 Choice = Literal["for", "against", "abstain"]

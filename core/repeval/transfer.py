@@ -19,7 +19,7 @@ from core.repeval.cell_search import blank_items, one_text_each, run, scorer_of
 from core.repeval.records import RepEvalResult, RepEvalSettings, evaluate
 from core.repeval.states import Extraction, States, n_lacking
 from core.stats import Difference, LabelledItems, paired_difference
-from core.stats.claims import number, signed
+from core.wording import number, signed
 
 TRAIN_SHARE, VALIDATION_SHARE = 0.6, 0.2
 """Of the set to train on: nothing else needs its labels, so little is kept back to say what it reaches there."""

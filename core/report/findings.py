@@ -25,9 +25,9 @@ from core.stats import (
     gain_words,
     margin_words,
 )
-from core.stats.claims import claim, estimate, no_interval_words, number, p_figure, signed, signed_range
+from core.stats.claims import claim, no_interval_words
 from core.stats.preferences import agreement_words, wins_most
-from core.wording import counted, percent, times
+from core.wording import counted, estimate, number, p_figure, percent, signed, signed_range, times
 
 Standing = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
 WEAK: tuple[Standing, ...] = ("open", "none", "undefined", "below")

@@ -24,7 +24,8 @@ from core.report.figures import Drawing
 from core.report.figures.examination import distribution_figure, parts_figure
 from core.report.findings import bar, better_system, brings, headline, limits, preferred_systems, sign_off
 from core.stats.preferences import Strength
-from core.wording import VERSION_ORIGINS, VERSION_STATES, Piece, word_diff
+from core.word_diff import Piece, word_diff
+from core.wording import VERSION_ORIGINS, VERSION_STATES
 
 _FOLDER = Path(__file__).parent / "templates"
 _MOST_LIMITS, _MOST_FOLLOWED, _FOLLOWED_LETTERS = 4, 3, 540

@@ -7,8 +7,19 @@ from datetime import datetime
 from core.records import Alignment
 from core.report.figures.style import measure_name
 from core.report.figures.svg import legible
-from core.stats.claims import DASH, estimate, number, p_cell, range_words, signed, signed_range
-from core.wording import counted, duration, money, percent
+from core.wording import (
+    DASH,
+    counted,
+    duration,
+    estimate,
+    money,
+    number,
+    p_cell,
+    percent,
+    range_words,
+    signed,
+    signed_range,
+)
 
 KIND_WORDS = {
     "single": "single texts",

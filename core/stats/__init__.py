@@ -52,12 +52,9 @@ from core.stats.claims import (
     TOO_FEW,
     annotator_test_words,
     beside_people_words,
-    change_figures,
     claim,
-    difference_figures,
     gain_words,
     margin_words,
-    p_figure,
 )
 from core.stats.correlation import average_ranks, correlate, kendall, pearson, spearman
 from core.stats.intervals import spread_over_sources

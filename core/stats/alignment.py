@@ -33,18 +33,13 @@ from core.stats.claims import (
     TOO_FEW,
     alone_words,
     claim,
-    estimate,
-    p_figure,
-    p_short_of,
-    signed,
-    signed_range,
     undefined_sides,
 )
 from core.stats.correlation import pearson
 from core.stats.intervals import Spread, spread_of
 from core.stats.items import BySource, LabelledItems, Paired, paired
 from core.stats.levels import alignments, level_values
-from core.wording import counted
+from core.wording import counted, estimate, p_figure, signed, signed_range
 
 RESAMPLES = 1_000
 """Resamples of sources behind an interval at system level; the other levels draw none."""
@@ -445,7 +440,7 @@ class Bar:
         if gap.p is None:
             p = f"no p, for {gap.p_reason}"
         elif gap.p > HALF_ALPHA and shown in ("higher", "lower"):  # the difference looks shown and is not
-            p = p_short_of(gap.p, HALF_ALPHA)
+            p = p_figure(gap.p, limit=HALF_ALPHA)
         else:
             p = p_figure(gap.p) + alone_words(gap.interval, gap.p)
         other = ""

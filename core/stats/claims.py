@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from core.records import Alignment, Interval
-from core.wording import counted
+from core.wording import counted, difference_figures, estimate, number, p_figure, signed, signed_range
 
 if TYPE_CHECKING:
     from core.stats.alignment import Difference
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 Claim = Literal["higher", "lower", "open", "untested", "undefined"]
 Standing = Literal["above", "level", "below", "open"]
-
-DASH = "—"
 
 # ── how much it takes ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -123,62 +121,6 @@ def claim(value: float | None, interval: Interval | None, p: float | None, *, al
     if p > alpha or value == 0.0 or (interval is not None and interval.low <= 0.0 <= interval.high):
         return "open"
     return "higher" if value > 0 else "lower"
-
-
-def difference_figures(value: float | None, interval: Interval | None, p: float | None, p_reason: str = "") -> str:
-    """``"+0.05 [+0.01, +0.09], p = 0.012"``; "undefined", and why there is no p."""
-    if value is None:
-        return "undefined"
-    return f"{change_figures(value, interval)}, {p_figure(p, untested(p_reason))}"
-
-
-def untested(p_reason: str | None) -> str:
-    """``"no p (fewer than 8 sources: a test cannot be trusted)"``, what stands in place of a p."""
-    return f"no p ({p_reason})" if p_reason else NO_TEST
-
-
-def change_figures(value: float, interval: Interval | None, digits: int = 2) -> str:
-    """``"+0.05 [−0.01, +0.11]"``, or the value alone; never "−0.00"."""
-    ends = "" if interval is None else f" {signed_range(interval, digits)}"
-    return signed(value, digits) + ends
-
-
-def p_figure(p: float | None, missing: str = NO_TEST, *, limit: float = ALPHA) -> str:
-    """``"p = 0.012"``, ``"p < 0.001"``, or why there is none; the one way in which a p is written.
-
-    A p near `limit` gets as many digits as show on which side of it it lies: 0.0496 and 0.0504, never 0.050 for both.
-    A `limit` below `ALPHA` is named where p lies between the two: ``"p = 0.032, and it takes 0.025"``.
-    """
-    if p is None or np.isnan(p):
-        return missing
-    if limit < p <= ALPHA:
-        return p_short_of(p, limit)
-    if p < 0.001:
-        return "p < 0.001"
-    if p >= 0.9995:
-        return "p = 1"
-    digits = 3
-    while digits < 16 and any(round(p, digits) == end != p for end in (limit, ALPHA)):
-        digits += 1
-    return f"p = {p:.{digits}f}"
-
-
-def p_short_of(p: float, limit: float) -> str:
-    """``"p = 0.032, and it takes 0.015"``: a `p` beyond the `limit` of a claim, never rounded to it."""
-    digits = next(
-        n for n in range(3, 17) if n == 16 or (round(p, n) > round(limit, n) and not round(p, n) == ALPHA != p)
-    )
-    return f"p = {p:.{digits}f}, and it takes {level_words(limit)}"
-
-
-def p_cell(p: float | None) -> str:
-    """``"0.012"``, ``"< 0.001"`` or "—", in a column that says p."""
-    return p_figure(p, DASH).removeprefix("p ").removeprefix("= ")
-
-
-def level_words(level: float) -> str:
-    """``"0.05"``, written as a p is."""
-    return f"{level:g}"
 
 
 def alone_words(interval: Interval | None, p: float | None) -> str:
@@ -296,35 +238,8 @@ def _raters(result: BesidePeople | AnnotatorTest) -> str:
     return words + (f" of {result.n_in_all:,}, those with the most ratings" if result.n_in_all > MOST_RATERS else "")
 
 
-def number(value: float | None, digits: int = 2) -> str:
-    """``"0.47"``, ``"−0.05"``, or "—" for what is undefined; never "−0.00"."""
-    return DASH if value is None else f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
-
-
-def signed(value: float | None, digits: int = 2) -> str:
-    """``"+0.05"``, ``"−0.05"`` or "—"."""
-    return DASH if value is None else f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
-
-
-def range_words(interval: Interval | None) -> str:
-    """``"[0.37, 0.57]"`` or "—"."""
-    return DASH if interval is None else f"[{number(interval.low)}, {number(interval.high)}]"
-
-
-def estimate(alignment: Alignment | None) -> str:
-    """``"0.47 [0.37, 0.57]"``; "(no interval)" where there is none; "—" for what is undefined."""
-    if alignment is None or alignment.value is None:
-        return DASH
-    return f"{number(alignment.value)} {range_words(alignment.interval) if alignment.interval else '(no interval)'}"
-
-
 def no_interval_words(alignment: Alignment) -> str:
     """``"No interval: all items are of one source; …"``, the one sentence on a value without an interval; else ""."""
     if alignment.value is None or alignment.interval is not None:
         return ""
     return f"No interval: {alignment.no_interval}." if alignment.no_interval else "No interval is known."
-
-
-def signed_range(interval: Interval | None, digits: int = 2) -> str:
-    """``"[−0.03, +0.15]"`` or "—"."""
-    return DASH if interval is None else f"[{signed(interval.low, digits)}, {signed(interval.high, digits)}]"

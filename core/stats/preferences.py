@@ -19,10 +19,10 @@ import numpy as np
 
 from core.json_form import JsonRecord, json_fields
 from core.records import FloatArray, IntArray, Interval, Scale
-from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW, signed, signed_range
+from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
 from core.stats.intervals import CONFIDENCE, t_quantile, two_sided
 from core.stats.threshold import FOLDS, Rate, rate, rate_words
-from core.wording import counted, percent
+from core.wording import counted, percent, signed, signed_range
 
 _STEPS = 100
 _SHRUNK = 0.5

@@ -14,7 +14,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
 from core.report import figures
 from core.report.figures import Drawing, describe, measure_name
-from core.stats import change_figures
+from core.wording import change_figures
 from pages.ui import charts, grid, run_panel, state, tables
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain

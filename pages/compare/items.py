@@ -14,7 +14,7 @@ from core.comparison import Row
 from core.project_records import JudgeEntry
 from core.records import FloatArray
 from core.report.figures.comparison import Points, scatter_figure
-from core.stats.claims import number
+from core.wording import number
 from pages.compare.choices import Compared
 from pages.label import label_item
 from pages.ui import charts, grid, state, tables

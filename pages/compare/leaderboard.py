@@ -28,11 +28,10 @@ from core.stats import (
     WILLIAMS_GROUPED,
     WILLIAMS_SINGLE,
     PairwiseComparison,
-    change_figures,
-    p_figure,
 )
 from core.stats.alignment import Difference
-from core.stats.claims import alone_words, level_words
+from core.stats.claims import alone_words
+from core.wording import change_figures, p_figure
 from pages.compare.choices import Compared
 from pages.ui import charts, grid, state, tables
 from pages.ui.grid import Column
@@ -189,7 +188,7 @@ def _draw_pairs(compared: Compared, pairwise: PairwiseComparison) -> None:
     st.markdown(
         f"**{plain(compared.measure)}, row minus column.** "
         ":green-background[The row agrees better with raters than the column], :orange-background[worse], "
-        f"or grey where nothing is shown (p above {level_words(ALPHA)}, or no test). Paired test over sources; p "
+        f"or grey where nothing is shown (p above {ALPHA:g}, or no test). Paired test over sources; p "
         "corrected after Holm over all pairs."
     )
     charts.place(_matrix_figure(compared.key, compared), key="compare_matrix", alt="Every judge against every other")

@@ -20,8 +20,8 @@ from core.project_records import JudgeEntry
 from core.records import GoldenSet, Statistic
 from core.report.figures.comparison import curve_figure, kept_figure
 from core.report.figures.examination import distribution_figure, parts_figure
-from core.stats.claims import HALF_ALPHA, p_figure, signed, signed_range
-from core.wording import percent
+from core.stats.claims import HALF_ALPHA
+from core.wording import p_figure, percent, signed, signed_range
 from pages.compare import choices, items, parts
 from pages.compare.choices import SEED, Compared, choose_row
 from pages.ui import charts, grid, tables

@@ -15,9 +15,8 @@ from core.project_records import GoldenSummary, Run
 from core.projects.analyses import Ablation, AblationRequest, Analyses
 from core.report.figures import describe, measure_name
 from core.report.figures.analyses import ablation_figure, length_figure, pattern_figure, size_figure, variant_name
-from core.stats import claim, difference_figures
-from core.stats.claims import signed_range
-from core.wording import counted, judge_words
+from core.stats import claim
+from core.wording import counted, difference_figures, judge_words, signed_range
 from pages.ui import charts, forms, grid, run_panel, state
 from pages.ui.chosen import distinct
 from pages.ui.grid import Column

@@ -15,10 +15,9 @@ from core.stats import (
     AnnotatorTest,
     annotator_test_words,
     beside_people_words,
-    change_figures,
     margin_words,
-    p_figure,
 )
+from core.wording import change_figures, p_figure
 from pages.compare.choices import Compared, choose_row
 from pages.ui import grid, state, tables
 from pages.ui.grid import Column

@@ -10,7 +10,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
-from core.wording import word_diff
+from core.word_diff import word_diff
 from pages.criteria import comments_view, criteria_effect
 from pages.ui import diff_view, drafts, people, state
 from pages.ui.page import Opened, link_to

@@ -14,9 +14,9 @@ from core.projects.kinds import RunDetail
 from core.projects.rescore import MOST_CHANGED, ChangedItem, PairedDifference, RescoreRequest, RescoreResult
 from core.records import Alignment
 from core.report.figures import measure_name
-from core.stats import claim, difference_figures
-from core.stats.claims import number
-from core.wording import counted, word_diff
+from core.stats import claim
+from core.word_diff import word_diff
+from core.wording import counted, difference_figures, number
 from pages.ui import diff_view, grid, run_panel, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to

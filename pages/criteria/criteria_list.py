@@ -10,7 +10,7 @@ import streamlit as st
 from core import projects
 from core.project_records import CriteriaEntry, Run
 from core.report.figures import measure_name
-from core.stats.claims import number
+from core.wording import number
 from pages.overview import judge_view
 from pages.ui import grid, run_panel, state, tables
 from pages.ui.chosen import distinct

@@ -12,7 +12,7 @@ from core.project_records import CriteriaEntry
 from core.projects.criteria import LONGEST_TEXT
 from core.projects.kinds import RunDetail
 from core.projects.trial import TrialRequest, TrialResult
-from core.stats.claims import number
+from core.wording import number
 from pages.criteria import criteria_effect
 from pages.label import label_item
 from pages.ui import people, run_panel, state

@@ -9,8 +9,7 @@ from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.items import ExplainedItem, ItemScore
 from core.records import ItemKind
-from core.stats.claims import number
-from core.wording import counted
+from core.wording import counted, number
 from pages.label import label_item
 from pages.ui import grid, state, tables
 from pages.ui.grid import Column

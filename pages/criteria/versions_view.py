@@ -10,8 +10,8 @@ from core import projects
 from core.project_records import CriteriaEntry
 from core.projects.rescore import RescoreRequest
 from core.projects.rounds import Relative
-from core.stats.claims import number
-from core.wording import word_diff
+from core.word_diff import word_diff
+from core.wording import number
 from pages.criteria import comments_view, criteria_names, lineage_view
 from pages.overview import judge_view
 from pages.ui import diff_view, people, state, tables

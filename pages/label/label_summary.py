@@ -12,9 +12,8 @@ from core.errors import ConcordError
 from core.projects.labelling import LabelPass
 from core.projects.pass_results import AspectAgreement, Combine, PassSummary
 from core.report.figures.trends import growth_figure, shrinking_figure
-from core.stats.claims import number, range_words
 from core.store.store import Store
-from core.wording import counted
+from core.wording import counted, number, range_words
 from pages.label import label_item, label_view
 from pages.ui import charts, grid, people, state
 from pages.ui.grid import Column

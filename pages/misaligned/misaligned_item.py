@@ -15,7 +15,7 @@ from core.projects.items import ExplainedItem, ItemScore
 from core.projects.triage import Triage
 from core.quotations import Piece, quoted_pieces
 from core.records import Rating
-from core.stats.claims import number
+from core.wording import number
 from pages.label import label_item
 from pages.misaligned import misaligned_filters
 from pages.ui import state, tables

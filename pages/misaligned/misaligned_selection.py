@@ -14,8 +14,7 @@ from core.project_records import CriteriaEntry, Run
 from core.projects.items import ScoredItems
 from core.projects.rescore import ChangedItem
 from core.projects.triage import Triage
-from core.stats.claims import number
-from core.wording import counted
+from core.wording import counted, number
 from pages.ui import run_panel, state, tables
 from pages.ui.chosen import choose_in_url, distinct
 from pages.ui.page import Opened, link_to

@@ -12,8 +12,9 @@ from core.errors import ConcordError, ConflictError
 from core.projects.kinds import RunDetail
 from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, ProposalState, RoundRequest
-from core.stats import NO_TEST, change_figures, claim
-from core.wording import counted, word_diff
+from core.stats import NO_TEST, claim
+from core.word_diff import word_diff
+from core.wording import change_figures, counted
 from pages.criteria import criteria_judge, criteria_names, criteria_view
 from pages.misaligned.misaligned_selection import ITEMS, NOW_ALIGNED, NOW_MISALIGNED, Selection, change_words
 from pages.ui import diff_view, drafts, grid, people, state, tables

@@ -10,9 +10,9 @@ from core import projects
 from core.errors import ConcordError
 from core.projects.judge_line import JudgeLine, JudgeVersion, VersionState
 from core.report.figures import describe, measure_name
-from core.stats import claim, difference_figures
-from core.stats.claims import number
-from core.wording import VERSION_ORIGINS, VERSION_STATES, times, word_diff
+from core.stats import claim
+from core.word_diff import word_diff
+from core.wording import VERSION_ORIGINS, VERSION_STATES, difference_figures, number, times
 from pages.ui import diff_view, people, run_panel, state, tables
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain

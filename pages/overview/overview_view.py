@@ -13,8 +13,7 @@ from core.projects.overview import Overview, StageName, Task, Waiting, people_be
 from core.records import Alignment
 from core.report.figures import describe
 from core.report.figures.svg import shortened
-from core.stats.claims import number
-from core.wording import VERSION_STATES
+from core.wording import VERSION_STATES, number
 from pages.overview import judge_view
 from pages.ui import grid, people, state
 from pages.ui.page import Opened, finding, link_to

@@ -13,9 +13,7 @@ from core.projects.analyses import RecheckRequest
 from core.projects.reports import MeasuredJudge
 from core.report.figures.style import measure_name
 from core.report.figures.trends import Point, history_figure
-from core.stats import change_figures, difference_figures, p_figure
-from core.stats.claims import number, p_cell
-from core.wording import percent
+from core.wording import change_figures, difference_figures, number, p_cell, p_figure, percent
 from pages.ui import charts, grid, run_panel, tables
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain

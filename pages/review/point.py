@@ -9,8 +9,8 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.review import Point
-from core.stats.claims import number
-from core.wording import counted, word_diff
+from core.word_diff import word_diff
+from core.wording import counted, number
 from pages.criteria import criteria_names, criteria_view
 from pages.label import label_item
 from pages.ui import diff_view, state, tables

@@ -11,9 +11,9 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeVersion
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
-from core.stats import claim, difference_figures, gain_words
-from core.stats.claims import backwards_words, number
-from core.wording import VERSION_STATES, judge_words
+from core.stats import claim, gain_words
+from core.stats.claims import backwards_words
+from core.wording import VERSION_STATES, difference_figures, judge_words, number
 from pages.calibrate import ranking
 from pages.criteria import comments_view
 from pages.overview import judge_view

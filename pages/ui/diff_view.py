@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from core.wording import Piece
+from core.word_diff import Piece
 from pages.ui.screens import plain
 
 APART = "⋯"

@@ -12,7 +12,8 @@ import streamlit as st
 from core.fusion.items import contradictions
 from core.fusion.stack import Weight, Without
 from core.report.figures.comparison import Bar, between_figure, lost_figure, weights_figure
-from core.stats import change_figures, claim
+from core.stats import claim
+from core.wording import change_figures
 from pages.label import label_item
 from pages.ui import charts, grid, state
 from pages.ui.fusion_view import Fused, difference_words

@@ -16,8 +16,8 @@ from core.project_records import GoldenSummary, JudgeEntry
 from core.records import Alignment, GoldenSet, JudgeKind
 from core.report.figures import measure_name
 from core.report.figures.comparison import JudgeMark, leaderboard_figure
-from core.stats import NO_TEST, Difference, change_figures, claim, p_figure
-from core.stats.claims import number
+from core.stats import NO_TEST, Difference, claim
+from core.wording import change_figures, number, p_figure
 from pages.compare.choices import kept_golden
 from pages.ui import charts, grid, metrics_view, tables
 from pages.ui.fusion_choice import METHOD_WORDS, Choice, names_of

@@ -22,8 +22,7 @@ from core.report.figures.repeval import (
     layers_figure,
     random_figure,
 )
-from core.stats.claims import number
-from core.wording import percent
+from core.wording import number, percent
 from pages.ui import charts, grid, repeval_cell, run_panel, state
 from pages.ui import heat as heat_map
 from pages.ui.page import Opened, finding, link_to

@@ -15,7 +15,7 @@ from core.project_records import CriteriaEntry, GoldenSummary
 from core.projects.styles import StepsView, StylesRequest
 from core.records import LEVELS, Level, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
-from core.stats.claims import number
+from core.wording import number
 from pages.criteria import criteria_names
 from pages.ui import forms, state, tables
 from pages.ui.asking_form import FORM_NAMES, PERSONA_NAMES

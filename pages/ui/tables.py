@@ -22,8 +22,7 @@ from core.projects.items import MISALIGNED_FROM, ItemScore
 from core.projects.rescore import ChangedItem
 from core.records import Alignment, Criteria, GoldenSet, ItemKind
 from core.report.figures import describe
-from core.stats.claims import number
-from core.wording import duration
+from core.wording import duration, number
 from pages.ui.grid import Column
 from pages.ui.screens import plain
 

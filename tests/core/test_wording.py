@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.wording import percent, word_diff
+from core.word_diff import word_diff
+from core.wording import percent
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER_WAY = re.compile(r":\.\d%\}|\d%(?![\w(;}])|[\"', ]p [<=] \.\d+")

@@ -16,7 +16,7 @@ from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, RoundRequest
 from core.projects.triage import TriageRequest
 from core.records import Criteria, Interval
-from core.stats import change_figures
+from core.wording import change_figures
 from pages.ui import tables
 from tests.pages.screen import frame_with, open_screen, press, texts
 

@@ -25,7 +25,7 @@ from core.report.figures.style import (
 )
 from core.report.figures.svg import Drawing, area, box, drawing, line, path, shortened, words
 from core.report.figures.whiskers import bottom_axis, whisker
-from core.stats.claims import estimate, number, signed, signed_range
+from core.wording import estimate, number, signed, signed_range
 
 if TYPE_CHECKING:
     from core.calibration.ablate import AblationRow

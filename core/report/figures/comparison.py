@@ -31,8 +31,7 @@ from core.report.figures.style import (
 )
 from core.report.figures.svg import Drawing, drawing, mark, path, words
 from core.report.figures.whiskers import Row, whiskers
-from core.stats.claims import DASH, number, p_figure, signed, signed_range
-from core.wording import counted, percent
+from core.wording import DASH, counted, number, p_figure, percent, signed, signed_range
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

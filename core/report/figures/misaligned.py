@@ -12,7 +12,7 @@ import numpy as np
 from core.records import FloatArray, Scale
 from core.report.figures.clickable import error_bars, frame, mark_words, plain, scatter
 from core.report.figures.style import AMBER, BLUE, INK, PALE, QUIET, TEAL, Mark, ends_of, snapped
-from core.stats.claims import number
+from core.wording import number
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Scatter

@@ -28,7 +28,7 @@ from core.report.figures.style import (
 )
 from core.report.figures.svg import Drawing, box, drawing, line, mark, path, words
 from core.report.figures.whiskers import LEFT, bottom_axis
-from core.stats.claims import number
+from core.wording import number
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

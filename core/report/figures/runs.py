@@ -18,8 +18,7 @@ from core.report.figures.axes import HALF, WIDE, Panel, Sign
 from core.report.figures.style import AMBER, BLUE, PALE, QUIET, TEAL, Mark, snapped, value_range
 from core.report.figures.svg import Drawing, Point, Shape, drawing, mark, path
 from core.report.figures.whiskers import Row, whiskers
-from core.stats.claims import estimate, number
-from core.wording import counted
+from core.wording import counted, estimate, number
 
 if TYPE_CHECKING:
     from core.calibration.records import LeaderboardSnapshot, TracePoint

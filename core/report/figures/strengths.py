@@ -6,8 +6,8 @@ from core.report.figures.axes import WIDE
 from core.report.figures.style import AMBER, BLUE
 from core.report.figures.svg import Drawing
 from core.report.figures.whiskers import Row, whiskers
-from core.stats.claims import range_words, signed
 from core.stats.preferences import Strength, Strengths
+from core.wording import range_words, signed
 
 
 def strengths_figure(people: Strengths, judge: Strengths | None, judge_name: str, *, width: int = WIDE) -> Drawing:

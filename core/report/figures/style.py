@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from core.records import Alignment, Level, Statistic
-from core.stats.claims import estimate, number
+from core.wording import estimate, number
 
 INK, QUIET, GRID, PAPER = "#14202E", "#5B6875", "#DDE3EA", "#FFFFFF"
 BLUE, AMBER, TEAL, PALE = "#0B5CAD", "#A8480A", "#0F766E", "#C3CBD5"

@@ -6,8 +6,8 @@ from core.report.figures.axes import WIDE
 from core.report.figures.style import BLUE, QUIET
 from core.report.figures.svg import Drawing
 from core.report.figures.whiskers import Row, whiskers
-from core.stats.claims import DASH, number, range_words
 from core.stats.system_means import MeanEstimate, SystemMeans
+from core.wording import DASH, number, range_words
 
 
 def system_means_figure(means: SystemMeans, aspect: str, *, most: int, width: int = WIDE) -> Drawing:

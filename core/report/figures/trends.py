@@ -23,7 +23,7 @@ from core.report.figures.style import (
 )
 from core.report.figures.svg import Drawing, area, drawing, line, path, shortened
 from core.report.figures.whiskers import NARROW, Row, whiskers
-from core.stats.claims import estimate, number
+from core.wording import estimate, number
 
 if TYPE_CHECKING:
     from core.projects.pass_results import AspectAgreement

@@ -12,7 +12,7 @@ from core.records import Alignment, Interval
 from core.report.figures.axes import WIDE, Axis
 from core.report.figures.style import AMBER, GRID, INK, PEOPLE, QUIET, ends_of, snapped
 from core.report.figures.svg import Drawing, Shape, box, drawing, legible, line, mark, shortened, words
-from core.stats.claims import DASH, estimate
+from core.wording import DASH, estimate
 
 LEFT, RIGHT = 232, 138
 """Room for names and for figures."""

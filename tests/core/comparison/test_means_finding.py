@@ -11,8 +11,8 @@ from core.comparison.corrected_means import REPEATED, SEEN, UNNAMED, by_need, ju
 from core.comparison.means_finding import means_finding, notes_of_systems, worth_words
 from core.data.verdict_files.match import ScoredRows
 from core.records import AspectLabels, GoldenSet, Item, Scale
-from core.stats.claims import range_words, signed_range
 from core.stats.system_means import CONSTANT, SHOWN_AT, JudgedItems, system_means
+from core.wording import range_words, signed_range
 
 
 def of(names: tuple[str, ...], labelled: int) -> JudgedItems:
@@ -44,7 +44,7 @@ def test_a_correlation_that_is_not_quite_beyond_chance_is_not_called_none() -> N
     said = {p: worth_words(replace(means, p_correlation=p)) for p in (0.001, 0.02, 0.4)}
     assert said[0.001].startswith("With the verdicts, each label counts as about")
     assert said[0.02].startswith("Whether the verdicts add to these labels cannot be told yet (r 0.")
-    assert said[0.02].endswith("p = 0.020, and it takes 0.005).")
+    assert said[0.02].endswith("p = 0.020, above 0.005).")
     assert said[0.4] == "The verdicts add nothing that shows to these labels."
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from core.records import Interval, Scale
 from core.stats import claim
-from core.stats.claims import HALF_ALPHA, p_cell, p_figure
+from core.stats.claims import HALF_ALPHA
 from core.stats.system_means import JudgedItems, system_means
+from core.wording import p_cell, p_figure
 
 LIKERT = Scale(1, 5, 1)
 
@@ -37,7 +38,7 @@ def test_a_p_is_written_so_that_its_side_of_the_limit_shows(p: float | None, wor
 @pytest.mark.parametrize("p", [0.02501, 0.0253, 0.0496, 0.04999])
 def test_a_p_that_falls_short_of_a_stricter_limit_names_it(p: float) -> None:
     words = p_figure(p, limit=HALF_ALPHA)
-    assert words.endswith(", and it takes 0.025") and not words.startswith(("p = 0.025,", "p = 0.050,"))
+    assert words.endswith(", above 0.025") and not words.startswith(("p = 0.025,", "p = 0.050,"))
     assert claim(0.2, Interval(0.1, 0.3), p, alpha=HALF_ALPHA) == "open"
     assert claim(0.2, Interval(0.1, 0.3), p) == "higher"
 

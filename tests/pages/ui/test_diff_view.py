@@ -15,7 +15,7 @@ def drawn(old: str, new: str, *, changed_only: bool) -> str:
     """What stands on the screen, as Markdown."""
 
     def show(old: str, new: str, changed_only: bool) -> None:
-        from core.wording import word_diff
+        from core.word_diff import word_diff
         from pages.ui import diff_view
 
         diff_view.draw(word_diff(old, new), changed_only=changed_only)

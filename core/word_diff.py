@@ -1,0 +1,69 @@
+"""A word diff of two texts, and the union of their lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal
+
+Change = Literal["same", "removed", "added"]
+
+_TOKEN = re.compile(r"\n+|[^\S\n]+|\w+|[^\w\s]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of text that stands in both versions, only in the old one, or only in the new one."""
+
+    change: Change
+    text: str
+
+
+def word_diff(old: str, new: str) -> tuple[Piece, ...]:
+    """Pieces in reading order.  "same" + "removed" spell `old` exactly, "same" + "added" spell `new` exactly."""
+    a, b = _TOKEN.findall(old), _TOKEN.findall(new)
+    pieces: list[Piece] = []
+    for tag, a0, a1, b0, b1 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if tag == "equal":
+            pieces.append(Piece("same", "".join(a[a0:a1])))
+        else:
+            pieces += _both("".join(a[a0:a1]), "".join(b[b0:b1]))
+    return tuple(_bridged(pieces))
+
+
+def merged(first: str, second: str) -> str:
+    """The lines of `first`, then those of `second` that `first` does not have (case, spaces and bullets aside)."""
+    known = {_bare(line) for line in first.splitlines()}
+    extra = [line for line in second.strip().splitlines() if line.strip() and _bare(line) not in known]
+    return "\n".join([first.strip(), *extra]) if extra else first.strip()
+
+
+def _bare(line: str) -> str:
+    return " ".join(re.sub(r"^[\s\-*•·\d.)]+", "", line).split()).casefold()
+
+
+def _bridged(pieces: list[Piece]) -> Iterator[Piece]:
+    """Joins changes that only white space parts, so that a changed phrase is one removal and one addition."""
+    removed = added = ""
+    for i, piece in enumerate(pieces):
+        inside = 0 < i < len(pieces) - 1 and bool(removed or added)
+        if piece.change == "removed":
+            removed += piece.text
+        elif piece.change == "added":
+            added += piece.text
+        elif inside and not piece.text.strip() and "\n" not in piece.text:
+            removed, added = removed + piece.text, added + piece.text
+        else:
+            yield from _both(removed, added)
+            removed = added = ""
+            yield piece
+    yield from _both(removed, added)
+
+
+def _both(removed: str, added: str) -> Iterator[Piece]:
+    if removed:
+        yield Piece("removed", removed)
+    if added:
+        yield Piece("added", added)
