@@ -39,8 +39,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from core.calibration.ablate import Ablation
     from core.calibration.calibrated import CalibratedRun, ablate, calibrate, estimate
-    from core.calibration.records import Calibration
-    from core.calibration.settings import CalibrationSettings
+    from core.calibration.calibration_result import Calibration
+    from core.calibration.calibration_settings import CalibrationSettings
     from core.comparison.compare import ceiling
     from core.comparison.corrected_means import EstimatedMeans, estimate_means
     from core.comparison.decisions import Preferences, choose_threshold, preferences
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         RateLimitError,
         UsageError,
     )
-    from core.fusion.run import FusedRun, FusionSettings, fuse
+    from core.fusion.fused_run import FusedRun, FusionSettings, fuse
     from core.judge_files.judge_reading import judge_schema
     from core.judge_files.loading import load_judge
     from core.judging.styles import Asking, Style
@@ -157,7 +157,7 @@ _NAMES = {
     "core.calibration.calibrated": "CalibratedRun ablate calibrate estimate",
     "core.comparison.decisions": "Preferences choose_threshold preferences",
     "core.comparison.examination": "examine",
-    "core.fusion.run": "FusedRun FusionSettings fuse",
+    "core.fusion.fused_run": "FusedRun FusionSettings fuse",
     "core.judge_files.loading": "load_judge",
     "core.comparison.measures": "align align_all annotator_test beside_people compare plan_labels",
     "core.projects.project": "Project WrittenReport open_project write_report",
@@ -166,8 +166,8 @@ _NAMES = {
     "core.judge_files.judge_reading": "judge_schema",
     "core.calibration.ablate": "Ablation",
     "core.comparison.styles": "StylesSettings styles",
-    "core.calibration.settings": "CalibrationSettings",
-    "core.calibration.records": "Calibration",
+    "core.calibration.calibration_settings": "CalibrationSettings",
+    "core.calibration.calibration_result": "Calibration",
     "core.data": "load_golden load_items",
     "core.comparison.monitor": "Monitored MonitorSettings monitor",
     "core.comparison.recheck": "RecheckSettings recheck",

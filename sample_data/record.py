@@ -20,10 +20,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="default: sample_data/recorded")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
-    from core.demo import newsroom, recorded
+    from core.demo import demo_calibration, recorded_session
 
-    for result in (recorded.record(out=options.out), newsroom.record(options.out or recorded.FOLDER)):
-        bare = result.no_criteria["held_out"]
+    for result in (
+        recorded_session.record(out=options.out),
+        demo_calibration.record(options.out or recorded_session.FOLDER),
+    ):
+        bare = result.no_criteria.held_out
         sys.stdout.write(f"{result.calls} replies; held-out {result.held_out.value}, no criteria {bare.value}\n")
 
 

@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from core.calibration.calibration_result import Calibration
 from core.calibration.candidate_pool import AskedJudge, Keeper, ScoreTable
-from core.calibration.records import Calibration
 from core.calibration.revisit import step_items
 from core.errors import UsageError
 from core.files import write_json, write_text

@@ -19,8 +19,8 @@ from typing import Literal
 
 import numpy as np
 
+from core.calibration.calibration_result import Calibration
 from core.calibration.criteria_patterns import PATTERNS, Pattern, pattern_of
-from core.calibration.records import Calibration
 from core.records import FloatArray, Interval, Level, Statistic
 from core.texts import text_length
 from core.wording import change_figures, counted

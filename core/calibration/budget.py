@@ -18,11 +18,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from core.calibration.calibration_result import Estimate
+from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.fitting import fitting_calls
 from core.calibration.racing_order import Order, racing_order
-from core.calibration.records import Estimate
 from core.calibration.revisit import rung_calls, schedule
-from core.calibration.settings import CalibrationSettings
 from core.data.split import ENOUGH, LEAST, few_labels, task_of
 from core.errors import AspectError
 from core.judging.base import DraftRequest, Judge, RefineRequest

@@ -18,9 +18,9 @@ from typing import Any
 from core.calibration import budget, loop
 from core.calibration.ablate import Ablation
 from core.calibration.ablate import ablate as ablation_of
+from core.calibration.calibration_result import Calibration, Estimate
+from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.candidate_pool import Keeper
-from core.calibration.records import Calibration, Estimate
-from core.calibration.settings import CalibrationSettings
 from core.comparison.sureness import calibrated_sureness
 from core.data.split import task_of
 from core.errors import UsageError

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.calibration.records import BestSoFar, Candidate, LeaderboardSnapshot, Phase, Status, TracePoint
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_result import BestSoFar, Candidate, LeaderboardSnapshot, Phase, Status, TracePoint
+from core.calibration.calibration_settings import CalibrationSettings
 from core.judging.base import DraftBatch, DraftRequest, Judge, RefineRequest
 from core.judging.llm import Prepared
 from core.progress import SILENT, Progress

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.candidate_pool import AskedJudge, CandidatePool, ScoreTable
 from core.calibration.proposals import distinct, fitting_request
 from core.calibration.racing_order import Order
 from core.calibration.revisit import schedule
-from core.calibration.settings import CalibrationSettings
 from core.data.split import too_few_to_stack
 from core.judging.base import Judge
 from core.records import Criteria, FloatArray

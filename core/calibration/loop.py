@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from core.calibration.budget import Request, WorkPlan, cut_words, plan_work, require_usable, spread, unheeded
+from core.calibration.calibration_result import BothSides, Calibration, Phase, WorkDone
+from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.candidate_pool import (
     AskedJudge,
     CallBudget,
@@ -33,9 +35,7 @@ from core.calibration.fitting import (
 )
 from core.calibration.proposals import Folds, distinct, draft_requests, gate, refine_requests
 from core.calibration.racing_order import Order, racing_order
-from core.calibration.records import BothSides, Calibration, Phase, WorkDone
 from core.calibration.revisit import revisit, step_items
-from core.calibration.settings import CalibrationSettings
 from core.data.split import KnownTexts, few_held_out, few_labels, task_of
 from core.errors import JudgeError
 from core.judging.base import DraftBatch, Judge, judge_state

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.calibration.candidate_pool import CandidatePool
-from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.data.split import inner_fold
 from core.judging.base import DraftBatch, DraftRequest, Exemplar, Misaligned, RefineRequest
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance

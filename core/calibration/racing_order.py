@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.records import FloatArray, IntArray
 from core.stats import LabelledItems
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from core.calibration.calibration_result import Phase
+from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.candidate_pool import AskedJudge, CandidatePool
 from core.calibration.racing_order import Order
-from core.calibration.records import Phase
-from core.calibration.settings import CalibrationSettings
 from core.calibration.standings import standings
 from core.records import Criteria, IntArray
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.cli.options import (
     AskingOptions,
     AspectOption,
@@ -36,7 +36,7 @@ from core.errors import UsageError
 from core.wording import price_words
 
 if TYPE_CHECKING:
-    from core.calibration.records import Estimate
+    from core.calibration.calibration_result import Estimate
 
 commands = typer.Typer(add_completion=False)
 CRITERIA = (
@@ -77,7 +77,7 @@ def calibrate(
     """Find criteria that agree with the raters, and write the judge."""
     from core.calibration.calibrated import calibrate as run
     from core.calibration.calibrated import estimate
-    from core.calibration.settings import AS_IN_PAPER
+    from core.calibration.calibration_settings import AS_IN_PAPER
 
     if as_in_paper:
         if settings.max_words is not None:
@@ -145,8 +145,8 @@ def fuse(
     as_json: JsonFlag = False,
 ) -> None:
     """Join several judges and metrics into one, and measure it next to its parts."""
-    from core.fusion.run import CALIBRATED, MODEL_WRITES, FusionSettings
-    from core.fusion.run import fuse as join
+    from core.fusion.fused_run import CALIBRATED, MODEL_WRITES, FusionSettings
+    from core.fusion.fused_run import fuse as join
     from core.progress import Shown, Snapshot
 
     settings = FusionSettings(

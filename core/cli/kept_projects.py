@@ -16,7 +16,7 @@ from core.cli.output import alignment_words, notes, number, tell
 from core.errors import UsageError
 
 if TYPE_CHECKING:
-    from core.calibration.records import LeaderboardSnapshot
+    from core.calibration.calibration_result import LeaderboardSnapshot
 
 commands = typer.Typer(add_completion=False)
 _ROOT = Path(__file__).parents[2]
@@ -196,7 +196,7 @@ def _replay(as_json: bool) -> None:
 
     from core.calibration.calibrated import calibrate
     from core.data import load_golden
-    from core.demo.newsroom import ASPECT, CHOSEN, DEFINITION, GOLDEN
+    from core.demo.demo_calibration import ASPECT, CHOSEN, DEFINITION, GOLDEN
     from core.progress import Shown
     from core.projects.demo import REPLAY_SPEC
     from core.stats import gain_words

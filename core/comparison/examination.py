@@ -2,7 +2,7 @@
 
 Every sentence rests on a test, and all tests of an examination are corrected together (Holm), at half of the 5 %: the
 other half is the bar's (`core.stats.alignment`).  On data without anything to find, the chance that any sentence claims
-something is at most 5 % (`tests/bench/bench_null.py`).
+something is at most 5 % (`tests/core/comparison/test_false_claims.py`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from core.calibration.records import Calibration
+from core.calibration.calibration_result import Calibration
 from core.json_form import JsonRecord, json_fields
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale
 from core.stats import fit_isotonic

@@ -2,9 +2,9 @@
 
 | module | does |
 | --- | --- |
-| `newsroom` | the golden set that the demo is about, its calibration, and the session that replays it |
-| `recorded` | hand-kept ratings and criteria of sample_data/recorded → a session that answers a whole calibration |
-| `build` | the demo project, by the same calls that the screens make; run by sample_data/make_demo.py |
+| `demo_calibration` | the golden set of the demo, its calibration, and the session that replays it |
+| `recorded_session` | expands the hand-kept ratings and criteria of sample_data/recorded into a session |
+| `build` | builds the demo project with the calls that the screens make; sample_data/make_demo.py runs it |
 
-`core.projects.demo` brings the finished project into a store, puts it back, and starts the replay.
+`core.projects.demo` brings the finished project into a store, restores it, and starts the replay.
 """

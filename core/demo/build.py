@@ -13,12 +13,12 @@ from functools import partial
 from typing import TypeVar
 
 from core import projects
-from core.calibration.settings import CalibrationSettings, RoundSettings
+from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
-from core.demo import newsroom
-from core.demo.recorded import SAMPLES
+from core.demo import demo_calibration
+from core.demo.recorded_session import SAMPLES
 from core.errors import JobError
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_settings import FusionSettings
 from core.jobs.queue import RunProgress
 from core.people import Actor
 from core.project_records import DEMO_PROJECT
@@ -72,7 +72,7 @@ class Build:
     @property
     def where(self) -> tuple[str, str, str]:
         """Project, golden set and aspect, as requests begin."""
-        return DEMO_PROJECT, self.golden_id, newsroom.ASPECT
+        return DEMO_PROJECT, self.golden_id, demo_calibration.ASPECT
 
     def as_(self, name: str) -> Store:
         return self.store.acting(Actor(name))
@@ -86,17 +86,17 @@ class Build:
 
     def decide(self, name: str, number: int, state: VersionState, reason: str) -> None:
         """Somebody decides on a version of the judge; what is taken into use is approved first."""
-        store, line = self.as_(name), projects.judge_line(self.store, DEMO_PROJECT, newsroom.ASPECT)
+        store, line = self.as_(name), projects.judge_line(self.store, DEMO_PROJECT, demo_calibration.ASPECT)
         act = projects.use_version if state == "current" else partial(projects.decide_version, state=state)
-        act(store, DEMO_PROJECT, newsroom.ASPECT, number, reason=reason, decided=line.decided)
+        act(store, DEMO_PROJECT, demo_calibration.ASPECT, number, reason=reason, decided=line.decided)
 
 
 def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = lambda _: None) -> None:
     """Fill the empty `store` with the demo project; takes about a minute."""
     store.projects.add(DEMO_NAME, DEMO_PROJECT)
-    build = Build(store, settings, load_golden(newsroom.GOLDEN))
+    build = Build(store, settings, load_golden(demo_calibration.GOLDEN))
     for name in reversed(
-        newsroom.NEWER
+        demo_calibration.NEWER
     ):  # screens open on the set that came last, and that is to be the calibrated one
         newer = load_golden(SAMPLES / "newer" / f"{name}.jsonl")
         build.newer_ids[name] = projects.add_golden(build.as_(ADA), DEMO_PROJECT, newer)
@@ -126,7 +126,7 @@ def _label(build: Build) -> None:
     scale = Scale(1, 5, 1)
     request = PassRequest(
         *(DEMO_PROJECT, build.golden_id, "Second look at 24 notifications (simulated labels)"),
-        aspects=(LabelAspect(newsroom.ASPECT, scale, newsroom.DEFINITION),),
+        aspects=(LabelAspect(demo_calibration.ASPECT, scale, demo_calibration.DEFINITION),),
         shared=PASS_ITEMS,
         limit=PASS_ITEMS,
         instructions="The house style: at most 25 words, in one sentence; the result first; no opinion; no talk to the "
@@ -137,20 +137,20 @@ def _label(build: Build) -> None:
     given = {
         (rating.rater_id, rating.item_id): rating.value
         for rating in build.golden.ratings
-        if rating.aspect == newsroom.ASPECT
+        if rating.aspect == demo_calibration.ASPECT
     }
     raters = sorted({rater for rater, _ in given})
     for name, annotator in zip(PEOPLE, raters, strict=True):
         mine = build.as_(name)
         assigned = projects.join_pass(mine, DEMO_PROJECT, pass_id).assigned
         for item_id in assigned if name != CHI else assigned[:-LEFT_OPEN]:
-            values = {newsroom.ASPECT: given[annotator, item_id]}
+            values = {demo_calibration.ASPECT: given[annotator, item_id]}
             projects.save_label(mine, DEMO_PROJECT, pass_id, item_id, values, form=f"{annotator}-{item_id}")
     for parting in projects.pass_summary(build.as_(ADA), DEMO_PROJECT, pass_id).queue[:2]:
         middle = sorted(given[annotator, parting.item_id] for annotator in raters)[1]
         projects.adjudicate(
             *(build.as_(ADA), DEMO_PROJECT, pass_id, parting.item_id),
-            aspect=newsroom.ASPECT,
+            aspect=demo_calibration.ASPECT,
             value=middle,
             reason="Taken: the middle of the three labels.",
             form=f"decided-{parting.item_id}",
@@ -159,7 +159,9 @@ def _label(build: Build) -> None:
 
 def _calibrate(build: Build) -> None:
     """The simulated reader; its judge is taken into use."""
-    request = CalibrationRequest(*build.where, newsroom.SPEC, newsroom.CHOSEN, newsroom.DEFINITION)
+    request = CalibrationRequest(
+        *build.where, demo_calibration.SPEC, demo_calibration.CHOSEN, demo_calibration.DEFINITION
+    )
     build.run_id = build.done(projects.start_calibration(build.as_(ADA), build.settings, request))
     build.best = projects.load_calibration(build.store, build.run_id).chosen[0].criteria_id
     build.decide(ADA, 1, "current", "A first judge to go on with: it knows the house far better than without criteria.")
@@ -193,7 +195,7 @@ def _triage(build: Build) -> None:
             item.item_id,
             TriageRequest(
                 build.golden_id,
-                newsroom.ASPECT,
+                demo_calibration.ASPECT,
                 build.best,
                 verdict,
                 _noted(item) if k < 6 else "The raters part by two points here.",
@@ -274,7 +276,7 @@ def _said(build: Build, point: Point, proposals: list[str]) -> tuple[tuple[Choic
 def _make_judge(build: Build) -> None:
     """The accepted edit becomes the judge: measured, approved by somebody who did not write it, and taken into use."""
     made = projects.make_version(
-        *(build.as_(CHI), build.settings, DEMO_PROJECT, newsroom.ASPECT, [build.edited]),
+        *(build.as_(CHI), build.settings, DEMO_PROJECT, demo_calibration.ASPECT, [build.edited]),
         options=VersionOptions("review", "The result comes first."),
     )
     build.judge_id = build.done(made)
@@ -284,7 +286,7 @@ def _make_judge(build: Build) -> None:
 
 def _calibrate_offline(build: Build) -> None:
     """The judge that needs no model, to be compared with; after the first look at held-out items was a test."""
-    offline = CalibrationRequest(*build.where, "offline", OFFLINE, newsroom.DEFINITION)
+    offline = CalibrationRequest(*build.where, "offline", OFFLINE, demo_calibration.DEFINITION)
     build.done(projects.start_calibration(build.as_(BEN), build.settings, offline))
     build.decide(BEN, 3, "retired", "Kept for comparison: it counts words and does not read.")
 
@@ -313,8 +315,8 @@ def _ablate(build: Build) -> None:
 
 def _recheck(build: Build) -> None:
     """The judge in use on both newer batches, as somebody would who brings in newer labels every few weeks."""
-    for name in newsroom.NEWER:
-        request = RecheckRequest(DEMO_PROJECT, build.newer_ids[name], newsroom.ASPECT, build.judge_id)
+    for name in demo_calibration.NEWER:
+        request = RecheckRequest(DEMO_PROJECT, build.newer_ids[name], demo_calibration.ASPECT, build.judge_id)
         build.done(projects.start_recheck(build.as_(BEN), build.settings, request))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from core.errors import UsageError
-from core.fusion.settings import METHODS, FusionMethod
+from core.fusion.fusion_settings import METHODS, FusionMethod
 from core.records import FloatArray, IntArray
 
 PENALTIES = np.logspace(-1, 3, 13)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from core.fusion.llm import ModelRatings
+from core.fusion.fusion_settings import FusionSettings
+from core.fusion.model_rating import ModelRatings
 from core.fusion.plan import OVERALL, folded
-from core.fusion.settings import FusionSettings
 from core.fusion.stack import Agreement, Without, holm_corrected
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Task
 

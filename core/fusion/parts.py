@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.loop import calibrate
-from core.calibration.records import Calibration
-from core.calibration.settings import CalibrationSettings
 from core.comparison import usual_level
 from core.data.split import calibration_digests, inner_fold, task_of, text_digest
 from core.data.verdict_files import load_recording, match
 from core.errors import ConcordError, UsageError
-from core.fusion.items import FusionSplit, cross_fitted, seen_sources
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_settings import FusionSettings
+from core.fusion.fusion_split import FusionSplit, cross_fitted, seen_sources
 from core.judge_files import judge_card
 from core.judge_files.fused_file import FusedPart
 from core.judge_files.judge_reading import kind_of_file, open_file

@@ -19,7 +19,7 @@ from types import MappingProxyType
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import Agreement, beats_chance
 from core.judging.render import KINDS, neutral, plain, range_words
 from core.judging.replies import without_thoughts

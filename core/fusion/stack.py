@@ -16,8 +16,8 @@ import numpy as np
 from core.data.split import TO_STACK, too_few_to_stack
 from core.errors import UsageError
 from core.fusion.estimators import Estimator, make_estimator
-from core.fusion.items import FusionSplit, between, require_systems, unseen_split
-from core.fusion.settings import METHODS, FusionMethod, FusionSettings
+from core.fusion.fusion_settings import METHODS, FusionMethod, FusionSettings
+from core.fusion.fusion_split import FusionSplit, between, require_systems, unseen_split
 from core.records import (
     STATISTICS,
     Alignment,
@@ -141,7 +141,7 @@ def fuse(
     """Fuse `parts` (judges of this golden set, of any scales) on one aspect (METHODS §6, without further calls).
 
     With a `split` the items to fit and to report on are given, and what the parts have `seen` is taken to be met: their
-    scores on the fit items must then be cross-fitted (`core.fusion.items.cross_fitted`).
+    scores on the fit items must then be cross-fitted (`core.fusion.fusion_split.cross_fitted`).
 
     On fewer labels than weights can be learnt from, the parts are averaged instead, and `notes` says so.
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from core.errors import UsageError
-from core.fusion.criteria import AspectCriteria, FusionCriteria
 from core.fusion.estimators import restore_estimator
+from core.fusion.fusion_criteria import AspectCriteria, FusionCriteria
 from core.judge_files.document_parts import (
     AlignmentEntry,
     Coordinate,

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from core.errors import ConcordError, ConsentError, GoldenError, JudgeError, UsageError
-from core.fusion.criteria import no_criteria
 from core.fusion.estimators import restore_estimator
-from core.fusion.llm import FusionJudge, rate_by_model
+from core.fusion.fusion_criteria import no_criteria
+from core.fusion.fusion_settings import FusionSettings
+from core.fusion.model_rating import FusionJudge, rate_by_model
 from core.fusion.plan import read_plan
-from core.fusion.settings import FusionSettings
 from core.judge_files.fused_file import FusedPart, ModelFusionEntry
 from core.judge_files.judge_reading import checked, fusion_document
 from core.judge_files.loaded import LoadedJudge, Metrics

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 import yaml
 
-from core.calibration.records import Calibration
+from core.calibration.calibration_result import Calibration
 from core.comparison import ceiling
 from core.errors import AspectError
 from core.judge_files.judge_reading import FORMATS, VERSION, Kind, checked, digest_of, with_leaves

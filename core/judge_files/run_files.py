@@ -10,7 +10,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from core.calibration.records import Calibration, Candidate
+from core.calibration.calibration_result import Calibration, Candidate
 from core.files import json_lines, write_text
 from core.judge_files.calibrated_judge import joined_verdicts, with_reasons
 from core.judge_files.judge_writing import Known, gain_entry, judge_yaml

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from core.calibration.ablate import Ablation, AblationRow
 from core.calibration.analyse import Analyses
-from core.calibration.records import Estimate
+from core.calibration.calibration_result import Estimate
 from core.comparison.recheck import Recheck, RecheckSettings, newer_items, recheck
 from core.errors import JobError, UsageError
 from core.project_records import WITH_RESULT, Run

@@ -6,8 +6,8 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from core.calibration.records import Calibration, Estimate
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_result import Calibration, Estimate
+from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import JobError
 from core.judging.styles import MODEL_WRITES, Asking
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run

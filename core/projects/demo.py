@@ -53,7 +53,7 @@ def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> Proj
 
 def replay_request(golden_id: str) -> CalibrationRequest:
     """The recorded calibration: with any other settings it would ask for replies that nobody has written."""
-    from core.demo.newsroom import ASPECT, CHOSEN, DEFINITION
+    from core.demo.demo_calibration import ASPECT, CHOSEN, DEFINITION
 
     return CalibrationRequest(DEMO_PROJECT, golden_id, ASPECT, REPLAY_SPEC, CHOSEN, DEFINITION)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import JobError, JudgeError, NotFoundError, UsageError
-from core.fusion.request import FusionRequest, FusionRunView
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_request import FusionRequest, FusionRunView
+from core.fusion.fusion_settings import FusionSettings
 from core.projects.fusion_by_model import model_fusion, unseen_and_asked
 from core.projects.roles import requires
 from core.records import GoldenSet, JudgeScores
@@ -136,7 +136,7 @@ def fused_file(store: Store, project_id: str, judge_id: str) -> str:
     A fusion by a model takes its plan along.  NotFoundError when the judge is neither, or a part of it is gone.
     """
     from core.data.split import KnownTexts
-    from core.fusion.run import fused_card
+    from core.fusion.fused_run import fused_card
     from core.judge_files.judge_writing import yaml_text
 
     if store.judges.get(project_id, judge_id).judge.run_id:
@@ -161,8 +161,8 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     """The content of the file of a fusion by a model, measured on labelled items that neither plan nor parts saw."""
     from core.comparison import usual_level
     from core.data.split import KnownTexts
-    from core.fusion.llm import fusion_state
-    from core.fusion.run import fused_card
+    from core.fusion.fused_run import fused_card
+    from core.fusion.model_rating import fusion_state
     from core.fusion.stack import Agreement
 
     judge = store.judges.get(project_id, judge_id).judge

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
-from core.fusion.items import seen_sources
+from core.fusion.fusion_request import FusionEstimate, FusionRequest, FusionRunView
+from core.fusion.fusion_settings import FusionSettings
+from core.fusion.fusion_split import seen_sources
 from core.fusion.plan import TO_BE_MENDED
-from core.fusion.request import FusionEstimate, FusionRequest, FusionRunView
-from core.fusion.settings import FusionSettings
 from core.projects.judges_shown import judges_shown
 from core.projects.roles import requires
 from core.projects.runs import RunWork, start_run
@@ -26,8 +26,8 @@ from core.store.results import RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.fusion.criteria import FusionCriteria
-    from core.fusion.llm import FusionJudge, ModelRatings
+    from core.fusion.fusion_criteria import FusionCriteria
+    from core.fusion.model_rating import FusionJudge, ModelRatings
     from core.fusion.model_result import ModelResult
     from core.fusion.plan import FusionPlan
 
@@ -71,13 +71,13 @@ class ModelFusion:
 
     def criteria(self, text: str, origins: Mapping[str, str]) -> FusionCriteria:
         """UsageError in words for criteria that cannot be read."""
-        from core.fusion.criteria import read_criteria
+        from core.fusion.fusion_criteria import read_criteria
 
         return read_criteria(text, self.aspects, origins)
 
     def judge(self, request: FusionRequest) -> FusionJudge:
         """UsageError in words for a plan that does not fit or criteria that cannot be read."""
-        from core.fusion.llm import FusionJudge
+        from core.fusion.model_rating import FusionJudge
 
         said = request.settings
         plan = self.plan(said.plan) if said.plan else None
@@ -131,7 +131,7 @@ def propose_plan(store: Store, request: FusionRequest) -> FusionPlanSaved:
     AspectError when too few are left.
     """
     from core.comparison import usual_level
-    from core.fusion.items import unseen_split
+    from core.fusion.fusion_split import unseen_split
     from core.fusion.plan import measured_plan
 
     fusion = model_fusion(store, request)
@@ -151,7 +151,7 @@ def calibrated_criteria(store: Store, request: FusionRequest) -> FusionPlanSaved
     Of several the best alone; `seen` of the result are the items whose labels chose them.  It is not saved.
     JobError where no aspect has any.
     """
-    from core.fusion.criteria import AspectCriteria, FusionCriteria
+    from core.fusion.fusion_criteria import AspectCriteria, FusionCriteria
 
     entries, seen = [], set[int]()
     for aspect in request.aspects:
@@ -175,7 +175,7 @@ def calibrated_criteria(store: Store, request: FusionRequest) -> FusionPlanSaved
 
 def criteria_origins(text: str, aspects: Sequence[str], known: Sequence[FusionPlanSaved]) -> dict[str, str]:
     """Aspect → who wrote its criteria in `text`, where one of the `known` versions has the very same; newest first."""
-    from core.fusion.criteria import read_criteria
+    from core.fusion.fusion_criteria import read_criteria
 
     origins: dict[str, str] = {}
     try:
@@ -216,7 +216,7 @@ def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) ->
 
     UsageError for a judge that is no language model or a plan that does not fit; AuthError without a key.
     """
-    from core.fusion.llm import estimate_rating
+    from core.fusion.model_rating import estimate_rating
     from core.judging.llm import require_references
     from core.judging.registry import language_model
     from core.judging.styles import Asking
@@ -243,7 +243,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
 
     With a budget the rest stays unasked.
     """
-    from core.fusion.llm import rate_by_model
+    from core.fusion.model_rating import rate_by_model
     from core.fusion.model_result import Rated
     from core.fusion.plan import PlanError
     from core.judging.registry import NAMED, language_model
@@ -301,7 +301,7 @@ def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> ModelR
     On labelled items of sources that neither plan, criteria nor assistants have seen; None where a judge of it or an
     assistant is gone.
     """
-    from core.fusion.items import require_systems
+    from core.fusion.fusion_split import require_systems
     from core.fusion.model_result import Rated, measured_ratings
     from core.fusion.plan import OVERALL
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.calibration.records import Calibration
+from core.calibration.calibration_result import Calibration
 from core.project_records import Run, Side
 from core.projects.roles import given_reason, requires
 from core.projects.runs import EDIT_SCORED, HeldOutAccess, RunWork, list_held_out_accesses, load_calibration

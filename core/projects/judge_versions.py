@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from core.calibration.records import Calibration, Estimate
+from core.calibration.calibration_result import Calibration, Estimate
 from core.errors import CriteriaError, JobError, UsageError
 from core.project_records import Run
 from core.projects.calibration import (

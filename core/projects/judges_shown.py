@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from core.calibration.records import Calibration
+from core.calibration.calibration_result import Calibration
 from core.project_records import JUDGES, JudgeEntry
 from core.projects.judge_line import HeldOutSeen, JudgeLine, JudgeVersion, judge_line
 from core.projects.labelling import rated_in

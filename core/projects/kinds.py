@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.calibration.ablate import Ablation
-from core.calibration.records import Calibration, LeaderboardSnapshot
-from core.calibration.rounds import RoundResult
+from core.calibration.calibration_result import Calibration, LeaderboardSnapshot
+from core.calibration.refinement_round import RoundResult
 from core.comparison.recheck import Recheck
 from core.comparison.styles import StylesView
 from core.errors import ConcordError, JobError
-from core.fusion.request import FusionRequest, FusionRunView
+from core.fusion.fusion_request import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
 from core.project_records import JUDGES, Run, RunRequest, Worker
 from core.projects.analyses import (

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from core import projects
-from core.calibration.records import Calibration
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import GoldenError, JobError, NotFoundError, UsageError
 from core.files import write_text

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from core.calibration.calibration_result import Calibration
 from core.calibration.candidate_pool import AskedJudge, Keeper
-from core.calibration.records import Calibration
 from core.errors import JobError, UsageError
 from core.jobs.launch import ensure_worker
 from core.jobs.queue import RunProgress

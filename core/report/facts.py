@@ -13,13 +13,13 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.records import Alignment, Origin, Scale, Usage, content_digest
 from core.report.figures import Sides
 from core.version import VERSION
 
 if TYPE_CHECKING:
-    from core.calibration.records import Calibration
+    from core.calibration.calibration_result import Calibration
     from core.comparison.decisions import Preferences
     from core.comparison.examination import Examination
     from core.judging.styles import Asking

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from core.calibration.calibration_result import Calibration
 from core.calibration.proposals import standardised_gap
-from core.calibration.records import Calibration
 from core.comparison import (
     CalibrationCurve,
     Leaderboard,

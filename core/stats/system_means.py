@@ -219,8 +219,8 @@ FAR_LABEL = 0.5
 
 SHOWN_AT = 0.015
 """The p, corrected over the pairs, up to which systems are said to differ: with all that is said of a judge itself
-(`comparison.examination`, `bar`) that claims something of nothing in at most 5 % of golden sets
-(`tests/bench/bench_null.py`)."""
+(`comparison.examination`, `bar`) that claims something of nothing in at most 5 % of
+simulated golden sets."""
 
 MOST_COMPARED = 60
 """Systems up to which all pairs are compared: 1,770 pairs; nobody reads more."""

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.calibration.records import Estimate
+from core.calibration.calibration_result import Estimate
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.analyses import Ablation, AblationRequest, Analyses

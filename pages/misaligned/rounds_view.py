@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core import projects
-from core.calibration.settings import OPERATIONS, RoundSettings
+from core.calibration.calibration_settings import OPERATIONS, RoundSettings
 from core.data.split import few_labels
 from core.project_records import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult

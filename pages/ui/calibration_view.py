@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.calibration.records import Calibration
+from core.calibration.calibration_result import Calibration
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeVersion
 from core.projects.kinds import RunDetail

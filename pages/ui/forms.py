@@ -9,8 +9,8 @@ from typing import Any
 import streamlit as st
 
 from core import projects
-from core.calibration.records import Estimate
-from core.calibration.settings import (
+from core.calibration.calibration_result import Estimate
+from core.calibration.calibration_settings import (
     AS_IN_PAPER,
     PRESETS,
     CalibrationSettings,

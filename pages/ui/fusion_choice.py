@@ -12,8 +12,8 @@ import streamlit as st
 from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
-from core.fusion.items import MIN_SYSTEMS
-from core.fusion.settings import METHODS, FusionMethod, FusionSettings
+from core.fusion.fusion_settings import METHODS, FusionMethod, FusionSettings
+from core.fusion.fusion_split import MIN_SYSTEMS
 from core.metrics import make_metric, readable
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, JudgeKind, Level

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_settings import FusionSettings
 from core.project_records import JudgeEntry
 from pages.ui import people, state
 from pages.ui.fusion_view import Fused

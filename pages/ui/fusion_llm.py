@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.fusion.request import FusionRequest, FusionRunView
+from core.fusion.fusion_request import FusionRequest, FusionRunView
 from core.projects.kinds import RunDetail
 from core.wording import money
 from pages.ui import fusion_result, fusion_texts, run_panel, state

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.fusion.items import contradictions
+from core.fusion.fusion_split import contradictions
 from core.fusion.stack import Weight, Without
 from core.report.figures.comparison import Bar, between_figure, lost_figure, weights_figure
 from core.stats import claim

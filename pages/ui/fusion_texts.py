@@ -9,8 +9,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from core.fusion.fusion_request import FusionRequest
 from core.fusion.plan import TO_BE_MENDED
-from core.fusion.request import FusionRequest
 from core.projects.fusion_by_model import FusionPlanSaved
 from core.wording import counted
 from pages.ui import people, state

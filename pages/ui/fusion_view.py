@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import Fusion, FusionTable
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import Alignment, GoldenSet, JudgeKind

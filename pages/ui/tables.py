@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from core.calibration.records import Candidate
+from core.calibration.calibration_result import Candidate
 from core.data.findings import Finding
 from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, Run
 from core.projects.items import MISALIGNED_FROM, ItemScore

@@ -10,8 +10,15 @@ from typing import Any
 import numpy as np
 
 from core import projects
-from core.calibration.records import BestSoFar, BothSides, Calibration, Candidate, LeaderboardSnapshot, WorkDone
-from core.calibration.settings import CalibrationSettings, RoundSettings
+from core.calibration.calibration_result import (
+    BestSoFar,
+    BothSides,
+    Calibration,
+    Candidate,
+    LeaderboardSnapshot,
+    WorkDone,
+)
+from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
 from core.data.split import KnownTexts
 from core.demo.build import do_here

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.judging.styles import Asking, Style
 from core.projects.calibration import CalibrationRequest
 from core.stats import gain_words

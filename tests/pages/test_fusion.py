@@ -13,8 +13,8 @@ from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.fusion.request import FusionRequest
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_request import FusionRequest
+from core.fusion.fusion_settings import FusionSettings
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of

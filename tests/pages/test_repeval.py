@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import NotFoundError
 from core.judge_files.judge_reading import open_text
 from core.progress import Stage

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.data import load_golden
 from core.demo.build import do_here
 from core.records import GoldenSet

@@ -21,7 +21,7 @@ from core.report.figures.whiskers import Row, whiskers
 from core.wording import counted, estimate, number
 
 if TYPE_CHECKING:
-    from core.calibration.records import LeaderboardSnapshot, TracePoint
+    from core.calibration.calibration_result import LeaderboardSnapshot, TracePoint
 
 _COLOURS = {"chosen": TEAL, "kept": BLUE, "not finished": BLUE}
 _SHAPES: dict[str, Shape] = {"chosen": "diamond", "rejected": "ring", "not finished": "ring"}

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.candidate_pool import Keeper
 from core.calibration.loop import calibrate
-from core.calibration.records import Calibration
-from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
 from core.judging.base import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
 from core.records import (

@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 from core.calibration.ablate import Ablation, AblationRow, ablate, known_scores, plan_of
-from core.calibration.records import Calibration
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_settings import CalibrationSettings
 from core.judging.llm import LLMJudge
 from core.judging.styles import Style
 from core.providers.scripted import ScriptedProvider

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from core.calibration.analyse import ENOUGH, Place, analyse, by_pattern, line_of
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from tests.core.calibration.planted import GOLDEN, PlantedJudge, run_whole
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.calibration.budget import WorkPlan, cut_words, plan_work
+from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.loop import calibrate
-from core.calibration.settings import CalibrationSettings
 from core.data import split_sources
 from core.stats import LabelledItems
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge

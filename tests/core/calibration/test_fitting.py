@@ -10,9 +10,9 @@ import pytest
 
 import core
 from core.calibration.calibrated import CalibratedRun
+from core.calibration.calibration_result import Calibration
 from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import measure
-from core.calibration.records import Calibration
 from core.comparison.sureness import calibrated_sureness
 from core.judging.offline.criteria import read
 from core.judging.offline.features import GROUPED, KEYS

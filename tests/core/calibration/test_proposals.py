@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.proposals import draft_requests, stratified_sample
-from core.calibration.settings import CalibrationSettings
 from tests.core.calibration.planted import GOLDEN
 
 

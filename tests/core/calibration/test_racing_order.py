@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.racing_order import CHUNK, Order, racing_order
-from core.calibration.settings import CalibrationSettings
 from core.stats import LabelledItems
 
 RACING = CalibrationSettings()

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.calibration.candidate_pool import AskedJudge
 from core.calibration.proposals import Folds
-from core.calibration.rounds import RoundAsked, RoundResult, refinement_round, round_calls
-from core.calibration.settings import CalibrationSettings, RoundSettings
+from core.calibration.refinement_round import RoundAsked, RoundResult, refinement_round, round_calls
 from core.data.split import split_sources
 from core.errors import UsageError
 from core.records import Criteria

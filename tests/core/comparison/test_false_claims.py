@@ -1,7 +1,4 @@
-"""Claims about data in which there is nothing to find, at most 5 % and two errors of the simulation; planted effects.
-
-`tests/bench/bench_null.py` asks the same questions two thousand times each.
-"""
+"""Claims about data in which there is nothing to find, at most 5 % and two errors of the simulation; planted effects."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.bench import null_questions as ask
+from tests.core.comparison import null_questions as ask
 
 
 def share(question: Callable[..., bool], runs: int, **how: Any) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.errors import UsageError
-from core.fusion.criteria import criteria_messages, read_criteria, read_written
+from core.fusion.fusion_criteria import criteria_messages, read_criteria, read_written
 from core.fusion.plan import aspects_block
 from core.providers.base import Completion, Request
 from core.providers.scripted import ScriptedProvider

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from core.fusion.llm import FusionJudge
+from core.fusion.model_rating import FusionJudge
 from core.fusion.plan import OVERALL, plan_messages, read_plan
 from core.providers.base import Completion, Failure, Request
 from core.providers.scripted import ScriptedProvider

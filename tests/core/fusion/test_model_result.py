@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from core.fusion.criteria import no_criteria
-from core.fusion.llm import FusionJudge, rate_by_model
+from core.fusion.fusion_criteria import no_criteria
+from core.fusion.fusion_settings import FusionSettings
+from core.fusion.model_rating import FusionJudge, rate_by_model
 from core.fusion.model_result import Rated, measured_ratings, overall_target
 from core.fusion.plan import OVERALL, FusionPlan, read_plan
-from core.fusion.settings import FusionSettings
 from core.judging.registry import language_model
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale, Task
 from core.settings import Settings

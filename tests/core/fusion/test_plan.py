@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from core.errors import UsageError
+from core.fusion.fusion_settings import FusionSettings
 from core.fusion.plan import AspectUse, FusionPlan, measured_plan, plan_messages, read_plan
-from core.fusion.settings import FusionSettings
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale, Task
 
 ASPECTS, NAMES = ("coherence", "fluency"), ("overlap", "rouge2", "offline · calibrated")

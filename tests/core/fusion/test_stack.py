@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.errors import AspectError, UsageError
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import fuse
 from core.records import AspectLabels, FloatArray, GoldenSet, JudgeScores
 

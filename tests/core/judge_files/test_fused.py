@@ -17,7 +17,7 @@ from core import load_items, load_judge
 from core.data.split import KnownTexts
 from core.errors import JudgeError, UsageError
 from core.fusion.estimators import make_estimator
-from core.fusion.run import fused_card
+from core.fusion.fused_run import fused_card
 from core.judge_files.fused_file import FusedPart
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file

@@ -13,8 +13,8 @@ import pytest
 
 from core import projects
 from core.calibration.ablate import Ablation, ablate
-from core.calibration.records import Calibration, Estimate
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_result import Calibration, Estimate
+from core.calibration.calibration_settings import CalibrationSettings
 from core.demo.build import do_here as drive
 from core.errors import JobError, NotFoundError
 from core.judging.registry import make_judge

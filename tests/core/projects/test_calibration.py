@@ -16,8 +16,8 @@ import yaml
 
 import core
 from core import projects
-from core.calibration.records import Calibration
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import JobError
 from core.judging.styles import Asking
 from core.project_records import FINISHED

@@ -10,15 +10,15 @@ import pytest
 
 from core import projects
 from core.calibration.calibrated import calibrate
-from core.calibration.records import Calibration
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_settings import CalibrationSettings
 from core.comparison.compare import ceiling
 from core.comparison.recheck import recheck
 from core.data import load_golden
-from core.demo import build, newsroom
-from core.demo.recorded import FOLDER, SAMPLES
+from core.demo import build, demo_calibration
+from core.demo.recorded_session import FOLDER, SAMPLES
 from core.errors import AccessError, ArchiveError, NotFoundError
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_settings import FusionSettings
 from core.judge_files import judge_card
 from core.judge_files.loading import restored
 from core.people import Actor
@@ -46,7 +46,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 @pytest.fixture(scope="module")
 def golden(demo: Store) -> GoldenSummary:
     first, *newer = projects.list_goldens(demo, DEMO_PROJECT)  # the first is the one that screens open on
-    assert sorted(one.name for one in newer) == sorted(newsroom.NEWER)
+    assert sorted(one.name for one in newer) == sorted(demo_calibration.NEWER)
     return first
 
 
@@ -85,13 +85,13 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     assert sorted(seen.done.values()) == [build.PASS_ITEMS - build.LEFT_OPEN, build.PASS_ITEMS, build.PASS_ITEMS]
     assert seen.decided
     assert [entry.author for entry in projects.list_criteria(demo, DEMO_PROJECT) if entry.author] == [build.CHI]
-    line = projects.judge_line(demo, DEMO_PROJECT, newsroom.ASPECT)
+    line = projects.judge_line(demo, DEMO_PROJECT, demo_calibration.ASPECT)
     assert [version.state for version in line.versions] == ["approved", "current", "retired"]
     assert line.get(2).approval is not None
-    review = projects.open_review(*where, newsroom.ASPECT)
+    review = projects.open_review(*where, demo_calibration.ASPECT)
     assert {made.verdict for made in review.decided} >= {"accepted", "rejected"}
     assert all(made.tally for made in review.decided)
-    triage = projects.list_triage(*where, newsroom.ASPECT).values()
+    triage = projects.list_triage(*where, demo_calibration.ASPECT).values()
     assert {one.verdict for one in triage} >= {"judge wrong", "label wrong", "ambiguous"}
     kinds = {judge.judge.kind for judge in projects.list_judges(*where)}
     assert kinds >= {"calibrated", "no criteria", "metric", "repeval", "fused"}
@@ -105,19 +105,21 @@ def test_everybody_in_it_is_called_a_demo(demo: Store) -> None:
 
 
 def test_its_golden_set_is_that_of_sample_data(golden: GoldenSummary) -> None:
-    assert golden.golden_id == load_golden(newsroom.GOLDEN).digest
+    assert golden.golden_id == load_golden(demo_calibration.GOLDEN).digest
 
 
 # ── it has not gone stale: `python sample_data/make_demo.py` builds it anew ─────────────────────────────────────
 
 
-@pytest.mark.parametrize(("spec", "settings"), [(newsroom.SPEC, newsroom.CHOSEN), ("offline", build.OFFLINE)])
+@pytest.mark.parametrize(
+    ("spec", "settings"), [(demo_calibration.SPEC, demo_calibration.CHOSEN), ("offline", build.OFFLINE)]
+)
 def test_the_calibrations_come_out_the_same_today(
     demo: Store, runs: list[Run], spec: str, settings: CalibrationSettings
 ) -> None:
-    kept = calibration_of(demo, runs, newsroom.ASPECT, spec)
-    golden = load_golden(newsroom.GOLDEN)
-    now = calibrate(golden, newsroom.ASPECT, spec, settings=settings, definition=newsroom.DEFINITION)
+    kept = calibration_of(demo, runs, demo_calibration.ASPECT, spec)
+    golden = load_golden(demo_calibration.GOLDEN)
+    now = calibrate(golden, demo_calibration.ASPECT, spec, settings=settings, definition=demo_calibration.DEFINITION)
     assert [criteria.text for criteria in now.chosen] == [criteria.text for criteria in kept.chosen]
     for mine, its in ((now.held_out, kept.held_out), (now.calibration, kept.calibration)):
         assert mine.value == pytest.approx(its.value, abs=1e-9)
@@ -125,9 +127,12 @@ def test_the_calibrations_come_out_the_same_today(
 
 
 def test_the_session_that_is_replayed_comes_out_the_same_today(demo: Store, runs: list[Run], tmp_path: Path) -> None:
-    kept, now = calibration_of(demo, runs, newsroom.ASPECT, newsroom.SPEC), newsroom.record(tmp_path)
+    kept, now = (
+        calibration_of(demo, runs, demo_calibration.ASPECT, demo_calibration.SPEC),
+        demo_calibration.record(tmp_path),
+    )
     assert (now.held_out, now.no_criteria, now.calls) == (kept.held_out, kept.no_criteria, kept.calls)
-    assert (tmp_path / newsroom.SESSION).read_bytes() == (FOLDER / newsroom.SESSION).read_bytes()
+    assert (tmp_path / demo_calibration.SESSION).read_bytes() == (FOLDER / demo_calibration.SESSION).read_bytes()
 
 
 # ── what it is there to show ─────────────────────────────────────────────────────────────────────────────────
@@ -135,7 +140,7 @@ def test_the_session_that_is_replayed_comes_out_the_same_today(demo: Store, runs
 
 def test_calibration_helps_and_a_persons_edit_helps_again(demo: Store, runs: list[Run]) -> None:
     """On held-out items, each step with an interval above 0; the edit is on calibration where people themselves are."""
-    kept = calibration_of(demo, runs, newsroom.ASPECT, newsroom.SPEC)
+    kept = calibration_of(demo, runs, demo_calibration.ASPECT, demo_calibration.SPEC)
     bare, calibrated = kept.no_criteria.held_out, kept.held_out
     assert bare.value is not None
     assert calibrated.value is not None
@@ -144,13 +149,13 @@ def test_calibration_helps_and_a_persons_edit_helps_again(demo: Store, runs: lis
     assert kept.gain.interval.low > 0
     (rescored,) = (projects.run_view(demo, run.run_id).rescore for run in runs if run.kind == "rescore")
     assert rescored is not None
-    measured = projects.judge_line(demo, DEMO_PROJECT, newsroom.ASPECT).get(2).newest
+    measured = projects.judge_line(demo, DEMO_PROJECT, demo_calibration.ASPECT).get(2).newest
     assert measured is not None
     for difference in (rescored.difference, measured.held_out_gain):
         assert difference is not None
         assert difference.interval is not None
         assert difference.interval.low > 0
-    people = ceiling(load_golden(newsroom.GOLDEN), newsroom.ASPECT).leave_one_out.alignment
+    people = ceiling(load_golden(demo_calibration.GOLDEN), demo_calibration.ASPECT).leave_one_out.alignment
     assert people.interval is not None
     assert rescored.new.value is not None
     assert people.interval.low < rescored.new.value
@@ -163,7 +168,7 @@ def test_no_draft_says_what_the_person_has_to_say(demo: Store) -> None:
 
 
 def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenSummary) -> None:
-    where = (demo, DEMO_PROJECT, golden.golden_id, newsroom.ASPECT)
+    where = (demo, DEMO_PROJECT, golden.golden_id, demo_calibration.ASPECT)
     judges = projects.list_judges(*where)
     (fused,) = (judge for judge in judges if judge.judge.kind == "fused")
     kept = projects.kept_fusion(demo, DEMO_PROJECT, fused.judge_id)
@@ -176,24 +181,24 @@ def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenSummary)
 
 
 def test_the_rechecks_come_out_the_same_today(demo: Store) -> None:
-    aspect = newsroom.ASPECT
+    aspect = demo_calibration.ASPECT
     in_use = projects.judge_line(demo, DEMO_PROJECT, aspect).current
     assert in_use is not None
     assert in_use.newest is not None
     card = judge_card(projects.load_calibration(demo, in_use.newest.run_id))
     history = projects.list_rechecks(demo, DEMO_PROJECT, aspect)
-    assert [one.outcome.golden_name for one in history] == list(newsroom.NEWER)
+    assert [one.outcome.golden_name for one in history] == list(demo_calibration.NEWER)
     judge = restored(card, Settings(home=Path("none")), None)
     for one in history:
         newer = load_golden(SAMPLES / "newer" / f"{one.outcome.golden_name}.jsonl")
         assert newer.digest == one.golden_id
-        now = recheck(judge, newer, aspect, old=load_golden(newsroom.GOLDEN))
+        now = recheck(judge, newer, aspect, old=load_golden(demo_calibration.GOLDEN))
         assert now.now.value == pytest.approx(one.outcome.now.value, abs=1e-9)
         assert (now.decision, now.words, now.left_out) == (one.outcome.decision, one.outcome.words, {})
 
 
 def test_the_drift_history_shows_what_it_is_for(demo: Store) -> None:
-    found = [entry.outcome for entry in projects.list_rechecks(demo, DEMO_PROJECT, newsroom.ASPECT)]
+    found = [entry.outcome for entry in projects.list_rechecks(demo, DEMO_PROJECT, demo_calibration.ASPECT)]
     assert [one.decision for one in found] == ["cannot be told", "cannot be told"]  # 60 and 72 labels: too few
     assert all("show only a fall of" in one.words for one in found)
 
@@ -221,7 +226,7 @@ def test_a_new_store_opens_on_the_demo(store: Store, settings: Settings) -> None
 def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: Settings) -> None:
     projects.ensure_demo(store, settings)
     mine = projects.create_project(store, "mine").project_id
-    golden = load_golden(newsroom.GOLDEN)
+    golden = load_golden(demo_calibration.GOLDEN)
     projects.add_golden(store, mine, golden)  # the same set, under the same hash
     judges = [judge.name for judge in projects.list_judges(store, DEMO_PROJECT)]
     first = projects.list_judges(store, DEMO_PROJECT)[0]
@@ -233,7 +238,7 @@ def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: S
     again = projects.reset_demo(ada, settings)
     assert again.project_id == DEMO_PROJECT
     assert [judge.name for judge in projects.list_judges(store, DEMO_PROJECT)] == judges
-    assert len(projects.list_rechecks(store, DEMO_PROJECT, newsroom.ASPECT)) == 2
+    assert len(projects.list_rechecks(store, DEMO_PROJECT, demo_calibration.ASPECT)) == 2
     assert waiting not in {run.run_id for run in projects.list_runs(store, DEMO_PROJECT)}
     last = projects.list_events(store, DEMO_PROJECT)[-1]
     assert (last.actor, last.sentence) == ("Ada", "put the demo back")

@@ -13,7 +13,7 @@ import yaml
 from core import projects
 from core.errors import NotFoundError, UsageError
 from core.fusion.estimators import restore_estimator
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import fuse
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
-from core.fusion.request import FusionRequest, FusionRunView
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_request import FusionRequest, FusionRunView
+from core.fusion.fusion_settings import FusionSettings
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
 from core.judge_files.loading import restored

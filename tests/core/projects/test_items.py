@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.data.split import task_of
 from core.errors import JobError, NotFoundError
 from core.judging.base import judge_state

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.comparison.given_verdicts import calibration_items
 from core.comparison.sureness import expected_errors
 from core.data.split import text_digest

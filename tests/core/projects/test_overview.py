@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_versions import VersionOptions

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import AspectError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.progress import Stage
 from core.project_records import CriteriaAlignment, ProjectSummary

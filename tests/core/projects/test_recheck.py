@@ -11,7 +11,7 @@ import pytest
 
 import core
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.comparison.recheck import Recheck, RecheckSettings
 from core.errors import GoldenError, JobError, NotFoundError, UsageError
 from core.projects.analyses import RecheckRequest

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core import projects
-from core.calibration.settings import CalibrationSettings, RoundSettings
+from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest

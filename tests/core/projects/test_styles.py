@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.comparison.styles import StyleCell, StylesSettings, StylesView, styles
 from core.errors import NotFoundError, UsageError
 from core.judging.styles import Style

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import AccessError, CriteriaError, JobError, UsageError
 from core.jobs.queue import RUNS_AT_ONCE, Queue, RunProgress
 from core.people import Actor

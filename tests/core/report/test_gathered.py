@@ -14,8 +14,8 @@ import pytest
 
 from core import projects
 from core.__main__ import main
-from core.calibration.records import Calibration
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_settings import CalibrationSettings
 from core.comparison.compare import ceiling
 from core.comparison.decisions import preferred
 from core.data import load_golden

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from core import projects
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import JobError
 from core.people import Actor
 from core.projects.analyses import AblationRequest, RecheckRequest

@@ -13,7 +13,7 @@ from lxml import etree
 
 from core.calibration.ablate import AblationRow
 from core.calibration.analyse import Analyses, Line, PatternGroup, Place
-from core.calibration.records import TracePoint
+from core.calibration.calibration_result import TracePoint
 from core.records import Interval, Scale
 from core.report import figures
 from core.report.figures import Mark, Race, Sides

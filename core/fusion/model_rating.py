@@ -16,7 +16,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.fusion.criteria import FusionCriteria, criteria_messages, read_written
+from core.fusion.aspect_replies import read_sections
+from core.fusion.fusion_criteria import FusionCriteria, criteria_messages, read_written
+from core.fusion.fusion_request import FusionEstimate
+from core.fusion.fusion_settings import FusionSettings
 from core.fusion.plan import (
     NONE,
     OVERALL,
@@ -30,9 +33,6 @@ from core.fusion.plan import (
     plan_messages,
     read_plan,
 )
-from core.fusion.replies import read_sections
-from core.fusion.request import FusionEstimate
-from core.fusion.settings import FusionSettings
 from core.judging.llm import LLMJudge
 from core.judging.render import KINDS, SCORING, item_block, neutral, range_words, shown_item
 from core.judging.replies import total_usage, without_thoughts

@@ -3,7 +3,6 @@
 Each question draws one golden set and says whether anything was claimed of it.  Quality is normal, with a part that the
 texts of one source share.  Raters and judges see it with noise of their own; labels are steps from 1 to 5 unless said
 otherwise.  Without a planted effect a judge follows quality and nothing else, so every claim is false.
-`tests/core/comparison/test_false_claims.py` asks a few times, `bench_null.py` thousands of times.
 """
 
 from __future__ import annotations
@@ -74,27 +73,6 @@ def examined_length(
     scores = quality + planted * length + noise[1] * rng.normal(0, 1, quality.size)
     lengths = np.maximum(np.round(np.exp(3.0 + 0.5 * length)), 1)
     return examine_judge(golden_of(ratings, n_each, lengths), ASPECT, judge_of(np.clip(3 + scores, 1, 5)))
-
-
-def claimed_of_nothing(
-    rng: Generator, *, noise: tuple[float, float], n_raters: int, n_sources: int = 40
-) -> dict[str, bool]:
-    """What is claimed of one judge that follows quality alone.
-
-    Better texts are longer, and those of its family are better by half a standard deviation.
-    """
-    quality = quality_of(rng, n_sources, 6) + 0.5 * (np.tile(np.arange(6), n_sources) == 0)
-    length = 0.5 * quality + np.sqrt(0.75) * rng.normal(0, 1, quality.size)
-    ratings = steps(quality + noise[0] * rng.normal(0, 1, (n_raters, quality.size)))
-    scores = np.clip(np.round(2 * (3 + quality + noise[1] * rng.normal(0, 1, quality.size))) / 2, 1, 5)
-    golden = golden_of(ratings, 6, np.maximum(np.round(np.exp(3.0 + 0.5 * length)), 1), FAMILY[:6])
-    found = examine_judge(golden, ASPECT, judge_of(scores), model="openai:gpt-4o")
-    return {
-        "length": bias_of(found, "length").shown,
-        "length within sources": bias_of(found, "verbosity").shown,
-        "own family": bias_of(found, "own family").shown,
-        "a weak part": bool(found.worst),
-    }
 
 
 def bias_of(examination: Examination, kind: str) -> Bias:

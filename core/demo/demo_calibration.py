@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.loop import calibrate
-from core.calibration.records import Calibration
-from core.calibration.settings import CalibrationSettings
 from core.data import load_golden
 from core.data.split import task_of
-from core.demo.recorded import FOLDER, PACE, SAMPLES
+from core.demo.recorded_session import FOLDER, PACE, SAMPLES
 from core.judging.llm import LLMJudge
 from core.providers import newsroom
 from core.providers.base import Reply, Request

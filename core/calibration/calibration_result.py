@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from core.calibration.settings import CalibrationSettings
+from core.calibration.calibration_settings import CalibrationSettings
 from core.data.split import KnownTexts
 from core.json_form import JsonRecord
 from core.records import Alignment, Criteria, ScoreMatrix, Split, Task, Usage

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.calibration.candidate_pool import AskedJudge, CallBudget, ScoreTable
 from core.calibration.proposals import Folds, Refiner, distinct, most_misaligned
-from core.calibration.settings import CalibrationSettings, RoundSettings
 from core.errors import UsageError
 from core.judging.base import RefineRequest
 from core.progress import Stage

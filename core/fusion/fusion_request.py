@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.fusion.settings import FusionSettings
+from core.fusion.fusion_settings import FusionSettings
 from core.judging.base import CallEstimate
 from core.records import FloatArray
 from core.wording import counted

@@ -16,13 +16,13 @@ from core.comparison import usual_level
 from core.data.split import KnownTexts, task_of
 from core.errors import UsageError
 from core.files import write_json, write_text
-from core.fusion.criteria import AspectCriteria, FusionCriteria, read_criteria
-from core.fusion.items import require_systems
-from core.fusion.llm import FusionJudge, ModelRatings, estimate_rating, fusion_state, rate_by_model
+from core.fusion.fusion_criteria import AspectCriteria, FusionCriteria, read_criteria
+from core.fusion.fusion_settings import CALIBRATED, FusionSettings
+from core.fusion.fusion_split import require_systems
+from core.fusion.model_rating import FusionJudge, ModelRatings, estimate_rating, fusion_state, rate_by_model
 from core.fusion.model_result import Rated, measured_ratings
 from core.fusion.parts import FusionInput, Gathered, gather, seen_by_files
 from core.fusion.plan import PlanError, measured_plan, read_plan
-from core.fusion.settings import CALIBRATED, FusionSettings
 from core.fusion.stack import Agreement, side_by_side
 from core.fusion.stack import fuse as fuse_parts
 from core.judge_files import verdict_lines
