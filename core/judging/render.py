@@ -46,7 +46,9 @@ _CHAT_TOKEN = re.compile(r"<(?=\|)|\|(?=>)|<(?=/?(?:s|system|user|assistant|thin
 
 def score_prompt(form: OutputForm, *, structured: bool = False) -> str:
     """Name of the scoring prompt in force for an output form; `structured` asks for a JSON object."""
-    return f"score_{form}_json.v1" if structured else f"score_{form}.v1"
+    if structured:
+        return f"score_{form}_json.v1"
+    return f"score_{form}.v2" if form in ("free_text", "stars") else f"score_{form}.v1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ REPLY_TOKENS: Mapping[OutputForm, int] = {
     "rate_explain": 90,
     "analyze_rate": 120,
     "score_only": 4,
-    "free_text": 20,
+    "free_text": 60,
     "stars": 50,
     "likelihood": 0,
 }

@@ -267,9 +267,9 @@ def in_form(answer: str, number: str, reasons: str) -> str:
     if "nothing else" in answer:
         return number
     if "<number> stars" in answer:
-        return f"{number} stars. {reasons}"
-    if "Answer as you see fit" in answer:
-        return f"I would rate it {number}."
+        return f"{number} stars\n{reasons}"
+    if "in your own words" in answer:
+        return f"{reasons}\nScore: {number}"
     return f"Analysis: {reasons}\nScore: {number}" if "Analysis:" in answer else f"Score: {number}\n{reasons}"
 
 
