@@ -23,7 +23,7 @@ def choose_version(now: Overview) -> JudgeVersion | None:
 
 
 def show(page: Opened) -> None:
-    if not projects.list_goldens(page.store, page.project.project_id):
+    if not page.store.goldens.all(page.project.project_id):
         overview_view.draw_beginning(page)
         return
     golden = chosen.choose_golden(page)

@@ -5,6 +5,7 @@ import streamlit as st
 from core import projects
 from core.project_records import Run, RunKind
 from core.projects.analyses import RecheckRequest
+from core.store.log import Action
 from pages.runs import log_view, people_view, runs_table
 from pages.runs.log_view import pages_of
 from pages.ui import grid, run_panel, state
@@ -42,8 +43,8 @@ def draw(page: Opened, runs: list[Run]) -> None:
     wanted = state.url_id("run") or grid.picked(state.RUNS)
     picked = wanted if wanted in ids else runs_table.foremost(shown).run_id
     draw_picked(page, shown[ids.index(picked)])
-    starters = projects.run_starters(page.store, page.project.project_id, ids)
-    goldens = {golden.golden_id: golden.name for golden in projects.list_goldens(page.store, page.project.project_id)}
+    starters = page.store.events.first_actors(page.project.project_id, Action, ids)
+    goldens = {golden.golden_id: golden.name for golden in page.store.goldens.all(page.project.project_id)}
     grid.draw(
         runs_table.columns(shown, starters, goldens),
         runs_table.COLUMNS,
@@ -55,7 +56,7 @@ def draw(page: Opened, runs: list[Run]) -> None:
 
 def draw_worker(page: Opened) -> None:
     """Which workers are alive; what to do where none is."""
-    if workers := projects.list_workers(page.store):
+    if workers := page.store.workers.alive():
         words = "a worker is alive" if len(workers) == 1 else f"{len(workers)} workers are alive"
         names = ", ".join(f"{worker.worker_id} · {worker.capability}" for worker in workers)
         st.markdown(f":material/check_circle: {plain(f'{words}: {names}')}")

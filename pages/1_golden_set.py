@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from core import projects
 from pages.golden import golden_upload, golden_view
 from pages.ui import state
 from pages.ui.page import open_page
@@ -15,7 +14,7 @@ def follow_view() -> None:
 
 
 page = open_page("golden_set")
-goldens = projects.list_goldens(page.store, page.project.project_id)
+goldens = page.store.goldens.all(page.project.project_id)
 if not goldens:
     golden_upload.bring_in(page, empty=True)
 else:

@@ -57,7 +57,7 @@ def draw(page: Opened, view: RunDetail) -> None:
 
 
 def show_form(page: Opened) -> None:
-    goldens = projects.list_goldens(page.store, page.project.project_id)
+    goldens = page.store.goldens.all(page.project.project_id)
     if not goldens:
         st.info(
             "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"

@@ -78,7 +78,7 @@ def show(page: Opened) -> None:
         review_screen.draw(page)
         return
     open_linked()
-    everything = projects.list_criteria(page.store, page.project.project_id)
+    everything = page.store.criteria.all(page.project.project_id)
     run_id = criteria_list.wanted_run(page)
     entries = tables.best_first(criteria_list.of_run(everything, run_id))
     if not entries:

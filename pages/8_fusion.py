@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from core import projects
 from core.errors import ConcordError
 from pages.ui import chosen, fusion_choice, fusion_keep, fusion_llm, fusion_sections, fusion_view, state
 from pages.ui.fusion_choice import Choice
@@ -24,7 +23,7 @@ CHART, BRINGS, TABLE, ALIKE, CONTRADICT, LLM, MORE = SECTIONS = (
 def show(page: Opened) -> None:
     golden = chosen.choose_golden(page)
     aspect = chosen.choose_aspect(page, golden)
-    judges = projects.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
+    judges = page.store.judges.all(page.project.project_id, golden.golden_id, aspect)
     if len(judges) < 2:
         fusion_view.draw_empty(page, golden, aspect, len(judges))
         return

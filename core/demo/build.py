@@ -221,7 +221,7 @@ def _refine(build: Build) -> None:
 
 def _edit(build: Build) -> None:
     """A person adds the rule that no draft found, and has the text scored beside the old one on calibration items."""
-    before = projects.get_criteria(build.store, DEMO_PROJECT, build.best)
+    before = build.store.criteria.get(DEMO_PROJECT, build.best)
     ask = "Nothing here says that the result comes first. It is the first thing we teach at the desk."
     projects.add_comment(build.as_(ADA), DEMO_PROJECT, build.best, ask, line=1)
     note = "Added what the desk teaches first: the result comes first."
@@ -298,7 +298,7 @@ def _fuse(build: Build) -> None:
     how = RepEvalSettings(level="sample", reading=Extraction(texts="compared"))
     read = RepEvalRequest(*build.where, settings=how, split_of=build.run_id)
     build.done(projects.start_repeval(ada, build.settings, read))
-    judges = projects.list_judges(build.store, *build.where)
+    judges = build.store.judges.all(*build.where)
     parts = [
         row.judge_id
         for row in judges

@@ -32,9 +32,7 @@ from core.projects.criteria import (
     criteria_names,
     draft_of,
     drop_draft,
-    get_criteria,
     keep_draft,
-    list_criteria,
     merge_criteria,
     others_drafting,
     rename_criteria,
@@ -72,10 +70,7 @@ from core.projects.judge_versions import (
 )
 from core.projects.judges import (
     add_judge,
-    get_judge,
     import_judge,
-    judge_replies,
-    list_judges,
     preview_import,
     read_recording,
     remove_judge,
@@ -96,7 +91,7 @@ from core.projects.labelling import (
     team_progress,
     undo_label,
 )
-from core.projects.log_words import list_participants, log_lines, run_starters
+from core.projects.log_words import list_participants, log_lines
 from core.projects.overview import overview
 from core.projects.pass_results import (
     adjudicate,
@@ -115,13 +110,8 @@ from core.projects.project_list import (
     create_project,
     ensure_sample_project,
     find_project,
-    get_golden,
-    get_project,
     golden_page,
-    list_goldens,
-    list_projects,
     list_public_sets,
-    load_golden_set,
     open_store,
     read_upload,
     rows_csv,
@@ -139,18 +129,15 @@ from core.projects.review import (
     open_review,
     review_moved,
 )
-from core.projects.roles import list_events, list_people, log_csv, log_page
+from core.projects.roles import list_people, log_csv
 from core.projects.rounds import decide_proposal, edit_proposal, family_tree, list_proposals, round_cost, start_round
 from core.projects.runs import (
     cancel_run,
     list_held_out_accesses,
-    list_workers,
     load_calibration,
     load_scores,
     resume_run,
-    run_version,
     unread_replies,
-    worker_alive,
 )
 from core.projects.styles import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
 from core.projects.transfer import export_project, import_project, preview_project

@@ -11,7 +11,7 @@ from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import JobError
 from core.judging.styles import MODEL_WRITES, Asking
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
-from core.projects.criteria import Comment, list_criteria
+from core.projects.criteria import Comment
 from core.projects.judge_line import as_claimed, final_turned, final_values, judge_line, propose, version_asked
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
@@ -290,7 +290,7 @@ def judge_file(store: Store, run_id: str) -> str:
 
     calibration, run = as_claimed(store, run_id, load_calibration(store, run_id)), store.runs.get(run_id)
     golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect
-    entries = list_criteria(store, run.project_id, aspect)
+    entries = store.criteria.all(run.project_id, aspect)
     ours = {entry.criteria_id for entry in entries}
     line = judge_line(store, run.project_id, aspect)
     version = line.of_run(run_id)

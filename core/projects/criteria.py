@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Literal
 
 from core.errors import ConflictError, CriteriaError, UsageError
-from core.project_records import CriteriaEntry
 from core.projects.criteria_naming import LONGEST_NAME, NamedText
 from core.projects.criteria_naming import criteria_names as names_of
 from core.projects.roles import requires
@@ -142,22 +141,6 @@ _LONGEST_COMMENT = 5_000
 _LONGEST_SUBJECT = 200
 _AFTER_ALL = 1e12
 """When criteria were made that are not kept yet: after all others, round by round."""
-
-
-def list_criteria(
-    store: Store,
-    project_id: str,
-    aspect: str | None = None,
-    golden_id: str | None = None,
-    run_id: str | None = None,
-) -> list[CriteriaEntry]:
-    """The project's criteria, newest first; of one aspect, golden set or finished run when named."""
-    return store.criteria.all(project_id, aspect=aspect, golden_id=golden_id, run_id=run_id)
-
-
-def get_criteria(store: Store, project_id: str, criteria_id: str) -> CriteriaEntry:
-    """Criteria whole, with their edits and alignments.  NotFoundError for an unknown id."""
-    return store.criteria.get(project_id, criteria_id)
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from core.errors import JobError, NotFoundError
 from core.project_records import DEMO_PROJECT, ProjectSummary
 from core.projects.calibration import CalibrationRequest, start_calibration
-from core.projects.project_list import get_project
 from core.projects.roles import requires
 from core.projects.transfer import import_project, preview_project
 from core.settings import Settings
@@ -29,7 +28,7 @@ def ensure_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> Pro
     ArchiveError where the file is missing or damaged.
     """
     if any(row.project_id == DEMO_PROJECT for row in store.projects.all()):
-        return get_project(store, DEMO_PROJECT)
+        return store.projects.get(DEMO_PROJECT)
     return import_project(store, settings, file, name=DEMO_NAME, project_id=DEMO_PROJECT).project
 
 

@@ -12,7 +12,6 @@ from core.data.split import text_digest
 from core.errors import UsageError
 from core.metrics import MetricScores, as_judge, kept, make_metric, score_or_reason
 from core.progress import Stage
-from core.project_records import JudgeEntry
 from core.projects.judge_files import JudgeFile
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
@@ -28,18 +27,6 @@ _LONGEST_NAME = 120
 
 _LEAST_ALIKE = 10
 """Texts on which verdicts have to equal those of a judge before they count as its own."""
-
-
-def list_judges(
-    store: Store, project_id: str, golden_id: str | None = None, aspect: str | None = None
-) -> list[JudgeEntry]:
-    """The project's judges (of one golden set, of one aspect), oldest first."""
-    return store.judges.all(project_id, golden_id, aspect)
-
-
-def get_judge(store: Store, project_id: str, judge_id: str) -> JudgeEntry:
-    """NotFoundError for an unknown id."""
-    return store.judges.get(project_id, judge_id)
 
 
 @requires("reviewer", "added a judge")
@@ -59,11 +46,6 @@ def add_judge(
     require_aspect(store, golden_id, judge.aspect)
     _check_name(judge.name)
     return store.judges.add(project_id, golden_id, judge, replies)
-
-
-def judge_replies(store: Store, project_id: str, judge_id: str) -> dict[str, tuple[str, ...]]:
-    """Item id → replies as they came; empty for a judge without.  NotFoundError for an unknown id."""
-    return store.judges.replies(project_id, judge_id)
 
 
 @requires("reviewer", "renamed a judge")

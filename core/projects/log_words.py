@@ -57,11 +57,6 @@ def run_words(run: Run) -> str:
     return f"{RUN_WORDS.get(run.kind, run.kind)} of {run.aspect}"
 
 
-def run_starters(store: Store, project_id: str, run_ids: Sequence[str]) -> dict[str, str]:
-    """Run id → who started it, as the log says; "" where nobody said their name, no key for what it does not know."""
-    return store.events.first_actors(project_id, Action, run_ids)
-
-
 @dataclass(frozen=True, slots=True)
 class Participant:
     """Somebody who did something in a project: the `role` in which they did last ("" for labels alone), and how much.

@@ -56,14 +56,14 @@ class Project:
 
     @property
     def summary(self) -> ProjectSummary:
-        return projects.get_project(self.store, self.project_id)
+        return self.store.projects.get(self.project_id)
 
     # ── golden sets ──────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def goldens(self) -> list[GoldenSummary]:
         """The project's golden sets, newest first."""
-        return projects.list_goldens(self.store, self.project_id)
+        return self.store.goldens.all(self.project_id)
 
     def add(self, golden: GoldenSet | Path | str, **columns: Any) -> str:
         """Add a golden set, or the one in a file (`columns` as for `core.load_golden`); returns its id."""
@@ -76,7 +76,7 @@ class Project:
 
         NotFoundError lists those there are; UsageError where several have the name.
         """
-        return projects.load_golden_set(self.store, self._golden_id(name))
+        return self.store.goldens.load(self._golden_id(name))
 
     def _golden_id(self, name: str) -> str:
         goldens = self.goldens
@@ -162,11 +162,11 @@ class Project:
     def judges(self, golden: str | None = None, aspect: str | None = None) -> list[JudgeEntry]:
         """Judges to be compared, with their scores; of one golden set, of one aspect."""
         golden_id = None if golden is None else self._golden_id(golden)
-        return projects.list_judges(self.store, self.project_id, golden_id, aspect)
+        return self.store.judges.all(self.project_id, golden_id, aspect)
 
     def criteria(self, aspect: str | None = None) -> Sequence[CriteriaEntry]:
         """The project's criteria with their alignments, newest first."""
-        return projects.list_criteria(self.store, self.project_id, aspect)
+        return self.store.criteria.all(self.project_id, aspect)
 
     # ── versions of the judge ────────────────────────────────────────────────────────────────────────────────
 

@@ -48,11 +48,6 @@ def open_store(settings: Settings) -> Store:
         return _stores[url]
 
 
-def list_projects(store: Store) -> list[ProjectSummary]:
-    """Every project, oldest first."""
-    return store.projects.all()
-
-
 @requires("admin", "made the project")
 def create_project(store: Store, name: str) -> ProjectSummary:
     """A new, empty project.  UsageError for an empty or overlong name."""
@@ -61,12 +56,7 @@ def create_project(store: Store, name: str) -> ProjectSummary:
         raise UsageError("Enter a name for the project.")
     if len(trimmed) > LONGEST_NAME:
         raise UsageError(f"A project's name can have {LONGEST_NAME} characters. This one has {len(trimmed):,}.")
-    return get_project(store, store.projects.add(trimmed))
-
-
-def get_project(store: Store, project_id: str) -> ProjectSummary:
-    """NotFoundError for an unknown id."""
-    return store.projects.get(project_id)
+    return store.projects.get(store.projects.add(trimmed))
 
 
 def find_project(store: Store, name_or_id: str) -> ProjectSummary:
@@ -97,7 +87,7 @@ def ensure_sample_project(store: Store, folder: Path = _SAMPLE_FOLDER) -> Projec
         store.projects.add("Sample project", SAMPLE_PROJECT)
         for file in files:
             store.goldens.add(SAMPLE_PROJECT, load_golden(file))
-    return get_project(store, SAMPLE_PROJECT)
+    return store.projects.get(SAMPLE_PROJECT)
 
 
 # ── golden sets ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -158,22 +148,6 @@ def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table
     GoldenError for a file that cannot be read.
     """
     return golden_table(read_table_sent(data, name, max_mb=max_mb, max_rows=LIMITS.items))
-
-
-def list_goldens(store: Store, project_id: str) -> list[GoldenSummary]:
-    """The project's golden sets, newest first.  NotFoundError for an unknown project."""
-    store.projects.get(project_id)
-    return store.goldens.all(project_id)
-
-
-def get_golden(store: Store, golden_id: str) -> GoldenSummary:
-    """NotFoundError for an unknown id."""
-    return store.goldens.get(golden_id)
-
-
-def load_golden_set(store: Store, golden_id: str) -> GoldenSet:
-    """The golden set whole, equal to what was added, with the same digest.  NotFoundError for an unknown id."""
-    return store.goldens.load(golden_id)
 
 
 def golden_page(store: Store, golden_id: str, offset: int, limit: int) -> GoldenPage:

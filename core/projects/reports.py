@@ -23,7 +23,6 @@ from core.projects.judges_shown import as_compared
 from core.projects.labelling import LabelsFrozen, list_passes
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.projects.pass_results import decisions, picked_labels, seen_labels
-from core.projects.project_list import get_project
 from core.projects.review import PointDecided, open_review
 from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.runs import list_held_out_accesses, load_calibration
@@ -98,7 +97,7 @@ def report(
     """
     from core.report import measured, systems
 
-    project = get_project(store, project_id)
+    project = store.projects.get(project_id)
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
     request = calibration_asked(store, run.run_id)
     calibration, used = as_claimed(store, run.run_id, _measured(store, run.run_id)), held_out_used(store, run)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from core.errors import ConflictError, UsageError
-from core.projects.criteria import ProposalDecided, list_criteria
+from core.projects.criteria import ProposalDecided
 from core.projects.judge_line import judge_line
 from core.projects.roles import requires
 from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
@@ -330,7 +330,7 @@ def _edits(store: Store, project_id: str, golden_id: str, aspect: str, decided: 
     taken |= {decision.criteria_id for decision in decided.values() if decision.verdict != "postponed"}
     for version in judge_line(store, project_id, aspect).versions:
         taken |= set(version.criteria_ids)
-    listed = {entry.criteria_id: entry for entry in list_criteria(store, project_id, aspect, golden_id)}
+    listed = {entry.criteria_id: entry for entry in store.criteria.all(project_id, aspect, golden_id)}
     return [
         Point(
             f"edit:{entry.criteria_id}",

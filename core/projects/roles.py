@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from core.errors import AccessError, UsageError
 from core.people import Role
 from core.spreadsheets import csv_text
-from core.store.log import KINDS, Action, Entry, LogPage
+from core.store.log import Action, Entry
 from core.store.store import Store
 
 P = ParamSpec("P")
@@ -82,24 +82,6 @@ def _project(store: Store, arguments: Mapping[str, Any], result: object) -> str 
 # ── the log, to read and to take away ────────────────────────────────────────────────────────────────────────────
 
 
-def list_events(store: Store, project_id: str, kind: str | None = None, subject: str | None = None) -> list[Entry]:
-    """The project's log, oldest first; of one kind or about one thing when named."""
-    return store.events.all(project_id, Entry if kind is None else KINDS[kind], subject)
-
-
-def log_page(
-    store: Store,
-    project_id: str,
-    *,
-    actor: str | None = None,
-    kind: str | None = None,
-    offset: int = 0,
-    limit: int = 50,
-) -> LogPage:
-    """Up to `limit` entries of the log from `offset` on, newest first; of one person ("": nobody said) or kind."""
-    return store.events.page(project_id, actor=actor, kind=kind, offset=offset, limit=limit)
-
-
 def list_people(store: Store, project_id: str) -> list[str]:
     """The names under which somebody labelled or did something in the project, in the order of the alphabet."""
     names = {*store.events.occurring(project_id)[0], *store.labels.raters(project_id)} - {""}
@@ -115,7 +97,7 @@ def log_csv(store: Store, project_id: str) -> str:
             *(entry.number, entry.at.isoformat(timespec="seconds"), entry.actor, entry.role, entry.kind, entry.subject),
             *(entry.sentence, json.dumps(dict(entry.body), ensure_ascii=False, sort_keys=True)),
         )
-        for entry in list_events(store, project_id)
+        for entry in store.events.all(project_id, Entry)
     )
     return csv_text(header, rows)
 

@@ -12,7 +12,7 @@ from core.calibration.refinement_round import RoundResult
 from core.errors import JobError, UsageError
 from core.project_records import CriteriaEntry
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.criteria import ProposalDecided, list_criteria, save_edit
+from core.projects.criteria import ProposalDecided, save_edit
 from core.projects.judge_line import JudgeVersion, VersionState, judge_line
 from core.projects.rescore import PairedDifference, RescoreRequest, start_rescore
 from core.projects.roles import given_reason, requires
@@ -255,7 +255,7 @@ def decide_proposal(
 
 def family_tree(store: Store, project_id: str, aspect: str, golden_id: str) -> list[Relative]:
     """All versions for an aspect of a golden set, ancestors before descendants; a parent that is unknown is skipped."""
-    listed = {entry.criteria_id: entry for entry in list_criteria(store, project_id, aspect, golden_id)}
+    listed = {entry.criteria_id: entry for entry in store.criteria.all(project_id, aspect, golden_id)}
     followed = judge_line(store, project_id, aspect).followed
     children: dict[str, list[str]] = {}
     for entry in listed.values():

@@ -25,7 +25,7 @@ from core.judging.base import Judge, judge_state
 from core.judging.llm import Prepared
 from core.judging.registry import NAMED, make_judge, restore_judge
 from core.judging.styles import Asking
-from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side, Worker
+from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side
 from core.projects.roles import requires
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
 from core.settings import Settings
@@ -151,11 +151,6 @@ def unread_replies(store: Store, run_id: str) -> int:
     return len(store.replies.of_run(run_id).unread())
 
 
-def run_version(store: Store, run_id: str) -> int:
-    """A number that grows whenever the run changes: poll this, and read `run_view` when it differs."""
-    return store.runs.version(run_id)
-
-
 # ── what runs left ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -207,16 +202,6 @@ def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect
 
 
 # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def worker_alive(store: Store) -> bool:
-    """Whether any worker gave a sign of life within the last 15 s."""
-    return bool(store.workers.alive())
-
-
-def list_workers(store: Store) -> list[Worker]:
-    """The workers that gave a sign of life within the last 15 s, by name."""
-    return sorted(store.workers.alive(), key=lambda worker: worker.worker_id)
 
 
 # ── a run at work ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -65,7 +65,7 @@ class KeptCriteria(Part):
 
     @read_once
     def all(
-        self, project_id: str, *, aspect: str | None = None, golden_id: str | None = None, run_id: str | None = None
+        self, project_id: str, aspect: str | None = None, golden_id: str | None = None, run_id: str | None = None
     ) -> list[CriteriaEntry]:
         """The project's criteria, newest first; of one aspect, golden set or run when asked."""
         query = sa.select(criteria).where(criteria.c.project_id == project_id)

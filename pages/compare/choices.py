@@ -87,7 +87,7 @@ class Compared:
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
     """Golden sets never change under their id."""
-    return projects.load_golden_set(_page.store, golden_id)
+    return _page.store.goldens.load(golden_id)
 
 
 @dataclass(frozen=True, slots=True)

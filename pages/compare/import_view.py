@@ -226,7 +226,7 @@ def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts
         ):
             return
     try:
-        entries = projects.list_judges(page.store, page.project.project_id, preview.golden_id)
+        entries = page.store.judges.all(page.project.project_id, preview.golden_id)
         judge_id = projects.import_judge(page.store, page.project.project_id, preview, name)
     except ConcordError as error:
         st.error(f"The judge was not added.  \n{plain(str(error))}", icon=":material/error:")
@@ -237,7 +237,7 @@ def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts
         place = more_verdicts.Place(preview.golden_id, preview.aspect, judge_id)
         more_verdicts.keep(place, more_verdicts.Kept(upload, beyond))
         also = f" Under Systems its verdicts on {counted(len(preview.unknown), 'more item')} count too."
-    if n_seen := len(projects.get_judge(page.store, page.project.project_id, judge_id).judge.seen):
+    if n_seen := len(page.store.judges.get(page.project.project_id, judge_id).judge.seen):
         also += f" They are those of a judge of this project, which has seen {counted(n_seen, 'label')} of these."
     known = {entry.judge_id: entry.name for entry in entries}
     if judge_id in known:

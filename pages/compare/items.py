@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core import projects
 from core.comparison import Row
 from core.project_records import JudgeEntry
 from core.records import FloatArray
@@ -122,7 +121,7 @@ def _scatter_figure(
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _kept_replies(project_id: str, judge_id: str, _page: Opened) -> dict[str, tuple[str, ...]]:
     """Replies never change under a judge's id."""
-    return projects.judge_replies(_page.store, project_id, judge_id)
+    return _page.store.judges.replies(project_id, judge_id)
 
 
 def _draw_item(page: Opened, compared: Compared, entry: JudgeEntry, name: str, position: int) -> None:

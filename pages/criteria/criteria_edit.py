@@ -157,7 +157,7 @@ def draw_restore(page: Opened, view: CriteriaEntry) -> None:
 def _restore(page: Opened, view: CriteriaEntry) -> None:
     where, author = (page.project.project_id, view.criteria_id), page.actor.name
     try:
-        parent = projects.get_criteria(page.store, page.project.project_id, view.parents[0])
+        parent = page.store.criteria.get(page.project.project_id, view.parents[0])
         note = "the parent's text restored"
         new_id = projects.save_edit(page.store, *where, parent.text, author, note=note, expected_head=view.head)
     except ConcordError as error:

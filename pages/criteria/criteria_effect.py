@@ -84,7 +84,7 @@ def effect_of(page: Opened, view: CriteriaEntry, rescore_id: str | None) -> Effe
     if not view.parents:
         return None
     try:
-        parent = projects.get_criteria(page.store, page.project.project_id, view.parents[0])
+        parent = page.store.criteria.get(page.project.project_id, view.parents[0])
         before, after = _on_calibration(parent), _on_calibration(view)
         run_id = next((run_id for run_id in after if run_id in before and before[run_id].n == after[run_id].n), None)
         if run_id is None:
@@ -172,7 +172,7 @@ def _draw_words(page: Opened, view: CriteriaEntry, parent_id: str | None) -> Non
     if parent_id is None:
         return
     try:
-        parent = projects.get_criteria(page.store, page.project.project_id, parent_id)
+        parent = page.store.criteria.get(page.project.project_id, parent_id)
     except ConcordError:
         st.caption("Its parent is not kept in this project.")
         return

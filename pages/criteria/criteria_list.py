@@ -52,7 +52,7 @@ def _calibrations(page: Opened) -> dict[str, Run]:
 def choose_run(page: Opened, view: CriteriaEntry) -> None:
     """Whose criteria are listed: those of a run, or all for an aspect."""
     runs = _calibrations(page)
-    aspects = dict.fromkeys(entry.aspect for entry in projects.list_criteria(page.store, page.project.project_id))
+    aspects = dict.fromkeys(entry.aspect for entry in page.store.criteria.all(page.project.project_id))
     words = distinct({run_id: run_panel.run_words(run) for run_id, run in runs.items()})
     words |= {f"{EVERY_RUN_OF}{aspect}": f"all criteria for {aspect}, edits among them" for aspect in aspects}
     key = state.widget("criteria_run")
@@ -72,7 +72,7 @@ def _switch_run(page: Opened, key: str) -> None:
     chosen: str = st.session_state[key]
     ids: dict[str, str | None] = {"run": chosen, "criteria": None}
     if chosen.startswith(EVERY_RUN_OF):
-        listed = projects.list_criteria(page.store, page.project.project_id, chosen.removeprefix(EVERY_RUN_OF))
+        listed = page.store.criteria.all(page.project.project_id, chosen.removeprefix(EVERY_RUN_OF))
         ids = {"run": None, "criteria": tables.best_first(listed)[0].criteria_id}
     state.put_in_url(**ids, rescore=None, edit=None)
 

@@ -160,7 +160,7 @@ def _draw_result(page: Opened, request: TrialRequest, result: TrialResult) -> No
 
 
 def _label(page: Opened, request: TrialRequest) -> float | None:
-    golden = projects.load_golden_set(page.store, request.golden_id)
+    golden = page.store.goldens.load(request.golden_id)
     labels = golden.aspects.get(request.aspect)
     if labels is None or request.item_id not in golden.item_ids:
         return None

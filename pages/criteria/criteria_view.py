@@ -135,7 +135,7 @@ def draw_shown_items(page: Opened, view: CriteriaEntry) -> None:
     """The items a version was made from; where a run scored it and its parent, what each gave them."""
     if not view.provenance.item_ids:
         return
-    golden = projects.load_golden_set(page.store, view.golden_id)
+    golden = page.store.goldens.load(view.golden_id)
     labels = golden.aspects.get(view.criteria.aspect)
     places = {item_id: place for place, item_id in enumerate(golden.item_ids)}
     known = [item_id for item_id in view.provenance.item_ids if item_id in places]
@@ -158,7 +158,7 @@ def draw_shown_items(page: Opened, view: CriteriaEntry) -> None:
 
 def _parent(page: Opened, view: CriteriaEntry) -> CriteriaEntry | None:
     try:
-        return projects.get_criteria(page.store, page.project.project_id, view.parents[0]) if view.parents else None
+        return page.store.criteria.get(page.project.project_id, view.parents[0]) if view.parents else None
     except ConcordError:
         return None
 

@@ -117,7 +117,7 @@ def offer_sample(page: Opened) -> None:
 
 def offer_demo(page: Opened) -> None:
     st.markdown("**Only looking?** The demo is a finished project, from labels to a calibrated judge.")
-    demo = next((one for one in projects.list_projects(page.store) if is_demo(one.project_id)), None)
+    demo = next((one for one in page.store.projects.all() if is_demo(one.project_id)), None)
     if demo is None:
         st.caption("The demo is switched off in this installation.")
     elif st.button("Open the demo", icon=":material/science:", key=state.widget("open_demo")):

@@ -29,7 +29,7 @@ LABELS, ITEMS, GROUPS = "Labels", "Items", "Sources and systems"
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
     """Golden sets never change under their id, so the id is key enough."""
-    return projects.load_golden_set(_page.store, golden_id)
+    return _page.store.goldens.load(golden_id)
 
 
 @st.cache_data(max_entries=32, show_spinner=False)

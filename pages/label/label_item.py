@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from core import projects
 from core.data.pairs import LEVELS, PREFERENCES
 from core.projects.labelling import LabelAspect
 from core.records import GoldenSet, Item, ItemKind
@@ -23,7 +22,7 @@ _PARTS = {"target": "Judged text", "context": "Context", "source": "Source"}
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def kept_golden(golden_id: str, _store: Store) -> GoldenSet:
     """Golden sets never change under their id."""
-    return projects.load_golden_set(_store, golden_id)
+    return _store.goldens.load(golden_id)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -36,7 +36,7 @@ NO_DRAW = (
 
 def draw(page: Opened) -> None:
     """The form of a new pass; what it will mean for each person stands above the button."""
-    goldens = projects.list_goldens(page.store, page.project.project_id)
+    goldens = page.store.goldens.all(page.project.project_id)
     if not goldens:
         st.info(
             "There is nothing to label yet. Bring in a file with items first; it may come without any labels.",

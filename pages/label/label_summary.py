@@ -54,7 +54,7 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
         f"{counted(len(seen.queue), 'item')} to decide."
     )
     if seen.n_touched:
-        golden = projects.get_golden(store, passed.golden_id)
+        golden = store.goldens.get(passed.golden_id)
         where = (store, passed.project_id, golden, agreement.aspect)
         counts = {"n_items": seen.n_touched, "n_ratings": agreement.n_labels, "n_sources": seen.n_sources}
         st.caption(projects.label_planning(*where, **counts).words)
@@ -210,7 +210,7 @@ def _freeze(store: Store, passed: LabelPass, name: str, combine: Combine) -> Non
     except ConcordError as error:
         st.error(plain(f"Nothing was frozen: {error}"), icon=":material/error:")
         return
-    view = projects.get_golden(store, golden_id)
+    view = store.goldens.get(golden_id)
     counts = ", ".join(f"{aspect.aspect} on {aspect.n_labelled:,}" for aspect in view.aspects)
     st.success(plain(f"{view.name} is frozen: {view.n_items:,} items with labels of {counts}."))
     with st.container(horizontal=True):

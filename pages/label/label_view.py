@@ -37,7 +37,7 @@ def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
     if len(passes) > 1:
         key = state.widget("label_pass")
         st.session_state[key] = chosen
-        names = {golden.golden_id: golden.name for golden in projects.list_goldens(page.store, page.project.project_id)}
+        names = {golden.golden_id: golden.name for golden in page.store.goldens.all(page.project.project_id)}
         st.selectbox(
             "Labelling pass",
             list(by_id),

@@ -170,7 +170,7 @@ def draw_plot(selection: Selection) -> None:
         bool(selection.triage[i.item_id].verdict) if i.item_id in selection.triage else False for i in shown
     )
     ids = tuple(item.item_id for item in shown)
-    scale = projects.get_golden(selection.page.store, selection.run.golden_id).aspect(selection.run.aspect)
+    scale = selection.page.store.goldens.get(selection.run.golden_id).aspect(selection.run.aspect)
     assert scale is not None  # the run scored this aspect
     key = (selection.run.run_id, selection.criteria.criteria_id, ids, triaged, opened)
     with st.container(height=PLOT_HEIGHT, border=False):

@@ -126,7 +126,7 @@ def _wanted_run(page: Opened, runs: Mapping[str, Run]) -> str:
     if linked:
         st.warning("The linked run is not here or not finished; another is shown.", icon=":material/link_off:")
     if criteria_id and not linked:
-        by_id = {entry.criteria_id: entry for entry in projects.list_criteria(page.store, page.project.project_id)}
+        by_id = {entry.criteria_id: entry for entry in page.store.criteria.all(page.project.project_id)}
         alignments = by_id[criteria_id].alignments if criteria_id in by_id else ()
         newest = next(
             (
@@ -155,7 +155,7 @@ def _run_words(run: Run) -> str:
 
 def scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
     """The criteria that the run scored on calibration items, best first, with how they stood there."""
-    entries = projects.list_criteria(page.store, page.project.project_id, run.aspect, run.golden_id)
+    entries = page.store.criteria.all(page.project.project_id, run.aspect, run.golden_id)
     of_run = [
         replace(
             entry, alignments=tuple(a for a in entry.alignments if a.run_id == run.run_id and a.side == "calibration")

@@ -228,7 +228,7 @@ def _draw_decision(selection: Selection, run: RunDetail, proposal: ListedProposa
             words = "the edited text that was accepted" if proposal.edited_id else "it in Criteria"
             link_to("criteria", f"Open {words}", icon=":material/rule:", criteria=accepted_id)
             page = selection.page
-            accepted = projects.get_criteria(page.store, page.project.project_id, accepted_id)
+            accepted = page.store.criteria.get(page.project.project_id, accepted_id)
             criteria_judge.draw_make_judge(page, accepted, "proposal")
 
 

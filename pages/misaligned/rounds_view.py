@@ -171,9 +171,7 @@ def _choose_parents(selection: Selection) -> tuple[str, ...]:
 
 
 def _refinable(selection: Selection) -> list[CriteriaEntry]:
-    entries = projects.list_criteria(
-        selection.page.store, selection.run.project_id, selection.run.aspect, selection.run.golden_id
-    )
+    entries = selection.page.store.criteria.all(selection.run.project_id, selection.run.aspect, selection.run.golden_id)
     return [entry for entry in tables.best_first(entries) if entry.text]
 
 

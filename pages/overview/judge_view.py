@@ -211,7 +211,7 @@ def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
 
     def text_of(criteria_id: str) -> str:
         try:
-            return projects.get_criteria(page.store, page.project.project_id, criteria_id).text
+            return page.store.criteria.get(page.project.project_id, criteria_id).text
         except ConcordError:
             return "These criteria are not kept in this project."
 
@@ -222,7 +222,7 @@ def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
     before = gone[0] if len(gone) == 1 else ""
     if len(new) == 1 and not before:
         try:
-            parents = projects.get_criteria(page.store, page.project.project_id, new[0]).parents
+            parents = page.store.criteria.get(page.project.project_id, new[0]).parents
         except ConcordError:
             parents = ()
         before = next(iter(parents), "")

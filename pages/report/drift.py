@@ -90,7 +90,7 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
     """Which newer golden set, which fall matters; "Recheck"."""
     n_labels = {
         summary.golden_id: (summary.name, labels.n_labelled)
-        for summary in projects.list_goldens(page.store, page.project.project_id)
+        for summary in page.store.goldens.all(page.project.project_id)
         if summary.golden_id != golden.golden_id and (labels := summary.aspect(aspect)) and labels.n_labelled > 1
     }
     if not n_labels:

@@ -98,7 +98,7 @@ def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> Non
 
 def _stamp(page: Opened, run_id: str) -> Hashable:
     """Changes with everything that people do, and so with what the files say of approvals."""
-    return run_id, projects.log_page(page.store, page.project.project_id, limit=1).n
+    return run_id, page.store.events.page(page.project.project_id, limit=1).n
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -76,7 +76,7 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         f"There is no judge of {aspect} yet: no calibration on this golden set has come to a result",
         step=lambda: link_to("calibrate", "Start a calibration", icon=":material/tune:", **where),
     )
-    judges = projects.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
+    judges = page.store.judges.all(page.project.project_id, golden.golden_id, aspect)
     if judges:
         names = in_short(unique_names([entry.judge for entry in judges]))
         words = f"A report is about a judge that was calibrated here. What is known of {names} is on Compare."
@@ -149,13 +149,13 @@ class Files:
 def kept_files(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> Files:
     """The report of a run, gathered anew only where something of the project has changed."""
     store, project_id = page.store, page.project.project_id
-    judges = projects.list_judges(store, project_id, golden.golden_id, aspect)
+    judges = store.judges.all(project_id, golden.golden_id, aspect)
     more = more_verdicts.kept(more_verdicts.Place(golden.golden_id, aspect, run.run_id))
     key = (
         run.run_id,
         None if more is None else more.file_id,
         page.project.name,
-        projects.log_page(store, project_id, limit=1).n,
+        store.events.page(project_id, limit=1).n,
         tuple((past.run_id, past.status) for past in projects.list_runs(store, project_id)),
         tuple((judge.judge_id, judge.name) for judge in judges),
     )

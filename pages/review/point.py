@@ -25,7 +25,7 @@ def draw(page: Opened, where: tuple[str, str, str], point: Point) -> None:
     """`where` are the project, golden set and aspect."""
     st.header(plain(point.title), anchor=False)
     try:
-        about = projects.get_criteria(page.store, page.project.project_id, point.subject_id)
+        about = page.store.criteria.get(page.project.project_id, point.subject_id)
     except ConcordError as error:  # an item may have been triaged under a judge that is no criteria
         if point.kind == "change":
             st.caption(plain(f"The text cannot be shown: {error}"))
@@ -43,7 +43,7 @@ def type_for(text: str) -> str:
 
 
 def _draw_change(page: Opened, point: Point, new: CriteriaEntry) -> None:
-    old = projects.get_criteria(page.store, page.project.project_id, point.parent_id)
+    old = page.store.criteria.get(page.project.project_id, point.parent_id)
     diff_view.draw(word_diff(old.text, new.text), mark=type_for(new.text))
     st.text(point.text)
     made_from = counted(len(new.provenance.item_ids), "item")
@@ -103,7 +103,7 @@ def _judged(
             scored = projects.item_scores(page.store, run_id, point.subject_id) if run_id else ()
             item = next((item for item in scored if item.item_id == point.item_id), None)
             return (name, None, "") if item is None else (name, item.score, tables.gap_words(item))
-        judge = projects.get_judge(page.store, page.project.project_id, point.subject_id).judge
+        judge = page.store.judges.get(page.project.project_id, point.subject_id).judge
     except ConcordError:
         return point.subject_id[:20] or "unknown", None, ""
     value = float(judge.values[place])

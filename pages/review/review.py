@@ -35,7 +35,7 @@ def is_open() -> bool:
 
 
 def draw(page: Opened) -> None:
-    goldens = [golden for golden in projects.list_goldens(page.store, page.project.project_id) if golden.aspects]
+    goldens = [golden for golden in page.store.goldens.all(page.project.project_id) if golden.aspects]
     if not goldens:
         st.info("A review is about criteria for a golden set. This project has none yet.", icon=":material/dataset:")
         link_to("golden_set", "Add a golden set", icon=":material/upload_file:")
@@ -57,7 +57,7 @@ def _choose(page: Opened, goldens: list[GoldenSummary]) -> tuple[GoldenSummary, 
     golden_id, aspect = state.url_id("golden"), state.url_id("aspect")
     if golden_id is None and (criteria_id := state.url_id("criteria")):
         try:
-            view = projects.get_criteria(page.store, page.project.project_id, criteria_id)
+            view = page.store.criteria.get(page.project.project_id, criteria_id)
             golden_id, aspect = view.golden_id, view.aspect
         except ConcordError:
             pass
@@ -259,7 +259,7 @@ def _draw_decision(page: Opened, decision: PointDecided) -> None:
         )
         if decision.verdict == "accepted" and decision.criteria_id:
             try:
-                taken = projects.get_criteria(page.store, page.project.project_id, decision.criteria_id)
+                taken = page.store.criteria.get(page.project.project_id, decision.criteria_id)
             except ConcordError as error:
                 st.caption(plain(f"It cannot be made the judge: {error}"))
             else:

@@ -49,8 +49,7 @@ def draw(page: Opened) -> None:
     """Filters and place, all kept in the URL, a page of the log, and the way to take all of it away."""
     project_id, number = page.project.project_id, _number_in_url()
     actor = state.url_id("who")
-    log = projects.log_page(
-        page.store,
+    log = page.store.events.page(
         project_id,
         actor="" if actor == UNNAMED else actor,
         kind=state.url_id("what"),

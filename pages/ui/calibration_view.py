@@ -94,7 +94,7 @@ def kept_words(page: Opened, split_from: str) -> str:
     if not split_from:
         return ""
     earlier = run_panel.read_run(page, split_from)
-    old = projects.get_golden(page.store, earlier.golden_id).name
+    old = page.store.goldens.get(earlier.golden_id).name
     return (
         f"Sources known from {old} keep their side: those that chose criteria choose again, those held out stay held "
         "out. Only new sources are divided."

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from core import projects
 from core.project_records import GoldenSummary
 from pages.ui import state
 from pages.ui.page import Opened, link_to
@@ -17,7 +16,7 @@ from pages.ui.page import Opened, link_to
 
 def choose_golden(page: Opened) -> GoldenSummary:
     """The golden set in the URL, else the newest that has judges, else the newest."""
-    goldens = {golden.golden_id: golden for golden in projects.list_goldens(page.store, page.project.project_id)}
+    goldens = {golden.golden_id: golden for golden in page.store.goldens.all(page.project.project_id)}
     if not goldens:
         st.info(
             "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
@@ -28,7 +27,7 @@ def choose_golden(page: Opened) -> GoldenSummary:
     if wanted is not None and wanted not in goldens:
         st.warning("This link names a golden set that is not in this project. You see another one instead.")
     if wanted not in goldens:
-        judged = {view.golden_id for view in projects.list_judges(page.store, page.project.project_id)}
+        judged = {view.golden_id for view in page.store.judges.all(page.project.project_id)}
         wanted = next((golden for golden in goldens if golden in judged), next(iter(goldens)))
     words = {golden.golden_id: f"{golden.name} ({golden.n_items:,} items)" for golden in goldens.values()}
     with _head(page):
@@ -43,7 +42,7 @@ def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
         st.stop()
     wanted = state.url_id("aspect")
     if wanted not in names:
-        entries = projects.list_judges(page.store, page.project.project_id, golden.golden_id)
+        entries = page.store.judges.all(page.project.project_id, golden.golden_id)
         judged = Counter(view.judge.aspect for view in entries)
         wanted = max(names, key=lambda name: judged[name])  # the first of several as good
     with _head(page):

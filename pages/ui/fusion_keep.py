@@ -39,7 +39,7 @@ def draw_keep(page: Opened, fused: Fused) -> None:
                     settings=settings,
                     name=name,
                 )
-                kept = projects.get_judge(page.store, page.project.project_id, kept_id).judge.name
+                kept = page.store.judges.get(page.project.project_id, kept_id).judge.name
                 new = kept == name.strip()
                 said = f"{kept} is among the judges now" if new else f"This fusion was kept before, as {kept}"
                 state.leave_notice(f"{said}: on Compare, and below as a file.", good=True)

@@ -85,7 +85,7 @@ def _assistants(page: Opened, fused: Fused, aspects: Sequence[str]) -> tuple[str
     kinds = {part.judge.kind for part in fused.parts} - {"metric", "fused"}
     judge_ids = [part.judge_id for part in fused.parts]
     for aspect in aspects[1:] if kinds else ():
-        entries = projects.list_judges(page.store, page.project.project_id, fused.view.golden_id, aspect)
+        entries = page.store.judges.all(page.project.project_id, fused.view.golden_id, aspect)
         judge_ids += [entry.judge_id for entry in entries if entry.judge.kind in kinds]
     return tuple(judge_ids)
 

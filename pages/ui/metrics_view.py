@@ -38,7 +38,7 @@ class Offer:
 @st.cache_resource(max_entries=8, show_spinner="Looking at what the items have …")
 def _offers(golden_id: str, _page: Opened) -> tuple[Offer, ...]:
     """Golden sets never change under their id."""
-    golden = projects.load_golden_set(_page.store, golden_id)
+    golden = _page.store.goldens.load(golden_id)
     return tuple(_offer(metric, golden) for metric in metrics_for(golden))
 
 
@@ -47,9 +47,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     draw_run(page, golden)
     try:
         offers = _offers(golden.golden_id, page)
-        there = {
-            view.name for view in projects.list_judges(page.store, page.project.project_id, golden.golden_id, aspect)
-        }
+        there = {view.name for view in page.store.judges.all(page.project.project_id, golden.golden_id, aspect)}
     except ConcordError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return

@@ -105,7 +105,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
         kept = start_up()
         projects.ensure_worker(kept.settings)  # cheap where one lives
         store = kept.store.acting(people.actor_of(account, kept.settings))
-        offered = projects.list_projects(store)
+        offered = store.projects.all()
     except ConcordError as error:
         st.title(title, anchor=False)
         stop_with("Concord cannot start as it is set up.", str(error))

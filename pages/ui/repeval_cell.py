@@ -94,7 +94,7 @@ def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> 
 def _scored_cell(
     run_id: str, version: int, layer: int, token: str, _page: Opened, _result: RepEvalResult
 ) -> ScoredCell:
-    golden = projects.load_golden_set(_page.store, _golden_id(_page, run_id))
+    golden = _page.store.goldens.load(_golden_id(_page, run_id))
     detail = cell_detail(_result, golden, layer, token)
     positions = np.asarray(_result.parts.test, dtype=np.intp)
     return ScoredCell(detail, golden, positions, golden.labels(_result.aspect)[positions], detail.scores[positions])

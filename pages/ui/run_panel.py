@@ -95,7 +95,7 @@ def _kept_run(_page: Opened, run_id: str, version: int) -> RunDetail:
 
 def read_run(page: Opened, run_id: str) -> RunDetail:
     """The run as it stands; read from the store only when its version moved, and shared between sessions."""
-    return _kept_run(page, run_id, projects.run_version(page.store, run_id))
+    return _kept_run(page, run_id, page.store.runs.version(run_id))
 
 
 def follow(
@@ -180,7 +180,7 @@ def draw_status(page: Opened, run: Run) -> None:
             st.metric("Took" if run.finished else "Time left", duration(seconds), width="content")
         if run.error:
             st.error(plain(run.error), icon=":material/error:", title="This run failed")
-    if not run.finished and not projects.worker_alive(page.store):
+    if not run.finished and not page.store.workers.alive():
         projects.ensure_worker(page.settings)
         st.caption(":material/hourglass: No worker is alive yet: the run continues once one is. See Runs.")
 

@@ -268,7 +268,7 @@ def _choose_criteria(page: Opened, golden: GoldenSummary, aspects: Sequence[str]
     """Id of the criteria for each aspect that shall have some."""
     chosen: dict[str, str] = {}
     for aspect in aspects:
-        known = projects.list_criteria(page.store, page.project.project_id, aspect, golden.golden_id)
+        known = page.store.criteria.all(page.project.project_id, aspect, golden.golden_id)
         given = criteria_names.names_of(page, aspect)
         names = {entry.criteria_id: _criteria_words(entry, given) for entry in known[:MOST_CRITERIA] if entry.text}
         if not names:

@@ -163,7 +163,7 @@ def to_golden_set(settings: Settings) -> Walk:
             desk = projects.join_pass(ann, project_id, pass_id, seen=desk)
         assert desk.n_done == N_LABELLED
         assert projects.pass_summary(ann, project_id, pass_id).n_touched == N_LABELLED
-        return projects.load_golden_set(ann, projects.freeze_labels(ann, project_id, pass_id, name="labelled"))
+        return ann.goldens.load(projects.freeze_labels(ann, project_id, pass_id, name="labelled"))
 
     return walk
 

@@ -59,7 +59,7 @@ def comments(store: Store, name: str, rater: str) -> list[str]:
     """What a rater has written in the passes of that name."""
     return [
         label.comment
-        for project in projects.list_projects(store)
+        for project in store.projects.all()
         for a_pass in projects.list_passes(store, project.project_id)
         if a_pass.name == name
         for label in store.labels.current(project.project_id, a_pass.pass_id, rater)

@@ -259,5 +259,5 @@ def _rates_afresh(page: Page, bo: Page, place: Place, second: str, drawn_anew: A
         bo.get_by_text("Keep them all; new labels only fill gaps").click()
     bo.get_by_role("button", name="Freeze these labels").click()
     told(bo, "items with labels of clarity on 4")
-    frozen = projects.load_golden_set(place.store, projects.list_goldens(place.store, place.project_id)[0].golden_id)
+    frozen = place.store.goldens.load(place.store.goldens.all(place.project_id)[0].golden_id)
     assert frozen.aspects["clarity"].values == (3.67, 4.33, 3.0, 2.67)

@@ -136,7 +136,7 @@ class Place:
 
     def worker_alive(self) -> bool:
         with projects.open_store(Settings.from_environment()) as store:
-            return projects.worker_alive(store)
+            return bool(store.workers.alive())
 
     def until(self, so: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + SECONDS

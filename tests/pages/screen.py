@@ -66,9 +66,9 @@ def _page(settings, view, aspect, golden, role, how):  # type: ignore[no-untyped
     store = projects.open_store(settings)
     if role:
         store = store.acting(Actor("Ann", role))  # type: ignore[arg-type]
-    offered = {summary.project_id: summary for summary in projects.list_projects(store)}
+    offered = {summary.project_id: summary for summary in store.projects.all()}
     project = offered.get(state.project() or "") or next(iter(offered.values()))
-    goldens = [entry for entry in projects.list_goldens(store, project.project_id) if golden in ("", entry.name)]
+    goldens = [entry for entry in store.goldens.all(project.project_id) if golden in ("", entry.name)]
     draw_notice()
     opened = Opened(settings, store, project)
     component = getattr(import_module(f"pages.{view}" if "." in view else f"pages.ui.{view}"), how)
@@ -166,7 +166,7 @@ def make_judge(screen: AppTest, store: Store, project_id: str, criteria_id: str)
     """Makes the criteria the judge by the two presses that this takes; the version that stands then."""
     screen.session_state[f"form_make_{criteria_id}"] = True  # what a click on "Make this the judge" does
     press(run(screen), "Measure it")
-    aspect = projects.get_criteria(store, project_id, criteria_id).aspect
+    aspect = store.criteria.get(project_id, criteria_id).aspect
     return projects.judge_line(store, project_id, aspect).versions[-1]
 
 

@@ -42,7 +42,7 @@ def test_a_screen_waits_for_the_database_and_saves_what_was_pressed_once(server:
     back.join()
     assert "The database does not answer. Waiting for it" in screen.toast[0].value
     store = projects.open_store(Settings.from_environment())
-    assert [project.name for project in projects.list_projects(store)].count("mine") == 1
+    assert [project.name for project in store.projects.all()].count("mine") == 1
 
 
 def test_a_database_that_stays_away_is_told_in_words(server: GoingAway, monkeypatch: pytest.MonkeyPatch) -> None:

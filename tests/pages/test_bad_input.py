@@ -23,7 +23,7 @@ FILES = [screen.file.removeprefix("pages/").removesuffix(".py") for screen in SC
 
 @pytest.fixture
 def project_id(store: Store) -> str:
-    (project,) = projects.list_projects(store)
+    (project,) = store.projects.all()
     return project.project_id
 
 
@@ -54,7 +54,7 @@ def test_names_of_300_letters_open_on_every_screen(store: Store, name: str) -> N
 
 
 def test_five_hundred_criteria_are_one_list(store: Store, project_id: str, calibrated: Calibrated) -> None:
-    golden_id = projects.list_goldens(store, project_id)[0].golden_id
+    golden_id = store.goldens.all(project_id)[0].golden_id
     store.criteria.add(project_id, golden_id, [Criteria(f"Reward point {k}.", ASPECT) for k in range(500)])
     screen = open_screen("4_criteria", project=project_id, aspect=ASPECT)
     best = projects.load_calibration(store, calibrated.run_id).chosen[0]
@@ -82,7 +82,7 @@ def test_who_may_label_but_not_review_reads_what_a_link_to_review_shows(
 def test_a_version_whose_endpoint_is_gone_says_why_and_can_be_measured_again(
     store: Store, settings: Settings, project_id: str, calibrated: Calibrated
 ) -> None:
-    (edit,) = (entry for entry in projects.list_criteria(store, project_id, ASPECT) if entry.origin == "edit")
+    (edit,) = (entry for entry in store.criteria.all(project_id, ASPECT) if entry.origin == "edit")
     made = (store.acting(Actor("Ann", "admin")), settings, project_id, ASPECT, [edit.criteria_id])
     run_id = projects.make_version(*made, options=VersionOptions("edit"))
     assert store.runs.claim(run_id, 1, "w")

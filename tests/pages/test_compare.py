@@ -64,7 +64,7 @@ def test_the_table_names_its_measure_and_holds_scipys_numbers(shelf: Place) -> N
     assert "plain regression on 64 labels" in set(grids(screen)[0]["judge"])
     table = judges_in(screen)
     assert list(table["judge"]) == ["good", "poor"]
-    good = projects.list_judges(shelf.store, shelf.project_id)[0].judge.values[:72]
+    good = shelf.store.judges.all(shelf.project_id)[0].judge.values[:72]
     assert table["Spearman, dataset"].iloc[0] == pytest.approx(spearmanr(good, shelf.labels[:72]).statistic)
     assert list(table["n"]) == [72, 72]
     assert list(table["no score"]) == [0, 8]
@@ -155,8 +155,8 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> 
     assert board["poor"].startswith("worse than a rater, −")
     people = grids(choose_section(screen, "people"))[0].set_index("judge")
     assert "corrected for 3 judges" in texts(screen)
-    golden = projects.load_golden_set(shelf.store, shelf.golden_id)
-    listed = {judge.name: judge.judge.values for judge in projects.list_judges(shelf.store, shelf.project_id)}
+    golden = shelf.store.goldens.load(shelf.golden_id)
+    listed = {judge.name: judge.judge.values for judge in shelf.store.judges.all(shelf.project_id)}
     scores = dict(zip(golden.item_ids, listed["good"].tolist(), strict=True))
     own = core.beside_people(golden, scores, "coherence", core.MeasureSettings(level="sample"))
     assert people.loc["good", "the judge"] == pytest.approx(own.judge.value)
@@ -217,7 +217,7 @@ def test_a_judge_is_renamed_and_removed(shelf: Place) -> None:
     assert button(screen, "Remove").disabled
     screen.checkbox(key=f"form_compare_sure_{gone}").check().run()
     press(screen, "Remove")
-    assert [view.name for view in projects.list_judges(shelf.store, shelf.project_id)] == ["The first"]
+    assert [view.name for view in shelf.store.judges.all(shelf.project_id)] == ["The first"]
 
 
 def test_a_removed_judge_that_was_left_out_leaves_no_trace(shelf: Place) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core import projects
 from core.project_records import JudgeEntry
 from core.settings import Settings
 from core.store.store import Store
@@ -45,8 +44,8 @@ def told(screen: AppTest) -> str:
 
 
 def judges(store: Store) -> list[JudgeEntry]:
-    (project,) = projects.list_projects(store)
-    return projects.list_judges(store, project.project_id)
+    (project,) = store.projects.all()
+    return store.judges.all(project.project_id)
 
 
 def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> None:

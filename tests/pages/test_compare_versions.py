@@ -25,8 +25,8 @@ SCREEN, ASPECT = "6_compare", "coherence"
 def in_use(store: Store, settings: Settings, calibrated: Calibrated, drive: Callable[..., str]) -> Store:
     """Version 2, made of an edit, is in use."""
     ann = store.acting(Actor("Ann", "admin"))
-    (project,) = projects.list_projects(store)
-    edit = next(entry for entry in projects.list_criteria(store, project.project_id, ASPECT) if entry.origin == "edit")
+    (project,) = store.projects.all()
+    edit = next(entry for entry in store.criteria.all(project.project_id, ASPECT) if entry.origin == "edit")
     made = projects.make_version(
         ann, settings, project.project_id, ASPECT, [edit.criteria_id], options=VersionOptions("edit")
     )
@@ -51,7 +51,7 @@ def test_the_version_in_use_is_what_the_screen_is_about(in_use: Store) -> None:
 
 def test_without_the_version_the_table_speaks_of_the_highest(in_use: Store) -> None:
     screen = open_screen(SCREEN, aspect=ASPECT)
-    (project,) = projects.list_projects(in_use)
+    (project,) = in_use.projects.all()
     shown = projects.judges_shown(in_use, project.project_id, screen.query_params["golden"], ASPECT)
     screen.multiselect[0].set_value([*screen.multiselect[0].value, shown.own]).run()
     assert "Version 2" not in screen.header[0].value
@@ -59,7 +59,7 @@ def test_without_the_version_the_table_speaks_of_the_highest(in_use: Store) -> N
 
 
 def test_verdicts_brought_in_are_in_the_report_until_they_are_left_out(store: Store, calibrated: Calibrated) -> None:
-    golden = projects.load_golden_set(store, projects.run_view(store, calibrated.run_id).golden_id)
+    golden = store.goldens.load(projects.run_view(store, calibrated.run_id).golden_id)
     systems = sorted({item.system_id for item in golden.items})
     rows = [{"item_id": f"more-{k}", "score": 3 + k % 2, "system_id": systems[k % len(systems)]} for k in range(120)]
     screen = choose_section(open_screen(SCREEN, aspect=ASPECT), "Systems")

@@ -69,8 +69,8 @@ def edit(screen: AppTest, parent: Criteria, text: str) -> AppTest:
 
 def edits_of(place: Place, parent: Criteria) -> list[tuple[str, str]]:
     """Author and text of every edit, in order."""
-    ids = projects.get_criteria(place.store, place.project_id, parent.criteria_id).edits
-    kept = [projects.get_criteria(place.store, place.project_id, criteria_id) for criteria_id in ids]
+    ids = place.store.criteria.get(place.project_id, parent.criteria_id).edits
+    kept = [place.store.criteria.get(place.project_id, criteria_id) for criteria_id in ids]
     return [(entry.author, entry.text) for entry in kept]
 
 
@@ -218,7 +218,7 @@ def done(settings: Settings, calibrated: Calibrated) -> str:
 def test_items_are_told_by_their_gap_and_a_marked_one_opens(done: str, store: Store) -> None:
     best = projects.load_calibration(store, done).chosen[0].criteria_id
     unread = projects.item_scores(store, done, best)[-1].item_id
-    places = [projects.load_golden_set(store, store.runs.get(done).golden_id).item_ids.index(unread)]
+    places = [store.goldens.load(store.runs.get(done).golden_id).item_ids.index(unread)]
     reasons = {best: (Unscored(unread, "no verdict", "nothing to read"),)}
     store.results.add_scores(done, places, ScoreMatrix((best,), (unread,), np.array([[np.nan]]), reasons))
     screen = choose_section(open_screen(SCREEN, run=done, criteria=best), "Item by item")
@@ -237,7 +237,7 @@ def test_items_are_told_by_their_gap_and_a_marked_one_opens(done: str, store: St
 
 
 def test_criteria_are_tried_on_one_item_without_saving(done: str, store: Store, settings: Settings) -> None:
-    before = projects.list_criteria(store, store.runs.get(done).project_id)
+    before = store.criteria.all(store.runs.get(done).project_id)
     screen = open_screen(SCREEN, run=done, section="try")
     write(screen, "Criteria to try", f"Reward texts that cover the main points of the source. {HOSTILE}")
     press(screen, "Try")
@@ -250,13 +250,13 @@ def test_criteria_are_tried_on_one_item_without_saving(done: str, store: Store, 
     assert f"The judge gives {shown.score:.2f}; people gave " in texts(screen)
     assert shown.explanation in [text.value for text in screen.text]
     harmless(screen)
-    assert projects.list_criteria(store, store.runs.get(done).project_id) == before
+    assert store.criteria.all(store.runs.get(done).project_id) == before
 
 
 def test_a_held_out_item_in_the_link_is_not_offered(done: str, store: Store) -> None:
     run = store.runs.get(done)
     offered = projects.trial_items(store, done)
-    held_out = next(one for one in projects.load_golden_set(store, run.golden_id).item_ids if one not in offered)
+    held_out = next(one for one in store.goldens.load(run.golden_id).item_ids if one not in offered)
     screen = open_screen(SCREEN, run=done, section="try", item=held_out)
     assert "held out, or of another golden set" in texts(screen)
     assert screen.query_params["item"] == offered[0]

@@ -55,7 +55,7 @@ def test_one_table_holds_fusions_parts_and_the_plain_judge_at_one_measure(full: 
     assert set(frame["role"]) == {"fusion", "part", "plain judge"}
     assert len(set(frame["n"])) == 1
     assert [name for name in frame.columns if "Spearman" in name] == ["Spearman, dataset"]
-    listed = {judge.name: judge for judge in projects.list_judges(full.store, full.project_id)}
+    listed = {judge.name: judge for judge in full.store.judges.all(full.project_id)}
     parts = [one.judge_id for one in listed.values() if one.judge.kind == "metric"]
     where = (full.store, full.project_id, full.golden_id, "coherence")
     fusions = projects.compare_fusions(*where, judge_ids=parts, settings=FusionSettings()).fusions
@@ -114,7 +114,7 @@ def test_a_fusion_is_kept_as_a_judge(full: Place) -> None:
     choose(screen, "Name", "Three in one")
     press(screen, "Keep")
     assert "Three in one is among the judges now" in texts(screen).replace("\\", "")
-    kept = [judge for judge in projects.list_judges(full.store, full.project_id) if judge.judge.kind == "fused"]
+    kept = [judge for judge in full.store.judges.all(full.project_id) if judge.judge.kind == "fused"]
     assert [judge.name for judge in kept] == ["Three in one"]
     assert "Three in one" not in labelled(screen.pills, "Parts of the fusion").value  # no part of itself
     choose(screen, "Name", "Another name")
@@ -200,7 +200,7 @@ def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, dri
     """Every figure with n and interval; without each assistant beside the whole; nothing to hold the overall beside."""
     ids = tuple(
         judge.judge_id
-        for judge in projects.list_judges(full.store, full.project_id)
+        for judge in full.store.judges.all(full.project_id)
         if judge.judge.kind == "metric" and HOSTILE not in judge.name
     )
     request = FusionRequest(

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.data import read_upload
 from core.records import GoldenSet
+from core.store.log import Entry
 from pages.golden import golden_view
 from pages.ui import remembered, state, tables
 from tests.pages.making import Place
@@ -65,8 +66,8 @@ def plainly(screen: AppTest) -> str:
 
 def frozen(place: Place) -> GoldenSet:
     """The golden set that was brought in last."""
-    newest = projects.list_goldens(place.store, place.project_id)[0]
-    return projects.load_golden_set(place.store, newest.golden_id)
+    newest = place.store.goldens.all(place.project_id)[0]
+    return place.store.goldens.load(newest.golden_id)
 
 
 def test_sources_and_systems_are_counted_once_and_what_is_left_out_is_said(
@@ -95,7 +96,7 @@ def test_an_empty_project_has_the_drop_zone_and_three_ways_to_begin(empty: Place
     assert "python -m core fetch summeval" in texts(screen)
     press(screen, "Add the sample summaries")
     assert "144 items from 6 systems over 24 sources" in texts(screen)
-    assert projects.list_events(empty.store, empty.project_id)[-1].sentence == "added the sample summaries"
+    assert empty.store.events.all(empty.project_id, Entry)[-1].sentence == "added the sample summaries"
 
 
 def test_the_link_to_the_drop_zone_opens_it_where_there_are_golden_sets(place: Place) -> None:
@@ -310,8 +311,8 @@ def test_a_file_is_read_before_anybody_gives_a_name(place: Place, monkeypatch: p
     screen = bring(place, "mine.csv", as_csv(rows()))
     press(screen, "Freeze this golden set")
     enter_name(screen, "Ada")
-    assert projects.list_events(place.store, place.project_id)[-1].actor == "Ada"
-    assert "mine" in [golden.name for golden in projects.list_goldens(place.store, place.project_id)]
+    assert place.store.events.all(place.project_id, Entry)[-1].actor == "Ada"
+    assert "mine" in [golden.name for golden in place.store.goldens.all(place.project_id)]
 
 
 def test_hostile_cells_and_names_stay_plain_text(place: Place) -> None:
@@ -369,7 +370,7 @@ def test_what_values_mean_is_asked_before_a_file_is_kept(place: Place, name: str
     run(screen)
     assert not button(screen, "Freeze").disabled
     press(screen, "Freeze")
-    golden = projects.load_golden_set(place.store, projects.list_goldens(place.store, place.project_id)[0].golden_id)
+    golden = place.store.goldens.load(place.store.goldens.all(place.project_id)[0].golden_id)
     (aspect,) = golden.aspects.values()
     assert aspect.n_labelled == labels
     if name == "best.csv":
@@ -384,5 +385,5 @@ def test_labels_whose_lowest_is_the_best_can_be_turned_round(place: Place) -> No
     assert not button(screen, "Freeze").disabled
     choose(screen, "Lowest label is the best", ["human_mark"])
     press(screen, "Freeze")
-    golden = projects.load_golden_set(place.store, projects.list_goldens(place.store, place.project_id)[0].golden_id)
+    golden = place.store.goldens.load(place.store.goldens.all(place.project_id)[0].golden_id)
     assert list(golden.aspects["mark"].values[:5]) == [5, 4, 3, 2, 1]

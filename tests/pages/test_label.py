@@ -12,7 +12,7 @@ from core import projects
 from core.data.pairs import PREFERENCES
 from core.people import Actor
 from core.projects.demo import DEMO_PROJECT
-from core.projects.labelling import LabelAspect, PassRequest
+from core.projects.labelling import Adjudicated, LabelAspect, PassRequest
 from core.projects.triage import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.store.store import Store
@@ -561,7 +561,7 @@ def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str,
     assert "1 item to decide" in texts(screen)
     assert f"Triage by Tri: label wrong: {HOSTILE}" in texts(screen).replace("\u2060", "")
     assert TEXTS[5] in [element.value for element in screen.text]
-    log = projects.list_events(store, asked.project_id, "adjudicated")
+    log = store.events.all(asked.project_id, Adjudicated)
     assert [(one.actor, one.body["reason"]) for one in log] == [("Rev", "rule 3")]
 
     assert "1 item still to decide" in texts(screen)
@@ -576,7 +576,7 @@ def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str,
     screen.radio[0].set_value("decided").run()
     assert grids(screen)[-1].to_numpy().tolist() == [["i0", "clarity", 3.0, 2.0]]
     press(screen, "Freeze these labels")
-    frozen = projects.load_golden_set(store, projects.list_goldens(store, asked.project_id)[0].golden_id)
+    frozen = store.goldens.load(store.goldens.all(asked.project_id)[0].golden_id)
     # the old label of every item is 3; it is kept but for the one that was decided
     assert frozen.aspects["clarity"].values == (2.0, 3.0, 3.0, 3.0, 3.0, 3.0)
     assert "g, first is frozen: 6 items with labels of clarity on 6" in texts(screen)

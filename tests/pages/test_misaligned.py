@@ -28,7 +28,7 @@ ASPECT = "coherence"
 @pytest.fixture(scope="module")
 def listed(real: Any) -> list[CriteriaEntry]:
     """The criteria of the run, those with the highest alignment first."""
-    entries = projects.list_criteria(real.store, real.project_id, ASPECT, real.golden_id)
+    entries = real.store.criteria.all(real.project_id, ASPECT, real.golden_id)
 
     def value(entry: CriteriaEntry) -> float:
         return max((a.alignment.value or -2 for a in entry.alignments if a.side == "calibration"), default=-2)

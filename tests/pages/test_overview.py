@@ -22,15 +22,15 @@ ASPECT = "coherence"
 
 @pytest.fixture
 def line(store: Store) -> Callable[[], JudgeLine]:
-    (project,) = projects.list_projects(store)
+    (project,) = store.projects.all()
     return lambda: projects.judge_line(store, project.project_id, ASPECT)
 
 
 @pytest.fixture
 def second(store: Store, settings: Settings, calibrated: Calibrated, drive: Callable[..., str]) -> None:
     """A version of the edited criteria, measured beside the first, with a note of hostile words."""
-    (project,) = projects.list_projects(store)
-    edit = next(entry for entry in projects.list_criteria(store, project.project_id, ASPECT) if entry.origin == "edit")
+    (project,) = store.projects.all()
+    edit = next(entry for entry in store.criteria.all(project.project_id, ASPECT) if entry.origin == "edit")
     ann = store.acting(Actor("Ann", "admin"))
     what = (project.project_id, ASPECT, [edit.criteria_id])
     made = projects.make_version(ann, settings, *what, options=VersionOptions("edit", HOSTILE))
@@ -66,7 +66,7 @@ def test_an_edit_is_seen_beside_the_version_before(second: None, line: Callable[
 
 def test_who_was_second_is_told(second: None, line: Callable[[], JudgeLine], store: Store) -> None:
     screen = open_screen("0_overview", aspect=ASPECT)
-    (project,) = projects.list_projects(store)
+    (project,) = store.projects.all()
     bo = store.acting(Actor("Bo", "reviewer"))
     projects.decide_version(bo, project.project_id, ASPECT, 2, "retired", reason="no", decided=line().decided)
     press(screen, "Approve and use it")

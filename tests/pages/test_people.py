@@ -21,7 +21,7 @@ from core.projects.criteria import Comment
 from core.projects.triage import TriageRequest
 from core.records import Criteria
 from core.settings import Settings
-from core.store.log import Action
+from core.store.log import Action, Entry
 from core.store.store import Store
 from pages.runs import log_view
 from pages.ui import people, state
@@ -105,7 +105,7 @@ def test_the_first_change_asks_for_a_name_and_is_then_carried_out(store: Store, 
     enter_name(screen, " \u200b ")
     assert "Enter your name." in texts(screen)
     enter_name(screen, "Ada")
-    assert projects.list_events(store, project)[-1].actor == "Ada"
+    assert store.events.all(project, Entry)[-1].actor == "Ada"
     assert len(projects.list_runs(store, project)) == 1
     run(screen)
     assert len(projects.list_runs(store, project)) == 1  # once
@@ -130,7 +130,7 @@ def test_a_new_project_is_named_by_the_person(store: Store, project: str) -> Non
     assert "Enter a name for the project" in texts(screen)
     write(screen, "Name of the project", "Press texts")
     press(screen, "Create project")
-    assert "Press texts" in [summary.name for summary in projects.list_projects(store)]
+    assert "Press texts" in [summary.name for summary in store.projects.all()]
     assert screen.session_state[state.PROJECT] != project
     press(screen, "New project")
     assert [field.label for field in screen.text_input if "ame" in field.label] == ["Name of the project"]
@@ -150,7 +150,7 @@ def test_what_needs_more_than_reading_needs_a_name_at_a_screen(store: Store, pro
     ):
         with pytest.raises(AccessError, match="Enter your name first"):
             change()
-    assert projects.list_projects(nobody)
+    assert nobody.projects.all()
     projects.save_triage(store, project, "i1", said)  # the command line is whoever sits at the machine
 
 
@@ -316,7 +316,7 @@ def test_who_signed_in_is_named_with_the_address_whatever_the_url_says(store: St
     assert "Rev (rev@example.org)" in [text.value for text in screen.sidebar.text]
     assert "form_who" not in [widget.key for widget in screen.button]
     press(screen, "Start the calibration")
-    last = projects.list_events(store, project)[-1]
+    last = store.events.all(project, Entry)[-1]
     assert (last.actor, last.role) == ("Rev (rev@example.org)", "reviewer")
 
 
@@ -365,12 +365,12 @@ def test_a_start_that_is_forced_is_refused_in_words(
     store: Store, project: str, name: str, label: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(people, "gate", lambda *of, **given: {})  # a browser that shows what was off
-    before = len(projects.list_events(store, project))
+    before = len(store.events.all(project, Entry))
     screen = signed_in(name, "vi", project=project)
     press(screen, label)
     assert "Vi (vi@example.org) may not do this" in texts(screen).replace("\u2060", "")  # what keeps it from linking
     assert "it needs the role reviewer, and the role here is viewer" in texts(screen)
-    assert len(projects.list_events(store, project)) == before
+    assert len(store.events.all(project, Entry)) == before
     assert not projects.list_runs(store, project)
 
 
@@ -383,7 +383,7 @@ def test_a_project_that_is_forced_is_refused_in_words(
     write(screen, "Name of the project", "mine")
     press(screen, "Create project")
     assert "it needs the role admin, and the role here is reviewer" in texts(screen)
-    assert [summary.name for summary in projects.list_projects(store)] == [SECRET]
+    assert [summary.name for summary in store.projects.all()] == [SECRET]
 
 
 @pytest.mark.parametrize("name", SCREENS)

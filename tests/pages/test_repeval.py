@@ -257,7 +257,7 @@ def test_every_section_draws(bench: Bench) -> None:
 
 def test_the_score_stands_among_the_judges_and_the_run_in_the_list(bench: Bench) -> None:
     run_id = bench.finished(QUICK)
-    (judge,) = projects.list_judges(bench.store, bench.project_id, bench.golden_id, "wit")
+    (judge,) = bench.store.judges.all(bench.project_id, bench.golden_id, "wit")
     assert (judge.judge.kind, judge.judge.run_id) == ("repeval", run_id)
     screen = open_screen(SCREEN, **bench.ids, section="new")
     assert not [note for note in screen.info if "No RepEval" in note.value]

@@ -26,16 +26,16 @@ CALIBRATED = True  # every test begins in a copy of that home
 @pytest.fixture
 def whole(store: Store) -> Callable[..., AppTest]:
     """The screen's own file, opened as a link does."""
-    return lambda **ids: open_screen("9_report", **({"project": projects.list_projects(store)[0].project_id} | ids))
+    return lambda **ids: open_screen("9_report", **({"project": store.projects.all()[0].project_id} | ids))
 
 
 @pytest.fixture
 def line(store: Store) -> Callable[[], JudgeLine]:
-    return lambda: projects.judge_line(store, projects.list_projects(store)[0].project_id, "coherence")
+    return lambda: projects.judge_line(store, store.projects.all()[0].project_id, "coherence")
 
 
 def found_report(store: Store, calibrated: Any) -> Any:
-    (project,) = projects.list_projects(store)
+    (project,) = store.projects.all()
     run = projects.run_view(store, calibrated.run_id)
     return projects.report(store, project.project_id, run.golden_id, "coherence")
 
@@ -52,9 +52,9 @@ def test_without_a_calibration_it_says_what_to_do(whole: Callable[..., AppTest],
 def test_without_a_calibration_judges_that_were_brought_in_are_found_on_compare(
     whole: Callable[..., AppTest], store: Store, calibrated: Any
 ) -> None:
-    (project,) = projects.list_projects(store)
+    (project,) = store.projects.all()
     golden_id = projects.run_view(store, calibrated.run_id).golden_id
-    values = np.arange(len(projects.load_golden_set(store, golden_id).items), dtype=np.float64)
+    values = np.arange(len(store.goldens.load(golden_id).items), dtype=np.float64)
     judge = JudgeScores("<b>Theirs", "imported", HOSTILE_ASPECT, values, on_scale=False)
     projects.add_judge(store, project.project_id, golden_id, judge)
     screen = whole(aspect=HOSTILE_ASPECT)
@@ -65,7 +65,7 @@ def test_without_a_calibration_judges_that_were_brought_in_are_found_on_compare(
 def test_a_calibration_that_goes_on_is_told(
     whole: Callable[..., AppTest], store: Store, settings: Settings, calibrated: Any
 ) -> None:
-    (project,) = projects.list_projects(store)
+    (project,) = store.projects.all()
     golden_id = projects.run_view(store, calibrated.run_id).golden_id
     projects.start_calibration(store, settings, CalibrationRequest(project.project_id, golden_id, HOSTILE_ASPECT))
     assert "is going on" in texts(whole(aspect=HOSTILE_ASPECT))
@@ -97,7 +97,7 @@ def test_a_sign_off_is_there_at_once(
     whole: Callable[..., AppTest], store: Store, calibrated: Any, line: Callable[[], JudgeLine]
 ) -> None:
     assert "Not signed off" in texts(whole())
-    project_id = projects.list_projects(store)[0].project_id
+    project_id = store.projects.all()[0].project_id
     projects.use_version(store, project_id, "coherence", 1, reason=HOSTILE_ASPECT, decided=line().decided)
     assert "Not signed off" not in texts(whole())
     again = whole()
@@ -116,7 +116,7 @@ def test_the_version_in_use_is_shown_unless_another_is_chosen(
     drive: Callable[..., str],
     line: Callable[[], JudgeLine],
 ) -> None:
-    (project,) = projects.list_projects(store)
+    (project,) = store.projects.all()
     golden_id = projects.run_view(store, calibrated.run_id).golden_id
     chosen = CalibrationSettings(preset="quick", resamples=0, rounds=0, seed=5)
     request = CalibrationRequest(project.project_id, golden_id, "coherence", "offline", chosen)
@@ -140,7 +140,7 @@ def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
     drive: Callable[..., str],
     line: Callable[[], JudgeLine],
 ) -> None:
-    (project,) = projects.list_projects(store)
+    (project,) = store.projects.all()
     ids = line().versions[0].criteria_ids[:1]
     run_id = projects.make_version(
         *(store, settings, project.project_id, "coherence", ids), options=VersionOptions("criteria", held_out=False)

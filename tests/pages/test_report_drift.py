@@ -28,7 +28,7 @@ def place(store: Store, settings: Settings) -> Place:
 
 
 def screen(place: Place) -> AppTest:
-    goldens = projects.list_goldens(place.store, place.project_id)
+    goldens = place.store.goldens.all(place.project_id)
     golden_id = next(golden.golden_id for golden in goldens if golden.name == "summaries")
     return open_screen("9_report", project=place.project_id, section="drift", aspect=ASPECT, golden=golden_id)
 

@@ -56,9 +56,9 @@ def test_out_and_in_again(store: Store, settings: Settings) -> None:
     assert "Golden sets: set" in texts(screen)
     press(screen, "Import this project")
     assert "Mine was imported as Mine (2), since its name is taken" in texts(screen)
-    new = projects.list_projects(store)[-1]
+    new = store.projects.all()[-1]
     assert screen.query_params["project"] == new.project_id
-    assert [golden.name for golden in projects.list_goldens(store, new.project_id)] == ["set"]
+    assert [golden.name for golden in store.goldens.all(new.project_id)] == ["set"]
 
 
 def test_another_choice_is_another_file(store: Store, settings: Settings) -> None:
@@ -72,7 +72,7 @@ def test_another_choice_is_another_file(store: Store, settings: Settings) -> Non
 
 def test_what_is_in_a_file_is_told_before_it_is_imported(store: Store, settings: Settings, foreign: bytes) -> None:
     screen = bring(opened(settings), foreign)
-    assert len(projects.list_projects(store)) == 1
+    assert len(store.projects.all()) == 1
     page_text = texts(screen)
     assert HOSTILE in [text.value for text in screen.text]
     for words in ("Golden sets: their set", "1 run", "Exported 20"):

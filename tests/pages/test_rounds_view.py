@@ -225,7 +225,7 @@ def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open
     press(screen, "Accept the edited text")
     now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == proposal.criteria.criteria_id)
     assert now.state == "accepted"
-    edited = projects.get_criteria(real.store, real.project_id, now.edited_id)
+    edited = real.store.criteria.get(real.project_id, now.edited_id)
     assert edited.text.endswith("Reward texts that are short.")
     assert (edited.parents, edited.author) == ((proposal.criteria.criteria_id,), "Ann")
     rescores = [run for run in projects.list_runs(real.store, real.project_id) if run.kind == "rescore"]

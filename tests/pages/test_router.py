@@ -55,7 +55,7 @@ def test_a_new_project_is_opened_at_once_and_one_that_cannot_be_made_is_told(pla
     press(screen, "New project")
     write(screen, "Name of the project", "Other")
     press(screen, "Create project")
-    made = projects.list_projects(place.store)[-1]
+    made = place.store.projects.all()[-1]
     assert made.name == "Other"
     assert screen.sidebar.selectbox[0].value == made.project_id
     assert "no golden set yet" in texts(screen)

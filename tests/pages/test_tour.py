@@ -105,5 +105,5 @@ def test_own_data_begin_in_a_new_project(store: Store) -> None:
     press(screen, "Start with your own data")
     write(screen, "Name of the project", "My project")
     press(screen, "Create project")
-    assert "My project" in [project.name for project in projects.list_projects(store)]
+    assert "My project" in [project.name for project in store.projects.all()]
     assert "Take the tour" not in labels(screen)

@@ -72,5 +72,5 @@ def test_a_copy_made_as_the_readme_says_opens_elsewhere(kept: Path, tmp_path: Pa
             [sys.executable, "-c", copying, str(kept / "concord.sqlite"), str(home / "concord.sqlite")], check=True
         )
     with projects.open_store(Settings.from_environment({"CONCORD_HOME": str(home)})) as store:
-        assert [project.name for project in projects.list_projects(store)] == ["mine"]
+        assert [project.name for project in store.projects.all()] == ["mine"]
         assert store.replies.get_replies(["k"]) == {"k": REPLY}

@@ -108,7 +108,7 @@ def ablated(request: pytest.FixtureRequest, finished: Finished, ablated_in: Stor
     store, settings = ablated_in, Settings(home=tmp_path_factory.mktemp("h"), worker="external", worker_id="w")
     request_: AblationRequest = getattr(finished, request.param)
     estimate = projects.estimate_ablation(store, settings, request_)
-    before = {entry.judge_id for entry in projects.list_judges(store, request_.project_id)}
+    before = {entry.judge_id for entry in store.judges.all(request_.project_id)}
     run_id = projects.start_ablation(store.acting(Actor("Ann", "reviewer")), settings, request_)
     drive(store, settings, run_id)
     view = projects.run_view(store, run_id)
@@ -116,7 +116,7 @@ def ablated(request: pytest.FixtureRequest, finished: Finished, ablated_in: Stor
     assert (view.kind, view.status, view.standing, view.calibration) == ("ablation", "done", None, None)
     assert view.request == request_
     assert view.calls == view.outcome.calls == view.calls_expected == estimate.calls
-    new = [entry for entry in projects.list_judges(store, request_.project_id) if entry.judge_id not in before]
+    new = [entry for entry in store.judges.all(request_.project_id) if entry.judge_id not in before]
     calibration = projects.load_calibration(store, request_.run_id)
     return Ablated(run_id, request_, estimate, view.outcome, calibration, new)
 
@@ -153,7 +153,7 @@ def test_new_variants_are_entered_among_the_judges(ablated: Ablated, golden: Gol
 
 def test_a_variant_has_no_map_of_its_own_and_the_final_judge_has(ablated_in: Store, ablated: Ablated) -> None:
     request = ablated.request
-    listed = projects.list_judges(ablated_in, request.project_id, request.golden_id)
+    listed = ablated_in.judges.all(request.project_id, request.golden_id)
     made = {
         entry.judge.run_id: projects.calibration_behind(ablated_in, request.project_id, entry.judge_id)
         for entry in listed

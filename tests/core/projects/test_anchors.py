@@ -37,7 +37,7 @@ def test_anchors_are_what_was_written_last_of_an_aspect(store: Store, where: tup
     projects.set_anchors(store, *where, "b", {0: "no"}, expected=first.number)
     assert projects.get_anchors(store, *where, "a").texts == first.texts
     assert projects.set_anchors(store, *where, "a", {}).texts == {}
-    log = [entry.sentence for entry in projects.list_events(store, where[0], "anchors")]
+    log = [entry.sentence for entry in store.events.all(where[0], AnchorsSet)]
     assert log == [f"wrote what the levels of the scale mean ({aspect})" for aspect in "aba"]
 
 

@@ -110,9 +110,9 @@ def test_a_run_gives_what_the_inline_driver_gives(
     best = inline.chosen[0].criteria_id
     labelled = list(inline.split.calibration)
     assert np.isfinite(scores.values[scores.criteria_ids.index(best)][labelled]).all()
-    listed = projects.list_criteria(store, request_.project_id, run_id=run_id)
+    listed = store.criteria.all(request_.project_id, run_id=run_id)
     assert {row.criteria_id for row in listed} == {c.criteria.criteria_id for c in inline.candidates if c.alignment}
-    best_view = projects.get_criteria(store, request_.project_id, best)
+    best_view = store.criteria.get(request_.project_id, best)
     stood = {alignment.side: alignment.alignment for alignment in best_view.alignments}
     assert stood["held-out"] == inline.best_single.held_out
     assert stood["calibration"].value == inline.best_single.calibration.value
@@ -134,9 +134,7 @@ def test_a_run_gives_what_the_inline_driver_gives(
 
 def _leaves_two_judges(store: Store, request_: CalibrationRequest, inline: Calibration, golden: GoldenSet) -> None:
     """The final judge and the one without criteria, each with the scores whose alignments the result reports."""
-    final, bare = (
-        entry.judge for entry in projects.list_judges(store, request_.project_id, request_.golden_id, request_.aspect)
-    )
+    final, bare = (entry.judge for entry in store.judges.all(request_.project_id, request_.golden_id, request_.aspect))
     assert (final.kind, final.seen, bare.kind, bare.seen) == ("calibrated", inline.split.calibration, "no criteria", ())
     held_out = [golden.items[k] for k in inline.split.held_out]
     for judge, reported in ((final, inline.held_out), (bare, inline.no_criteria.held_out)):
@@ -160,7 +158,7 @@ def test_a_budget_ends_in_order(store: Store, here: Settings, request_: Calibrat
 def test_only_one_worker_per_home(store: Store, settings: Settings, until: Callable[..., None]) -> None:
     for _ in range(3):
         projects.ensure_worker(settings)
-    until(lambda: projects.worker_alive(store))
+    until(store.workers.alive)
     (pid,) = _workers(store)
     projects.ensure_worker(settings)
     from core.errors import JobError

@@ -111,7 +111,7 @@ def test_people_name_criteria_and_the_log_says_so(store: Store, project: str) ->
     projects.rename_criteria(ann, project, ONE.criteria_id, "  What a\treader believes ")
     names = projects.criteria_names(store, project, ASPECT)
     assert names == {**proposed, ONE.criteria_id: "What a reader believes"}
-    newest = projects.log_page(ann, project).entries[0]
+    newest = ann.events.page(project).entries[0]
     assert (newest.actor, newest.sentence) == ("Ann", "named criteria “What a reader believes”")
 
 

@@ -25,6 +25,7 @@ from core.people import Actor
 from core.project_records import DEMO_PROJECT, GoldenSummary, Run, is_demo
 from core.projects.demo import DEMO_FILE, DEMO_NAME
 from core.settings import Settings
+from core.store.log import Entry
 from core.store.store import Store
 
 
@@ -45,7 +46,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def golden(demo: Store) -> GoldenSummary:
-    first, *newer = projects.list_goldens(demo, DEMO_PROJECT)  # the first is the one that screens open on
+    first, *newer = demo.goldens.all(DEMO_PROJECT)  # the first is the one that screens open on
     assert sorted(one.name for one in newer) == sorted(demo_calibration.NEWER)
     return first
 
@@ -84,7 +85,7 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     seen = projects.pass_summary(demo, DEMO_PROJECT, labelling.pass_id)
     assert sorted(seen.done.values()) == [build.PASS_ITEMS - build.LEFT_OPEN, build.PASS_ITEMS, build.PASS_ITEMS]
     assert seen.decided
-    assert [entry.author for entry in projects.list_criteria(demo, DEMO_PROJECT) if entry.author] == [build.CHI]
+    assert [entry.author for entry in demo.criteria.all(DEMO_PROJECT) if entry.author] == [build.CHI]
     line = projects.judge_line(demo, DEMO_PROJECT, demo_calibration.ASPECT)
     assert [version.state for version in line.versions] == ["approved", "current", "retired"]
     assert line.get(2).approval is not None
@@ -93,7 +94,7 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     assert all(made.tally for made in review.decided)
     triage = projects.list_triage(*where, demo_calibration.ASPECT).values()
     assert {one.verdict for one in triage} >= {"judge wrong", "label wrong", "ambiguous"}
-    kinds = {judge.judge.kind for judge in projects.list_judges(*where)}
+    kinds = {judge.judge.kind for judge in demo.judges.all(*where[1:])}
     assert kinds >= {"calibrated", "no criteria", "metric", "repeval", "fused"}
 
 
@@ -162,14 +163,14 @@ def test_calibration_helps_and_a_persons_edit_helps_again(demo: Store, runs: lis
 
 
 def test_no_draft_says_what_the_person_has_to_say(demo: Store) -> None:
-    texts = [entry.text for entry in projects.list_criteria(demo, DEMO_PROJECT) if not entry.author]
+    texts = [entry.text for entry in demo.criteria.all(DEMO_PROJECT) if not entry.author]
     assert len(texts) > 10
     assert not any("first" in text for text in texts if text.startswith("Start from"))
 
 
 def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenSummary) -> None:
     where = (demo, DEMO_PROJECT, golden.golden_id, demo_calibration.ASPECT)
-    judges = projects.list_judges(*where)
+    judges = demo.judges.all(*where[1:])
     (fused,) = (judge for judge in judges if judge.judge.kind == "fused")
     kept = projects.kept_fusion(demo, DEMO_PROJECT, fused.judge_id)
     names = {part["name"] for part in kept.parts}
@@ -208,10 +209,10 @@ def test_the_drift_history_shows_what_it_is_for(demo: Store) -> None:
 
 def test_a_new_store_is_welcomed_with_it_and_no_other(store: Store, settings: Settings) -> None:
     projects.welcome(store, replace(settings, demo=False))
-    assert projects.list_projects(store) == []
+    assert store.projects.all() == []
     projects.create_project(store, "mine")
     projects.welcome(store, settings)  # somebody works here already
-    assert [project.name for project in projects.list_projects(store)] == ["mine"]
+    assert [project.name for project in store.projects.all()] == ["mine"]
     demo = projects.ensure_demo(store, settings)
     assert (demo.project_id, demo.name) == (DEMO_PROJECT, DEMO_NAME)
     assert projects.ensure_demo(store, settings) == demo
@@ -220,7 +221,7 @@ def test_a_new_store_is_welcomed_with_it_and_no_other(store: Store, settings: Se
 def test_a_new_store_opens_on_the_demo(store: Store, settings: Settings) -> None:
     projects.welcome(store, settings)
     projects.ensure_sample_project(store)
-    assert [is_demo(project.project_id) for project in projects.list_projects(store)] == [True, False]
+    assert [is_demo(project.project_id) for project in store.projects.all()] == [True, False]
 
 
 def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: Settings) -> None:
@@ -228,8 +229,8 @@ def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: S
     mine = projects.create_project(store, "mine").project_id
     golden = load_golden(demo_calibration.GOLDEN)
     projects.add_golden(store, mine, golden)  # the same set, under the same hash
-    judges = [judge.name for judge in projects.list_judges(store, DEMO_PROJECT)]
-    first = projects.list_judges(store, DEMO_PROJECT)[0]
+    judges = [judge.name for judge in store.judges.all(DEMO_PROJECT)]
+    first = store.judges.all(DEMO_PROJECT)[0]
     projects.remove_judge(store, DEMO_PROJECT, first.judge_id)
     waiting = projects.start_replay(store, settings)
     with pytest.raises(AccessError):
@@ -237,13 +238,13 @@ def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: S
     ada = store.acting(Actor("Ada", "admin"))
     again = projects.reset_demo(ada, settings)
     assert again.project_id == DEMO_PROJECT
-    assert [judge.name for judge in projects.list_judges(store, DEMO_PROJECT)] == judges
+    assert [judge.name for judge in store.judges.all(DEMO_PROJECT)] == judges
     assert len(projects.list_rechecks(store, DEMO_PROJECT, demo_calibration.ASPECT)) == 2
     assert waiting not in {run.run_id for run in projects.list_runs(store, DEMO_PROJECT)}
-    last = projects.list_events(store, DEMO_PROJECT)[-1]
+    last = store.events.all(DEMO_PROJECT, Entry)[-1]
     assert (last.actor, last.sentence) == ("Ada", "put the demo back")
-    assert projects.load_golden_set(store, projects.list_goldens(store, mine)[0].golden_id) == golden
-    assert [project.name for project in projects.list_projects(store)] == ["mine", DEMO_NAME]
+    assert store.goldens.load(store.goldens.all(mine)[0].golden_id) == golden
+    assert [project.name for project in store.projects.all()] == ["mine", DEMO_NAME]
 
 
 def test_a_damaged_file_leaves_the_demo_as_it_is(store: Store, settings: Settings, tmp_path: Path) -> None:
@@ -252,7 +253,7 @@ def test_a_damaged_file_leaves_the_demo_as_it_is(store: Store, settings: Setting
     broken.write_bytes(DEMO_FILE.read_bytes()[:-2000])
     with pytest.raises(ArchiveError):
         projects.reset_demo(store, settings, broken)
-    assert projects.get_project(store, DEMO_PROJECT).n_runs == 10
+    assert store.projects.get(DEMO_PROJECT).n_runs == 10
 
 
 def test_the_replay_runs_in_the_demo(

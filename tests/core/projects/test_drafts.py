@@ -9,6 +9,7 @@ from core.errors import ConflictError, StoreError, UsageError
 from core.people import Actor
 from core.projects.criteria import LONGEST_TEXT, Drafting
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Provenance, Scale
+from core.store.log import Entry
 from core.store.store import Store
 
 PARENT = Criteria("Reward order.", "a", Provenance("draft"))
@@ -58,15 +59,15 @@ def test_letters_that_cannot_be_sent_back_are_replaced(store: Store, project_id:
 
 
 def test_pauses_are_not_logged(store: Store, project_id: str) -> None:
-    before = len(projects.list_events(store, project_id))
+    before = len(store.events.all(project_id, Entry))
     projects.keep_draft(store, project_id, SUBJECT, "one")
     projects.drop_draft(store, project_id, SUBJECT)
-    assert len(projects.list_events(store, project_id)) == before
+    assert len(store.events.all(project_id, Entry)) == before
 
 
 def test_a_draft_from_an_older_head_is_told_when_it_is_saved(store: Store, project_id: str) -> None:
     ann, bo = store.acting(Actor("Ann")), store.acting(Actor("Bo"))
-    began = projects.get_criteria(ann, project_id, PARENT.criteria_id).head
+    began = ann.criteria.get(project_id, PARENT.criteria_id).head
     projects.keep_draft(ann, project_id, SUBJECT, "Ann's.", base=began)
     projects.save_edit(bo, project_id, PARENT.criteria_id, "Bo's.", expected_head=began)
     draft = projects.draft_of(ann, project_id, SUBJECT)

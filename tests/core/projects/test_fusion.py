@@ -43,7 +43,7 @@ class Shelf:
         return self.store, self.project, self.golden_id, "a"
 
     def judges(self, *names: str) -> list[JudgeScores]:
-        return [projects.get_judge(self.store, self.project, self.ids[name]).judge for name in names]
+        return [self.store.judges.get(self.project, self.ids[name]).judge for name in names]
 
     def ids_of(self, *names: str) -> list[str]:
         return [self.ids[name] for name in names]
@@ -79,7 +79,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
 
 
 def test_all_fusions_stand_on_the_same_items_as_the_plain_judge_and_store_nothing(shelf: Shelf) -> None:
-    before = len(projects.list_judges(shelf.store, shelf.project))
+    before = len(shelf.store.judges.all(shelf.project))
     parts, beside = shelf.ids_of("one", "two", "three"), shelf.ids_of("plain", "cheat", "few")
     table = projects.compare_fusions(*shelf.where, judge_ids=parts, settings=QUICK, beside=beside)
     assert list(table.fusions) == ["average", "ridge", "nnls"]
@@ -95,20 +95,20 @@ def test_all_fusions_stand_on_the_same_items_as_the_plain_judge_and_store_nothin
     assert ridge.against_best is not None and single.against_best is not None
     # one Holm correction over the three fusions can only raise a p
     assert (ridge.against_best.p or 0) >= (single.against_best.p or 0)
-    assert len(projects.list_judges(shelf.store, shelf.project)) == before
+    assert len(shelf.store.judges.all(shelf.project)) == before
 
 
 def test_a_kept_fusion_is_a_judge_that_can_be_restored(shelf: Shelf) -> None:
     parts = shelf.ids_of("one", "two", "three")
     judge_id = projects.keep_fusion(*shelf.where, judge_ids=parts, settings=QUICK, name=" Three in one ")
-    kept = projects.get_judge(shelf.store, shelf.project, judge_id)
+    kept = shelf.store.judges.get(shelf.project, judge_id)
     ridge = fuse(shelf.store.goldens.load(shelf.golden_id), "a", shelf.judges("one", "two", "three"), QUICK)
     assert (kept.name, kept.judge.kind, kept.judge.calls_per_item) == ("Three in one", "fused", 3.0)
     np.testing.assert_array_equal(kept.judge.values, ridge.judge.values)
     assert set(kept.judge.seen) == set(ridge.fit)  # evaluated nowhere on what it was fitted on
     logged = projects.kept_fusion(shelf.store, shelf.project, judge_id)
     assert [part["name"] for part in logged.parts] == ["one", "two", "three"]
-    matrix = np.array([projects.get_judge(shelf.store, shelf.project, part_id).judge.upward for part_id in parts])
+    matrix = np.array([shelf.store.judges.get(shelf.project, part_id).judge.upward for part_id in parts])
     np.testing.assert_allclose(restore_estimator(logged.state).score(matrix), kept.judge.values)
     assert logged.told["fused"]["value"] == pytest.approx(ridge.fused.value)
     again = projects.keep_fusion(*shelf.where, judge_ids=parts, settings=QUICK, name="Three in one")
@@ -173,7 +173,7 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
         "computed from the target, source",
         "computed from the target with the embedded encoder; its directions stand in this file",
     ]
-    judges = [row.judge for row in projects.list_judges(store, project)]
+    judges = [row.judge for row in store.judges.all(project)]
     (kept,) = (one for one in judges if one.name == "ridge")
     (repeval,) = (one for one in judges if one.kind == "repeval")
     new = np.setdiff1d(np.arange(n), repeval.seen)  # the others are scored by fits without their source in the run
@@ -191,7 +191,7 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
     metrics = MetricsRequest(project, elsewhere, "coherence", ("overlap",), files=(JudgeFile("theirs", fitted),))
     done = projects.start_metrics(store, settings, metrics)
     assert drive(store, settings, done) == "done"
-    entered = projects.list_judges(store, project, elsewhere, "coherence")
+    entered = store.judges.all(project, elsewhere, "coherence")
     where = (store, project, elsewhere, "coherence")
     ids = [row.judge_id for row in entered]
     kept_id = projects.keep_fusion(

@@ -89,7 +89,7 @@ def test_one_call_an_item_enters_a_judge_for_each_aspect(
     view = fuse(request_)
     assert set(view.judges) == {*ASPECTS, "overall"}
     golden = store.goldens.load(request_.golden_id)
-    overall = projects.get_judge(store, request_.project_id, view.judges["overall"]).judge
+    overall = store.judges.get(request_.project_id, view.judges["overall"]).judge
     rated = np.flatnonzero(np.isfinite(overall.values))
     assert view.calls == len(rated) >= 30
     sources = {golden.items[k].source_id for k in rated}
@@ -97,10 +97,10 @@ def test_one_call_an_item_enters_a_judge_for_each_aspect(
         golden.items[k].item_id for k in rated
     }  # whole sources
     for aspect in ASPECTS:
-        judge = projects.get_judge(store, request_.project_id, view.judges[aspect]).judge
+        judge = store.judges.get(request_.project_id, view.judges[aspect]).judge
         assert (judge.kind, judge.aspect, judge.n_scored, judge.calls_per_item) == ("fused", aspect, len(rated), 0.5)
         assert 1 <= np.nanmin(judge.values) <= np.nanmax(judge.values) <= 5
-    replies = projects.judge_replies(store, request_.project_id, view.judges["overall"])
+    replies = store.judges.replies(request_.project_id, view.judges["overall"])
     assert len(replies) == len(rated)
     assert projects.estimate_fusion(store, settings, request_).calls == len(rated)
 
@@ -118,7 +118,7 @@ def test_its_file_rates_other_items_by_the_same_plan(
             lambda card: restored(card, settings),
             open_model=lambda state: restore_judge(state, settings),
         )
-        rated = projects.get_judge(store, request_.project_id, view.judges[aspect]).judge.values
+        rated = store.judges.get(request_.project_id, view.judges[aspect]).judge.values
         golden = store.goldens.load(request_.golden_id)
         items = [golden.items[k] for k in np.flatnonzero(np.isfinite(rated))]
         np.testing.assert_array_equal(judge.score(items).values, rated[np.isfinite(rated)])
@@ -189,7 +189,7 @@ def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
     assert shown.version
     best = store.criteria.get(request_.project_id, shown.version.criteria_ids[0]).criteria.text
     assert offered.criteria == f"coherence:\n{best}"
-    assert set(offered.seen) == set(projects.get_judge(store, request_.project_id, shown.own).judge.seen)
+    assert set(offered.seen) == set(store.judges.get(request_.project_id, shown.own).judge.seen)
     given = changed(
         request_,
         criteria=offered.criteria,
@@ -200,7 +200,7 @@ def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
     )
     view = fuse(given)
     assert view.criteria_origins == {"coherence": "calibrated", "relevance": "model"}
-    entered = projects.get_judge(store, request_.project_id, view.judges["coherence"]).judge
+    entered = store.judges.get(request_.project_id, view.judges["coherence"]).judge
     assert set(offered.seen) <= set(entered.seen)
     report = projects.report(store, *where)
     assert report.fusion is not None
@@ -282,9 +282,9 @@ def test_a_missing_aspect_is_unscored_alone(
     answering(monkeypatch, without_relevance)
     view = fuse(changed(request_, n_items=6))
     assert view.unscored == {"relevance": {"no verdict": 3}}
-    judge = projects.get_judge(store, request_.project_id, view.judges["relevance"]).judge
+    judge = store.judges.get(request_.project_id, view.judges["relevance"]).judge
     assert (judge.n_scored, len(judge.unscored)) == (3, 3)
-    assert projects.get_judge(store, request_.project_id, view.judges["coherence"]).judge.n_scored == 6
+    assert store.judges.get(request_.project_id, view.judges["coherence"]).judge.n_scored == 6
 
 
 def test_a_plan_of_the_models_that_cannot_be_used_ends_the_run_in_words(
@@ -333,7 +333,7 @@ def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: 
     with pytest.raises(ConflictError):
         projects.save_plan(store, request, expected=first)
     view = fuse(changed(request, n_items=6))
-    entered = projects.get_judge(store, request_.project_id, view.judges["coherence"]).judge
+    entered = store.judges.get(request_.project_id, view.judges["coherence"]).judge
     assert set(entered.seen) == set(proposed.seen)  # nothing is told where the plan was measured
 
 

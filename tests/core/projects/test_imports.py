@@ -42,12 +42,12 @@ def golden_id(store: Store, project: ProjectSummary) -> str:
 def test_a_file_becomes_a_judge_with_its_replies(store: Store, project: ProjectSummary, golden_id: str) -> None:
     preview = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl")
     assert (preview.n_matched, preview.unknown, preview.without_row) == (2, ("x",), ("i2", "i3"))
-    assert projects.list_judges(store, project.project_id) == [], "a preview stores nothing"
+    assert store.judges.all(project.project_id) == [], "a preview stores nothing"
     judge_id = projects.import_judge(store, project.project_id, preview, "GPT")
-    judge = projects.get_judge(store, project.project_id, judge_id).judge
+    judge = store.judges.get(project.project_id, judge_id).judge
     np.testing.assert_array_equal(judge.values, [2, 4, np.nan, np.nan])
     assert (judge.name, judge.kind, judge.on_scale, judge.seen) == ("GPT", "imported", True, ())
-    assert projects.judge_replies(store, project.project_id, judge_id) == {"i0": ("Score: 2",), "i1": ("Score: 4",)}
+    assert store.judges.replies(project.project_id, judge_id) == {"i0": ("Score: 2",), "i1": ("Score: 4",)}
 
 
 def test_the_same_file_twice_makes_one_judge(store: Store, project: ProjectSummary, golden_id: str) -> None:
@@ -57,7 +57,7 @@ def test_the_same_file_twice_makes_one_judge(store: Store, project: ProjectSumma
         )
         for name in ("GPT", "GPT again")
     }
-    (kept,) = projects.list_judges(store, project.project_id)
+    (kept,) = store.judges.all(project.project_id)
     assert ids == {kept.judge_id}
     own = ImportChoices(scale=Scale(0, 10), take="own")
     other = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl", choices=own)
@@ -80,7 +80,7 @@ def test_verdicts_of_a_judge_of_the_project_have_seen_the_labels_that_it_has(
     def brought(scores: list[float]) -> JudgeScores:
         file = "".join(json.dumps({"item_id": f"new{k}", "score": score}) + "\n" for k, score in enumerate(scores))
         preview = projects.preview_import(store, ids[1], "wit", file.encode(), "v.jsonl")
-        return projects.get_judge(store, where, projects.import_judge(store, where, preview, "v")).judge
+        return store.judges.get(where, projects.import_judge(store, where, preview, "v")).judge
 
     assert brought(values).seen == (0, 3, 5)
     assert "the verdicts of Judge" in brought(values).note
@@ -103,7 +103,7 @@ def test_what_cannot_be_added_is_refused_in_words(store: Store, project: Project
         projects.preview_import(store, golden_id, "charm", FILE, "r.jsonl")
     with pytest.raises(NotFoundError):
         projects.preview_import(store, "golden:nowhere", "wit", FILE, "r.jsonl")
-    assert projects.list_judges(store, project.project_id) == []
+    assert store.judges.all(project.project_id) == []
 
 
 def test_real_gpt4_replies_on_summeval(
@@ -118,7 +118,7 @@ def test_real_gpt4_replies_on_summeval(
     extractive = {"M0", "M1", "M2", "M5"}
     assert {item_id.rsplit("-", 1)[1] for item_id in preview.without_row} == extractive
     judge_id = projects.import_judge(store, project.project_id, preview, "GPT-4, reason then score")
-    judge = projects.get_judge(store, project.project_id, judge_id).judge
+    judge = store.judges.get(project.project_id, judge_id).judge
     assert {summeval.items[k].system_id for k in np.flatnonzero(np.isnan(judge.values))} == extractive
     known = {i: float(v) for i, v in zip(summeval.item_ids, judge.values, strict=True) if not np.isnan(v)}
     choice = core.MeasureSettings("spearman", "sample", bootstrap=100, seed=1)
@@ -131,7 +131,7 @@ def test_real_gpt4_replies_on_summeval(
         if np.ptp(judge.values[rows := (summeval.source_codes == source) & has]) > 0 and np.ptp(labels[rows]) > 0
     ]
     assert of_file.value == pytest.approx(np.mean(of_each), abs=1e-12)
-    assert len(projects.judge_replies(store, project.project_id, judge_id)) == 1200
+    assert len(store.judges.replies(project.project_id, judge_id)) == 1200
 
 
 def test_real_files_under_other_names_give_the_same_judge(

@@ -384,7 +384,7 @@ def test_labelling_where_judges_part_asks_the_version_in_use(world: World) -> No
     shown = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
     aspect = LabelAspect(ASPECT, world.store.goldens.load(world.golden_id).aspects[ASPECT].scale)
     request = PassRequest(world.project_id, world.golden_id, "first", (aspect,), order="disagreement")
-    golden = projects.load_golden_set(world.store, world.golden_id)
+    golden = world.store.goldens.load(world.golden_id)
     judges, ratings = [entry.judge for entry in shown.entries], ratings_of(golden, [], ASPECT).values
     pass_id = projects.start_pass(world.store, request)
     spread = disagreement(len(golden.items), judges, ratings)
@@ -394,7 +394,7 @@ def test_labelling_where_judges_part_asks_the_version_in_use(world: World) -> No
 
 def test_labelling_the_least_sure_first_asks_the_version_in_use(world: World) -> None:
     shown = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
-    golden = projects.load_golden_set(world.store, world.golden_id)
+    golden = world.store.goldens.load(world.golden_id)
     aspect = LabelAspect(ASPECT, golden.aspects[ASPECT].scale)
     pass_id = projects.start_pass(
         world.store, PassRequest(world.project_id, world.golden_id, "unsure", (aspect,), order="unsure", limit=5)
@@ -408,7 +408,7 @@ def test_labelling_the_least_sure_first_asks_the_version_in_use(world: World) ->
 
 
 def test_what_labels_would_tell_goes_by_the_judge_in_use(world: World) -> None:
-    golden = projects.get_golden(world.store, world.golden_id)
+    golden = world.store.goldens.get(world.golden_id)
     plan = projects.label_planning(
         world.store, world.project_id, golden, ASPECT, n_items=golden.n_items, n_ratings=golden.n_items
     )

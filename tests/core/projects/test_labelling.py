@@ -12,7 +12,16 @@ import pytest
 from core import projects
 from core.errors import AccessError, UsageError
 from core.people import Actor
-from core.projects.labelling import LabelAspect, LabelsFrozen, Order, OthersSaid, PassRequest, SavedLabel, TeamProgress
+from core.projects.labelling import (
+    LabelAspect,
+    LabelPass,
+    LabelsFrozen,
+    Order,
+    OthersSaid,
+    PassRequest,
+    SavedLabel,
+    TeamProgress,
+)
 from core.projects.triage import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.store.store import Store
@@ -80,11 +89,11 @@ def test_two_raters_from_joining_to_a_golden_set(store: Store, request_: PassReq
     replaced = projects.replaced_labels(store, project, pass_id, "replace")
     assert [(label.item_id, label.before, label.after) for label in replaced] == [("i1", 3.0, 2.0), ("i2", 3.0, 2.0)]
     frozen_id = projects.freeze_labels(store, project, pass_id, name="", combine="replace")
-    frozen = projects.load_golden_set(store, frozen_id)
+    frozen = store.goldens.load(frozen_id)
     assert frozen.name == "g, labelled"
     assert frozen.aspects["a"].values == (3.0, 2.0, 2.0, *(3.0,) * 9)  # decided, Ann's, Ann's, as before
     assert frozen.aspects["b"].values == (1.0, 1.0, 1.0, *(None,) * 9)
-    assert len(projects.list_goldens(store, project)) == 2
+    assert len(store.goldens.all(project)) == 2
 
 
 def test_a_form_sent_again_and_a_change_of_mind(store: Store, request_: PassRequest, pass_id: str) -> None:
@@ -178,7 +187,7 @@ def test_only_a_pass_that_is_not_blind_shows_what_others_said(
             projects.others_said(ann, project, seen, "i0")
     projects.save_label(ann, project, seen, "i0", {"b": 1.0}, form="a2")
     assert projects.others_said(ann, project, seen, "i0") == OthersSaid((("Bo", "a", 2.0),), ())
-    golden = projects.load_golden_set(store, request_.golden_id)
+    golden = store.goldens.load(request_.golden_id)
     values = np.full(len(golden.items), np.nan)
     values[0] = 3.5
     judge = JudgeScores(name="a judge", kind="imported", aspect="a", values=values)
@@ -226,7 +235,7 @@ def test_first_where_the_judge_is_least_sure(store: Store, request_: PassRequest
 
 
 def test_what_the_labels_of_a_pass_would_tell(store: Store, request_: PassRequest, pass_id: str) -> None:
-    golden = projects.get_golden(store, request_.golden_id)
+    golden = store.goldens.get(request_.golden_id)
     plan = projects.label_planning(store, request_.project_id, golden, "a", n_items=golden.n_items, n_ratings=24)
     assert (plan.n_items, plan.n_sources) == (golden.n_items, golden.n_sources)
     assert plan.n_raters == round(24 / golden.n_items)
@@ -344,7 +353,7 @@ def test_earlier_labels_are_taken_over_by_choice_and_say_so(store: Store, reques
         1.0,
         5.0,
     ]  # the first pass stays as it was
-    begun = [event.sentence for event in projects.list_events(store, request_.project_id, "labelling pass")]
+    begun = [event.sentence for event in store.events.all(request_.project_id, LabelPass)]
     assert begun[-1] == "began the labelling pass second and took over 1 earlier label of Ann"
 
 
@@ -470,8 +479,8 @@ def test_a_golden_set_says_in_which_pass_its_single_ratings_were_given(store: St
     twice = frozen(once, "second", {"i2": 2.0, "i3": 4.0})
     named = [projects.rated_in(store, project, which, "a") for which in (golden_id, once, twice)]
     assert named == ["", "first", "second"]
-    assert projects.load_golden_set(store, twice).aspects["a"].values == (1.0, 5.0, 2.0, 4.0)
-    assert {rating.item_id for rating in projects.load_golden_set(store, twice).ratings} == {"i2", "i3"}
+    assert store.goldens.load(twice).aspects["a"].values == (1.0, 5.0, 2.0, 4.0)
+    assert {rating.item_id for rating in store.goldens.load(twice).ratings} == {"i2", "i3"}
     assert projects.judges_shown(store, project, twice, "a").rated_in == "second"
     assert [line.did for line in projects.log_lines(store, project, store.events.all(project, LabelsFrozen))] == [
         f"froze the labels of {name}" for name in ("first", "second")
@@ -501,7 +510,7 @@ def test_labels_that_were_picked_are_known_as_no_random_draw(store: Store, order
         projects.save_label(ann, request.project_id, pass_id, item_id, {"a": 4.5 - 4.5 % 1}, form=f"f{k}")
     frozen = projects.freeze_labels(ann, request.project_id, pass_id, name="n", combine="replace")
     picked = projects.picked_labels(store, request.project_id, frozen, "a")
-    golden = projects.load_golden_set(store, frozen)
+    golden = store.goldens.load(frozen)
     changed = {k for k in get_positions(golden, session.assigned) if golden.labels("a")[k] == 4.0}
     assert len(picked) == n_picked
     assert set(picked) <= changed

@@ -35,7 +35,7 @@ def golden_id(store: Store, project: str) -> str:
 
 def about(store: Store, project: str) -> dict[str, str]:
     """What was done → what it was about."""
-    page = projects.log_page(store, project, limit=100)
+    page = store.events.page(project, limit=100)
     return {line.did: line.about for line in projects.log_lines(store, project, page.entries)}
 
 
@@ -88,7 +88,7 @@ def test_who_started_a_run(store: Store, project: str, golden_id: str) -> None:
     ids = [store.runs.add(project, golden_id, "round", "t", "a", "offline", "{}") for _ in range(3)]
     for run_id, done, who in ((ids[0], "started", "Ann"), (ids[0], "resumed a run", "Bo"), (ids[1], "started", "")):
         store.events.add(project, Action(done, subject=run_id), Actor(who))
-    assert projects.run_starters(store, project, ids) == {ids[0]: "Ann", ids[1]: ""}
+    assert store.events.first_actors(project, Action, ids) == {ids[0]: "Ann", ids[1]: ""}
     run: Run = store.runs.get(ids[0])
     assert run_words(run) == "refinement round of a"
 

@@ -79,7 +79,7 @@ def compute(store: Store, settings: Settings, drive: Callable[..., str]) -> Comp
 
 
 def judges(store: Store, request: MetricsRequest, aspect: str) -> dict[str, JudgeScores]:
-    return {v.name: v.judge for v in projects.list_judges(store, request.project_id, request.golden_id, aspect)}
+    return {v.name: v.judge for v in store.judges.all(request.project_id, request.golden_id, aspect)}
 
 
 def test_metrics_become_judges_of_every_labelled_aspect(
@@ -113,7 +113,7 @@ def test_one_aspect_alone_and_again_the_same_judges(store: Store, request_: Metr
     first, second = compute(alone), compute(alone)
     assert first.aspects == ("charm",)
     assert first.judges == second.judges
-    assert len(projects.list_judges(store, request_.project_id)) == 1
+    assert len(store.judges.all(request_.project_id)) == 1
 
 
 class KilledError(BaseException):

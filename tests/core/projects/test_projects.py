@@ -55,12 +55,12 @@ def test_one_store_per_process(settings: Settings, store: Store) -> None:
 def test_projects(store: Store, project: ProjectSummary) -> None:
     assert project.name == "Our project"
     assert datetime.now(UTC) - project.created_at < timedelta(minutes=1)
-    assert projects.list_projects(store) == [project]
+    assert store.projects.all() == [project]
     for name, words in (("", "Enter a name"), (" \n", "Enter a name"), ("x" * 201, "200 characters")):
         with pytest.raises(UsageError, match=words):
             projects.create_project(store, name)
     with pytest.raises(NotFoundError, match="CONCORD_HOME"):
-        projects.get_project(store, "p-none")
+        store.projects.get("p-none")
 
 
 def test_judges_of_a_project(store: Store, request_: CalibrationRequest) -> None:
@@ -68,11 +68,11 @@ def test_judges_of_a_project(store: Store, request_: CalibrationRequest) -> None
     where = (request_.project_id, request_.golden_id)
     judge_id = projects.add_judge(store, *where, judge, {"i0": ["Score: 0"]})
     assert projects.add_judge(store, *where, judge) == judge_id
-    (view,) = projects.list_judges(store, *where, "a")
+    (view,) = store.judges.all(*where, "a")
     assert (view.judge_id, view.name, view.golden_id) == (judge_id, "theirs", request_.golden_id)
-    assert projects.judge_replies(store, request_.project_id, judge_id) == {"i0": ("Score: 0",)}
+    assert store.judges.replies(request_.project_id, judge_id) == {"i0": ("Score: 0",)}
     projects.rename_judge(store, request_.project_id, judge_id, " ours ")
-    assert projects.get_judge(store, request_.project_id, judge_id).name == "ours"
+    assert store.judges.get(request_.project_id, judge_id).name == "ours"
     for bad in ("", " \n", "x" * 121):
         with pytest.raises(UsageError, match="name"):
             projects.rename_judge(store, request_.project_id, judge_id, bad)
@@ -81,7 +81,7 @@ def test_judges_of_a_project(store: Store, request_: CalibrationRequest) -> None
     with pytest.raises(NotFoundError):
         projects.add_judge(store, "p-none", request_.golden_id, judge)
     projects.remove_judge(store, request_.project_id, judge_id)
-    assert projects.list_judges(store, request_.project_id) == []
+    assert store.judges.all(request_.project_id) == []
 
 
 def test_a_run_of_a_kind_from_the_future(store: Store, request_: CalibrationRequest) -> None:
@@ -95,17 +95,17 @@ def test_the_sample_project_is_loaded_once(store: Store) -> None:
     assert project.name == "Sample project"
     assert project.n_goldens == 5
     assert projects.ensure_sample_project(store) == project
-    kinds = {view.kind for view in projects.list_goldens(store, project.project_id)}
+    kinds = {view.kind for view in store.goldens.all(project.project_id)}
     assert kinds == {"source_target", "source_context_target", "data_text", "pair"}
-    newest = max(projects.list_goldens(store, project.project_id), key=lambda view: view.created_at)
+    newest = max(store.goldens.all(project.project_id), key=lambda view: view.created_at)
     assert newest.name == "summaries"  # what a newcomer sees first is no set of pairs
 
 
 def test_golden_sets(store: Store, project: ProjectSummary, golden: GoldenSet) -> None:
     golden_id = projects.add_golden(store, project.project_id, golden)
-    assert projects.load_golden_set(store, golden_id) == golden
-    (view,) = projects.list_goldens(store, project.project_id)
-    assert view == projects.get_golden(store, golden_id)
+    assert store.goldens.load(golden_id) == golden
+    (view,) = store.goldens.all(project.project_id)
+    assert view == store.goldens.get(golden_id)
     assert (view.n_items, view.n_sources, view.n_systems) == (48, 12, 4)
     aspect = view.aspect("a")
     assert aspect is not None
@@ -140,10 +140,10 @@ def test_a_run_is_queued_and_seen(store: Store, settings: Settings, request_: Ca
     assert view.request == request_
     assert (view.progress, view.seconds_left, view.worker_alive, view.standing, view.calibration) == (None,) * 5
     assert not view.finished
-    assert view.version == projects.run_version(store, run_id)
+    assert view.version == store.runs.version(run_id)
     assert [run.run_id for run in projects.list_runs(store, request_.project_id)] == [run_id]
     assert projects.list_runs(store, "p-other") == []
-    assert not projects.worker_alive(store)
+    assert not store.workers.alive()
     assert projects.load_scores(store, run_id).values.shape == (0, 48)
     with pytest.raises(JobError, match="has no calibration result"):
         projects.load_calibration(store, run_id)
@@ -166,7 +166,7 @@ def test_time_left_is_told_once_there_is_a_pace(store: Store, settings: Settings
     assert view.seconds_left is not None
     assert 0.0 < view.seconds_left < 60.0
     assert view.worker_alive
-    assert projects.worker_alive(store)
+    assert store.workers.alive()
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_edits_of_criteria(store: Store, settings: Settings, request_: Calibrati
     store.criteria.record(
         project_id, [CriteriaAlignment(parent.criteria_id, run_id, "calibration", alignment, "chosen")]
     )
-    before = projects.get_criteria(store, project_id, parent.criteria_id)
+    before = store.criteria.get(project_id, parent.criteria_id)
     assert (before.text, before.head, before.runs) == ("Reward order.", parent.criteria_id, (run_id,))
     edit_id = projects.save_edit(
         store,
@@ -207,7 +207,7 @@ def test_edits_of_criteria(store: Store, settings: Settings, request_: Calibrati
         note="shorter",
         expected_head=before.head,
     )
-    edit = projects.get_criteria(store, project_id, edit_id)
+    edit = store.criteria.get(project_id, edit_id)
     assert (edit.text, edit.author, edit.note, edit.parents) == (
         "Reward order and brevity.",
         "Ann",
@@ -217,12 +217,12 @@ def test_edits_of_criteria(store: Store, settings: Settings, request_: Calibrati
     assert edit.provenance.origin == "edit"
     with pytest.raises(ConflictError):
         projects.save_edit(store, project_id, parent.criteria_id, "Ben's text", "Ben", expected_head=before.head)
-    assert projects.get_criteria(store, project_id, parent.criteria_id).edits == (edit_id,)
+    assert store.criteria.get(project_id, parent.criteria_id).edits == (edit_id,)
     assert projects.save_edit(store, project_id, parent.criteria_id, "Reward  order.", "Ben") == parent.criteria_id
-    listed = {row.criteria_id: row for row in projects.list_criteria(store, project_id, aspect="a")}
+    listed = {row.criteria_id: row for row in store.criteria.all(project_id, aspect="a")}
     assert set(listed) == {parent.criteria_id, edit_id}
     assert listed[parent.criteria_id].alignments[0].alignment == alignment
-    assert [row.criteria_id for row in projects.list_criteria(store, project_id, run_id=run_id)] == [parent.criteria_id]
+    assert [row.criteria_id for row in store.criteria.all(project_id, run_id=run_id)] == [parent.criteria_id]
     for text in ("  ", "x" * 20_001):
         with pytest.raises(CriteriaError):
             projects.save_edit(store, project_id, parent.criteria_id, text, "Ann")
@@ -280,7 +280,7 @@ import sys, tempfile, pathlib
 from core import projects
 from core.settings import Settings
 store = projects.open_store(Settings(home=pathlib.Path(tempfile.mkdtemp()), worker="external"))
-projects.create_project(store, "p"), projects.list_runs(store), projects.worker_alive(store)
+projects.create_project(store, "p"), projects.list_runs(store), store.workers.alive()
 heavy = {"torch", "transformers", "streamlit", "sklearn", "scipy", "pandas", "openai", "plotly"}
 print(sorted(heavy & {name.split(".")[0] for name in sys.modules}))
 """

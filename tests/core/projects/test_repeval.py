@@ -135,7 +135,7 @@ def test_a_run_gives_the_result_of_the_library_and_a_judge(
     np.testing.assert_allclose(view.result.scores, expected.scores, atol=1e-3)
     assert view.result.chosen.layer == expected.chosen.layer
     assert view.result.parts == expected.parts
-    judge = projects.get_judge(store, request_.project_id, view.judge_id).judge
+    judge = store.judges.get(request_.project_id, view.judge_id).judge
     assert (judge.kind, judge.aspect, judge.on_scale, judge.higher_is_better) == ("repeval", "quality", False, True)
     assert judge.run_id == run_id
     assert judge.seen == tuple(sorted(expected.parts.train))

@@ -64,7 +64,7 @@ def test_locked_criteria_are_not_edited(store: Store, project: str, criteria_id:
 
 def test_merging(store: Store, project: str, criteria_id: str, golden_id: str) -> None:
     merged = projects.merge_criteria(store.acting(Actor("Ann")), project, criteria_id, TWO.criteria_id)
-    view = projects.get_criteria(store, project, merged)
+    view = store.criteria.get(project, merged)
     assert view.text == "- Be clear.\n- Be <b>brief</b>.\n* Name the source."  # the line both have stands once
     assert (view.parents, view.author) == ((criteria_id, TWO.criteria_id), "Ann")
     with pytest.raises(CriteriaError, match="cannot be merged"):
@@ -76,7 +76,7 @@ def test_undoing_an_edit_is_one_more_version(store: Store, project: str, criteri
     edited = projects.save_edit(store, project, criteria_id, "worse", "Ann")
     undone = projects.save_edit(store, project, edited, ONE.text, "Ann", note="undo")
     assert undone == criteria_id  # the same text is the same criteria, with all its alignments and comments
-    assert projects.get_criteria(store, project, edited).head == criteria_id
+    assert store.criteria.get(project, edited).head == criteria_id
 
 
 def test_triage_keeps_what_is_not_said_anew_and_undo_says_again_what_was_said(

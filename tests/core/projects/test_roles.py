@@ -16,23 +16,24 @@ from core.people import ROLES, Actor, Role
 from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Provenance, Scale
 from core.store.labels import Label
+from core.store.log import Entry
 from core.store.store import Store
 
-OPEN = {"open_store", "ensure_worker", "ensure_sample_project", "worker_alive"}  # start-up; nobody acts yet
-OPEN |= {"list_workers", "ensure_demo", "welcome"}
+OPEN = {"open_store", "ensure_worker", "ensure_sample_project"}  # start-up; nobody acts yet
+OPEN |= {"ensure_demo", "welcome"}
 OPEN |= {"list_public_sets", "rows_csv", "key_named", "criteria_origins"}  # of no project
 READING = """
-    decisions estimate explain_item family_tree get_criteria get_golden get_judge get_pass get_project
+    decisions estimate explain_item family_tree get_pass
     find_project
-    golden_page item_changes item_scores judge_file judge_replies list_criteria list_events list_goldens list_judges
-    list_held_out_accesses list_passes list_people list_projects list_proposals list_runs list_triage
-    as_claimed load_calibration log_page
-    load_golden_set load_scores unread_replies review_of round_cost run_version run_view
+    golden_page item_changes item_scores judge_file
+    list_held_out_accesses list_passes list_people list_proposals list_runs list_triage
+    as_claimed load_calibration
+    load_scores unread_replies review_of round_cost run_view
     estimate_styles find_steps run_steps styles_so_far
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run
     analyse_candidates calibrations_of estimate_ablation last_ablation
     list_rechecks
-    log_lines run_starters list_participants
+    log_lines list_participants
     estimate_repeval open_review hidden_votes review_moved
     measured_judges report
     compare_fusions fused_file kept_fusion
@@ -121,8 +122,8 @@ def test_changes_are_logged_with_their_author(store: Store) -> None:
     bo = store.acting(Actor("=Bo", "reviewer"))
     golden_id = projects.add_golden(bo, project.project_id, golden)
     projects.add_judge(bo, project.project_id, golden_id, JudgeScores("j", "imported", "a", np.array([2.0])))
-    projects.list_goldens(bo, project.project_id)  # looking is not logged
-    logged = [(event.actor, event.role, event.sentence) for event in projects.list_events(store, project.project_id)]
+    bo.goldens.all(project.project_id)  # looking is not logged
+    logged = [(event.actor, event.role, event.sentence) for event in store.events.all(project.project_id, Entry)]
     assert logged == [
         ("Ada", "admin", "made the project"),
         ("=Bo", "reviewer", "added a golden set"),
@@ -140,10 +141,10 @@ def test_the_log_in_pages_and_the_names_in_it(store: Store) -> None:
     golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {"a": AspectLabels("a", Scale(1, 5), (3.0,))})
     golden_id = projects.add_golden(store, project_id, golden)
     store.labels.add(project_id, golden_id, [Label("bo", "i", "a", 2.0, pass_id="l1")], form="f")
-    page = projects.log_page(store, project_id, limit=1)
+    page = store.events.page(project_id, limit=1)
     assert ([entry.sentence for entry in page.entries], page.n) == (["added a golden set"], 2)
     assert (page.people, page.kinds) == (("", "Ada"), ("audit",))
-    assert [entry.actor for entry in projects.log_page(store, project_id, actor="Ada").entries] == ["Ada"]
+    assert [entry.actor for entry in store.events.page(project_id, actor="Ada").entries] == ["Ada"]
     assert projects.list_people(store, project_id) == ["Ada", "bo"]
 
 
@@ -164,4 +165,4 @@ def test_the_author_of_an_edit_is_who_acts(store: Store, actor: Actor, named: st
     parent = Criteria("Reward order.", "a", Provenance("draft"))
     store.criteria.add(project_id, golden_id, [parent])
     edited = projects.save_edit(store.acting(actor), project_id, parent.criteria_id, "Reward links.", named)
-    assert projects.get_criteria(store, project_id, edited).author == author
+    assert store.criteria.get(project_id, edited).author == author

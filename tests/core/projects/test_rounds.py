@@ -72,7 +72,7 @@ def test_a_round_ends_in_proposals_that_wait_for_people(store: Store, request_: 
         assert (proposal.state, proposal.seen, proposal.decided_by) == ("open", 0, "")
         assert proposal.parent.criteria_id in request_.parent_ids
         assert set(proposal.criteria.provenance.item_ids) <= set(request_.item_ids)
-        stood = projects.get_criteria(store, request_.project_id, proposal.criteria.criteria_id).alignments
+        stood = store.criteria.get(request_.project_id, proposal.criteria.criteria_id).alignments
         assert [(each.run_id, each.side) for each in stood] == [(round_id, "calibration")]
     view = projects.run_view(store, round_id)
     assert (view.kind, "3 picked items" in view.title) == ("round", True)
@@ -194,7 +194,7 @@ def test_the_family_tree_puts_parents_first(store: Store, request_: RoundRequest
 def test_a_tree_with_an_undone_edit(store: Store, request_: RoundRequest) -> None:
     """A version that was undone names its parent as its child; the tree still ends."""
     parent = request_.parent_ids[0]
-    text = projects.get_criteria(store, request_.project_id, parent).text
+    text = store.criteria.get(request_.project_id, parent).text
     edited = projects.save_edit(store, request_.project_id, parent, text + "\nBe brief.", "Ann")
     assert projects.save_edit(store, request_.project_id, edited, text, "Ann") == parent
     names = [

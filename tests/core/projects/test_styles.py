@@ -104,7 +104,7 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     assert len(sent) == 146
     assert sum(sent.values()) <= 146 + 2 * 8
     assert _measured(view.outcome)[: len(so_far.cells)] == _measured(so_far)
-    shelf = projects.list_judges(store, request_.project_id, request_.golden_id)
+    shelf = store.judges.all(request_.project_id, request_.golden_id)
     assert [judge.judge_id for judge in shelf] == [cell.judge_id for cell in view.outcome.cells]
 
     again = _done(store, settings, request, work_off)  # the same grid once more is free
@@ -128,12 +128,12 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
         ("relevance", "score-only · 1 sample at t=0 · steps · weighted")
     ]
     assert view.calls == view.outcome.calls == 2 + N * (3 + 1 + 3)
-    shelf = projects.list_judges(store, request_.project_id)
+    shelf = store.judges.all(request_.project_id)
     for entry, cell, own in zip(shelf, view.outcome.cells, inline.finished, strict=True):
         assert (entry.judge.kind, entry.judge.aspect, entry.judge.run_id) == ("style", cell.aspect, view.run_id)
         assert entry.judge.calls_per_item == cell.style.samples
         np.testing.assert_array_equal(entry.judge.values, own.judge.values)
-        assert projects.judge_replies(store, request_.project_id, entry.judge_id) == own.replies
+        assert store.judges.replies(request_.project_id, entry.judge_id) == own.replies
         assert entry.name.endswith("pilot")
     written = projects.find_steps(store, request_.project_id, request_.golden_id, "coherence")
     assert written is not None
@@ -184,7 +184,7 @@ def test_criteria_saw_the_calibration_items_of_their_family(
     """An edit inherits what its parent's calibration saw, and the items that the draft was shown."""
     chosen = CalibrationSettings(seed=5)
     edit = _calibrated(store, request_, golden, chosen)
-    criteria = projects.get_criteria(store, request_.project_id, edit).criteria
+    criteria = store.criteria.get(request_.project_id, edit).criteria
     split = chosen.split_of(golden, "coherence")
     saw = {*split.calibration, 0, 1}
     assert set(criteria_saw(store, golden, criteria)) == saw

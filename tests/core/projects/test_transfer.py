@@ -20,6 +20,7 @@ from core.people import Actor
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store import transfer
+from core.store.log import Entry
 from core.store.store import Store
 
 ADA = Actor("Ada", "admin")
@@ -38,15 +39,13 @@ def test_the_log_names_who_took_it_away_and_where_it_came_from(
 ) -> None:
     file = tmp_path / "p.zip"
     exported = projects.export_project(store.acting(ADA), settings, project, file)
-    assert [(event.actor, event.sentence) for event in projects.list_events(store, project)][-1] == (
+    assert [(event.actor, event.sentence) for event in store.events.all(project, Entry)][-1] == (
         "Ada",
         "exported the project",
     )
-    assert str(tmp_path) not in str(
-        projects.list_events(store, project)[-1].body
-    )  # where files lie is nobody's business
+    assert str(tmp_path) not in str(store.events.all(project, Entry)[-1].body)  # where files lie is nobody's business
     new = projects.import_project(store.acting(Actor("Bo", "admin")), settings, file).project_id
-    last = projects.list_events(store, new)[-1]
+    last = store.events.all(new, Entry)[-1]
     assert (last.actor, last.role, last.body["digest"]) == ("Bo", "admin", exported.digest)
 
 

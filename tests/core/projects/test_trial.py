@@ -50,13 +50,13 @@ def test_the_offline_judge_shows_what_it_computed_on(
     store: Store, settings: Settings, golden: GoldenSet, drive: Drive
 ) -> None:
     request = asked(store, settings, golden, drive)
-    before = projects.list_criteria(store, request.project_id)
+    before = store.criteria.all(request.project_id)
     result = tried(store, settings, request, drive)
     assert result.score is not None
     assert 1 < result.score < 5
     assert (result.prompts, result.replies) == ((), ())
     assert "main points" in result.explanation
-    assert projects.list_criteria(store, request.project_id) == before, "a trial saves no criteria"
+    assert store.criteria.all(request.project_id) == before, "a trial saves no criteria"
     trial = projects.list_runs(store, request.project_id)[0].run_id
     assert not projects.load_scores(store, trial).criteria_ids, "nor scores"
 

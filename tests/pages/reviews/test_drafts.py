@@ -51,7 +51,7 @@ def test_each_pause_is_kept_once(store: Store, reviewed: Any, subject: str, open
     assert projects.draft_of(ann, reviewed.project_id, subject) == second
     sends(screen, 10, "x" * (LONGEST_TEXT + 1))
     assert projects.draft_of(ann, reviewed.project_id, subject) == second
-    text = projects.get_criteria(store, reviewed.project_id, reviewed.best).text
+    text = store.criteria.get(reviewed.project_id, reviewed.best).text
     sends(screen, 11, f"{text}\n")  # all of it undone
     assert projects.draft_of(ann, reviewed.project_id, subject) is None
 
@@ -71,8 +71,8 @@ def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
     assert kept.text == "What Ann wants."
     press(screen, "Save mine as a version of its own")
     assert projects.draft_of(ann, reviewed.project_id, subject) is None
-    newest = projects.get_criteria(store, reviewed.project_id, reviewed.best).head
-    assert projects.get_criteria(store, reviewed.project_id, newest).text == "What Ann wants."
+    newest = store.criteria.get(reviewed.project_id, reviewed.best).head
+    assert store.criteria.get(reviewed.project_id, newest).text == "What Ann wants."
 
 
 def test_others_see_who_is_at_it_but_not_the_text(
@@ -100,7 +100,7 @@ def test_a_text_typed_before_a_name_was_picked_stays_on_screen_and_is_kept_with_
     assert [(draft.author, draft.text) for draft in drafts] == [("Ann", "Typed by nobody yet. Now by Ann.")]
     screen.session_state[state.RATER] = "Bo"  # somebody else sits down: the text of Ann is not theirs
     screen.run()
-    assert area(screen).value == projects.get_criteria(store, reviewed.project_id, reviewed.best).text
+    assert area(screen).value == store.criteria.get(reviewed.project_id, reviewed.best).text
 
 
 def test_a_lock_that_came_in_between_hides_no_text(

@@ -24,7 +24,7 @@ ASPECT = "coherence"
 @pytest.fixture
 def edit(store: Store, reviewed: Any) -> str:
     ann = store.acting(Actor("Ann"))
-    text = projects.get_criteria(store, reviewed.project_id, reviewed.best).text
+    text = store.criteria.get(reviewed.project_id, reviewed.best).text
     return projects.save_edit(ann, reviewed.project_id, reviewed.best, f"{text}\n- It repeats nothing.", "Ann")
 
 

@@ -116,7 +116,7 @@ def test_any_two_versions_word_by_word_and_merged(store: Store, reviewed: Any, o
     assert ":green-background[**Be brief" in said
     harmless(screen)
     press(screen, "Merge the two into a new version")
-    merged = projects.get_criteria(store, reviewed.project_id, screen.query_params["criteria"])
+    merged = store.criteria.get(reviewed.project_id, screen.query_params["criteria"])
     assert merged.text == f"- Be clear.\n- {HOSTILE}\n- Be brief."
     assert (merged.parents, merged.author) == ((one, two), "Ann")
     assert "Merged into a new version" in texts(screen)

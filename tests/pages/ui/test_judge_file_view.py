@@ -62,7 +62,7 @@ def test_a_file_is_shown_and_scored_by_the_worker(
     request = projects.run_view(store, run.run_id).request
     assert isinstance(request, MetricsRequest)
     assert drive(store, settings, run.run_id) == "done"
-    (entry,) = projects.list_judges(store, run.project_id)
+    (entry,) = store.judges.all(run.project_id)
     assert (entry.name, entry.judge.kind, entry.judge.n_scored) == ("RepEval of their set", "repeval", 4)
 
 

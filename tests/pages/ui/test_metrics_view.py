@@ -72,7 +72,7 @@ def test_a_choice_is_computed_and_texts(
     assert "Among the judges now on wit: overlap, metric_ter." in texts(screen)
     assert f"metric_{HOSTILE} was left out: it gave the same number, 1, to all 4 items it scored." in texts(screen)
     assert box(screen, "overlap").label == "overlap \\(among the judges\\)"
-    assert len(projects.list_judges(store, run.project_id)) == 2
+    assert len(store.judges.all(run.project_id)) == 2
 
 
 def test_another_session_sees_a_running_one_but_no_old_result(

@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_demo_is_there_before_anybody_comes(home: Path) -> None:
     serving.get_ready()
     with projects.open_store(Settings.from_environment()) as store:
-        assert [project.project_id for project in projects.list_projects(store)] == [DEMO_PROJECT, "sample"]
+        assert [project.project_id for project in store.projects.all()] == [DEMO_PROJECT, "sample"]
 
 
 def test_a_store_that_cannot_be_opened_stops_no_server(

@@ -13,6 +13,7 @@ from core import projects
 from core.errors import ArchiveError, StoreError
 from core.records import Criteria, GoldenSet, Item
 from core.settings import Settings
+from core.store.log import Entry
 from core.store.store import Store
 
 Tables = dict[str, list[Any]]
@@ -185,7 +186,7 @@ def test_a_forged_author_is_marked(bent: Bent, elsewhere: Store, settings: Setti
             row |= {"actor": "Ada", "role": "admin"}
 
     new = projects.import_project(elsewhere, settings, io.BytesIO(bent(forge))).project_id
-    assert {event.role for event in projects.list_events(elsewhere, new)[:-1]} == {"admin (imported)"}
+    assert {event.role for event in elsewhere.events.all(new, Entry)[:-1]} == {"admin (imported)"}
 
 
 def test_text_of_any_kind_survives(bent: Bent, elsewhere: Store, settings: Settings) -> None:

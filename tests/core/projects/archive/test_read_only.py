@@ -47,9 +47,7 @@ class Came:
         return self.project_id, self.golden_id, ASPECT
 
     def criteria(self) -> list[str]:
-        return [
-            entry.criteria_id for entry in projects.list_criteria(self.store, self.project_id, ASPECT) if entry.text
-        ]
+        return [entry.criteria_id for entry in self.store.criteria.all(self.project_id, ASPECT) if entry.text]
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +90,7 @@ def came(exported: Path, request: pytest.FixtureRequest, tmp_path: Path) -> Iter
 def test_no_run_asks_the_judge_of_an_import(came: Came, drive: Drive) -> None:
     store, settings = came.store, came.settings
     parent, new = came.criteria()[:2]
-    golden = projects.load_golden_set(store, came.golden_id)
+    golden = store.goldens.load(came.golden_id)
     newer = projects.add_golden(store, came.project_id, replace(golden, name="newer", items=tuple(
         replace(item, target=f"{item.target} Again.") for item in golden.items
     )))  # fmt: skip

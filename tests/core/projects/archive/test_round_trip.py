@@ -18,6 +18,7 @@ from core.providers.cached import reply_from_json
 from core.records import Criteria, content_digest
 from core.settings import Settings
 from core.store.layout import LAYOUT
+from core.store.log import Entry
 from core.store.store import Store
 from core.store.transfer import IMPORTED
 
@@ -117,13 +118,13 @@ def test_the_log_says_what_was_done_here_and_what_came(
 ) -> None:
     exported = projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
     new = projects.import_project(elsewhere.acting(ADA), settings, tmp_path / "p.zip", name=" Theirs ").project_id
-    *came, own = projects.list_events(elsewhere, new)
+    *came, own = elsewhere.events.all(new, Entry)
     assert {one.role for one in came} == {f"{role} (imported)" for role in ("annotator", "reviewer", "admin")}
     assert (own.actor, own.role, own.sentence) == ("Ada", "admin", "imported the project Project ä")
     assert own.body["digest"] == exported.digest
     projects.export_project(elsewhere, settings, new, tmp_path / "q.zip")
     third = projects.import_project(elsewhere, settings, tmp_path / "q.zip").project_id
-    *came, own = projects.list_events(elsewhere, third)
+    *came, own = elsewhere.events.all(third, Entry)
     assert all(one.role.endswith(" (imported)") and one.role.count("(") == 1 for one in came)
 
 
