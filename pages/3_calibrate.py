@@ -9,8 +9,8 @@ from core.errors import ConcordError
 from core.project_records import RunKind
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
-from pages.calibrate import ranking
-from pages.ui import calibration_view, forms, run_panel, state
+from pages.calibrate import calibration_view, ranking
+from pages.ui import forms, run_panel, state
 from pages.ui.page import Opened, link_to, open_page, stop_with
 from pages.ui.screens import SCREENS, Screen, plain
 

@@ -6,7 +6,8 @@ from core import projects
 from core.errors import ConcordError
 from core.projects.kinds import RunDetail
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest
-from pages.ui import chosen, repeval_form, repeval_view, run_panel
+from pages.repeval import repeval_form, repeval_view
+from pages.ui import chosen, run_panel
 from pages.ui.page import Opened, link_to, open_page, stop_with
 from pages.ui.screens import plain
 

@@ -3,9 +3,10 @@
 import streamlit as st
 
 from core.errors import ConcordError
-from pages.ui import chosen, fusion_choice, fusion_keep, fusion_llm, fusion_sections, fusion_view, state
-from pages.ui.fusion_choice import Choice
-from pages.ui.fusion_view import Fused
+from pages.fusion import fusion_choice, fusion_keep, fusion_llm, fusion_sections, fusion_view
+from pages.fusion.fusion_choice import Choice
+from pages.fusion.fusion_view import Fused
+from pages.ui import chosen, state
 from pages.ui.page import Opened, finding, open_page
 from pages.ui.screens import plain
 

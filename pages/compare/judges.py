@@ -9,9 +9,9 @@ from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from pages.compare import import_view
+from pages.compare import import_view, judge_file_view, styles_view
 from pages.compare.choices import Compared
-from pages.ui import grid, judge_file_view, metrics_view, people, state, styles_view, tables
+from pages.ui import grid, metrics_view, people, state, tables
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 

@@ -177,7 +177,7 @@ def to_heat_map(settings: Settings) -> Walk:
     from core.projects.repeval import RepEvalOutcome, RepEvalRequest
     from core.repeval.records import RepEvalSettings
     from core.report.figures.repeval import Heat, heat_figure
-    from pages.ui.repeval_view import measure_of
+    from pages.repeval.repeval_view import measure_of
 
     whole = core.load_golden(SAMPLES / "summaries.jsonl")
     sources = list(dict.fromkeys(item.source_id for item in whole.items))[:N_SOURCES]

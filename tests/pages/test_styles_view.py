@@ -17,7 +17,7 @@ from core.projects.styles import StepsView, StylesRequest, steps_document
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
 from core.settings import Settings
 from core.store.store import Store
-from pages.ui import styles_view
+from pages.compare import styles_view
 from tests.pages.making import Place
 from tests.pages.screen import HOSTILE, ROOT, choose, draw, grids, has_button, labelled, texts
 
@@ -35,7 +35,7 @@ class Grids(Place):
         return styles(self.golden, "scripted", request.settings).view
 
     def show(self, aspect: str = "coherence") -> AppTest:
-        return draw(self.settings, "styles_view", aspect, golden=self.golden.name)
+        return draw(self.settings, "compare.styles_view", aspect, golden=self.golden.name)
 
     def started(self, page: AppTest) -> StylesRequest:
         """What is asked for once the button is pressed."""

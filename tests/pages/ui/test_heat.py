@@ -14,7 +14,7 @@ def page() -> None:
     import streamlit as st
 
     from core.report.figures.repeval import Heat
-    from pages.ui import heat
+    from pages.repeval import heat
 
     values = np.array([[np.nan, 0.1], [0.2, -0.3], [np.nan, 0.25]])
     cells = Heat((0, 4, 8), ("first", "-1"), values, chosen=(4, "first"), used=((8, "-1"),), marked=(0, "-1"))

@@ -29,7 +29,7 @@ def store(store: Store, settings: Settings) -> Store:
 
 @pytest.fixture
 def screen(store: Store, settings: Settings) -> AppTest:
-    return draw(settings, "judge_file_view", "wit", role="admin")
+    return draw(settings, "compare.judge_file_view", "wit", role="admin")
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from core.report.figures.comparison import JudgeMark, leaderboard_figure
 from core.stats import NO_TEST, Difference, claim
 from core.wording import change_figures, number, p_figure
 from pages.compare.choices import kept_golden
+from pages.fusion.fusion_choice import METHOD_WORDS, Choice, names_of
 from pages.ui import charts, grid, metrics_view, tables
-from pages.ui.fusion_choice import METHOD_WORDS, Choice, names_of
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain

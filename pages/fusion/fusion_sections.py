@@ -14,9 +14,9 @@ from core.fusion.stack import Weight, Without
 from core.report.figures.comparison import Bar, between_figure, lost_figure, weights_figure
 from core.stats import claim
 from core.wording import change_figures
+from pages.fusion.fusion_view import Fused, difference_words
 from pages.label import label_item
 from pages.ui import charts, grid, state
-from pages.ui.fusion_view import Fused, difference_words
 from pages.ui.grid import Column
 from pages.ui.screens import plain
 

@@ -12,8 +12,9 @@ from core.errors import ConcordError
 from core.fusion.fusion_request import FusionRequest, FusionRunView
 from core.projects.kinds import RunDetail
 from core.wording import money
-from pages.ui import fusion_result, fusion_texts, run_panel, state
-from pages.ui.fusion_view import Fused
+from pages.fusion import fusion_result, fusion_texts
+from pages.fusion.fusion_view import Fused
+from pages.ui import run_panel, state
 from pages.ui.page import Opened
 from pages.ui.screens import plain
 

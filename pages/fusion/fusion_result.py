@@ -9,8 +9,8 @@ from core import projects
 from core.errors import ConcordError
 from core.fusion.plan import OVERALL, folded
 from core.records import Alignment
+from pages.fusion.fusion_view import Fused, difference_words
 from pages.ui import grid, tables
-from pages.ui.fusion_view import Fused, difference_words
 from pages.ui.grid import Column
 from pages.ui.page import Opened
 from pages.ui.screens import plain

@@ -10,8 +10,8 @@ from core import projects
 from core.errors import ConcordError
 from core.fusion.fusion_settings import FusionSettings
 from core.project_records import JudgeEntry
+from pages.fusion.fusion_view import Fused
 from pages.ui import people, state
-from pages.ui.fusion_view import Fused
 from pages.ui.page import Opened
 from pages.ui.screens import plain
 

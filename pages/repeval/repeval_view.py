@@ -23,8 +23,9 @@ from core.report.figures.repeval import (
     random_figure,
 )
 from core.wording import number, percent
-from pages.ui import charts, grid, repeval_cell, run_panel, state
-from pages.ui import heat as heat_map
+from pages.repeval import heat as heat_map
+from pages.repeval import repeval_cell
+from pages.ui import charts, grid, run_panel, state
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 

@@ -20,12 +20,12 @@ from core.projects.styles import StylesRequest
 from core.report.figures import Mark, describe, measure_name
 from core.report.figures.trends import styles_figure
 from core.wording import counted, money
+from pages.compare.styles_form import choose_styles
 from pages.criteria import criteria_names
 from pages.ui import charts, grid, run_panel, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened
 from pages.ui.screens import plain
-from pages.ui.styles_form import choose_styles
 
 if TYPE_CHECKING:
     from core.report.figures import Drawing
