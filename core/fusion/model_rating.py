@@ -35,7 +35,8 @@ from core.fusion.plan import (
 )
 from core.judging.llm import LLMJudge
 from core.judging.render import KINDS, SCORING, item_block, neutral, range_words, shown_item
-from core.judging.replies import total_usage, without_thoughts
+from core.judging.parse import without_thoughts
+from core.judging.replies import total_usage
 from core.progress import SILENT, Progress, Stage
 from core.providers.base import Completion, Failure, Message, Reply, Request
 from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Unscored, Usage, Verdict

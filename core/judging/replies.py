@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from core.errors import JudgeError
-from core.judging.parse import read_rating
+from core.judging.parse import read_rating, without_thoughts
 from core.judging.render import shortened_parts, whole_numbers
 from core.providers.base import LIKELIHOOD, OFF_SCALE, Completion, Failure, Reply, TokenLogprobs
 from core.records import Item, Scale, Scored, Task, Unscored, Usage, Verdict
@@ -112,11 +112,7 @@ def reading_of(reply: Reply, task: Task) -> Reading:
     if reply.finish == LIKELIHOOD:
         low, high = task.scale.low, task.scale.high
         return Reading(low + (high - low) * math.exp(min(0.0, float(reply.text))))
-    answer = without_thoughts(reply.text)
-    start = len(answer) - len(answer.lstrip()) if answer != reply.text else 0
-    reading = read_rating(answer[start:], task.scale, task.aspect, reply.finish)
-    if start and reading.span:
-        reading = replace(reading, span=(reading.span[0] + start, reading.span[1] + start))
+    reading = read_rating(reply.text, task.scale, task.aspect, reply.finish)
     if reply.finish == "length" and reading.reason == "truncated":
         return replace(reading, detail=_cut_off(reply))
     if reading.reason == "out of range":
@@ -155,31 +151,6 @@ def _explained(reply: Completion) -> str:
 def total_usage(replies: Sequence[Reply]) -> Usage:
     """The usage of all `replies`, of those that came to nothing as well."""
     return sum((reply.usage for reply in replies), Usage())
-
-
-_TAG = re.compile(r"<(?P<close>/?)think(?:ing)?>", re.IGNORECASE)
-
-
-def without_thoughts(text: str) -> str:
-    """`text` with blanks in the place of its thoughts, so that whatever stands after them keeps its place.
-
-    An end without a beginning (some servers put that into the prompt) closes thoughts that began with the reply;
-    thoughts without an end go on to the end of the reply.
-    """
-    tags = list(_TAG.finditer(text)) if "think" in text.lower() else []
-    if not tags:
-        return text
-    pieces, kept_from, thinking = [], 0, bool(tags[0]["close"])
-    for tag in tags:
-        if not thinking:
-            pieces.append(text[kept_from : tag.start()])
-            kept_from = tag.start()
-        if tag["close"]:
-            pieces.append(" " * (tag.end() - kept_from))
-            kept_from = tag.end()
-        thinking = not tag["close"]
-    pieces.append(" " * (len(text) - kept_from) if thinking else text[kept_from:])
-    return "".join(pieces)
 
 
 # ── the probability-weighted score ───────────────────────────────────────────────────────────────────────────

@@ -194,7 +194,7 @@ NOT_STATED = [
     "It lists 4 errors and 2 omissions.",
     "Chapter 4 is missing.",
     "A score of 5 would require a source.",
-    "<think>I could say Score: 4",
+
 ]
 
 OUTSIDE = [
