@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from core.fusion.fused_run import FusedRun, FusionSettings, fuse
     from core.judge_files.judge_reading import judge_schema
     from core.judge_files.loading import load_judge
-    from core.judging.styles import Asking, Style
+    from core.judging.scoring_styles import Asking, Style
     from core.projects.project import Project, WrittenReport, open_project, write_report
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings
@@ -179,7 +179,7 @@ _NAMES = {
     ),
     "core.repeval.fitted": "FittedRepEval fit_repeval",
     "core.repeval": "Extraction ModelSpec PairRule RepEvalSettings",
-    "core.judging.styles": "Asking Style",
+    "core.judging.scoring_styles": "Asking Style",
     "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
     "core.verdicts": "Verdicts",
 }

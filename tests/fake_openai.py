@@ -31,7 +31,7 @@ from aiohttp import web
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from core.providers.base import Completion, Failure, Message, Request
+from core.providers.completions import Completion, Failure, Message, Request
 from core.providers.scripted import ScriptedProvider
 
 MODEL = "fake-judge"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from core.providers.base import Completion, Reply, Request, TokenLogprobs
+from core.providers.completions import Completion, Reply, Request, TokenLogprobs
 from core.providers.scripted import ScriptedProvider, reply_to
 from core.records import Usage
 

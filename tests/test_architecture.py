@@ -226,11 +226,11 @@ RULES: tuple[Rule, ...] = (
 
 BREAKS: list[tuple[Rule, str, str]] = [
     (layers, "core/calibration/loop.py", "def f():\n    from core.store import store\n"),
-    (layers, "core/judging/llm.py", "from ..store.store import Store"),
+    (layers, "core/judging/llm_judge.py", "from ..store.store import Store"),
     (layers, "core/jobs/queue.py", "from core.projects.kinds import do_run"),
     (layers, "pages/ui/page.py", "from core.providers import openai_api"),
     (third_parties, "core/figures.py", "import streamlit as st"),
-    (third_parties, "core/judging/llm.py", "from urllib import request"),
+    (third_parties, "core/judging/llm_judge.py", "from urllib import request"),
     (third_parties, "core/data/golden.py", "def f():\n    import pickle\n"),
     (heavy_late, "core/repeval/states.py", "try:\n    import torch.nn\nexcept ImportError:\n    raise\n"),
     (no_dynamic_imports, "pages/1_golden_set.py", "import importlib"),
@@ -250,7 +250,7 @@ KEEPS: list[tuple[Rule, str, str]] = [
     (layers, "core/projects/runs.py", "from core.store import store\nfrom core.calibration import loop\n"),
     (heavy_late, "core/repeval/states.py", "def f():\n    import torch\n"),
     (heavy_late, "core/repeval/states.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\n"),
-    (third_parties, "core/judging/llm.py", "from urllib.parse import urlsplit"),
+    (third_parties, "core/judging/llm_judge.py", "from urllib.parse import urlsplit"),
     (no_swallowing, "core/data/golden.py", "try:\n    f()\nexcept ValueError:\n    pass\n"),
 ]
 

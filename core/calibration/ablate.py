@@ -24,8 +24,8 @@ from core.calibration.candidate_pool import AskedJudge, Keeper, ScoreTable
 from core.calibration.revisit import step_items
 from core.errors import UsageError
 from core.files import write_json, write_text
-from core.judging.base import Judge
-from core.judging.llm import LLMJudge
+from core.judging.judge_protocol import Judge
+from core.judging.llm_judge import LLMJudge
 from core.progress import SILENT, Progress, Stage
 from core.records import (
     Alignment,

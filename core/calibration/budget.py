@@ -25,9 +25,9 @@ from core.calibration.racing_order import Order, racing_order
 from core.calibration.revisit import rung_calls, schedule
 from core.data.split import ENOUGH, LEAST, few_labels, task_of
 from core.errors import AspectError
-from core.judging.base import DraftRequest, Judge, RefineRequest
-from core.judging.llm import LLMJudge, references_words, require_references
-from core.judging.styles import MODEL_WRITES, STEPS_LIKE, Asking
+from core.judging.judge_protocol import DraftRequest, Judge, RefineRequest
+from core.judging.llm_judge import LLMJudge, references_words, require_references
+from core.judging.scoring_styles import MODEL_WRITES, STEPS_LIKE, Asking
 from core.records import GoldenSet, Split, Task
 from core.stats import LabelledItems
 

@@ -27,12 +27,12 @@ from core.errors import UsageError
 from core.judge_files import CalibratedJudge, final_verdicts, judge_card, summary, write_run
 from core.judge_files.judge_reading import kind_of_file, open_file
 from core.judge_files.judge_writing import known_of
-from core.judging.base import Judge
-from core.judging.llm import Prepared
-from core.judging.registry import CAREFUL, NAMED, make_judge, restore_judge
-from core.judging.styles import Asking
+from core.judging.judge_protocol import Judge
+from core.judging.judge_specs import CAREFUL, NAMED, make_judge, restore_judge
+from core.judging.llm_judge import Prepared
+from core.judging.scoring_styles import Asking
 from core.progress import SILENT, Progress
-from core.providers.base import ReplyStore
+from core.providers.completions import ReplyStore
 from core.records import GoldenSet
 from core.settings import Settings
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from core.errors import UsageError
-from core.judging.base import OPERATIONS, Operation
+from core.judging.judge_protocol import OPERATIONS, Operation
 from core.records import GoldenSet, Level, Split, Statistic
 from core.setting_fields import check_settings, setting
 from core.wording import counted

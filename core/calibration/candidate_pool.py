@@ -9,8 +9,8 @@ import numpy as np
 
 from core.calibration.calibration_result import BestSoFar, Candidate, LeaderboardSnapshot, Phase, Status, TracePoint
 from core.calibration.calibration_settings import CalibrationSettings
-from core.judging.base import DraftBatch, DraftRequest, Judge, RefineRequest
-from core.judging.llm import Prepared
+from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, RefineRequest
+from core.judging.llm_judge import Prepared
 from core.progress import SILENT, Progress
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, Level, Measure, ScoreMatrix, Task, Unscored, Usage
 from core.stats import Difference, LabelledItems, align_each, paired_difference

@@ -19,7 +19,7 @@ from core.calibration.proposals import distinct, fitting_request
 from core.calibration.racing_order import Order
 from core.calibration.revisit import schedule
 from core.data.split import too_few_to_stack
-from core.judging.base import Judge
+from core.judging.judge_protocol import Judge
 from core.records import Criteria, FloatArray
 from core.stats import LabelledItems
 from core.stats.items import source_folds
@@ -75,7 +75,7 @@ def fitted_again(judge: AskedJudge, pool: CandidatePool, criteria: Sequence[Crit
 
 def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     """What to say of scores that are not crossed, of `criteria` that name strengths as labels give them; else ""."""
-    from core.judging.offline.criteria import states_strength
+    from core.judging.offline.criteria_grammar import states_strength
 
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
         return ""

@@ -38,9 +38,9 @@ from core.calibration.racing_order import Order, racing_order
 from core.calibration.revisit import revisit, step_items
 from core.data.split import KnownTexts, few_held_out, few_labels, task_of
 from core.errors import JudgeError
-from core.judging.base import DraftBatch, Judge, judge_state
-from core.judging.llm import made_ready
-from core.judging.styles import Asking
+from core.judging.judge_protocol import DraftBatch, Judge, judge_state
+from core.judging.llm_judge import made_ready
+from core.judging.scoring_styles import Asking
 from core.progress import SILENT, Progress
 from core.records import (
     Criteria,

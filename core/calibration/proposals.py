@@ -15,7 +15,7 @@ import numpy as np
 from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.calibration.candidate_pool import CandidatePool
 from core.data.split import inner_fold
-from core.judging.base import DraftBatch, DraftRequest, Exemplar, Misaligned, RefineRequest
+from core.judging.judge_protocol import DraftBatch, DraftRequest, Exemplar, Misaligned, RefineRequest
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance
 from core.stats import LabelledItems
 from core.stats.correlation import average_ranks

@@ -16,7 +16,7 @@ from core.calibration.calibration_settings import CalibrationSettings, RoundSett
 from core.calibration.candidate_pool import AskedJudge, CallBudget, ScoreTable
 from core.calibration.proposals import Folds, Refiner, distinct, most_misaligned
 from core.errors import UsageError
-from core.judging.base import RefineRequest
+from core.judging.judge_protocol import RefineRequest
 from core.progress import Stage
 from core.records import Criteria, FloatArray, IntArray, Measure, Split, Usage
 from core.stats import Difference, LabelledItems, paired_difference

@@ -14,8 +14,8 @@ import typer
 from core.errors import UsageError
 
 if TYPE_CHECKING:
-    from core.judging.styles import Asking
-    from core.providers.base import ReplyStore
+    from core.judging.scoring_styles import Asking
+    from core.providers.completions import ReplyStore
     from core.records import GoldenSet, Level, Scale
     from core.settings import Settings
     from core.stats import MeasureSettings
@@ -257,7 +257,7 @@ class AskingOptions:
 
     def asking(self, judge: str) -> Asking:
         """How `judge` is asked; UsageError for what does not go together."""
-        from core.judging.styles import Asking
+        from core.judging.scoring_styles import Asking
 
         return Asking.of(
             judge,

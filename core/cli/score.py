@@ -19,7 +19,7 @@ from core.wording import counted, percent, price_words
 
 if TYPE_CHECKING:
     from core.data.findings import Finding
-    from core.providers.base import ReplyStore
+    from core.providers.completions import ReplyStore
     from core.scoring import BatchWritten, FusedScores, ScoredFile, ScoreRequest
     from core.scoring.request import SureScores
 

@@ -29,7 +29,7 @@ from core.wording import price_words
 
 if TYPE_CHECKING:
     from core.comparison.styles import ComparedStyles, FinishedStyle, GivenCriteria, StylesEstimate, StylesView
-    from core.judging.styles import Style
+    from core.judging.scoring_styles import Style
     from core.records import GoldenSet
 
 
@@ -76,7 +76,7 @@ def styles(
     """Ask a language model in several styles and compare their agreement."""
     from core.comparison.styles import GivenCriteria, StylesSettings, estimate_of_styles
     from core.comparison.styles import styles as compared_styles
-    from core.judging.registry import NAMED, language_model
+    from core.judging.judge_specs import NAMED, language_model
     from core.settings import Settings
 
     loaded = golden.load()
@@ -130,7 +130,7 @@ def _styles_of(how: StyleOptions) -> tuple[Style, ...]:
 
     UsageError for a form that is none, and for `weighted` without the form score_only, which alone is weighted.
     """
-    from core.judging.styles import Style
+    from core.judging.scoring_styles import Style
 
     forms, samples, temperature = how.forms or ["rate_explain"], how.samples, how.temperature
     if how.weighted and "score_only" not in forms:

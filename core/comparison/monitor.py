@@ -35,7 +35,7 @@ from core.data.tables import open_table
 from core.errors import GoldenError, JobError, UsageError
 from core.files import json_lines, replacing, write_json, write_text
 from core.progress import SILENT, Progress
-from core.providers.base import ReplyStore
+from core.providers.completions import ReplyStore
 from core.records import FloatArray, GoldenSet, Item, Scale, Scored, content_digest
 from core.stats.system_means import MeanEstimate
 from core.texts import is_blank

@@ -17,10 +17,10 @@ import numpy as np
 
 from core.data.split import task_of, whole_sources
 from core.errors import AspectError, JudgeError, UsageError
-from core.judging.base import CallEstimate
-from core.judging.llm import LLMJudge, Written, references_words, require_references
-from core.judging.registry import NAMED, language_model
-from core.judging.styles import STEPS_LIKE, Style
+from core.judging.judge_protocol import CallEstimate
+from core.judging.judge_specs import NAMED, language_model
+from core.judging.llm_judge import LLMJudge, WrittenText, references_words, require_references
+from core.judging.scoring_styles import STEPS_LIKE, Style
 from core.progress import SILENT, Progress
 from core.records import (
     Alignment,
@@ -327,7 +327,7 @@ class ComparedStyles:
 
 Enter = Callable[[FinishedStyle], str]
 """Takes a finished style; returns the id that its scores have from then on."""
-StepsOf = Callable[[str, Callable[[], Written]], Written]
+StepsOf = Callable[[str, Callable[[], WrittenText]], WrittenText]
 """(aspect, how the model writes them) → the evaluation steps to take: the model's, or what was kept of them."""
 
 

@@ -1,7 +1,7 @@
 """The demo's golden set and its calibration: notifications of a newsroom, judged by the simulated reader.
 
-`record` runs the calibration and keeps each reply by the key of its request, as `core.providers.recorded` reads it: the
-session that people watch at a pace.  When a prompt or the reader changes, record again.
+`record` runs the calibration and keeps each reply by the key of its request, as `core.providers.recordings` reads it:
+the session that people watch at a pace.  When a prompt or the reader changes, record again.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from core.calibration.loop import calibrate
 from core.data import load_golden
 from core.data.split import task_of
 from core.demo.recorded_session import FOLDER, PACE, SAMPLES
-from core.judging.llm import LLMJudge
-from core.providers import newsroom
-from core.providers.base import Reply, Request
+from core.judging.llm_judge import LLMJudge
 from core.providers.cached import reply_to_json
-from core.providers.recorded import write_recording
+from core.providers.completions import Reply, Request
+from core.providers.recordings import write_recording
 from core.providers.scripted import ScriptedProvider
 
 SPEC = "scripted:newsroom"
@@ -37,7 +36,7 @@ def record(out: Path = FOLDER) -> Calibration:
     kept: dict[str, str] = {}
 
     def answer(request: Request) -> Reply:
-        reply = newsroom.reply_to(request)
+        reply = simulated_reader.reply_to(request)
         kept[request.key(ENDPOINT)] = reply_to_json(reply)
         return reply
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.fusion.plan import folded
 from core.judging.parse import read_rating
-from core.providers.base import Completion
+from core.providers.completions import Completion
 from core.records import Scale, UnscoredReason
 from core.verdicts import Reading
 

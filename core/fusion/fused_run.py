@@ -31,11 +31,11 @@ from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import FORMATS, VERSION
 from core.judge_files.judge_writing import golden_entry, written, yaml_text
 from core.judge_files.loading import allowed_repeval, restored
-from core.judging.llm import require_references
-from core.judging.registry import NAMED, language_model, restore_judge
-from core.judging.styles import MODEL_WRITES, Asking
+from core.judging.judge_specs import NAMED, language_model, restore_judge
+from core.judging.llm_judge import require_references
+from core.judging.scoring_styles import MODEL_WRITES, Asking
 from core.progress import SILENT, Progress, Stage
-from core.providers.base import ReplyStore
+from core.providers.completions import ReplyStore
 from core.records import Alignment, GoldenSet, Item, JudgeScores, Scored, Verdict
 from core.settings import Settings
 from core.verdicts import Verdicts

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from core.errors import UsageError
 from core.fusion.plan import FENCED, HEAD_AT_MOST, NONE, aspect_headed, aspects_block, filled, folded
-from core.judging.render import KINDS
 from core.judging.parse import without_thoughts
-from core.providers.base import Message
+from core.judging.render import KINDS
+from core.providers.completions import Message
 from core.records import Task
 
 CRITERIA_PROMPT = "criteria.v1"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.fusion.fusion_settings import FusionSettings
-from core.judging.base import CallEstimate
+from core.judging.judge_protocol import CallEstimate
 from core.records import FloatArray
 from core.wording import counted
 

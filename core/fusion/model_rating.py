@@ -33,12 +33,12 @@ from core.fusion.plan import (
     plan_messages,
     read_plan,
 )
-from core.judging.llm import LLMJudge
-from core.judging.render import KINDS, SCORING, item_block, neutral, range_words, shown_item
+from core.judging.llm_judge import LLMJudge
 from core.judging.parse import without_thoughts
-from core.judging.replies import total_usage
+from core.judging.render import KINDS, SCORING, item_block, neutral, range_words, shown_item
+from core.judging.reply_verdicts import total_usage
 from core.progress import SILENT, Progress, Stage
-from core.providers.base import Completion, Failure, Message, Reply, Request
+from core.providers.completions import Completion, Failure, Message, Reply, Request
 from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.texts import is_blank
 from core.verdicts import Reading, Verdicts

@@ -28,7 +28,7 @@ from core.judging.offline.judge import OfflineJudge
 from core.judging.parse import read_rating
 from core.metrics import Folder, as_judge, kept, make_metric, score_or_reason
 from core.progress import SILENT, Progress, Stage
-from core.providers.base import ReplyStore
+from core.providers.completions import ReplyStore
 from core.records import FloatArray, GoldenSet, JudgeScores, Split
 from core.settings import Settings
 

@@ -21,9 +21,9 @@ import numpy as np
 from core.errors import JudgeError, UsageError
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import Agreement, beats_chance
-from core.judging.render import KINDS, neutral, plain, range_words
 from core.judging.parse import without_thoughts
-from core.providers.base import Message
+from core.judging.render import KINDS, neutral, plain, range_words
+from core.providers.completions import Message
 from core.records import Alignment, GoldenSet, JudgeScores, Task
 
 PROMPTS = Path(__file__).parent / "prompts"

@@ -15,9 +15,9 @@ from core.calibration.candidate_pool import ensemble_scores
 from core.errors import AuthError, GoldenError
 from core.judge_files.judge_reading import judge_document
 from core.judge_files.loaded import LoadedJudge, Metrics
-from core.judging.base import CallEstimate, Judge, OnProgress, parts_read
-from core.judging.llm import LLMJudge, Requests
-from core.judging.replies import NO_TEXT, has_texts
+from core.judging.judge_protocol import CallEstimate, Judge, OnProgress, parts_read
+from core.judging.llm_judge import LLMJudge, Requests
+from core.judging.reply_verdicts import NO_TEXT, has_texts
 from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.stats import IsotonicMap
 from core.stats.conformal import VerdictIntervals

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema, model_validator
 
 from core.errors import JudgeError, UsageError
-from core.judging.styles import Style
+from core.judging.scoring_styles import Style
 from core.records import ItemKind, Level, Scale, Statistic, Task
 from core.stats import IsotonicMap
 from core.stats.conformal import VerdictIntervals

@@ -19,10 +19,10 @@ from core.fusion.plan import read_plan
 from core.judge_files.fused_file import FusedPart, ModelFusionEntry
 from core.judge_files.judge_reading import checked, fusion_document
 from core.judge_files.loaded import LoadedJudge, Metrics
-from core.judging.base import Judge, OnProgress
-from core.judging.llm import LLMJudge
-from core.judging.registry import PART_NOT_RUN
-from core.judging.replies import NO_TEXT
+from core.judging.judge_protocol import Judge, OnProgress
+from core.judging.judge_specs import PART_NOT_RUN
+from core.judging.llm_judge import LLMJudge
+from core.judging.reply_verdicts import NO_TEXT
 from core.metrics import Metric, fitted_repeval, make_metric, model_of
 from core.records import FloatArray, GoldenSet, Item, ItemKind, JudgeScores, Scale, Scored, Task, Unscored
 from core.texts import is_blank

@@ -26,7 +26,7 @@ from core.calibration.calibration_result import Calibration
 from core.comparison import ceiling
 from core.errors import AspectError
 from core.judge_files.judge_reading import FORMATS, VERSION, Kind, checked, digest_of, with_leaves
-from core.judging.base import ITEM_PARTS, parts_read
+from core.judging.judge_protocol import ITEM_PARTS, parts_read
 from core.judging.parse import PARSER
 from core.records import Alignment, Criteria, GoldenSet, content_digest
 from core.secret_values import hide

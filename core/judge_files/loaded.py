@@ -19,7 +19,7 @@ from core.data.findings import first_error
 from core.data.split import calibration_digests, text_digest
 from core.errors import GoldenError, UsageError
 from core.judge_files.judge_reading import kept_columns
-from core.judging.base import OnProgress
+from core.judging.judge_protocol import OnProgress
 from core.records import GoldenSet, Item, ItemKind, Scored, Task, Verdict
 from core.verdicts import Verdicts
 

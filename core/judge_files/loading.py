@@ -2,8 +2,8 @@
 
 A judge file may come from anybody, and it names the endpoint that its judge asks.  The key of this machine goes to the
 endpoint that `OPENAI_BASE_URL` names, to OpenAI's own and to this machine (any port: a server that runs here can read
-what runs here anyway); to any other only when the caller names that judge themself.  `core.judging.registry` decides,
-with the URL in hand that will be asked.
+what runs here anyway); to any other only when the caller names that judge themself.  `core.judging.judge_specs`
+decides, with the URL in hand that will be asked.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import kind_of_file, open_file
 from core.judge_files.loaded import LoadedJudge
 from core.judge_files.repeval_judge import RepEvalJudge
-from core.judging.base import Judge
-from core.judging.parse import PARSER
-from core.judging.registry import (
+from core.judging.judge_protocol import Judge
+from core.judging.judge_specs import (
     CAREFUL,
     NAMED,
     NOT_RUN,
@@ -33,9 +32,10 @@ from core.judging.registry import (
     parse_spec,
     restore_judge,
 )
-from core.judging.styles import Style
+from core.judging.parse import PARSER
+from core.judging.scoring_styles import Style
 from core.metrics import Metric, fitted_repeval, model_of
-from core.providers.base import ReplyStore
+from core.providers.completions import ReplyStore
 from core.repeval import EMBEDDED
 from core.settings import Settings
 from core.stats.conformal import VerdictIntervals

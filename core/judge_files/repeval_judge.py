@@ -12,7 +12,7 @@ from core.errors import ConcordError
 from core.judge_files.calibrated_judge import in_order, joined_verdicts, lacking_parts
 from core.judge_files.judge_reading import repeval_document
 from core.judge_files.loaded import LoadedJudge, Metrics
-from core.judging.base import OnProgress
+from core.judging.judge_protocol import OnProgress
 from core.metrics import Metric
 from core.records import Item, Task, Usage
 from core.stats import IsotonicMap

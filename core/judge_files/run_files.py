@@ -15,7 +15,7 @@ from core.files import json_lines, write_text
 from core.judge_files.calibrated_judge import joined_verdicts, with_reasons
 from core.judge_files.judge_writing import Known, gain_entry, judge_yaml
 from core.judge_files.verdict_files import verdict_row
-from core.judging.base import Judge
+from core.judging.judge_protocol import Judge
 from core.records import GoldenSet, Unscored, Verdict
 from core.verdicts import Verdicts
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from core.errors import UsageError
-from core.judging.base import CallEstimate
-from core.judging.llm import CHARACTERS_PER_TOKEN, LLMJudge
+from core.judging.judge_protocol import CallEstimate
+from core.judging.llm_judge import CHARACTERS_PER_TOKEN, LLMJudge
 from core.judging.render import (
     MOST_NUMBERS,
     SCORING,
@@ -22,8 +22,8 @@ from core.judging.render import (
     shortened,
     whole_numbers,
 )
-from core.judging.styles import Style
-from core.providers.base import Provider
+from core.judging.scoring_styles import Style
+from core.providers.completions import Provider
 from core.records import Item, Task
 
 ONE_PASS = Style("score_only", weighted=True)

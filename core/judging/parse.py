@@ -222,13 +222,13 @@ def _number(text: str) -> float:
 
 def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
     """The value at `at`, behind opening marks; undecided for "4-5" or another scale, None where there is no value."""
-    low_high = scale.low, scale.high
+    binary = scale.low == 0 and scale.high == 1
     if total := _SUM.match(text, at):
         stated = _number(total["total"])
         right = math.isclose(_computed(total["sum"].replace(",", ".")), stated, abs_tol=0.051)
         return Statement(at, total.end(), stated if right else None)
     found = _VALUE.match(text, at)
-    if found is None or (found.lastgroup in ("yes", "no") and low_high != (0, 1)):
+    if found is None or (found.lastgroup in ("yes", "no") and not binary):
         return None
     if found["none"]:
         return Statement(at, found.end(), None)
@@ -250,7 +250,7 @@ def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
         return Statement(at, end, None)
     top = 100.0 if tail["percent"] else _number(tail["top"]) if tail["ratio"] else scale.high
     if top != scale.high:
-        return Statement(at, end, value / top if low_high == (0, 1) and 0 <= value <= top > 0 else None)
+        return Statement(at, end, value / top if binary and 0 <= value <= top > 0 else None)
     return Statement(at, end, value)
 
 

@@ -17,8 +17,8 @@ from string import Template
 from typing import Any, Literal
 
 from core.errors import JudgeError
-from core.judging.base import OPERATIONS, Exemplar, Misaligned, Operation
-from core.providers.base import Message
+from core.judging.judge_protocol import OPERATIONS, Exemplar, Misaligned, Operation
+from core.providers.completions import Message
 from core.records import Item, ItemKind, Scale, Task
 
 OutputForm = Literal["rate_explain", "analyze_rate", "score_only", "free_text", "stars", "likelihood"]
@@ -52,7 +52,7 @@ def score_prompt(form: OutputForm, *, structured: bool = False) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TextLimits:
     """Longest text of each part, in characters; what is longer loses its middle, and a mark says how much."""
 
     source: int = 24_000
@@ -62,8 +62,8 @@ class Limits:
     references: int = 3
 
 
-SCORING = Limits()
-EXEMPLARS = Limits(source=4_000, context=2_000, target=3_000, reference=1_000, references=1)
+SCORING = TextLimits()
+EXEMPLARS = TextLimits(source=4_000, context=2_000, target=3_000, reference=1_000, references=1)
 """Tighter, since a drafting or refining prompt shows up to 16 items."""
 
 
@@ -179,7 +179,7 @@ def refine_messages(
     return (Message("user", _fill(CHOSEN_REFINE_PROMPT if without else prompt, values, without)),)
 
 
-def item_block(kind: ItemKind, item: Item, limits: Limits) -> str:
+def item_block(kind: ItemKind, item: Item, limits: TextLimits) -> str:
     """The parts of an item under their headings, every line quoted; absent parts are left out."""
     wording = KINDS[kind]
     parts = [
@@ -199,7 +199,7 @@ def shown_item(item: Item, *, references: bool) -> Item:
     return item if references or not item.references else replace(item, references=())
 
 
-def shortened_parts(item: Item, limits: Limits = SCORING) -> tuple[str, ...]:
+def shortened_parts(item: Item, limits: TextLimits = SCORING) -> tuple[str, ...]:
     """In words, which parts of an item a scoring prompt shows without their middle."""
     parts = (
         ("source", item.source, limits.source),

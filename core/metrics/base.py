@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from core.errors import JudgeError
-from core.judging.base import OnProgress
+from core.judging.judge_protocol import OnProgress
 from core.records import FloatArray, GoldenSet, Item, Unscored, content_digest
 from core.texts import is_blank
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from core.errors import JudgeError
-from core.judging.base import OnProgress
+from core.judging.judge_protocol import OnProgress
 from core.metrics.base import MetricScores
 from core.records import FloatArray
 from core.repeval.architectures import called, is_decoder, is_encoder, other_head, require_read

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.judging.base import OnProgress
+from core.judging.judge_protocol import OnProgress
 from core.metrics.base import Beside, Field, Metric, MetricScores, lacking, scaled, scores_of, text_by_text, texts_of
 from core.metrics.checkpoints import Checkpoint, in_batches, load
 from core.records import FloatArray, Item

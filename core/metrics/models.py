@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import JudgeError
-from core.judging.base import OnProgress
+from core.judging.judge_protocol import OnProgress
 from core.judging.offline.text import split_sentences
 from core.metrics.base import Beside, Metric, MetricScores, scaled, text_by_text, texts_of
 from core.metrics.checkpoints import Checkpoint, in_batches, load

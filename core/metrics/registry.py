@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import UsageError
-from core.judging.base import OnProgress
+from core.judging.judge_protocol import OnProgress
 from core.metrics.base import FIELDS, Metric, MetricScores, Need, scores_of
 from core.metrics.embeddings import bertscore, similarity
 from core.metrics.models import likelihood, nli, regression

@@ -19,7 +19,7 @@ import numpy as np
 
 from core.errors import ConcordError, JobError, StoreError
 from core.files import replacing
-from core.judging.base import OnProgress
+from core.judging.judge_protocol import OnProgress
 from core.metrics.base import Metric, MetricScores
 from core.owner_only import make_private
 from core.records import Item, JudgeScores, Unscored, content_digest

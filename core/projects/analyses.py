@@ -61,7 +61,7 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
     Raises what the start would.
     """
     from core.calibration.ablate import known_scores, plan_of
-    from core.judging.registry import SILENT, restore_judge
+    from core.judging.judge_specs import SILENT, restore_judge
 
     _require_calibration(store, request)
     calibration = load_calibration(store, request.run_id)
@@ -244,7 +244,7 @@ def run_recheck(work: RunWork) -> Recheck:
     """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
     from core.judge_files import final_verdicts, judge_card
     from core.judge_files.loading import restored
-    from core.judging.registry import NAMED
+    from core.judging.judge_specs import NAMED
 
     request = work.request(RecheckRequest)
     calibration = load_calibration(work.store, request.run_id)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from core.calibration.calibration_result import Calibration, Estimate
 from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import JobError
-from core.judging.styles import MODEL_WRITES, Asking
+from core.judging.scoring_styles import MODEL_WRITES, Asking
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.criteria import Comment
 from core.projects.judge_line import as_claimed, final_turned, final_values, judge_line, propose, version_asked
@@ -66,7 +66,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
     cannot be made, NotFoundError for an unknown golden set.
     """
     from core.calibration.budget import estimate as estimate_of
-    from core.judging.registry import make_judge
+    from core.judging.judge_specs import make_judge
 
     golden = store.goldens.load(request.golden_id)
     split = _asked_split(store, keeping_sides(store, request), golden)
@@ -81,7 +81,7 @@ def key_named(settings: Settings, base_url: str) -> str:
 
     UsageError for what is no base URL, or for a faulty endpoint file.
     """
-    from core.judging.registry import JudgeSpec, endpoint_of
+    from core.judging.judge_specs import JudgeSpec, endpoint_of
     from core.providers.installation import Installation
 
     return Installation.of(settings).key_name(endpoint_of(JudgeSpec("openai", base_url=base_url), settings))

@@ -217,9 +217,9 @@ def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) ->
     UsageError for a judge that is no language model or a plan that does not fit; AuthError without a key.
     """
     from core.fusion.model_rating import estimate_rating
-    from core.judging.llm import require_references
-    from core.judging.registry import language_model
-    from core.judging.styles import Asking
+    from core.judging.judge_specs import language_model
+    from core.judging.llm_judge import require_references
+    from core.judging.scoring_styles import Asking
 
     fusion, asked = model_fusion(store, request), request.settings
     judge = fusion.judge(request)
@@ -246,8 +246,8 @@ def run_fusion(work: RunWork) -> FusionRunView:
     from core.fusion.model_rating import rate_by_model
     from core.fusion.model_result import Rated
     from core.fusion.plan import PlanError
-    from core.judging.registry import NAMED, language_model
-    from core.judging.styles import Asking
+    from core.judging.judge_specs import NAMED, language_model
+    from core.judging.scoring_styles import Asking
 
     request = work.request(FusionRequest)
     fusion = model_fusion(work.store, request)

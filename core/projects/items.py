@@ -186,7 +186,7 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     An embedded judge is asked again, which costs nothing; a remote one's reply comes from the store, and where it is
     not there the explanation says so: nothing is ever sent from here.  JobError when the run did not score the item.
     """
-    from core.judging.registry import IMPORTED, SILENT, restore_judge
+    from core.judging.judge_specs import IMPORTED, SILENT, restore_judge
 
     score = _Gaps.of(store, run_id, criteria_id).named(item_id)
     request, of = scored_as(store, run_id), judge_run(store, run_id)

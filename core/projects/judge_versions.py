@@ -124,7 +124,7 @@ def estimate_version(
     from core.calibration.budget import CRITERIA_WORDS
     from core.calibration.fitting import crossing_calls, unread_lines_warning
     from core.data.split import few_labels
-    from core.judging.registry import NAMED, restore_judge
+    from core.judging.judge_specs import NAMED, restore_judge
     from core.stats import LabelledItems
 
     line = judge_line(store, project_id, aspect)

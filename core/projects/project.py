@@ -26,7 +26,7 @@ from core.calibration.calibration_settings import CalibrationSettings
 from core.data import load_golden
 from core.errors import GoldenError, JobError, NotFoundError, UsageError
 from core.files import write_text
-from core.judging.styles import MODEL_WRITES, Asking
+from core.judging.scoring_styles import MODEL_WRITES, Asking
 from core.project_records import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeLine

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.errors import NotFoundError, UsageError
-from core.judging.replies import NO_TEXT
+from core.judging.reply_verdicts import NO_TEXT
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.roles import requires
 from core.projects.runs import start_run

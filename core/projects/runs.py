@@ -21,10 +21,10 @@ from core.calibration.candidate_pool import AskedJudge, Keeper
 from core.errors import JobError, UsageError
 from core.jobs.launch import ensure_worker
 from core.jobs.queue import RunProgress
-from core.judging.base import Judge, judge_state
-from core.judging.llm import Prepared
-from core.judging.registry import NAMED, make_judge, restore_judge
-from core.judging.styles import Asking
+from core.judging.judge_protocol import Judge, judge_state
+from core.judging.judge_specs import NAMED, make_judge, restore_judge
+from core.judging.llm_judge import Prepared
+from core.judging.scoring_styles import Asking
 from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side
 from core.projects.roles import requires
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class JudgeState:
-    """A judge made ready (`core.judging.base.judge_state`): `restore_judge` makes it again.
+    """A judge made ready (`core.judging.judge_protocol.judge_state`): `restore_judge` makes it again.
 
     `prepared` is what its model wrote for that.
     """

@@ -16,9 +16,9 @@ from core.comparison.styles import (
 )
 from core.comparison.styles import styles as compared_styles
 from core.errors import NotFoundError, UsageError
-from core.judging.llm import Written
-from core.judging.registry import NAMED, language_model
-from core.judging.styles import MOST_STEPS
+from core.judging.judge_specs import NAMED, language_model
+from core.judging.llm_judge import WrittenText
+from core.judging.scoring_styles import MOST_STEPS
 from core.project_records import JUDGES
 from core.projects.calibration import sides_of
 from core.projects.project_list import require_aspect
@@ -99,15 +99,15 @@ def run_styles(work: RunWork) -> StylesView:
     def enter(finished: FinishedStyle) -> str:
         return work.add_judge(replace(finished.judge, run_id=work.run.run_id), finished.replies)
 
-    def steps_of(aspect: str, write: Callable[[], Written]) -> Written:
+    def steps_of(aspect: str, write: Callable[[], WrittenText]) -> WrittenText:
         """Steps as they were when this was first asked: a person's version where one was saved by then, which costs no
         call, else the model's, kept with the run for people to see and edit.
         """
         document = steps_document(aspect, edited=False)
-        answer = work.kept(f"asked {document}", Written)
+        answer = work.kept(f"asked {document}", WrittenText)
         if answer is None:
             saved = run_steps(work.store, work.run.run_id, aspect)
-            answer = Written(saved.text, "") if saved is not None and saved.edited else write()
+            answer = WrittenText(saved.text, "") if saved is not None and saved.edited else write()
             work.keep(f"asked {document}", answer)
         if answer.text and answer.usage != Usage():
             work.keep(document, StepsView(aspect, answer.text, edited=False, run_id=work.run.run_id))

@@ -15,7 +15,7 @@ from core.projects.calibration import calibration_asked, sides_of
 from core.projects.criteria import LONGEST_TEXT
 from core.projects.roles import requires
 from core.projects.runs import RunWork, judge_run, require_judge, start_run
-from core.providers.base import Message
+from core.providers.completions import Message
 from core.records import Criteria, Provenance, Scored, Usage
 from core.settings import Settings
 from core.store.store import Store
@@ -87,8 +87,8 @@ def trial_items(store: Store, run_id: str) -> tuple[str, ...]:
 
 def run_trial(work: RunWork) -> TrialResult:
     """Ask for one score, with reasons; it is entered nowhere."""
-    from core.judging.llm import LLMJudge
-    from core.judging.registry import NAMED, restore_judge
+    from core.judging.judge_specs import NAMED, restore_judge
+    from core.judging.llm_judge import LLMJudge
 
     request, golden = work.request(TrialRequest), work.golden
     task = calibration_asked(work.store, request.run_id).task(golden)

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from core.errors import UsageError
 from core.files import saving
-from core.providers.base import Completion, Failure, OnReply, Reply, ReplyStore, Request
+from core.providers.completions import Completion, Failure, OnReply, Reply, ReplyStore, Request
 from core.providers.prices import Price
 from core.providers.wire import (
     MOST_AT_ONCE,

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
-from core.providers.base import (
+from core.providers.completions import (
     AsyncProvider,
     Completion,
     Failure,

@@ -84,7 +84,7 @@ Whole = Annotated[int, Field(ge=1)]
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Entry(BaseModel):
+class EndpointSettings(BaseModel):
     """What stands beneath one base URL; the README has the example."""
 
     model_config = _STRICT
@@ -105,7 +105,7 @@ class EndpointFile(BaseModel):
 
     model_config = _STRICT
 
-    endpoints: dict[BaseUrl, Entry] = {}
+    endpoints: dict[BaseUrl, EndpointSettings] = {}
     prices: dict[str, Price] = {}
 
 
@@ -168,7 +168,7 @@ def _first_fault(error: ValidationError) -> str:
         place = place[:-2]
     words = fault["msg"].removeprefix("Value error, ").removesuffix(".")
     if fault["type"] == "extra_forbidden":
-        fields = Entry if len(place) == 3 else EndpointFile
+        fields = EndpointSettings if len(place) == 3 else EndpointFile
         names = sorted(_PRICES) if "prices" in place else sorted(fields.model_fields)
         words = f"is not known here; known are {', '.join(names)}"
     elif fault["type"] == "string_pattern_mismatch" and place[-1] == "key":

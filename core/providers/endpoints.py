@@ -23,7 +23,7 @@ _PRINTED = re.compile(r"[!-~]+")  # ASCII without blanks and control characters
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Host:
     """Who answers at a URL: scheme, host (lower case, no dot at its end) and port (the usual one where none stands)."""
 
     scheme: str
@@ -59,7 +59,7 @@ def endpoint_name(base_url: str, extra_body: Mapping[str, Any]) -> str:
     return f"{name} with {json.dumps(extra_body, sort_keys=True)}" if extra_body else name
 
 
-def place_of(url: str) -> Place:
+def place_of(url: str) -> Host:
     """The place that a request to `url` reaches.  UsageError as `checked_base_url`."""
     try:
         parts = urlsplit(url)
@@ -73,7 +73,7 @@ def place_of(url: str) -> Place:
     plain = _PRINTED.fullmatch(url) is not None and "\\" not in url
     if not plain or scheme not in _PORTS or port == 0 or not _is_host(host):
         raise _unusable()
-    return Place(scheme, host, port or _PORTS[scheme])
+    return Host(scheme, host, port or _PORTS[scheme])
 
 
 def trusted_with_the_key(base_url: str, usual: str | None) -> bool:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import AuthError, UsageError
 from core.providers.endpoints import OPENAI_URL, place_of, trusted_with_the_key
-from core.providers.pace import Limits
+from core.providers.pace import RequestLimits
 from core.providers.prices import Price, list_price
 from core.secret_values import remember
 from core.settings import Settings, variable
 
 if TYPE_CHECKING:
-    from core.providers.endpoint_file import EndpointFile, Entry
+    from core.providers.endpoint_file import EndpointFile, EndpointSettings
 
 OPENAI_KEY = "OPENAI_API_KEY"
 FILE_NAME = "endpoints.yaml"
@@ -42,7 +42,7 @@ class Installation:
 
         return cls(settings, read_endpoint_file(path))
 
-    def entry(self, base_url: str) -> Entry | None:
+    def entry(self, base_url: str) -> EndpointSettings | None:
         """What the file says of the longest base URL that `base_url` is or lies beneath."""
         entries = self.file.endpoints if self.file else {}
         named = [url for url in entries if base_url == url or base_url.startswith(f"{url}/")]
@@ -86,11 +86,11 @@ class Installation:
         named = self.entry(base_url)
         return named.extra_body if named else {}
 
-    def limits(self, base_url: str) -> Limits:
+    def limits(self, base_url: str) -> RequestLimits:
         """Time, retries and pace for `base_url`."""
         named, usual = self.entry(base_url), self.settings
         own = named.model_dump(include=_LIMITS, exclude_none=True) if named else {}
-        return Limits(**{name: getattr(usual, name) for name in _OF_SETTINGS} | own)
+        return RequestLimits(**{name: getattr(usual, name) for name in _OF_SETTINGS} | own)
 
     def price(self, base_url: str, model: str) -> Price | None:
         """What `model` costs at `base_url`; None where nobody says."""

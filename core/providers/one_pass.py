@@ -112,16 +112,16 @@ def _paths(tokenizer: Any, spelt: dict[str, list[int]], number: str, name: str) 
 
 
 @dataclass(frozen=True)
-class Together:
+class SharedPrefix:
     """Prompts (their positions) whose first `shared` tokens are the same; 0 for one that stands alone."""
 
     members: IntArray
     shared: int
 
 
-def together(rows: Sequence[IntArray]) -> list[Together]:
+def together(rows: Sequence[IntArray]) -> list[SharedPrefix]:
     """Neighbouring prompts that have at least half of their tokens in common; every prompt keeps a token of its own."""
-    groups: list[Together] = []
+    groups: list[SharedPrefix] = []
     start, shared = 0, 0
     for k in range(1, len(rows) + 1):
         if k < len(rows) and k - start < MOST_TOGETHER:
@@ -132,7 +132,7 @@ def together(rows: Sequence[IntArray]) -> list[Together]:
             if 2 * common >= max(len(first), len(row)):
                 shared = common
                 continue
-        groups.append(Together(np.arange(start, k), shared))
+        groups.append(SharedPrefix(np.arange(start, k), shared))
         start, shared = k, 0
     return groups
 
@@ -157,7 +157,7 @@ class NextTokens:
         JudgeError when memory does not suffice for a single row.
         """
         arrays = [np.asarray(row, dtype=np.int64) for row in rows]
-        groups = together(arrays) if self.shares else [Together(np.array([k]), 0) for k in range(len(arrays))]
+        groups = together(arrays) if self.shares else [SharedPrefix(np.array([k]), 0) for k in range(len(arrays))]
         waiting = self._batches(arrays, groups)[::-1]
         while waiting:
             batch = waiting.pop()
@@ -169,16 +169,16 @@ class NextTokens:
                 raise _too_little_memory(self.loaded, len(arrays[batch[0].members[0]]))
             self.n_halved, self.budget = self.n_halved + 1, max(1, self.budget // 2)
             if len(batch) == 1:
-                batch = [Together(np.array([k]), 0) for k in batch[0].members]
+                batch = [SharedPrefix(np.array([k]), 0) for k in batch[0].members]
             left = [*batch, *(group for later in waiting[::-1] for group in later)]
             waiting = self._batches(arrays, left)[::-1]
 
-    def _batches(self, rows: list[IntArray], groups: list[Together]) -> list[list[Together]]:
+    def _batches(self, rows: list[IntArray], groups: list[SharedPrefix]) -> list[list[SharedPrefix]]:
         """Groups of like length together, the longest first, within the budget; those that share nothing apart."""
         alone = [group for group in groups if not group.shared]
         lengths = [len(rows[group.members[0]]) for group in alone]
         batches = [[alone[k] for k in batch] for batch in token_batches(lengths, self.budget)]
-        current: list[Together] = []
+        current: list[SharedPrefix] = []
         for group in sorted((group for group in groups if group.shared), key=lambda group: -group.shared):
             if current and not self._fits(rows, [*current, group]):
                 batches.append(current)
@@ -186,14 +186,14 @@ class NextTokens:
             current.append(group)
         return [*batches, current] if current else batches
 
-    def _fits(self, rows: list[IntArray], groups: list[Together]) -> bool:
+    def _fits(self, rows: list[IntArray], groups: list[SharedPrefix]) -> bool:
         n_rows = sum(len(group.members) for group in groups)
         prefix = max(group.shared for group in groups)
         suffix = max(len(rows[k]) - group.shared for group in groups for k in group.members)
         fits = len(groups) * prefix + n_rows * suffix <= self.budget
         return fits and n_rows * (prefix + suffix) <= EXPANDED * self.budget
 
-    def _read(self, rows: list[IntArray], batch: list[Together], columns: list[int]) -> FloatArray:
+    def _read(self, rows: list[IntArray], batch: list[SharedPrefix], columns: list[int]) -> FloatArray:
         apart = [rows[k] for group in batch for k in group.members]
         if not self.shares or not batch[0].shared:
             return self._apart(apart, columns)
@@ -218,7 +218,7 @@ class NextTokens:
         logits = self.logits(ids, mask, positions, 1, use_cache=False)
         return self._chosen(logits[:, -1], columns)
 
-    def _shared(self, rows: list[IntArray], batch: list[Together], columns: list[int]) -> FloatArray:
+    def _shared(self, rows: list[IntArray], batch: list[SharedPrefix], columns: list[int]) -> FloatArray:
         """The beginnings first, filled on the left; then every ending, filled on the right, after its beginning."""
         import torch
         from transformers import DynamicCache

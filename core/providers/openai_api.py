@@ -22,8 +22,8 @@ import httpx2
 import openai
 from openai import AsyncOpenAI
 
-from core.providers.base import Completion, Failure, OnReply, Reply, Request
 from core.providers.client import TooLargeError, client_of
+from core.providers.completions import Completion, Failure, OnReply, Reply, Request
 from core.providers.endpoints import endpoint_name, place_of
 from core.providers.loop_thread import LoopThread
 from core.providers.openai_errors import (
@@ -36,7 +36,7 @@ from core.providers.openai_errors import (
     used_up_quota,
     worth_another_try,
 )
-from core.providers.pace import FIRST_WAIT, Limits, Pace, wait_asked_for
+from core.providers.pace import FIRST_WAIT, Pace, RequestLimits, wait_asked_for
 from core.providers.prices import Price
 from core.providers.wire import (
     ROOM_TO_THINK,
@@ -80,7 +80,7 @@ class OpenAIProvider:
         key_name: str = "OPENAI_API_KEY",
         headers: Mapping[str, str] | None = None,
         extra_body: Mapping[str, Any] | None = None,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         prices: Mapping[str, Price] | None = None,
     ) -> None:
         self.base_url = base_url.rstrip("/")
@@ -89,7 +89,7 @@ class OpenAIProvider:
         self.headers = headers or {}
         self._api_key = api_key
         self.key_name = key_name
-        self.limits = limits or Limits()
+        self.limits = limits or RequestLimits()
         self.prices = prices or {}
         self._capabilities: dict[str, Capabilities] = {}
         self._loop = LoopThread("concord-openai")

@@ -18,8 +18,8 @@ from core.errors import (
     ProviderError,
     RateLimitError,
 )
-from core.providers.base import Request
 from core.providers.client import NotHttpError, NotTlsError, RedirectedError, in_our_words
+from core.providers.completions import Request
 from core.providers.pace import wait_asked_for
 from core.providers.wire import NotACompletionError
 from core.secret_values import hide

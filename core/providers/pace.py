@@ -36,7 +36,7 @@ _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """How an endpoint is asked; `timeout` is in seconds for one attempt.
 
     After 408, 409, 5xx, a lost connection or a reply that is no completion a request is sent again `retries` times with
@@ -54,7 +54,7 @@ class Limits:
 class Pace:
     """Lives in one event loop."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RequestLimits) -> None:
         self.most = self.limit = limits.concurrency
         self.patience = limits.patience
         self.in_flight = 0

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from core.providers.base import Completion, OnReply, Reply, Request, TokenLogprobs
+from core.providers.completions import Completion, OnReply, Reply, Request, TokenLogprobs
 from core.records import Usage
 
 _CHARACTERS_PER_TOKEN = 4

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from core.errors import JudgeError
-from core.providers.base import (
+from core.providers.completions import (
     LIKELIHOOD,
     OFF_SCALE,
     Completion,

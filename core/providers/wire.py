@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
-from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
+from core.providers.completions import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.prices import Price
 from core.records import Usage
 from core.secret_values import hide_sent

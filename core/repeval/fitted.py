@@ -20,7 +20,7 @@ from core.judge_files.judge_reading import FORMATS, VERSION
 from core.judge_files.judge_writing import golden_entry, label_warnings, written, yaml_text
 from core.judge_files.loading import allowed_repeval
 from core.judge_files.repeval_judge import RepEvalJudge
-from core.judging.registry import NAMED
+from core.judging.judge_specs import NAMED
 from core.progress import SILENT, Progress, Stage
 from core.records import GoldenSet, Item, Split
 from core.repeval import (

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from core.calibration.calibration_result import Calibration
     from core.comparison.decisions import Preferences
     from core.comparison.examination import Examination
-    from core.judging.styles import Asking
+    from core.judging.scoring_styles import Asking
     from core.project_records import CriteriaEntry, GoldenSummary, Run
     from core.projects.calibration import CalibrationRequest
     from core.projects.judge_line import JudgeLine, JudgeVersion, VersionMeasured

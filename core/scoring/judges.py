@@ -11,9 +11,9 @@ from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.loaded import LoadedJudge
 from core.judge_files.loading import load_judge
 from core.judge_files.repeval_judge import RepEvalJudge
-from core.judging.llm import LLMJudge
+from core.judging.llm_judge import LLMJudge
 from core.judging.local import LocalJudge
-from core.providers.base import ReplyStore
+from core.providers.completions import ReplyStore
 from core.scoring.item_file import ItemFile, file_digest
 from core.scoring.output import UNREAD, Done, is_csv
 from core.scoring.request import RowJudge, ScoreRequest

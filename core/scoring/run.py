@@ -27,10 +27,10 @@ from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.loading import load_judge
 from core.judge_files.repeval_judge import RepEvalJudge
 from core.judge_files.sureness import sureness_of
-from core.judging.base import CallEstimate
+from core.judging.judge_protocol import CallEstimate
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
-from core.providers.base import ReplyStore
+from core.providers.completions import ReplyStore
 from core.providers.loop_thread import LoopThread
 from core.records import Item
 from core.scoring import judges

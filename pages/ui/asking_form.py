@@ -6,7 +6,7 @@ from typing import Literal
 
 import streamlit as st
 
-from core.judging.styles import (
+from core.judging.scoring_styles import (
     MOST_SAMPLES,
     MOST_STEPS,
     MOST_TOKENS,

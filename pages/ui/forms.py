@@ -18,7 +18,7 @@ from core.calibration.calibration_settings import (
     SplitKind,
 )
 from core.errors import ConcordError, UsageError
-from core.judging.styles import Asking
+from core.judging.scoring_styles import Asking
 from core.project_records import GoldenSummary
 from core.projects.calibration import CalibrationRequest
 from core.records import LEVELS, STATISTICS, Level, Scale, Statistic

@@ -125,7 +125,7 @@ def to_judge_file(settings: Settings) -> Walk:
 def to_alignment(settings: Settings) -> Walk:
     import core
     from core.data.split import task_of
-    from core.judging.registry import make_judge
+    from core.judging.judge_specs import make_judge
     from core.records import Criteria
 
     golden = core.load_golden(SAMPLES / "summaries.jsonl")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import core
 import core.errors
-import core.judging.llm
+import core.judging.llm_judge
 import core.providers.scripted
 
 
@@ -23,7 +23,7 @@ def test_a_walk_is_done_and_counts_the_files_whose_functions_it_calls(repository
     def home_of(thing: object) -> Path:
         return Path(str(inspect.getsourcefile(thing)))  # type: ignore[arg-type]
 
-    called = (core.judging.llm.LLMJudge, core.providers.scripted.ScriptedProvider, core.align)
+    called = (core.judging.llm_judge.LLMJudge, core.providers.scripted.ScriptedProvider, core.align)
     assert {home_of(one) for one in called} <= files
     assert home_of(core.errors) not in files  # imported, and nothing of it called
     assert walk["lines"] == sum(len(file.read_text("utf-8").splitlines()) for file in files)

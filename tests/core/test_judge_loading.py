@@ -83,7 +83,7 @@ def keys_sent(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
         raise JudgeError("far enough")
 
     monkeypatch.setenv("OPENAI_API_KEY", "the-key")
-    monkeypatch.setattr("core.judging.registry.openai_provider", noted)
+    monkeypatch.setattr("core.judging.judge_specs.openai_provider", noted)
     return keys
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import core
 from core.comparison.fails import pair_lengths, text_lengths
+from core.judging.judge_specs import make_judge
 from core.judging.offline.text import cut
-from core.judging.registry import make_judge
 from core.metrics import make_metric
 from core.records import Criteria, Item, Scale, Task, Unscored
 from core.repeval.model import ModelSpec

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from core.errors import ProviderError
-from core.providers.base import Completion, Failure, Message, Request
 from core.providers.client import MOST_BYTES
+from core.providers.completions import Completion, Failure, Message, Request
 from core.providers.openai_api import OpenAIProvider
-from core.providers.pace import Limits
+from core.providers.pace import RequestLimits
 
 KEY, GATEWAY = "canary-key-4f1d9a", "canary-gateway-77b2"
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
@@ -85,7 +85,7 @@ def answering(*answers: bytes, endless: bytes = b"") -> Iterator[tuple[int, list
 
 
 def provider(port: int, retries: int = 0) -> OpenAIProvider:
-    limits = Limits(1, timeout=5, retries=retries)
+    limits = RequestLimits(1, timeout=5, retries=retries)
     url = f"http://127.0.0.1:{port}/v1"
     return OpenAIProvider(url, api_key=KEY, headers={"x-gateway": GATEWAY}, limits=limits)
 

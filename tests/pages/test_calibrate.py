@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
-from core.judging.styles import Asking, Style
+from core.judging.scoring_styles import Asking, Style
 from core.projects.calibration import CalibrationRequest
 from core.stats import gain_words
 from pages.ui import state

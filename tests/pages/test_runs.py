@@ -12,7 +12,7 @@ import streamlit as st
 from core import projects
 from core.comparison.styles import StylesSettings
 from core.jobs.queue import Queue
-from core.judging.styles import Style
+from core.judging.scoring_styles import Style
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.projects.judges import MetricsRequest

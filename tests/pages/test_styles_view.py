@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.comparison.styles import StylesSettings, StylesView, Unfinished, styles
 from core.data import load_golden
-from core.judging.styles import Style
+from core.judging.scoring_styles import Style
 from core.projects.styles import StepsView, StylesRequest, steps_document
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
 from core.settings import Settings

@@ -7,7 +7,7 @@ import math
 import re
 from typing import NamedTuple
 
-from core.judging.offline.grounding import Source, longest_copy
+from core.judging.offline.grounding import SourceText, longest_copy
 from core.judging.offline.text import FUNCTION_WORDS, PLACEHOLDER_VALUES, Text, cut, mean, stem
 
 Features = dict[str, float]
@@ -31,7 +31,7 @@ class Dialogue:
         turns = [turn for turn in _TURN.split(history) if turn.strip()]
         last = turns[-1] if turns else ""
         self.last, self.last_asks = frozenset(cut(last).content_stems), "?" in last
-        self.history, self.fact = Source(history), Source(fact)
+        self.history, self.fact = SourceText(history), SourceText(fact)
 
 
 def measure_reply(text: Text, dialogue: Dialogue) -> Features:

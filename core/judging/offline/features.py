@@ -48,7 +48,7 @@ _ABSENT: FloatArray = np.full(len(FEATURES), np.nan)
 _VECTORS = 250_000
 """As many as a golden set may have rows, of 1.2 KB each: a calibration goes over all of its items a dozen times."""
 _SOURCES = 256
-source_of = lru_cache(maxsize=_SOURCES)(grounding.Source)
+source_of = lru_cache(maxsize=_SOURCES)(grounding.SourceText)
 dialogue_of = lru_cache(maxsize=_SOURCES)(exchange.Dialogue)
 data_of = lru_cache(maxsize=_SOURCES)(exchange.Data)
 

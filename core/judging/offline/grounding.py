@@ -29,7 +29,7 @@ class Weighed(NamedTuple):
     sentence: int
 
 
-class Source:
+class SourceText:
     """A source, prepared once for all texts written from it: everything that does not depend on the text."""
 
     def __init__(self, raw: str) -> None:
@@ -65,7 +65,7 @@ class Source:
         self.salient = tuple(sorted(weights, key=lambda stem: (-weights[stem], stem))[:SALIENT_WORDS])
 
 
-def measure(text: Text, source: Source) -> Features:
+def measure(text: Text, source: SourceText) -> Features:
     """All features of a text against its source; empty where either has no words."""
     if not text.words or not source.text.words:
         return {}
@@ -83,7 +83,7 @@ class Fragment(NamedTuple):
     source_start: int
 
 
-def fragments(stems: Sequence[str], source: Source) -> list[Fragment]:
+def fragments(stems: Sequence[str], source: SourceText) -> list[Fragment]:
     """The greedy longest matches, left to right; single words count as fragments of length 1."""
     matches: list[Fragment] = []
     whole, pairs, first_at = source.text.stems, source.pairs, source.first_at
@@ -107,12 +107,12 @@ def fragments(stems: Sequence[str], source: Source) -> list[Fragment]:
     return matches
 
 
-def longest_copy(text: Text, source: Source, least: int = 1) -> int:
+def longest_copy(text: Text, source: SourceText, least: int = 1) -> int:
     """Words in the longest fragment of at least `least` words; 0 where there is none."""
     return max((part.length for part in fragments(text.stems, source) if part.length >= least), default=0)
 
 
-def _copying(text: Text, source: Source) -> Features:
+def _copying(text: Text, source: SourceText) -> Features:
     """Fragments and n-grams: how much is taken over, in how long pieces, from where and in which order."""
     n, pairs, triples, vocabulary = len(text.stems), text.pairs, text.triples, source.vocabulary
     parts = fragments(text.stems, source)
@@ -140,17 +140,17 @@ def _copying(text: Text, source: Source) -> Features:
 # ── what stands on the source ────────────────────────────────────────────────────────────────────────────────
 
 
-def unseen_numbers(text: Text, source: Source) -> list[str]:
+def unseen_numbers(text: Text, source: SourceText) -> list[str]:
     """Numbers of the text that the source does not hold; "three" and "3" count as the same."""
     return [n for n in numbers(text) if n not in source.known and n not in source.spelt]
 
 
-def unseen_names(text: Text, source: Source) -> list[str]:
+def unseen_names(text: Text, source: SourceText) -> list[str]:
     """Capitalised words inside sentences of the text that the source does not hold."""
     return [name for name in names(text) if name not in source.known and name.removesuffix("'s") not in source.known]
 
 
-def unseen_words(text: Text, source: Source) -> list[str]:
+def unseen_words(text: Text, source: SourceText) -> list[str]:
     """Content words of the text whose stem the source does not hold, each once, in order."""
     vocabulary, known = source.vocabulary, source.known
     pairs = zip(text.words, text.stems, strict=True)
@@ -171,7 +171,7 @@ class Aligned(NamedTuple):
     negation_mismatch: int
 
 
-def align(sentence: Sentence, source: Source) -> Aligned:
+def align(sentence: Sentence, source: SourceText) -> Aligned:
     """The best source sentence for a sentence with content words."""
     content = sentence.content
     votes: dict[int, int] = {}
@@ -195,7 +195,7 @@ def align(sentence: Sentence, source: Source) -> Aligned:
     )
 
 
-def _misplaced(sentence: Sentence, source: Source, best: int) -> int:
+def _misplaced(sentence: Sentence, source: SourceText, best: int) -> int:
     """Names and numbers of the sentence that the source holds, but not its sentence `best` or a neighbour of it."""
     stems, surface, content, vocabulary = sentence.stems, sentence.surface, sentence.content, source.vocabulary
     marked = {
@@ -206,7 +206,7 @@ def _misplaced(sentence: Sentence, source: Source, best: int) -> int:
     return len(marked.difference(*source.contents[max(0, best - 1) : best + 2])) if marked else 0
 
 
-def _support(text: Text, source: Source) -> Features:
+def _support(text: Text, source: SourceText) -> Features:
     """Whether each statement can stand on the source: unseen words, names and numbers; the best matching sentence."""
     content = text.content_stems
     aligned = [align(sentence, source) for sentence in text.sentences if sentence.content]
@@ -228,7 +228,7 @@ def _support(text: Text, source: Source) -> Features:
 # ── what is covered ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _coverage(text: Text, source: Source) -> Features:
+def _coverage(text: Text, source: SourceText) -> Features:
     """How much of what matters in the source the text tells: weighted recall, the lead, divergence, compression."""
     content, stems, total = text.counts, text.counts.keys(), max(1, len(text.content_stems))
     known, log2 = source.content, math.log2

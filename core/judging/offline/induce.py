@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.judging.base import OPERATIONS, Operation
-from core.judging.offline.criteria import LEVELS, Clause, Reading, nearest_level, write
+from core.judging.judge_protocol import OPERATIONS, Operation
+from core.judging.offline.criteria_grammar import LEVELS, Clause, CriteriaReading, nearest_level, write
 from core.judging.offline.features import CONCEPTS, GROUPED, KEYS, POSITION, applicable, prior
 from core.records import FloatArray, Task
 
@@ -122,13 +122,13 @@ def _strongest(strength: FloatArray, values: FloatArray, count: int, peak: float
 class _Change:
     """A proposal: what the criteria say after one operation, how much it should help, and which operation it was."""
 
-    reading: Reading
+    reading: CriteriaReading
     promise: float
     operation: Operation
 
 
 def refine(
-    reading: Reading,
+    reading: CriteriaReading,
     values: FloatArray,
     gaps: FloatArray,
     task: Task,
@@ -156,7 +156,7 @@ def refine(
     return write(new.clauses, task.aspect, task.kind, whole=new.whole)
 
 
-def _changes(reading: Reading, pull: FloatArray, task: Task) -> Iterator[_Change]:
+def _changes(reading: CriteriaReading, pull: FloatArray, task: Task) -> Iterator[_Change]:
     """Every single operation that moves the misaligned items towards their labels.
 
     `pull` (n_concepts,) is the mean move towards the labels per unit of a concept's weight.
@@ -174,7 +174,7 @@ def _changes(reading: Reading, pull: FloatArray, task: Task) -> Iterator[_Change
         yield _Change(replace(reading, whole=not reading.whole), swing, "calibrate")
 
 
-def _additions(reading: Reading, pull: FloatArray, usable: FloatArray) -> Iterator[_Change]:
+def _additions(reading: CriteriaReading, pull: FloatArray, usable: FloatArray) -> Iterator[_Change]:
     used = {clause.key for clause in reading.clauses}
     if len(reading.clauses) >= MAX_CLAUSES:
         return

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import JudgeError
-from core.judging.base import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
-from core.judging.offline import exchange, grounding, induce, strengths
-from core.judging.offline.criteria import Reading, read
+from core.judging.judge_protocol import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
+from core.judging.offline import clause_strengths, exchange, grounding, induce
+from core.judging.offline.criteria_grammar import CriteriaReading, read
 from core.judging.offline.features import (
     CONCEPTS,
     NEUTRAL,
@@ -32,7 +32,7 @@ from core.judging.offline.features import (
 )
 from core.judging.offline.language import doubled
 from core.judging.offline.text import Text, cut
-from core.judging.replies import has_texts
+from core.judging.reply_verdicts import has_texts
 from core.records import Criteria, FloatArray, Item, Scale, Scored, Task, Unscored, Usage
 from core.verdicts import Scores, Verdicts
 from core.wording import counted
@@ -152,7 +152,7 @@ class OfflineJudge(Judge):
         labels = np.array([exemplar.label for exemplar in exemplars])
         if request.fit:
             names = [exemplar.item.source_id or exemplar.item.item_id for exemplar in exemplars]
-            return strengths.fitted(values, labels, np.unique(names, return_inverse=True)[1], task)
+            return clause_strengths.fitted(values, labels, np.unique(names, return_inverse=True)[1], task)
         return induce.draft(values, labels, task, temperature=request.temperature, seed=request.seed)
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
@@ -225,7 +225,7 @@ MIN_MOVE = 0.005
 MAX_PARTS = 8
 
 
-def explain_item(task: Task, item: Item, reading: Reading, weights: FloatArray, values: FloatArray) -> str:
+def explain_item(task: Task, item: Item, reading: CriteriaReading, weights: FloatArray, values: FloatArray) -> str:
     """One line a clause.  The moves add up to the score minus the middle of the scale.
 
     `weights` (n_concepts,) of unit length and `values` (n_concepts,) are those behind the score.

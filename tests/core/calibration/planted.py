@@ -14,7 +14,7 @@ from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.candidate_pool import Keeper
 from core.calibration.loop import calibrate
 from core.data import split_sources
-from core.judging.base import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
+from core.judging.judge_protocol import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
 from core.records import (
     AspectLabels,
     Criteria,

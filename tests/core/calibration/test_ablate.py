@@ -12,8 +12,8 @@ from scipy import stats
 from core.calibration.ablate import Ablation, AblationRow, ablate, known_scores, plan_of
 from core.calibration.calibration_result import Calibration
 from core.calibration.calibration_settings import CalibrationSettings
-from core.judging.llm import LLMJudge
-from core.judging.styles import Style
+from core.judging.llm_judge import LLMJudge
+from core.judging.scoring_styles import Style
 from core.providers.scripted import ScriptedProvider
 from core.records import GoldenSet, Item, ScoreMatrix
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, run_whole

@@ -14,7 +14,7 @@ from core.calibration.calibration_result import Calibration
 from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import measure
 from core.comparison.sureness import calibrated_sureness
-from core.judging.offline.criteria import read
+from core.judging.offline.criteria_grammar import read
 from core.judging.offline.features import GROUPED, KEYS
 from core.records import AspectLabels, Criteria, Item, Scale
 

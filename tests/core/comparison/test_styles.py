@@ -17,11 +17,11 @@ from core.comparison.styles import GivenCriteria, StylesSettings, aspects_of, es
 from core.data import load_golden
 from core.data.split import task_of
 from core.errors import AspectError, UsageError
-from core.judging.llm import LLMJudge
-from core.judging.registry import language_model
-from core.judging.styles import Style
+from core.judging.judge_specs import language_model
+from core.judging.llm_judge import LLMJudge
+from core.judging.scoring_styles import Style
 from core.progress import Silent
-from core.providers.base import Reply, Request
+from core.providers.completions import Reply, Request
 from core.providers.scripted import ScriptedProvider, reply_to
 from core.records import Criteria, GoldenSet, Provenance
 from core.settings import Settings

@@ -16,8 +16,8 @@ from core.data import load_golden
 from core.data.split import task_of
 from core.demo import recorded_session
 from core.errors import ProviderError
-from core.judging.recorded import RecordedJudge
-from core.providers import recorded as provider
+from core.judging.recorded_judge import RecordedJudge
+from core.providers import recordings as provider
 from core.records import Criteria, GoldenSet, Provenance
 
 SPEC = "recorded:sample_data/recorded/consistency_session.jsonl"

@@ -7,7 +7,7 @@ import pytest
 from core.errors import UsageError
 from core.fusion.fusion_criteria import criteria_messages, read_criteria, read_written
 from core.fusion.plan import aspects_block
-from core.providers.base import Completion, Request
+from core.providers.completions import Completion, Request
 from core.providers.scripted import ScriptedProvider
 from core.records import Scale, Task
 

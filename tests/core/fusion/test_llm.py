@@ -9,7 +9,7 @@ import pytest
 
 from core.fusion.model_rating import FusionJudge
 from core.fusion.plan import OVERALL, plan_messages, read_plan
-from core.providers.base import Completion, Failure, Request
+from core.providers.completions import Completion, Failure, Request
 from core.providers.scripted import ScriptedProvider
 from core.records import Item, JudgeScores, Scale, Scored, Task, Unscored, Usage
 

@@ -11,7 +11,7 @@ from core.fusion.fusion_settings import FusionSettings
 from core.fusion.model_rating import FusionJudge, rate_by_model
 from core.fusion.model_result import Rated, measured_ratings, overall_target
 from core.fusion.plan import OVERALL, FusionPlan, read_plan
-from core.judging.registry import language_model
+from core.judging.judge_specs import language_model
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale, Task
 from core.settings import Settings
 

@@ -11,9 +11,9 @@ import yaml
 
 import core
 from core.errors import JudgeError, UsageError
-from core.judging.llm import LLMJudge
-from core.judging.registry import NAMED, make_judge, restore_judge
-from core.judging.styles import Asking, Style
+from core.judging.judge_specs import NAMED, make_judge, restore_judge
+from core.judging.llm_judge import LLMJudge
+from core.judging.scoring_styles import Asking, Style
 from core.records import Criteria, Item, Scale, Task
 from core.settings import Settings
 from tests.fake_openai import RunningServer

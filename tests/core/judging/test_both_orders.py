@@ -9,10 +9,10 @@ import pytest
 
 from core.data.verdict_files import BY_ORDER
 from core.judge_files import verdict_row
-from core.judging.llm import LLMJudge
+from core.judging.llm_judge import LLMJudge
 from core.judging.offline.judge import OfflineJudge
-from core.judging.styles import Style
-from core.providers.base import Completion, Reply, Request
+from core.judging.scoring_styles import Style
+from core.providers.completions import Completion, Reply, Request
 from core.providers.scripted import ScriptedProvider
 from core.records import Criteria, Item, Scale, Scored, Task, Unscored, Usage
 

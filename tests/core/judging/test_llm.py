@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from core.errors import UsageError
-from core.judging.base import DraftRequest, Exemplar
-from core.judging.llm import LOGPROBS, STEPS_TOKENS, LLMJudge
-from core.judging.styles import SCHEMAS, WRITTEN_FORMS, Style, StyleForm
-from core.providers.base import Completion, Failure, Reply, Request, TokenLogprobs
+from core.judging.judge_protocol import DraftRequest, Exemplar
+from core.judging.llm_judge import LOGPROBS, STEPS_TOKENS, LLMJudge
+from core.judging.scoring_styles import SCHEMAS, WRITTEN_FORMS, Style, StyleForm
 from core.providers.cached import CachedProvider
+from core.providers.completions import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.scripted import ScriptedProvider
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored, Usage
 from tests.replies import Listening, MemoryReplies, completion

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
-from core.judging.base import DraftRequest, Exemplar
+from core.judging.judge_protocol import DraftRequest, Exemplar
+from core.judging.judge_specs import NAMED, SILENT, language_model, make_judge, parse_spec, restore_judge
 from core.judging.local import ONE_PASS, LocalJudge
-from core.judging.registry import NAMED, SILENT, language_model, make_judge, parse_spec, restore_judge
-from core.judging.styles import Style
+from core.judging.scoring_styles import Style
 from core.providers import transformers_local
-from core.providers.base import Completion, Failure, Message, Request
+from core.providers.completions import Completion, Failure, Message, Request
 from core.providers.transformers_local import LocalProvider, prompt_rows
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
 from core.repeval import model

@@ -194,7 +194,6 @@ NOT_STATED = [
     "It lists 4 errors and 2 omissions.",
     "Chapter 4 is missing.",
     "A score of 5 would require a source.",
-
 ]
 
 OUTSIDE = [

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.judging.base import OPERATIONS, Exemplar, Misaligned
+from core.judging.judge_protocol import OPERATIONS, Exemplar, Misaligned
 from core.judging.render import (
     KINDS,
     OUTPUT_FORMS,
-    Limits,
     OutputForm,
+    TextLimits,
     draft_messages,
     item_block,
     neutral,
@@ -28,7 +28,7 @@ from core.judging.render import (
     whole_ratings,
     whole_words,
 )
-from core.judging.styles import WEIGHTED_PROMPT
+from core.judging.scoring_styles import WEIGHTED_PROMPT
 from core.records import Item, ItemKind, Scale, Task
 
 TASK = Task("coherence", "source_target", Scale(1, 5), "How well the sentences hang together.")
@@ -99,7 +99,7 @@ def test_forged_parts_stay_inside_the_quotation() -> None:
 
 @given(st.text())
 def test_every_line_of_an_item_is_quoted(target: str) -> None:
-    block = item_block("single", Item("i", target + "."), Limits())
+    block = item_block("single", Item("i", target + "."), TextLimits())
     heading, *lines = block.splitlines()
     assert heading == "Text to rate:"
     assert lines

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.judging.parse import read_rating
-from core.judging.replies import verdict_of, weighted_rating
-from core.providers.base import Completion, Failure, TokenLogprobs
+from core.judging.reply_verdicts import verdict_of, weighted_rating
+from core.providers.completions import Completion, Failure, TokenLogprobs
 from core.records import Item, Scale, Scored, Task, Usage
 
 SCALE = Scale(1, 5)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.errors import UsageError
 from core.judging.render import PROMPTS
-from core.judging.styles import MIXED, PERSONAS, SCHEMAS, WRITTEN_FORMS, Style
+from core.judging.scoring_styles import MIXED, PERSONAS, SCHEMAS, WRITTEN_FORMS, Style
 
 
 @st.composite

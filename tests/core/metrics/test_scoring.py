@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from core.errors import JudgeError
-from core.judging.base import OnProgress
+from core.judging.judge_protocol import OnProgress
 from core.metrics import Folder, Metric, MetricScores, given_scores, kept, make_metric, score_or_reason
 from core.metrics.scoring import BLOCK, Blocks
 from core.records import Item, Unscored

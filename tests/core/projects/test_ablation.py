@@ -17,7 +17,7 @@ from core.calibration.calibration_result import Calibration, Estimate
 from core.calibration.calibration_settings import CalibrationSettings
 from core.demo.build import do_here as drive
 from core.errors import JobError, NotFoundError
-from core.judging.registry import make_judge
+from core.judging.judge_specs import make_judge
 from core.people import Actor
 from core.project_records import JudgeEntry
 from core.projects.analyses import AblationRequest

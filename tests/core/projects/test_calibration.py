@@ -19,7 +19,7 @@ from core import projects
 from core.calibration.calibration_result import Calibration
 from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import JobError
-from core.judging.styles import Asking
+from core.judging.scoring_styles import Asking
 from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest, calibration_asked
 from core.projects.judge_versions import VersionOptions

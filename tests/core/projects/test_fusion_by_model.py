@@ -20,11 +20,11 @@ from core.fusion.fusion_settings import FusionSettings
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
 from core.judge_files.loading import restored
-from core.judging.registry import restore_judge
+from core.judging.judge_specs import restore_judge
 from core.metrics import as_judge, make_metric
 from core.projects.calibration import CalibrationRequest
 from core.providers import scripted
-from core.providers.base import Reply, Request
+from core.providers.completions import Reply, Request
 from core.records import GoldenSet, Usage
 from core.report.page import appendix_page
 from core.report.rows import figure_rows

@@ -11,8 +11,8 @@ from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
 from core.data.split import task_of
 from core.errors import JobError, NotFoundError
-from core.judging.base import judge_state
-from core.judging.registry import make_judge
+from core.judging.judge_protocol import judge_state
+from core.judging.judge_specs import make_judge
 from core.projects.calibration import CalibrationRequest
 from core.projects.runs import JudgeState
 from core.records import Criteria, GoldenSet, ScoreMatrix, Unscored

@@ -17,7 +17,7 @@ from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
 from core.comparison.styles import StyleCell, StylesSettings, StylesView, styles
 from core.errors import NotFoundError, UsageError
-from core.judging.styles import Style
+from core.judging.scoring_styles import Style
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from core.providers.base import Message, Request
+from core.providers.completions import Message, Request
 from core.providers.openai_api import OpenAIProvider
-from core.providers.pace import Limits
+from core.providers.pace import RequestLimits
 from tests.fake_openai import RunningServer
 from tests.replies import MemoryReplies
 
@@ -24,7 +24,9 @@ def make(server: RunningServer) -> Iterator[Make]:
 
     def make_one(**changes: Any) -> OpenAIProvider:
         named = {"concurrency": 8, "timeout": 10.0, "retries": 0, "patience": 0.0} | changes
-        limits = Limits(**{field.name: named.pop(field.name) for field in fields(Limits) if field.name in named})
+        limits = RequestLimits(
+            **{field.name: named.pop(field.name) for field in fields(RequestLimits) if field.name in named}
+        )
         made.append(OpenAIProvider(named.pop("base_url", server.base_url), limits=limits, **named))
         return made[-1]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from core.providers.base import Completion, Failure, Message, Reply, Request
 from core.providers.cached import with_cache
+from core.providers.completions import Completion, Failure, Message, Reply, Request
 from core.records import GoldenSet, Item, Usage
 from core.store.store import Store
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.providers.base import Completion, Failure, Message, Request
 from core.providers.batch_file import BatchResults, read_result, request_lines
+from core.providers.completions import Completion, Failure, Message, Request
 from core.providers.wire import Capabilities, Price, request_body
 from tests.replies import MemoryReplies
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from core.errors import AuthError, CancelledRunError, StoreFullError
-from core.providers.base import Failure, Reply, Request
 from core.providers.cached import CachedProvider
+from core.providers.completions import Failure, Reply, Request
 from core.providers.scripted import ScriptedProvider, reply_to
 from core.records import Usage
 from tests.replies import Listening

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from core.errors import AuthError, ProviderError
-from core.providers.base import Completion, Request
+from core.providers.completions import Completion, Request
 from core.providers.openai_api import OpenAIProvider
 from tests.core.providers.conftest import Make
 from tests.fake_openai import FakeOpenAI, RunningServer

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import AuthError, EndpointDownError
-from core.providers.base import Completion, Message, Reply, Request
 from core.providers.cached import CachedProvider
+from core.providers.completions import Completion, Message, Reply, Request
 from core.providers.prices import Price
 from core.providers.wire import FEWER_LOGPROBS, Capabilities, read_completions, request_body
 from core.records import Usage

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from core.errors import AuthError, ConsentError, UsageError
-from core.judging.registry import CAREFUL, SILENT, make_judge
+from core.judging.judge_specs import CAREFUL, SILENT, make_judge
 from core.providers.cached import CachedProvider
 from core.providers.installation import Installation
 from core.providers.openai_api import OpenAIProvider
-from core.providers.pace import Limits
+from core.providers.pace import RequestLimits
 from core.providers.prices import Price
 from core.settings import Settings
 from tests.fake_openai import RunningServer
@@ -69,7 +69,7 @@ def test_without_a_file_all_is_as_the_environment_says(tmp_path: Path) -> None:
         assert (plain.headers(url), plain.extra_body(url)) == ({}, {})
     assert plain.trusts(HOST)
     assert not plain.trusts("https://elsewhere.org/v1")
-    assert plain.limits(HOST) == Limits()
+    assert plain.limits(HOST) == RequestLimits()
 
 
 def test_a_host_is_sent_what_the_file_names_for_it(here: Here) -> None:
@@ -77,7 +77,7 @@ def test_a_host_is_sent_what_the_file_names_for_it(here: Here) -> None:
     assert installed.key(HOST) == f"{SECRET}-example_key"
     assert installed.headers(HOST) == {"x-team": "judges", "x-token": f"token {SECRET}-team_token"}
     assert installed.extra_body(HOST) == {"service_tier": "flex"}
-    assert installed.limits(HOST) == Limits(
+    assert installed.limits(HOST) == RequestLimits(
         3, timeout=300.0, retries=9, requests_per_minute=60, tokens_per_minute=90_000
     )
     assert installed.key(f"{HOST}/inner/deeper") == f"{SECRET}-inner_key", "the longest base URL counts"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from core.judging.base import Exemplar
+from core.judging.judge_protocol import Exemplar
 from core.judging.parse import read_rating
 from core.judging.render import draft_messages, score_messages
-from core.providers import newsroom
-from core.providers.base import Message, Request
+from core.providers.completions import Message, Request
+from core.providers.simulated_reader import RULES, Rule, clauses_in, reply_to
 from core.records import Item, Scale, Task
 
 TASK = Task("house_style", "source_target", Scale(1, 5), "It keeps to the house style.")
@@ -19,7 +19,7 @@ FIRST = "The result comes first: take off 2 where a scene opens the text."
 
 
 def said(messages: tuple[Message, ...]) -> str:
-    reply = newsroom.reply_to(Request("newsroom", messages, temperature=0.0, max_tokens=500))
+    reply = reply_to(Request("newsroom", messages, temperature=0.0, max_tokens=500))
     return reply.text
 
 
@@ -51,10 +51,10 @@ def test_a_clause_lowers_what_breaks_it_and_nothing_else(broken: str, rule: str)
     assert abs(rating(broken, "The text is good English.") - 5) < 1  # a clause that names no rule changes nothing
 
 
-@pytest.mark.parametrize("rule", [rule for rule in newsroom.RULES if rule.sentences], ids=lambda rule: rule.name)
-def test_it_understands_what_it_writes(rule: newsroom.Rule) -> None:
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.sentences], ids=lambda rule: rule.name)
+def test_it_understands_what_it_writes(rule: Rule) -> None:
     for sentence in rule.sentences:
-        clauses = newsroom.clauses_in(sentence.format("2.5"))
+        clauses = clauses_in(sentence.format("2.5"))
         assert [(clause.rule.name, clause.points, clause.cap) for clause in clauses] == [(rule.name, 2.5, None)]
 
 
@@ -65,4 +65,4 @@ def test_it_drafts_what_the_ratings_shown_tell_and_never_what_stands_first() -> 
     ]
     text = said(draft_messages(TASK, exemplars))
     assert "number" in text or "figure" in text
-    assert [clause.rule.name for clause in newsroom.clauses_in(text)] == ["figures"]
+    assert [clause.rule.name for clause in clauses_in(text)] == ["figures"]

@@ -16,7 +16,7 @@ from core.errors import (
     ProviderError,
     RateLimitError,
 )
-from core.providers.base import Completion, Failure, Message, Reply, Request
+from core.providers.completions import Completion, Failure, Message, Reply, Request
 from core.providers.openai_api import FAILURES_IN_A_ROW
 from core.providers.prices import Price
 from tests.core.providers.conftest import Make

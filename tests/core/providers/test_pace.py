@@ -9,7 +9,7 @@ from email.utils import format_datetime
 import pytest
 
 from core.errors import RateLimitError
-from core.providers.base import Completion, Message, Request
+from core.providers.completions import Completion, Message, Request
 from core.providers.pace import LONGEST_WAIT, used_up, wait_asked_for
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.providers.base import Failure, Request
 from core.providers.cached import CachedProvider
+from core.providers.completions import Failure, Request
 from core.providers.prices import Price, list_price
 from core.records import Usage
 from core.store.store import Store

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.providers.base import Message, Request
+from core.providers.completions import Message, Request
 from core.providers.scripted import ScriptedProvider, reply_to
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from core.errors import JudgeError
-from core.judging.llm import LLMJudge
-from core.judging.replies import FIRST_RATINGS, FirstReplies, reading_of, unread_because, without_thoughts
-from core.judging.styles import Style
-from core.providers.base import Completion
+from core.judging.llm_judge import LLMJudge
+from core.judging.reply_verdicts import FIRST_RATINGS, FirstReplies, reading_of, unread_because, without_thoughts
+from core.judging.scoring_styles import Style
 from core.providers.cached import reply_from_json, reply_to_json
+from core.providers.completions import Completion
 from core.providers.openai_api import OpenAIProvider
-from core.providers.pace import Limits
+from core.providers.pace import RequestLimits
 from core.providers.prices import Price
 from core.providers.wire import read_completions
 from core.records import Criteria, Item, Scale, Task, Usage
@@ -29,7 +29,7 @@ FAULTS = ("no-number", "out-of-scale", "filter", "truncated")
 
 @pytest.fixture
 def judge(server: RunningServer) -> Iterator[LLMJudge]:
-    provider = OpenAIProvider(server.base_url, limits=Limits(4, retries=0))
+    provider = OpenAIProvider(server.base_url, limits=RequestLimits(4, retries=0))
     made = LLMJudge(provider, "m", spec="openai:m")
     yield made
     made.close()
@@ -47,7 +47,7 @@ def test_a_thinking_model_that_refuses_temperature_scores_every_item(
     fake.repeats.clear()
     fake.thinks, fake.thinks_in = 2000, place
     fake.requests = fake.answered = 0
-    thinking = LLMJudge(OpenAIProvider(server.base_url, limits=Limits(4, retries=0)), "m", spec="openai:m")
+    thinking = LLMJudge(OpenAIProvider(server.base_url, limits=RequestLimits(4, retries=0)), "m", spec="openai:m")
     scores = thinking.score(TASK, ITEMS, CRITERIA)
     thinking.close()
     assert (scores.values == plain).all(), "thoughts hold other numbers, which are never the verdict"

@@ -18,8 +18,8 @@ from core.calibration.calibration_result import WorkDone
 from core.data.split import KnownTexts
 from core.judge_files.adapters import adapter
 from core.judge_files.judge_reading import VERSION
-from core.judging.styles import Style
-from core.providers.base import Completion
+from core.judging.scoring_styles import Style
+from core.providers.completions import Completion
 from core.records import Item, Usage
 from core.stats import IsotonicMap
 from tests.fake_openai import FakeOpenAI, RunningServer

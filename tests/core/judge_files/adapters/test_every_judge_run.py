@@ -10,7 +10,7 @@ import pytest
 
 from core.judge_files.adapters import adapter
 from core.judge_files.calibrated_judge import CalibratedJudge
-from core.judging.registry import restore_judge
+from core.judging.judge_specs import restore_judge
 from core.records import Scored, Verdict
 from core.settings import Settings
 from tests.core.judge_files.adapters.conftest import ITEMS, Card, RunTool, asked_of, evaluated, number_for

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.judge_files.calibrated_judge import CalibratedJudge
-from core.judging.registry import restore_judge
+from core.judging.judge_specs import restore_judge
 from core.records import Item, Scored
 from core.settings import Settings
 from tests.core.judge_files.adapters.conftest import HOSTILE, ITEMS, OUT_OF_SCALE, SCHEME, Card, RunTool, asked_of

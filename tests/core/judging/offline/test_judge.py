@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from core.errors import JudgeError
-from core.judging.base import DraftRequest, Exemplar, Misaligned, Operation, RefineRequest
-from core.judging.offline.criteria import read
+from core.judging.judge_protocol import DraftRequest, Exemplar, Misaligned, Operation, RefineRequest
+from core.judging.offline.criteria_grammar import read
 from core.judging.offline.features import feature_matrix, prior
 from core.judging.offline.judge import OfflineJudge, squash
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task
@@ -138,7 +138,7 @@ def test_two_processes_agree(judge: OfflineJudge) -> None:
     """No randomised hashing reaches a score or a draft."""
     code = (
         "from core.judging.offline.judge import OfflineJudge as J\n"
-        "from core.judging.base import DraftRequest as D, Exemplar as E\n"
+        "from core.judging.judge_protocol import DraftRequest as D, Exemplar as E\n"
         "from core.records import Criteria, Item, Provenance, Scale, Task\n"
         f"t=Task('consistency','source_target',Scale(1,5)); texts={TEXTS!r}; s={SOURCE!r}\n"
         "it=[Item(f'i{n}',x,source=s) for n,x in enumerate(texts)]; j=J().prepare(t,it)\n"

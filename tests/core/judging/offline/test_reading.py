@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.judging.offline.criteria import LEVELS, Clause, read, write
+from core.judging.offline.criteria_grammar import LEVELS, Clause, read, write
 from core.judging.offline.features import CONCEPTS, KEYS, Concept, prior
 from core.records import Scale, Task
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import spearmanr
 
-from core.judging.base import DraftRequest, Exemplar
-from core.judging.offline.criteria import read
+from core.judging.judge_protocol import DraftRequest, Exemplar
+from core.judging.offline.clause_strengths import ridge
+from core.judging.offline.criteria_grammar import read
 from core.judging.offline.features import GROUPED, INDEX, KEYS, feature_matrix
 from core.judging.offline.judge import OfflineJudge
-from core.judging.offline.strengths import ridge
 from core.records import Criteria, Item, Provenance, Scale, Task
 
 TASK = Task("fluency", "single", Scale(1, 5))

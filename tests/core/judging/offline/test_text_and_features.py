@@ -23,7 +23,7 @@ def language_of(text: str) -> dict[str, float]:
 
 
 def against(text: str, source: str = SOURCE) -> dict[str, float]:
-    return grounding.measure(cut(text), grounding.Source(source))
+    return grounding.measure(cut(text), grounding.SourceText(source))
 
 
 def test_sentences_end_at_stops_and_lines_but_not_at_abbreviations_or_initials() -> None:
@@ -161,11 +161,11 @@ def test_spliced_words_are_seen() -> None:
 
 
 def test_unseen_words_names_and_numbers() -> None:
-    text, source = cut("The fox met Farmer Jones and three of 40 wolves"), grounding.Source(SOURCE)
+    text, source = cut("The fox met Farmer Jones and three of 40 wolves"), grounding.SourceText(SOURCE)
     assert grounding.unseen_names(text, source) == ["jones"]
     assert grounding.unseen_numbers(text, source) == ["40"]
     assert grounding.unseen_words(text, source) == ["met", "jones", "three", "40", "wolves"]
-    assert grounding.unseen_numbers(cut("It was 3"), grounding.Source("There were three")) == []
+    assert grounding.unseen_numbers(cut("It was 3"), grounding.SourceText("There were three")) == []
 
 
 def test_coverage_and_lead() -> None:

@@ -26,17 +26,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from core.errors import AuthError, ConsentError, JudgeError, UsageError
-from core.judging.base import Judge
-from core.judging.llm import LLMJudge
-from core.judging.recorded import RecordedJudge
-from core.judging.styles import Asking, Style
-from core.providers import newsroom
-from core.providers.base import ClosedProvider, Provider, ReplyStore
+from core.judging.judge_protocol import Judge
+from core.judging.llm_judge import LLMJudge
+from core.judging.recorded_judge import RecordedJudge
+from core.judging.scoring_styles import Asking, Style
+from core.providers import simulated_reader
 from core.providers.cached import with_cache
+from core.providers.completions import ClosedProvider, Provider, ReplyStore
 from core.providers.endpoints import OPENAI_URL, checked_base_url, endpoint_name, trusted_with_the_key
 from core.providers.installation import Installation
 from core.providers.prices import Price
-from core.providers.recorded import RecordedProvider, read_recording
+from core.providers.recordings import RecordedProvider, read_recording
 from core.providers.scripted import ScriptedProvider
 from core.providers.wire import ROOM_TO_THINK
 from core.settings import Settings
@@ -191,7 +191,7 @@ def make_judge(
             return judge
         case "scripted":
             seed = "" if parsed.model == NEWSROOM else str(int(parsed.model or 0))
-            provider = ScriptedProvider(int(seed)) if seed else ScriptedProvider(NEWSROOM, newsroom.reply_to)
+            provider = ScriptedProvider(int(seed)) if seed else ScriptedProvider(NEWSROOM, simulated_reader.reply_to)
             return LLMJudge(
                 with_cache(provider, replies),
                 "scripted" if seed else NEWSROOM,

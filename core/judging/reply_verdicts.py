@@ -18,7 +18,7 @@ from dataclasses import replace
 from core.errors import JudgeError
 from core.judging.parse import read_rating, without_thoughts
 from core.judging.render import shortened_parts, whole_numbers
-from core.providers.base import LIKELIHOOD, OFF_SCALE, Completion, Failure, Reply, TokenLogprobs
+from core.providers.completions import LIKELIHOOD, OFF_SCALE, Completion, Failure, Reply, TokenLogprobs
 from core.records import Item, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.secret_values import hide
 from core.texts import is_blank

@@ -15,9 +15,9 @@ from core.data.verdict_files import Entry, ImportChoices, Use, entries, load_rec
 from core.data.verdict_files.match import Reader, number_in
 from core.data.verdict_files.recording import OWN_NAMES, each_once
 from core.errors import GoldenError, JudgeError, UsageError
-from core.judging.base import DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
+from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
 from core.judging.parse import read_rating
-from core.judging.replies import NO_TEXT, has_texts
+from core.judging.reply_verdicts import NO_TEXT, has_texts
 from core.records import Criteria, Item, Task, Unscored, Usage, Verdict
 from core.verdicts import Scores
 

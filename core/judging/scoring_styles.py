@@ -69,7 +69,7 @@ SCHEMAS: Mapping[OutputForm, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SampleSlot:
     """One sample of a score: the prompt it is asked for with, its form, its number there, the JSON schema or ""."""
 
     prompt: str
@@ -192,7 +192,7 @@ class Style:
         return tuple(dict.fromkeys(place.prompt for place in self.places))
 
     @cached_property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[SampleSlot, ...]:
         """Where each sample of a score is asked for, in order.
 
         A sample keeps its place when more are asked for, and the mix shares its samples with both of its forms.
@@ -202,7 +202,7 @@ class Style:
             for prompt, form in zip(self.prompt.split("+"), self._forms, strict=True)
         ]
         return tuple(
-            Place(prompt, form, k // len(turns), schema)
+            SampleSlot(prompt, form, k // len(turns), schema)
             for k in range(self.samples)
             for prompt, form, schema in [turns[k % len(turns)]]
         )

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from core.errors import JudgeError, UsageError
-from core.judging.base import (
+from core.judging.judge_protocol import (
     CallEstimate,
     DraftBatch,
     Drafted,
@@ -34,7 +34,7 @@ from core.judging.render import (
     whole_numbers,
     whole_ratings,
 )
-from core.judging.replies import (
+from core.judging.reply_verdicts import (
     FIRST_DRAFTS,
     FIRST_RATINGS,
     NO_TEXT,
@@ -47,8 +47,8 @@ from core.judging.replies import (
     verdict_of,
     written,
 )
-from core.judging.styles import MODEL_WRITES, MOST_STEPS, REPLY_TOKENS, Asking, Style
-from core.providers.base import AsyncProvider, Completion, Message, Provider, Reply, Request
+from core.judging.scoring_styles import MODEL_WRITES, MOST_STEPS, REPLY_TOKENS, Asking, Style
+from core.providers.completions import AsyncProvider, Completion, Message, Provider, Reply, Request
 from core.records import Criteria, Item, Scored, Task, Unscored, Usage, Verdict
 from core.verdicts import Scores
 
@@ -347,7 +347,7 @@ class LLMJudge(Judge):
             drafted.append(Drafted(None if problem else Criteria(text, task.aspect, request.provenance), problem))
         return DraftBatch(tuple(drafted), len(requests), total_usage(replies))
 
-    def write_steps(self, task: Task, criteria: str = "") -> Written:
+    def write_steps(self, task: Task, criteria: str = "") -> WrittenText:
         """Evaluation steps that lead from an item to its number, written once by the model (auto-CoT; G-Eval).
 
         From the task and the criteria alone, at temperature 0; to be shown, edited and kept, then put into force as
@@ -359,15 +359,15 @@ class LLMJudge(Judge):
             return replace(answer, text="", problem=long)
         return answer
 
-    def write_definition(self, task: Task) -> Written:
+    def write_definition(self, task: Task) -> WrittenText:
         """What the aspect means, in a sentence or two, from its name and the kind of item alone; as `write_steps`."""
         answer = self._write(task, definition_messages(task), DEFINITION_TOKENS)
         return replace(answer, text=" ".join(answer.text.split())[:MOST_DEFINITION])
 
-    def _write(self, task: Task, messages: tuple[Message, ...], max_tokens: int) -> Written:
+    def _write(self, task: Task, messages: tuple[Message, ...], max_tokens: int) -> WrittenText:
         replies = self.provider.complete([self.request(messages, 0.0, max_tokens, _says_something)])
         self.note_sent(replies)
-        return Written(*written(replies[0], task.aspect), total_usage(replies))
+        return WrittenText(*written(replies[0], task.aspect), total_usage(replies))
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
@@ -434,7 +434,7 @@ def _says_something(reply: Completion) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenText:
     """Evaluation steps or a definition as the model wrote it, or "" with the reason in words; and what asking cost."""
 
     text: str

@@ -41,7 +41,7 @@ class Clause(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CriteriaReading:
     """What criteria say.  `whole` is whether the aspect itself counts beside the clauses; `unread` has no effect."""
 
     clauses: tuple[Clause, ...]
@@ -97,7 +97,7 @@ _SENTENCES = re.compile(r"\n|(?<=\.)\s+")
 
 
 @lru_cache(maxsize=4096)
-def read(text: str) -> Reading:
+def read(text: str) -> CriteriaReading:
     """What criteria say, whatever their case and white space, as prose or as a list.
 
     A concept named more than once takes the sum, within ±`MAX_WEIGHT`.
@@ -119,7 +119,7 @@ def read(text: str) -> Reading:
         Clause(key, each[0] if len(each) == 1 else max(-MAX_WEIGHT, min(MAX_WEIGHT, sum(each))))
         for key, each in weights.items()
     )
-    return Reading(tuple(clause for clause in sums if clause.weight), whole, tuple(unread))
+    return CriteriaReading(tuple(clause for clause in sums if clause.weight), whole, tuple(unread))
 
 
 def states_strength(text: str) -> bool:

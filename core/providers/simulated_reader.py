@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from core.providers.base import Completion, Request
+from core.providers.completions import Completion, Request
 from core.providers.scripted import Sections, in_form, item_in, scale_in, sections_in
 from core.records import Usage
 

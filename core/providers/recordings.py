@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.errors import ProviderError, UsageError
-from core.providers.base import OnReply, Reply, Request
 from core.providers.cached import as_cached, reply_from_json
+from core.providers.completions import OnReply, Reply, Request
 
 _LONGEST_PAUSE = 1.0
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedSession:
     """A recorded session; `replies` are key → stored JSON text, `pace` the replies a second (0 = at once)."""
 
     endpoint: str
@@ -30,7 +30,7 @@ class Recording:
     pace: float = 0.0
 
 
-def read_recording(path: Path) -> Recording:
+def read_recording(path: Path) -> RecordedSession:
     """The recording at `path`.  UsageError names the line that cannot be read."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -49,7 +49,7 @@ def read_recording(path: Path) -> Recording:
             reply_from_json(replies[str(row["key"])])
         except (ValueError, TypeError, KeyError) as error:
             raise UsageError(f'{path}, line {number}: expected {{"key": KEY, "reply": {{...}}}}.') from error
-    return Recording(endpoint, model, replies, pace)
+    return RecordedSession(endpoint, model, replies, pace)
 
 
 def write_recording(
@@ -69,7 +69,7 @@ class RecordedProvider:
     It waits between replies where the recording has a pace; `on_reply` may raise meanwhile, as when a run is cancelled.
     """
 
-    def __init__(self, recording: Recording, name: str) -> None:
+    def __init__(self, recording: RecordedSession, name: str) -> None:
         self.recording = recording
         self.name = name
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.judging.offline.criteria import MAX_STRENGTH, Clause, write
+from core.judging.offline.criteria_grammar import MAX_STRENGTH, Clause, write
 from core.judging.offline.features import GROUPED, KEYS, applicable, prior
 from core.records import FloatArray, IntArray, Task
 from core.stats import LabelledItems, average_ranks
