@@ -15,6 +15,7 @@ from core.data import load_golden
 from core.data.split import task_of
 from core.demo.recorded_session import FOLDER, PACE, SAMPLES
 from core.judging.llm_judge import LLMJudge
+from core.providers import simulated_reader
 from core.providers.cached import reply_to_json
 from core.providers.completions import Reply, Request
 from core.providers.recordings import write_recording
