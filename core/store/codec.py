@@ -16,9 +16,9 @@ import json
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import datetime
-from functools import cache, partial
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -42,7 +42,7 @@ def pack(value: Any) -> Packed:
     TypeError for anything else, arrays other than float64 among it.
     """
     chunks: list[bytes] = []
-    body = json.dumps(_plain(value, chunks), ensure_ascii=False, separators=(",", ":"))
+    body = json.dumps(plain(value, chunks), ensure_ascii=False, separators=(",", ":"))
     return Packed(body, b"".join(chunks))
 
 
@@ -61,43 +61,30 @@ def read(kind: Any, value: Any, blob: bytes = b"") -> Any:
     return _validator(kind).validate_python(value, context=blob)
 
 
-def _plain(value: Any, chunks: list[bytes]) -> Any:
+def plain(value: Any, chunks: list[bytes]) -> Any:
+    """`value` as JSON has it; bytes of its arrays are put behind `chunks`.
+
+    Fields marked "silent", which came later than records that are stored, are left out where they are false.
+    """
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if is_dataclass(value) and not isinstance(value, type):
-        told = {f.name: getattr(value, f.name) for f in fields(value)}
-        silent = {f.name for f in fields(value) if _silent(f) and not told[f.name]}
-        return {name: _plain(part, chunks) for name, part in told.items() if name not in silent}
-    if isinstance(value, np.ndarray):
-        return _array_reference(value, chunks)
+        named = {part.name: getattr(value, part.name) for part in fields(value)}
+        silent = {part.name for part in fields(value) if part.metadata.get("silent") and not named[part.name]}
+        return {name: plain(part, chunks) for name, part in named.items() if name not in silent}
+    if isinstance(value, np.ndarray) and value.dtype == np.float64:
+        offset = sum(map(len, chunks)) // 8
+        chunks.append(np.ascontiguousarray(value, dtype="<f8").tobytes())
+        return {"shape": list(value.shape), "offset": offset}
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, Mapping):
-        return {_text_key(key): _plain(item, chunks) for key, item in value.items()}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: plain(item, chunks) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item, chunks) for item in value]
-    raise TypeError(f"Cannot store a {type(value).__name__}.")
-
-
-def _silent(part: Field[Any]) -> bool:
-    """Whether a field came later than records that are stored, and says nothing where it is false."""
-    return bool(part.metadata.get("silent"))
-
-
-def _text_key(key: object) -> str:
-    if not isinstance(key, str):
-        raise TypeError(f"Cannot store a mapping with a {type(key).__name__} as key; only text.")
-    return key
-
-
-def _array_reference(array: np.ndarray[Any, Any], chunks: list[bytes]) -> dict[str, Any]:
-    if array.dtype != np.float64:
-        raise TypeError(f"Cannot store an array of {array.dtype}; only float64.")
-    offset = sum(len(chunk) for chunk in chunks) // 8
-    chunks.append(np.ascontiguousarray(array, dtype="<f8").tobytes())
-    return {"shape": list(array.shape), "offset": offset}
+        return [plain(item, chunks) for item in value]
+    raise TypeError(f"Cannot store a {type(value).__name__} such as {str(value)[:40]!r}.")
 
 
 # ── annotations as schemas ───────────────────────────────────────────────────────────────────────────────────
@@ -110,12 +97,6 @@ class Checked:
     schema: CoreSchema
 
 
-def _moment(value: Any) -> datetime:
-    if not isinstance(value, str):
-        raise ValueError("a moment as text")
-    return datetime.fromisoformat(value)
-
-
 NUMBER = schemas.float_schema(strict=True)
 _WHOLE_NUMBER = schemas.int_schema(strict=True)
 _SCALARS: Mapping[Any, CoreSchema] = {
@@ -123,15 +104,9 @@ _SCALARS: Mapping[Any, CoreSchema] = {
     bool: schemas.bool_schema(strict=True),
     int: _WHOLE_NUMBER,
     float: schemas.union_schema([_WHOLE_NUMBER, NUMBER], mode="left_to_right", custom_error_type="float_type"),
-    datetime: schemas.no_info_plain_validator_function(_moment),
+    datetime: schemas.no_info_after_validator_function(datetime.fromisoformat, schemas.str_schema(strict=True)),
     type(None): schemas.none_schema(),
     Any: schemas.any_schema(),
-}
-_PLAIN_TYPES: Mapping[Any, set[type]] = {
-    str: {str},
-    int: {int},
-    float: {int, float},
-    float | None: {int, float, types.NoneType},
 }
 
 
@@ -150,13 +125,11 @@ def _schema(kind: Any) -> CoreSchema:
         own: CoreSchema = kind.__metadata__[0].schema
         return own
     if origin in (Union, types.UnionType):
-        rest = [part for part in inner if part is not type(None)]
-        either = _schema(rest[0]) if len(rest) == 1 else schemas.union_schema([*map(_schema, rest)])
+        rest = [_schema(part) for part in inner if part is not type(None)]
+        either = rest[0] if len(rest) == 1 else schemas.union_schema([*rest])
         return schemas.nullable_schema(either) if type(None) in inner else either
     if origin is tuple and inner[-1] is Ellipsis:
-        many = schemas.tuple_schema([_schema(inner[0])], variadic_item_index=0, fail_fast=True)
-        plain = _PLAIN_TYPES.get(inner[0])
-        return many if plain is None else schemas.no_info_wrap_validator_function(partial(_scalars, plain), many)
+        return schemas.tuple_schema([_schema(inner[0])], variadic_item_index=0, fail_fast=True)
     if origin is tuple:
         return schemas.tuple_schema([_schema(part) for part in inner])
     if origin is np.ndarray:
@@ -186,11 +159,6 @@ def _record(kind: type) -> CoreSchema:
         post_init=hasattr(kind, "__post_init__"),
         slots=True,
     )
-
-
-def _scalars(plain: set[type], values: Any, one_by_one: schemas.ValidatorFunctionWrapHandler) -> Any:
-    """A look at all types at once, which is many times quicker than a look at each value."""
-    return tuple(values) if type(values) is list and plain.issuperset(map(type, values)) else one_by_one(values)
 
 
 def _array(value: Any, info: schemas.ValidationInfo[bytes]) -> Any:

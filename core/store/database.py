@@ -1,37 +1,59 @@
-"""One engine per database: connections, transactions, the schema's version, and errors put in our words.
+"""Open a database and run transactions on it; retry those that a lost connection undid.
 
-SQLite runs in WAL mode (readers never wait for the writer), waits up to 15 s for another writer, and is durable
-against a killed process (`synchronous=NORMAL`: a power cut may take the last transactions, never the file).
-A write transaction takes SQLite's write lock at its start, so two processes never deadlock half-way.
+SQLite runs in WAL mode (readers never wait for the writer), waits up to 15 s for another writer, and survives a killed
+process (`synchronous=NORMAL`: a power cut may take the last transactions, never the file).  A write transaction takes
+SQLite's write lock at its start, so two processes never deadlock half-way.
+
+A transaction whose connection is lost before the commit was undone by the server, so it is run again, for up to
+`PATIENCE` seconds.  If the connection is lost at the commit itself, the server is asked what became of the transaction
+(`pg_xact_status`), and only what was undone is run again.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
+import inspect
+import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from functools import cache, partial
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
-from core.errors import LostConnectionError, StoreError, StoreFullError
+from core.errors import LostConnectionError, StoreError
 from core.owner_only import make_private
 from core.project_records import moment
-from core.store.reconnecting import is_lost, number_of, refusal, say_in_log, was_committed
+from core.store.driver_errors import in_our_words, is_lost
 from core.store.schema import HEAD
-from core.store.unchanged import Readings
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+Rows = dict[str, Any] | list[dict[str, Any]]
+PATIENCE = 60.0
+"""Seconds that a lost connection is waited for."""
+MIGRATIONS = Path(__file__).with_name("migrations")
 _BUSY_MS = 15_000
 _WRITE = "concord_write"
 _MIGRATION_LOCK = 0x636F6E63  # "conc": the advisory lock of Postgres that one migrating process holds
+_LIBPQ = {
+    "connect_timeout": 10,
+    "tcp_user_timeout": 20_000,  # a silent server is taken for lost after 20 s, instead of after many minutes
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+}
+log = logging.getLogger("concord")
+
+
+def say_in_log() -> None:
+    """Log that the database is waited for."""
+    log.warning("the database does not answer; waiting for it, up to %g s", PATIENCE)
 
 
 def sqlalchemy_url(url: str) -> sa.URL:
@@ -55,16 +77,55 @@ def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
 
     Seconds since 1970 (columns `…_at`) become UTC; 0, of a worker that signed off, becomes None.
     """
-    hashable: Any = kind
-    columns = row._mapping
-    values = {name: columns[name] for name in _field_names(hashable) if name in columns and name not in other}
-    times = {name: moment(value) if value else None for name, value in values.items() if name.endswith("_at")}
-    return kind(**values | times | other)
+    columns, values = row._mapping, dict(other)
+    for name in (field.name for field in fields(kind)):  # type: ignore[arg-type]
+        if name in columns and name not in other:
+            value = columns[name]
+            values[name] = (moment(value) if value else None) if name.endswith("_at") else value
+    return kind(**values)
 
 
-@cache
-def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
+def given(**columns: Any) -> dict[str, Any]:
+    """Those of the columns that are to be filtered by: None filters nothing."""
+    return {name: value for name, value in columns.items() if value is not None}
+
+
+def in_chunks(items: Iterable[T]) -> Iterator[list[T]]:
+    """Some hundred items at a time, for one IN (…): SQLite takes 32,766 parameters, older builds 999."""
+    listed = list(items)
+    for start in range(0, len(listed), 500):
+        yield listed[start : start + 500]
+
+
+class Transaction:
+    """Queries and changes that are committed together."""
+
+    def __init__(self, database: Database, connection: sa.Connection) -> None:
+        self._database, self.connection = database, connection
+        self.execute = connection.execute
+
+    @property
+    def now(self) -> float:
+        """Seconds since 1970 by the clock that all workers share."""
+        return self._database.now(self.connection)
+
+    def rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+        return self.execute(query).all()
+
+    def insert_new(self, table: sa.Table, rows: Rows) -> None:
+        """Insert rows; one whose key is there already stays as it is."""
+        if rows:
+            self.execute(self._insert(table).on_conflict_do_nothing(), rows)
+
+    def upsert(self, table: sa.Table, rows: Rows, keep: str = "") -> None:
+        """Insert rows over those with the same key; only the column `keep` stays as it is."""
+        insert, keys = self._insert(table), [column.name for column in table.primary_key]
+        changed = {c.name: insert.excluded[c.name] for c in table.columns if c.name not in (*keys, keep)}
+        if rows:
+            self.execute(insert.on_conflict_do_update(index_elements=keys, set_=changed), rows)
+
+    def _insert(self, table: sa.Table) -> Any:
+        return (sqlite if self._database.is_sqlite else postgresql).insert(table)
 
 
 class Database:
@@ -74,60 +135,57 @@ class Database:
         """Connect and bring the schema to `HEAD`.  StoreError where that is impossible."""
         parsed = sqlalchemy_url(url)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
-        if self.is_sqlite:
-            _make_folder(parsed)
-        self.folder = Path(str(parsed.database)).parent if self.is_sqlite else None
-        self.engine = _engine(parsed, self.is_sqlite)
-        self.readings: Readings | None = None
+        self.folder: Path | None = None
         self.say_waiting: Callable[[], None] = say_in_log
-        self._joined = threading.local()
+        self._thread = threading.local()
+        if self.is_sqlite:
+            if not parsed.database or parsed.database == ":memory:":
+                raise StoreError("The store needs a file: sqlite:///path/to/concord.sqlite.")
+            self.folder = Path(parsed.database).parent
+            try:
+                make_private(self.folder)
+            except OSError as error:
+                raise StoreError(
+                    f"The folder {self.folder} cannot be made: {error.strerror}. Set CONCORD_HOME."
+                ) from error
+            self.engine = sa.create_engine(parsed, connect_args={"timeout": _BUSY_MS / 1000}, max_overflow=10)
+            sa.event.listen(self.engine, "connect", _set_up_sqlite)
+            sa.event.listen(self.engine, "begin", _begin_sqlite)
+        else:
+            self.engine = sa.create_engine(parsed, max_overflow=5, connect_args=_LIBPQ)
+            sa.event.listen(self.engine, "connect", _set_up_postgres)
         try:
             self._migrate()
-            if self.is_sqlite:
-                self.readings = Readings(str(parsed.database))
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         self.engine.dispose()
-        if self.readings is not None:
-            self.readings.close()
 
     @contextmanager
-    def read(self) -> Iterator[sa.Connection]:
-        """A read-only look at the database; of Postgres at the moment of each query, with no transaction around it.
+    def read(self, isolation: str = "AUTOCOMMIT") -> Iterator[Transaction]:
+        """A read-only look at the database.
 
-        Its usual transaction would show each query its own moment too, for two more ways to the server and back.
+        Postgres shows the moment of each query, which saves two ways to the server; with "REPEATABLE READ" all queries
+        see the same moment, as on SQLite.
         """
         if (joined := self.joined) is not None:
             yield joined
             return
-        options: dict[str, Any] = {} if self.is_sqlite else {"isolation_level": "AUTOCOMMIT"}
+        options = {} if self.is_sqlite else {"isolation_level": isolation}
         with (
             in_our_words(self.folder),
             self.engine.connect().execution_options(**options) as connection,
             connection.begin(),
         ):
-            yield connection
+            yield Transaction(self, connection)
 
     @contextmanager
-    def snapshot(self) -> Iterator[sa.Connection]:
-        """As `read`, for many queries that must all see the same moment."""
-        options: dict[str, Any] = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
-        with (
-            in_our_words(self.folder),
-            self.engine.connect().execution_options(**options) as connection,
-            connection.begin(),
-        ):
-            yield connection
+    def write(self) -> Iterator[Transaction]:
+        """A transaction: committed whole at the end, or not at all; a part of the one around it (`joining`).
 
-    @contextmanager
-    def write(self) -> Iterator[sa.Connection]:
-        """A transaction: committed whole at the end, or not at all.
-
-        Within another one (`joining`) it is a part of that.  LostConnectionError where the database went away and it
-        was not committed; StoreError where nobody can tell.
+        LostConnectionError where the database went away and it was not committed; StoreError where nobody can tell.
         """
         if (joined := self.joined) is not None:
             yield joined
@@ -136,163 +194,93 @@ class Database:
         with in_our_words(self.folder):
             try:
                 with self.engine.connect().execution_options(**options) as connection, connection.begin():
-                    yield connection
-                    number = None if self.is_sqlite else number_of(connection)
+                    yield Transaction(self, connection)
+                    if not self.is_sqlite:  # None where nothing was changed
+                        number = connection.execute(sa.text(_OWN_NUMBER)).scalar_one()
             except sa.exc.DBAPIError as error:
-                if number is None or not is_lost(error) or not was_committed(self.engine, number, self.say_waiting):
+                if number is None or not is_lost(error) or not self._was_committed(number):
                     raise
 
     @contextmanager
     def joining(self) -> Iterator[None]:
         """A transaction that every `read` and `write` of this thread within it is a part of."""
-        with self.write() as connection:
-            self._joined.connection = connection
+        with self.write() as transaction:
+            self._thread.joined = transaction
             try:
                 yield
             finally:
-                self._joined.connection = None
+                self._thread.joined = None
 
     @property
-    def joined(self) -> sa.Connection | None:
-        """The connection of the transaction that this thread is `joining`, if it is."""
-        return getattr(self._joined, "connection", None)
+    def joined(self) -> Transaction | None:
+        """The transaction that this thread is `joining`, if it is."""
+        return getattr(self._thread, "joined", None)
+
+    def rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
+        """All rows of a query."""
+        with self.read() as transaction:
+            return transaction.rows(query)
+
+    def row(self, query: sa.Select[Any]) -> sa.Row[Any] | None:
+        """The only row of a query, if there is one."""
+        with self.read() as transaction:
+            return transaction.execute(query).one_or_none()
 
     def now(self, connection: sa.Connection) -> float:
-        """Seconds since 1970 by the clock that all workers share: the database's, or this machine's for a file.
+        """Seconds since 1970: by the clock of the database's server, or by this machine's for a file.
 
-        SQLite's own clock counts whole milliseconds, and two transactions fit into one: what is listed by its time
-        would then come in any order.
+        SQLite's own clock counts whole milliseconds, and two transactions fit into one.
         """
-        return time.time() if self.is_sqlite else float(connection.execute(sa.text(_POSTGRES_CLOCK)).scalar_one())
+        return time.time() if self.is_sqlite else float(connection.execute(sa.text(_CLOCK)).scalar_one())
 
-    def insert_new(self, table: sa.Table) -> Any:
-        """INSERT that leaves a row with the same key as it is."""
-        return self._insert(table).on_conflict_do_nothing()
+    def pauses(self) -> Iterator[float]:
+        """Wait for a database that is away: pauses that grow, for up to `PATIENCE` seconds."""
+        self.say_waiting()
+        until, pause = time.monotonic() + PATIENCE, 0.1
+        while time.monotonic() + pause <= until:
+            time.sleep(pause)
+            yield pause
+            pause = min(2 * pause, 2.0)
 
-    def insert_or_replace(self, table: sa.Table, keep: Sequence[str] = ()) -> Any:
-        """INSERT that overwrites a row with the same key, all but its key and the columns named in `keep`."""
-        insert = self._insert(table)
-        keys = [column.name for column in table.primary_key]
-        changed = {c.name: insert.excluded[c.name] for c in table.columns if c.name not in (*keys, *keep)}
-        return insert.on_conflict_do_update(index_elements=keys, set_=changed)
-
-    def _insert(self, table: sa.Table) -> Any:
-        if self.is_sqlite:
-            from sqlalchemy.dialects import sqlite
-
-            return sqlite.insert(table)
-        from sqlalchemy.dialects import postgresql
-
-        return postgresql.insert(table)
-
-    # ── the schema's version ─────────────────────────────────────────────────────────────────────────────────
+    def _was_committed(self, number: str) -> bool:
+        """Whether the transaction of that number was committed.  StoreError where the server cannot tell in time."""
+        for _ in self.pauses():
+            try:
+                with self.engine.connect() as connection:
+                    status = connection.execute(sa.text(_STATUS), {"number": number}).scalar_one()
+            except sa.exc.DBAPIError as error:
+                if not is_lost(error):
+                    break
+            else:
+                if status in ("committed", "aborted"):
+                    return bool(status == "committed")
+                if status != "in progress":  # so long ago that the server has forgotten
+                    break
+        raise StoreError(
+            "The connection to the database was lost while something was being saved, and the database has not said "
+            "whether it was. Look at what is there before you do it again."
+        )
 
     def _migrate(self) -> None:
-        with self.read() as connection:
-            if _version(connection) == HEAD:
+        with self.read() as transaction:
+            if _version(transaction.connection) == HEAD:
                 return
-        with self.write() as connection:
+        with self.write() as transaction:
             if not self.is_sqlite:
-                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-            if _version(connection) != HEAD:
-                upgrade(connection)
+                transaction.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+            if _version(transaction.connection) != HEAD:
+                _upgrade(transaction.connection)
 
 
-MIGRATIONS = Path(__file__).with_name("migrations")
-_POSTGRES_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
-
-
-def _version(connection: sa.Connection) -> str | None:
-    if not sa.inspect(connection).has_table("alembic_version"):
-        return None
-    value = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
-    return None if value is None else str(value)
-
-
-def upgrade(connection: sa.Connection, to: str = "head") -> None:
-    """Run the numbered migrations up to `to` inside the caller's transaction.
-
-    StoreError when the database was written by a newer Concord.
-    """
-    from alembic import command
-    from alembic.config import Config
-    from alembic.util.exc import CommandError
-
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    try:
-        command.upgrade(config, to)
-    except CommandError as error:
-        version = _version(connection) or "none"
-        if re.fullmatch(r"000\d|1", version):
-            raise StoreError(
-                f"The database has version {version!r}: it was written by a Concord in development, before the first "
-                "release. Export its projects with that Concord, and import them into another CONCORD_HOME."
-            ) from error
-        raise StoreError(
-            f"The database has version {version!r} and this Concord knows up to {HEAD!r}: "
-            "it was written by a newer Concord. Update this one, or use another CONCORD_HOME."
-        ) from error
-
-
-# ── connections ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _make_folder(url: sa.URL) -> None:
-    if not url.database or url.database == ":memory:":
-        raise StoreError("The store needs a file: sqlite:///path/to/concord.sqlite.")
-    folder = Path(url.database).parent
-    try:
-        make_private(folder)
-    except OSError as error:
-        raise StoreError(f"The folder {folder} cannot be made: {error.strerror}. Set CONCORD_HOME.") from error
-
-
-def _engine(url: sa.URL, is_sqlite: bool) -> sa.Engine:
-    if not is_sqlite:
-        engine = sa.create_engine(url, pool_size=5, max_overflow=5, connect_args=_SILENCE)
-        sa.event.listen(engine, "connect", _set_up_postgres)
-        sa.event.listen(engine, "checkin", _note_use)
-        sa.event.listen(engine, "checkout", partial(_ask_whether_there, engine.dialect))
-        return engine
-    engine = sa.create_engine(url, connect_args={"timeout": _BUSY_MS / 1000}, pool_size=5, max_overflow=10)
-    sa.event.listen(engine, "connect", _set_up_sqlite)
-    sa.event.listen(engine, "begin", _begin_sqlite)
-    return engine
-
-
-_SILENCE = {
-    **{"connect_timeout": 10, "tcp_user_timeout": 20_000},
-    **{"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2},
-}
-"""Of libpq: a server that says nothing at all is taken for lost after 20 s, instead of after many minutes."""
+_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
+_OWN_NUMBER = "SELECT CAST(pg_current_xact_id_if_assigned() AS text)"
+_STATUS = "SELECT pg_xact_status(CAST(:number AS xid8))"
 
 
 def _set_up_postgres(connection: Any, _: object) -> None:
     """A process that froze inside a transaction must not keep others from the rows it had locked."""
     connection.execute("SET idle_in_transaction_session_timeout = '30s'")
     connection.commit()
-
-
-_FRESH = 5.0
-"""Seconds after its last use that a connection is taken to be there: if it is not, what was asked is asked again."""
-
-
-def _note_use(_: object, record: Any) -> None:
-    record.info["used"] = time.monotonic()
-
-
-def _ask_whether_there(dialect: sa.Dialect, connection: Any, record: Any, _: object) -> None:
-    """A connection that has long been idle may be gone; then all of them are made anew."""
-    used = record.info.get("used")
-    if used is None or time.monotonic() - used < _FRESH:
-        return
-    try:
-        dialect.do_ping(connection)
-    except dialect.loaded_dbapi.Error as error:
-        raise sa.exc.InvalidatePoolError() from error
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _: object) -> None:
@@ -306,52 +294,77 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-# ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────
+def _version(connection: sa.Connection) -> str | None:
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
 
-_DISK_FULL = "53100"  # SQLSTATE disk_full
-_ROOM = 100_000  # bytes; SQLite asks for 32 KB or a few pages at a time
 
+def _upgrade(connection: sa.Connection) -> None:
+    """Run the numbered migrations inside the caller's transaction.  StoreError for a version that is not known."""
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util.exc import CommandError
 
-@contextmanager
-def in_our_words(folder: Path | None = None) -> Iterator[None]:
-    """Turn what the driver raises within into our errors; `folder` holds the file of SQLite."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
     try:
-        yield
-    except sa.exc.DBAPIError as error:
-        if not isinstance(error.orig, sqlite3.Error) and is_lost(error):
-            raise LostConnectionError(
-                "The database cannot be reached. Check CONCORD_DATABASE_URL and that the server runs."
-            ) from error
-        raise (StoreError(words) if (words := refusal(error)) else _translated(error.orig, folder)) from error
-    except sa.exc.TimeoutError as error:
-        raise StoreError("All connections to the store are busy; try again in a moment.") from error
-    except sqlite3.Error as error:
-        raise _translated(error, folder) from error
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise StoreError(
+            f"The database has version {_version(connection)!r} and this Concord reads {HEAD!r}: it was written by a "
+            "newer Concord, or before the first release. Update this one, or use another CONCORD_HOME."
+        ) from error
 
 
-def _translated(cause: BaseException | None, folder: Path | None) -> StoreError:
-    """Our error for a driver's; says nothing of SQL, parameters or URLs."""
-    code = getattr(cause, "sqlite_errorname", "") or ""
-    state = getattr(cause, "sqlstate", "") or ""
-    # SQLite says FULL only of its pages: without room for the small files next to them it says IOERR_SHMSIZE or another
-    # IOERR, as it does of a file system that it cannot use at all.
-    if code == "SQLITE_FULL" or state == _DISK_FULL or (code.startswith("SQLITE_IOERR") and _is_full(folder)):
-        return StoreFullError("The disk is full. What was stored before is intact; make room and try again.")
-    if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
-        return StoreError("The store is busy: another process kept writing for 15 s. Try again.")
-    if code.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
-        return StoreError("The store's file cannot be opened for writing. Check CONCORD_HOME and its permissions.")
-    if code.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-        return StoreError("The store's file is damaged or no database. Restore a copy or use another CONCORD_HOME.")
-    if code.startswith("SQLITE_IOERR"):
-        return StoreError(
-            f"The disk or folder of the store failed ({code}). Check CONCORD_HOME: SQLite needs a local disk with room."
-        )
-    return StoreError(f"The store could not be read or written ({code or state}).")
+# ── parts of the store ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_full(folder: Path | None) -> bool:
-    try:
-        return folder is not None and shutil.disk_usage(folder).free < _ROOM
-    except OSError:
-        return False
+class Part:
+    """A part of the store: each public method is one transaction, run again where the connection is lost in it.
+
+    Generators are not, for what they gave is gone, nor what is marked `only_once`.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def __init_subclass__(cls) -> None:
+        for name, method in list(vars(cls).items()):
+            if not inspect.isfunction(method) or name.startswith("_"):
+                continue
+            if not inspect.isgeneratorfunction(method) and not hasattr(method, "only_once"):
+                setattr(cls, name, _retried(method))
+
+
+def only_once(method: F) -> F:
+    """A method whose arguments can be read once, so that it cannot be run again."""
+    method.only_once = True  # type: ignore[attr-defined]
+    return method
+
+
+def _retried(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def retried(self: Part, *args: Any, **kwargs: Any) -> Any:
+        if self._db.joined is not None:  # a part of a transaction is run again with all of it
+            return method(self, *args, **kwargs)
+        pauses: Iterator[float] | None = None
+        while True:
+            try:
+                return method(self, *args, **kwargs)
+            except LostConnectionError as error:
+                if error.patience_ended or (pauses is not None and next(pauses, None) is None):
+                    error.patience_ended = True
+                    raise
+                pauses = pauses or self._db.pauses()  # at first without a pause: only idle connections may have died
+
+    return retried
+
+
+class Together(Part):
+    def do(self, writes: Callable[[], T]) -> T:
+        """What `writes` does by the other parts, as one transaction: all of it stands, or nothing."""
+        with self._db.joining():
+            return writes()

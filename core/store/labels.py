@@ -11,18 +11,17 @@ not logged, and do not leave with a project.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
 from core.project_records import moment
-from core.store.database import record_of
+from core.store.database import Part, given, record_of
 from core.store.log import UNWRITTEN
-from core.store.reconnecting import Part
 from core.store.schema import drafts, labels
-from core.store.unchanged import read_once
 
 REMARK = ""
 """Stands in an aspect's place for a comment, which is of the item and not of one label."""
@@ -80,73 +79,63 @@ _SAID = ("rater", "item_id", "aspect", "value", "comment", "pass_id", "taken_fro
 
 class Labels(Part):
     def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
-        """Keep what one form said (one label an aspect); the same form a second time changes nothing."""
-        self._insert(project_id, golden_id, ((label, form) for label in new))
+        """Store what one form said (one label an aspect); the same form a second time changes nothing."""
+        self._insert(project_id, golden_id, [replace(label, form=form) for label in new])
 
     def take_over(self, project_id: str, golden_id: str, pass_id: str, earlier: Sequence[Label]) -> None:
         """Copy labels of earlier passes into a pass, in this order; each says where it came from.  Twice is once."""
-        taken = (replace(label, pass_id=pass_id, taken_from=label.pass_id) for label in earlier)
-        self._insert(project_id, golden_id, ((label, _form_of(label)) for label in taken))
+        taken = []
+        for label in earlier:
+            key = f"{pass_id}\0{label.pass_id}\0{label.rater}\0{label.item_id}"
+            form = f"taken:{uuid.uuid5(uuid.NAMESPACE_OID, key).hex}"
+            taken.append(replace(label, pass_id=pass_id, taken_from=label.pass_id, form=form))
+        self._insert(project_id, golden_id, taken)
 
     def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
         """The newest label of each rater (or of one) of a pass for each item and aspect, in the order of saving.
 
         One that was withdrawn is none.
         """
-        return self._newest(_of_pass(project_id, pass_id, rater))
+        return self._newest(project_id=project_id, pass_id=pass_id, **given(rater=rater))
 
     def of_golden(self, project_id: str, golden_id: str) -> list[Label]:
         """As `current`, of all passes over a golden set."""
-        return self._newest(sa.and_(labels.c.project_id == project_id, labels.c.golden_id == golden_id))
+        return self._newest(project_id=project_id, golden_id=golden_id)
 
     def since(self, project_id: str, pass_id: str, rater: str, number: int) -> list[Label]:
         """What a rater said in a pass after label `number` (0: everything), oldest first."""
-        return self._select(sa.and_(_of_pass(project_id, pass_id, rater), labels.c.number > number))
+        query = sa.select(labels).filter_by(project_id=project_id, pass_id=pass_id, rater=rater)
+        return self._select(query.where(labels.c.number > number))
 
     def history(self, project_id: str, pass_id: str, item_id: str) -> list[Label]:
         """Everything ever said of one item in a pass, oldest first."""
-        return self._select(sa.and_(_of_pass(project_id, pass_id, None), labels.c.item_id == item_id))
+        return self._select(sa.select(labels).filter_by(project_id=project_id, pass_id=pass_id, item_id=item_id))
 
     def raters(self, project_id: str) -> list[str]:
         """The names of all who labelled something in a project, sorted."""
-        query = sa.select(labels.c.rater).where(labels.c.project_id == project_id).distinct()
-        with self._db.read() as connection:
-            return sorted(connection.scalars(query))
+        return sorted(self.by_rater(project_id))
 
     def by_rater(self, project_id: str) -> dict[str, tuple[int, datetime]]:
         """Rater → how often they said something of an item, and when last."""
-        columns = (labels.c.rater, sa.func.count(), sa.func.max(labels.c.created_at))
-        query = sa.select(*columns).where(labels.c.project_id == project_id).group_by(labels.c.rater)
-        with self._db.read() as connection:
-            return {rater: (n, moment(at)) for rater, n, at in connection.execute(query)}
+        query = sa.select(labels.c.rater, sa.func.count().label("n"), sa.func.max(labels.c.created_at).label("last"))
+        rows = self._db.rows(query.filter_by(project_id=project_id).group_by(labels.c.rater))
+        return {row.rater: (row.n, moment(row.last)) for row in rows}
 
-    def _insert(self, project_id: str, golden_id: str, new: Iterable[tuple[Label, str]]) -> None:
-        """Labels, each with the id of the form that said it."""
-        with self._db.write() as connection:
-            where = {"project_id": project_id, "golden_id": golden_id, "created_at": self._db.now(connection)}
-            rows = [{**where, "form": form, **{name: getattr(label, name) for name in _SAID}} for label, form in new]
-            if rows:
-                connection.execute(self._db.insert_new(labels), rows)
+    def _insert(self, project_id: str, golden_id: str, new: Sequence[Label]) -> None:
+        with self._db.write() as transaction:
+            where = {"project_id": project_id, "golden_id": golden_id, "created_at": transaction.now}
+            rows = [where | {name: getattr(label, name) for name in (*_SAID, "form")} for label in new]
+            transaction.insert_new(labels, rows)
 
-    def _newest(self, where: sa.ColumnElement[bool]) -> list[Label]:
+    def _newest(self, **where: str) -> list[Label]:
         same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
-        newest = labels.c.number.in_(sa.select(sa.func.max(labels.c.number)).where(where).group_by(*same))
-        return [label for label in self._select(newest) if not label.is_withdrawn]
+        newest = sa.select(sa.func.max(labels.c.number)).filter_by(**where).group_by(*same)
+        found = self._select(sa.select(labels).where(labels.c.number.in_(newest)))
+        return [label for label in found if not label.is_withdrawn]
 
-    def _select(self, where: sa.ColumnElement[bool]) -> list[Label]:
-        query = sa.select(labels).where(where).order_by(labels.c.number)
-        with self._db.read() as connection:
-            return [record_of(Label, row, at=moment(row.created_at)) for row in connection.execute(query)]
-
-
-def _of_pass(project_id: str, pass_id: str, rater: str | None) -> sa.ColumnElement[bool]:
-    where = sa.and_(labels.c.project_id == project_id, labels.c.pass_id == pass_id)
-    return where if rater is None else sa.and_(where, labels.c.rater == rater)
-
-
-def _form_of(taken: Label) -> str:
-    key = f"{taken.pass_id}\0{taken.taken_from}\0{taken.rater}\0{taken.item_id}"
-    return f"taken:{uuid.uuid5(uuid.NAMESPACE_OID, key).hex}"
+    def _select(self, query: sa.Select[Any]) -> list[Label]:
+        rows = self._db.rows(query.order_by(labels.c.number))
+        return [record_of(Label, row, at=moment(row.created_at)) for row in rows]
 
 
 # ── drafts ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -154,27 +143,22 @@ def _form_of(taken: Label) -> str:
 
 class Drafts(Part):
     def keep(self, project_id: str, subject: str, author: str, text: str, base: str) -> Draft:
-        """Write `text` over what `author` had typed there before; returns the draft as it was kept."""
-        with self._db.write() as connection:
-            now = self._db.now(connection)
-            row = {"project_id": project_id, "subject": subject, "author": author, "text": text, "base": base}
-            insert = self._db.insert_or_replace(drafts, keep=["began_at"]).returning(*drafts.c)
-            row_kept = connection.execute(insert, {**row, "began_at": now, "kept_at": now}).one()
-            return record_of(Draft, row_kept)
+        """Write `text` over what `author` had typed there before; returns the draft as it was stored."""
+        key = {"project_id": project_id, "subject": subject, "author": author}
+        with self._db.write() as transaction:
+            now = transaction.now
+            row = key | {"text": text, "base": base, "began_at": now, "kept_at": now}
+            transaction.upsert(drafts, row, keep="began_at")
+            return record_of(Draft, transaction.execute(sa.select(drafts).filter_by(**key)).one())
 
-    @read_once
     def of(self, project_id: str, subject: str) -> list[Draft]:
         """What anybody has typed of one text and not saved, the newest first."""
-        query = sa.select(drafts).where(*_draft_of(project_id, subject))
-        query = query.order_by(drafts.c.kept_at.desc(), drafts.c.author)
-        with self._db.read() as connection:
-            return [record_of(Draft, row) for row in connection.execute(query)]
+        query = sa.select(drafts).filter_by(project_id=project_id, subject=subject)
+        rows = self._db.rows(query.order_by(drafts.c.kept_at.desc(), drafts.c.author))
+        return [record_of(Draft, row) for row in rows]
 
     def drop(self, project_id: str, subject: str, authors: Sequence[str]) -> None:
-        """Take the drafts of these people away; none there is no error."""
-        with self._db.write() as connection:
-            connection.execute(sa.delete(drafts).where(*_draft_of(project_id, subject), drafts.c.author.in_(authors)))
-
-
-def _draft_of(project_id: str, subject: str) -> tuple[sa.ColumnElement[bool], ...]:
-    return drafts.c.project_id == project_id, drafts.c.subject == subject
+        """Delete the drafts of these people; none there is no error."""
+        theirs = sa.delete(drafts).filter_by(project_id=project_id, subject=subject)
+        with self._db.write() as transaction:
+            transaction.execute(theirs.where(drafts.c.author.in_(authors)))

@@ -8,7 +8,6 @@ become base64 of their little-endian bytes, which keeps every bit (NaN = unscore
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import zlib
 from collections.abc import Mapping
@@ -50,23 +49,29 @@ _JSON = {("events", "body"), ("run_replies", "body")}
 """Columns of SafeText that hold JSON."""
 
 
+_KINDS: dict[type, Kind] = {
+    schema.SafeText: "text",
+    sa.Text: "json",
+    sa.Integer: "int",
+    sa.Boolean: "bool",
+    sa.Double: "real",
+    sa.LargeBinary: "floats",
+    sa.String: "key",
+}
+
+
 def _columns(table: sa.Table) -> tuple[Column, ...]:
-    staying = _STAYING | ({"number"} if table.name in _NUMBERED else set())
-    return tuple(_column(table, column) for column in table.columns if column.name not in staying)
-
-
-def _column(table: sa.Table, column: sa.Column[Any]) -> Column:
-    kind: Kind
-    if isinstance(column.type, schema.SafeText):
-        kind = "json" if (table.name, column.name) in _JSON else "text"
-    elif isinstance(column.type, sa.String) and column.type.length:
-        return Column(column.name, "key", bool(column.nullable), column.type.length)
-    elif isinstance(column.type, sa.LargeBinary):
-        kind = "replies" if column.name == "replies" else "floats"
-    else:
-        by_type: dict[type, Kind] = {sa.Text: "json", sa.Integer: "int", sa.Boolean: "bool", sa.Double: "real"}
-        kind = next(name for type_, name in by_type.items() if isinstance(column.type, type_))
-    return Column(column.name, kind, bool(column.nullable))
+    columns = []
+    for column in table.columns:
+        kind = _KINDS[type(column.type)]
+        if (table.name, column.name) in _JSON:
+            kind = "json"
+        elif column.name == "replies":
+            kind = "replies"
+        longest = column.type.length if kind == "key" else 0  # type: ignore[attr-defined]
+        if column.name not in _STAYING and (column.name != "number" or table.name not in _NUMBERED):
+            columns.append(Column(column.name, kind, bool(column.nullable), longest))
+    return tuple(columns)
 
 
 LAYOUT: dict[str, tuple[Column, ...]] = {
@@ -98,12 +103,18 @@ def _encoded(kind: Kind, value: Any) -> Any:
     if value is None:
         return None
     if kind == "json":
-        return as_json(value)
+        try:
+            parsed = json.loads(value, parse_constant=_refuse)
+        except ValueError:  # it holds what JSON has no word for (NaN), and leaves as the text that it is
+            return value
+        return value if isinstance(parsed, str) else parsed
     if kind == "floats":
         return base64.b64encode(value).decode("ascii")
-    if kind == "replies":
-        return json.loads(zlib.decompress(value))
-    return value
+    return json.loads(zlib.decompress(value)) if kind == "replies" else value
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
 
 
 def _decoded(kind: Kind, value: Any) -> Any:
@@ -114,20 +125,9 @@ def _decoded(kind: Kind, value: Any) -> Any:
     if kind == "floats":
         try:
             return base64.b64decode(value, validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise ValueError("is not base64") from error
-    if kind == "replies":
-        return zlib.compress(json_text(value).encode())
-    return value
-
-
-def as_json(text: str) -> Any:
-    """Stored JSON as a value; the text itself where it holds what JSON has no word for (NaN)."""
-    try:
-        value = json.loads(text, parse_constant=_refuse)
-    except ValueError:
-        return text
-    return text if isinstance(value, str) else value
+    return zlib.compress(json_text(value).encode()) if kind == "replies" else value
 
 
 def json_text(value: Any) -> str:
@@ -138,7 +138,3 @@ def json_text(value: Any) -> str:
     except UnicodeEncodeError:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     return text
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)

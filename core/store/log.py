@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, ClassVar, TypeVar
@@ -19,10 +19,9 @@ import sqlalchemy as sa
 from core.errors import ConflictError
 from core.people import Actor
 from core.project_records import moment
-from core.store.codec import pack, unpack
-from core.store.reconnecting import Part
+from core.store.codec import pack, plain, unpack
+from core.store.database import Part, given
 from core.store.schema import events, projects
-from core.store.unchanged import read_once
 
 KINDS: dict[str, type[Entry]] = {}
 """Name in the store → record; every kind of entry enters itself."""
@@ -61,7 +60,7 @@ class Entry:
     @property
     def body(self) -> Mapping[str, Any]:
         """What the entry says beyond who, when and of what, as JSON."""
-        return {name: _plain(getattr(self, name)) for name in self.body_fields()}
+        return {name: plain(getattr(self, name), []) for name in self.body_fields()}
 
     @property
     def did(self) -> str:
@@ -73,13 +72,6 @@ class Entry:
         """What was done, and on which aspect, without who and when."""
         aspect = getattr(self, "aspect", "")
         return f"{self.did} ({aspect})" if aspect else self.did
-
-
-def _plain(value: Any) -> Any:
-    """A field of an entry as JSON has it."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
-    return [_plain(part) for part in value] if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True)
@@ -131,76 +123,69 @@ class Events(Part):
         With `expected` (the number of the newest entry of this kind and subject that the person saw, 0 for none)
         ConflictError when somebody was faster.
         """
-        form = form or uuid.uuid4().hex
-        with self._db.write() as connection:
+        form, body = form or uuid.uuid4().hex, body_text(entry)
+        newest = sa.select(events).filter_by(project_id=project_id).order_by(events.c.number.desc()).limit(1)
+        with self._db.write() as transaction:
             if expected is not None:  # one at a time, so that nobody slips in between looking and writing
-                connection.execute(
-                    sa.select(projects.c.name).where(projects.c.project_id == project_id).with_for_update()
-                )
-            first = connection.execute(_newest(project_id, events.c.form == form)).one_or_none()
-            if first is not None:
+                transaction.execute(sa.select(projects.c.name).filter_by(project_id=project_id).with_for_update())
+            if first := transaction.execute(newest.filter_by(form=form)).one_or_none():
                 return int(first.number)
-            body = body_text(entry)
             if expected is not None:
-                same = sa.and_(events.c.kind == entry.kind, events.c.subject == entry.subject)
-                _check_unchanged(connection.execute(_newest(project_id, same)).one_or_none(), expected, body)
+                same = transaction.execute(newest.filter_by(kind=entry.kind, subject=entry.subject)).one_or_none()
+                if same is not None and same.number != expected:
+                    raise ConflictError(
+                        f"{same.actor or 'Somebody'} decided on this while you were looking at it. Look at what they "
+                        "did, then decide again; nothing was overwritten.",
+                        theirs=same.body,
+                        yours=body,
+                    )
             row = {
-                **{"project_id": project_id, "kind": entry.kind, "subject": entry.subject, "actor": actor.name},
-                **{"role": actor.role, "form": form, "body": body, "created_at": self._db.now(connection)},
+                "project_id": project_id,
+                "kind": entry.kind,
+                "subject": entry.subject,
+                "actor": actor.name,
+                "role": actor.role,
+                "form": form,
+                "body": body,
+                "created_at": transaction.now,
             }
-            connection.execute(self._db.insert_new(events), row)
-            return int(connection.execute(_newest(project_id, events.c.form == form)).one().number)
+            transaction.insert_new(events, row)
+            return int(transaction.execute(newest.filter_by(form=form)).one().number)
 
-    @read_once
     def all(self, project_id: str, kind: type[E], subject: str | None = None) -> list[E]:
         """The project's entries of a kind, or of all kinds of a class of them (about one subject), oldest first."""
         kinds = [name for name, record in KINDS.items() if issubclass(record, kind)]
-        where = [events.c.project_id == project_id, events.c.kind.in_(kinds)]
-        where += [] if subject is None else [events.c.subject == subject]
-        with self._db.read() as connection:
-            rows = connection.execute(sa.select(events).where(*where).order_by(events.c.number)).all()
-        return [_entry(row) for row in rows]
+        query = sa.select(events).filter_by(project_id=project_id, **given(subject=subject))
+        return [_entry(row) for row in self._db.rows(query.where(events.c.kind.in_(kinds)).order_by(events.c.number))]
 
     def page(
         self, project_id: str, *, actor: str | None = None, kind: str | None = None, offset: int = 0, limit: int = 50
     ) -> LogPage:
         """Up to `limit` entries from `offset` on, newest first; of one person ("": nobody said) or kind."""
-        where = [events.c.project_id == project_id]
-        where += [] if actor is None else [events.c.actor == actor]
-        where += [] if kind is None else [events.c.kind == kind]
-        query = sa.select(events).where(*where).order_by(events.c.number.desc()).offset(offset).limit(limit)
-        with self._db.read() as connection:
-            rows = connection.execute(query).all()
-            n = int(connection.execute(sa.select(sa.func.count()).select_from(events).where(*where)).scalar_one())
+        where = {"project_id": project_id, **given(actor=actor, kind=kind)}
+        query = sa.select(events).filter_by(**where).order_by(events.c.number.desc()).offset(offset).limit(limit)
+        with self._db.read() as transaction:
+            rows = transaction.rows(query)
+            n = transaction.execute(sa.select(sa.func.count()).select_from(events).filter_by(**where)).scalar_one()
         return LogPage(tuple(_entry(row) for row in rows), n, *self.occurring(project_id))
 
     def first_actors(self, project_id: str, kind: type[Entry], subjects: Sequence[str]) -> dict[str, str]:
         """Subject → who acted in the oldest entry of this kind about it; no key for a subject without one."""
-        query = sa.select(events.c.subject, events.c.actor).where(
-            events.c.project_id == project_id, events.c.kind == kind.kind, events.c.subject.in_(list(subjects))
-        )
-        with self._db.read() as connection:
-            rows = connection.execute(query.order_by(events.c.number.desc())).all()
-        return {row.subject: row.actor for row in rows}
+        query = sa.select(events.c.subject, events.c.actor).filter_by(project_id=project_id, kind=kind.kind)
+        query = query.where(events.c.subject.in_(subjects)).order_by(events.c.number.desc())
+        return {row.subject: row.actor for row in self._db.rows(query)}
 
     def by_actor(self, project_id: str) -> list[Participation]:
         """Who did how much ("" where nobody said), and when and in which role last."""
-        newest = sa.select(sa.func.max(events.c.number), sa.func.count()).where(events.c.project_id == project_id)
-        per_actor = newest.add_columns(events.c.actor).group_by(events.c.actor).subquery()
-        last, n, actor = per_actor.c
-        query = sa.select(actor, n, events.c.role, events.c.created_at).join(events, events.c.number == last)
-        with self._db.read() as connection:
-            rows = connection.execute(query).all()
-        return [Participation(name, role, n_actions, moment(at)) for name, n_actions, role, at in rows]
+        per_actor = sa.select(sa.func.max(events.c.number), sa.func.count().label("n")).group_by(events.c.actor)
+        last, n = per_actor.filter_by(project_id=project_id).subquery().c
+        rows = self._db.rows(sa.select(events, n).join(events, events.c.number == last))
+        return [Participation(row.actor, row.role, row.n, moment(row.created_at)) for row in rows]
 
     def occurring(self, project_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of all who did something ("" where nobody said), and the kinds of what they did; both sorted."""
-        with self._db.read() as connection:
-            actors, kinds = (
-                tuple(sorted(connection.scalars(sa.select(column).where(events.c.project_id == project_id).distinct())))
-                for column in (events.c.actor, events.c.kind)
-            )
-        return actors, kinds
+        rows = self._db.rows(sa.select(events.c.actor, events.c.kind).filter_by(project_id=project_id).distinct())
+        return tuple(sorted({row.actor for row in rows})), tuple(sorted({row.kind for row in rows}))
 
 
 def body_text(entry: Entry) -> str:
@@ -217,19 +202,3 @@ def _said(kind: str, body: str) -> Entry:
 def _entry(row: sa.Row[Any]) -> Any:
     columns = {name: row._mapping[name] for name in ("subject", "number", "project_id", "actor", "role")}
     return replace(_said(row.kind, row.body), **columns, at=moment(row.created_at))
-
-
-def _newest(project_id: str, which: sa.ColumnElement[bool]) -> sa.Select[Any]:
-    query = sa.select(events.c.number, events.c.actor, events.c.body).where(events.c.project_id == project_id, which)
-    return query.order_by(events.c.number.desc()).limit(1)
-
-
-def _check_unchanged(newest: Any, expected: int, yours: str) -> None:
-    if newest is None or newest.number == expected:
-        return
-    raise ConflictError(
-        f"{newest.actor or 'Somebody'} decided on this while you were looking at it. Look at what they did, then "
-        "decide again; nothing was overwritten.",
-        theirs=newest.body,
-        yours=yours,
-    )

@@ -1,6 +1,6 @@
 """What runs leave behind: named documents (snapshot, judge, result) and scores.
 
-Scores are kept per run and criteria as one float64 BLOB over all items of the golden set, in the golden set's order,
+Scores are stored per run and criteria as one float64 BLOB over all items of the golden set, in the golden set's order,
 NaN where there is none.
 """
 
@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from core.errors import LostRunError, StoreError
 from core.records import FloatArray, ScoreMatrix, Unscored
 from core.store.codec import Packed, pack, unpack
-from core.store.reconnecting import Part
+from core.store.database import Part, Transaction
 from core.store.schema import documents, goldens, runs, scores
 
 T = TypeVar("T")
@@ -36,13 +36,9 @@ class Reasons:
 
 
 class Results(Part):
-    # ── documents ────────────────────────────────────────────────────────────────────────────────────────────
-
     def document(self, run_id: str, name: str) -> Packed | None:
         """The run's document of that name as it is stored, or None."""
-        query = sa.select(documents.c.body, documents.c.blob).where(documents.c.run_id == run_id)
-        with self._db.read() as connection:
-            row = connection.execute(query.where(documents.c.name == name)).one_or_none()
+        row = self._db.row(sa.select(documents).filter_by(run_id=run_id, name=name))
         return None if row is None else Packed(row.body, row.blob)
 
     def read(self, run_id: str, name: str, kind: type[T]) -> T | None:
@@ -53,15 +49,13 @@ class Results(Part):
     def put_document(self, run_id: str, name: str, document: object, *, attempt: int | None = None) -> None:
         """Store a record or overwrite the one there; a screen that polls the run's version sees it.
 
-        LostRunError, and nothing is stored, where the run is no longer at work in this `attempt`.
+        LostRunError, and nothing is stored, where the run is no longer running in this `attempt`.
         """
         packed = document if isinstance(document, Packed) else pack(document)
-        with self._db.write() as connection:
+        with self._db.write() as transaction:
             row = {"run_id": run_id, "name": name, "body": packed.body, "blob": packed.blob}
-            connection.execute(self._db.insert_or_replace(documents), row)
-            _touch(connection, run_id, attempt)
-
-    # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────
+            transaction.upsert(documents, row)
+            _touch(transaction, run_id, attempt)
 
     def add_scores(
         self, run_id: str, positions: Sequence[int], new: ScoreMatrix, *, attempt: int | None = None
@@ -70,37 +64,35 @@ class Results(Part):
 
         A repetition changes nothing.  `attempt` as above.
         """
-        with self._db.write() as connection:
-            _touch(connection, run_id, attempt)
+        with self._db.write() as transaction:
+            _touch(transaction, run_id, attempt)
             query = sa.select(goldens.c.n_items).join(runs, runs.c.golden_id == goldens.c.golden_id)
-            n_items = int(connection.execute(query.where(runs.c.run_id == run_id)).scalar_one())
-            rows_there = {row.criteria_id: row for row in _score_rows(connection, run_id, new.criteria_ids)}
+            n_items = int(transaction.execute(query.where(runs.c.run_id == run_id)).scalar_one())
+            there = {row.criteria_id: row for row in transaction.rows(_scores_of(run_id, new.criteria_ids))}
             rows = []
             for k, criteria_id in enumerate(new.criteria_ids):
-                row = rows_there.get(criteria_id)
+                row = there.get(criteria_id)
                 values = np.full((2, n_items), np.nan) if row is None else _values(row.blob, n_items)
                 values[0, list(positions)] = new.values[k]
                 if new.turned is not None:
                     values[1, list(positions)] = new.turned[k]
-                kept = values if (~np.isnan(values[1])).any() else values[0]
+                stored = values[0] if np.isnan(values[1]).all() else values
                 reasons = {} if row is None else {u.item_id: u for u in unpack(Reasons, row.body).unscored}
                 reasons |= {unscored.item_id: unscored for unscored in new.unscored.get(criteria_id, ())}
-                body, blob = pack(Reasons(tuple(reasons.values()))).body, kept.astype("<f8").tobytes()
+                body, blob = pack(Reasons(tuple(reasons.values()))).body, stored.astype("<f8").tobytes()
                 rows.append({"run_id": run_id, "criteria_id": criteria_id, "body": body, "blob": blob})
-            if rows:
-                connection.execute(self._db.insert_or_replace(scores), rows)
+            transaction.upsert(scores, rows)
 
     def scores(self, run_id: str, item_ids: Sequence[str], criteria_ids: Sequence[str] | None = None) -> ScoreMatrix:
         """(n_criteria, n_items) in the golden set's order, of all criteria the run scored or of those named.
 
         `item_ids` are the golden set's.  Criteria without any score are absent.
         """
-        with self._db.read() as connection:
-            rows = {row.criteria_id: row for row in _score_rows(connection, run_id, criteria_ids)}
+        rows = {row.criteria_id: row for row in self._db.rows(_scores_of(run_id, criteria_ids))}
         names = [name for name in (rows if criteria_ids is None else criteria_ids) if name in rows]
-        values = np.array([_values(rows[name].blob, len(item_ids)) for name in names], dtype=np.float64)
+        both = np.array([_values(rows[name].blob, len(item_ids)) for name in names], dtype=np.float64)
+        values, turned = both.reshape(len(names), 2, len(item_ids)).transpose(1, 0, 2)
         reasons = {name: unpack(Reasons, rows[name].body).unscored for name in names}
-        values, turned = values.reshape(len(names), 2, len(item_ids)).transpose(1, 0, 2)
         return ScoreMatrix(
             tuple(names),
             tuple(item_ids),
@@ -110,19 +102,17 @@ class Results(Part):
         )
 
 
-def _touch(connection: sa.Connection, run_id: str, attempt: int | None) -> None:
-    change = sa.update(runs).where(runs.c.run_id == run_id).values(version=runs.c.version + 1)
+def _touch(transaction: Transaction, run_id: str, attempt: int | None) -> None:
+    change = sa.update(runs).filter_by(run_id=run_id).values(version=runs.c.version + 1)
     if attempt is not None:
-        change = change.where(runs.c.attempt == attempt, runs.c.status == "running")
-    if connection.execute(change).rowcount != 1 and attempt is not None:
+        change = change.filter_by(attempt=attempt, status="running")
+    if transaction.execute(change).rowcount != 1 and attempt is not None:
         raise LostRunError("Another worker has the run.")
 
 
-def _score_rows(connection: sa.Connection, run_id: str, criteria_ids: Sequence[str] | None) -> Sequence[Any]:
-    query = sa.select(scores.c.criteria_id, scores.c.body, scores.c.blob).where(scores.c.run_id == run_id)
-    if criteria_ids is not None:
-        query = query.where(scores.c.criteria_id.in_(list(criteria_ids)))
-    return connection.execute(query.order_by(scores.c.criteria_id)).all()
+def _scores_of(run_id: str, criteria_ids: Sequence[str] | None) -> sa.Select[Any]:
+    query = sa.select(scores).filter_by(run_id=run_id).order_by(scores.c.criteria_id)
+    return query if criteria_ids is None else query.where(scores.c.criteria_id.in_(criteria_ids))
 
 
 def _values(blob: bytes, n_items: int) -> FloatArray:

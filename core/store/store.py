@@ -21,7 +21,7 @@ part           holds                                                   module
 `actor` is who acts through this handle; `acting` gives another person a handle on the same database.
 
 Every method is one transaction: done whole or not at all, and done again where the connection was lost in it
-(`core.store.reconnecting`); `together` makes one of several.  Errors are `core.errors.StoreError` and its children.
+(`core.store.database`); `together` makes one of several.  Errors are `core.errors.StoreError` and its children.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from core.people import LOCAL, Actor
-from core.store.database import Database
+from core.store.database import Database, Together
 from core.store.judges import Judges, KeptCriteria
 from core.store.labels import Drafts, Labels
 from core.store.log import Events
 from core.store.projects import Goldens, Projects
-from core.store.reconnecting import Together
 from core.store.replies import Blocks, Replies
 from core.store.results import Results
 from core.store.runs import Runs, Workers

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from core.project_records import FINISHED, RESUMABLE
-from core.store.database import in_our_words
-from core.store.reconnecting import Part
+from core.store.database import Part, Transaction, in_chunks
+from core.store.driver_errors import in_our_words
 from core.store.schema import blocks, documents, metadata, replies, run_replies, runs, scores
 
-_CHUNK = 500
 _HELD: dict[str, tuple[sa.Table, ...]] = {
     "replies": (replies, run_replies),
     "results of runs": (documents, scores),
@@ -35,20 +34,20 @@ class Held:
 class Pruned:
     """Replies that are old: what it took to get them, and so what asking again would take."""
 
-    n: int = 0
-    n_bytes: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    n: int
+    n_bytes: int
+    prompt_tokens: int
+    completion_tokens: int
 
 
 class Upkeep(Part):
     def held(self) -> tuple[Held, ...]:
         """What takes room, the largest first; the rest of the tables are labels, texts and the log, under one name."""
-        with self._db.read() as connection:
-            listed = [_held(connection, what, tables) for what, tables in _HELD.items()]
+        with self._db.read() as transaction:
+            listed = [_held(transaction, what, tables) for what, tables in _HELD.items()]
             named = {table.name for tables in _HELD.values() for table in tables}
             rest = tuple(table for table in metadata.sorted_tables if table.name not in named)
-            listed.append(_held(connection, "golden sets, criteria, labels and the log", rest))
+            listed.append(_held(transaction, "golden sets, criteria, labels and the log", rest))
         return tuple(sorted(listed, key=lambda held: -held.n_bytes))
 
     def prune_replies(self, before: float, *, delete: bool = False) -> Pruned:
@@ -57,28 +56,23 @@ class Upkeep(Part):
         Replies of runs that have not ended, or that can be resumed, stay.  Scores, criteria and reports stay: only the
         models' own words are lost, and would have to be asked for again.
         """
-        removed = Pruned()
         over = [status for status in FINISHED if status not in RESUMABLE]
         unfinished = sa.select(runs.c.run_id).where(runs.c.status.not_in(over))
         needed = sa.select(run_replies.c.reply_key).where(run_replies.c.run_id.in_(unfinished))
-        with self._db.write() as connection:
+        n = n_bytes = prompt_tokens = completion_tokens = 0
+        with self._db.write() as transaction:
             key = replies.c.reply_key
-            old = sa.select(key).where(key.not_in(needed), replies.c.created_at < before)
-            keys = list(connection.execute(old).scalars())
-            for start in range(0, len(keys), _CHUNK):
-                some = keys[start : start + _CHUNK]
-                for text in connection.execute(sa.select(replies.c.body).where(key.in_(some))).scalars():
-                    usage = json.loads(text).get("usage") or {}
-                    removed = Pruned(
-                        removed.n + 1,
-                        removed.n_bytes + len(text),
-                        removed.prompt_tokens + int(usage.get("prompt_tokens", 0)),
-                        removed.completion_tokens + int(usage.get("completion_tokens", 0)),
-                    )
+            old = transaction.rows(sa.select(key).where(key.not_in(needed), replies.c.created_at < before))
+            for some in in_chunks([row.reply_key for row in old]):
+                for row in transaction.rows(sa.select(replies.c.body).where(key.in_(some))):
+                    usage = json.loads(row.body).get("usage") or {}
+                    n, n_bytes = n + 1, n_bytes + len(row.body)
+                    prompt_tokens += int(usage.get("prompt_tokens", 0))
+                    completion_tokens += int(usage.get("completion_tokens", 0))
                 if delete:
-                    connection.execute(sa.delete(replies).where(key.in_(some)))
-                    connection.execute(sa.delete(run_replies).where(run_replies.c.reply_key.in_(some)))
-        return removed
+                    transaction.execute(sa.delete(replies).where(key.in_(some)))
+                    transaction.execute(sa.delete(run_replies).where(run_replies.c.reply_key.in_(some)))
+        return Pruned(n, n_bytes, prompt_tokens, completion_tokens)
 
     def shrink(self) -> None:
         """Give the room of deleted rows back to the disk; a server does that by itself."""
@@ -87,7 +81,7 @@ class Upkeep(Part):
                 connection.cursor().execute("VACUUM")
 
 
-def _held(connection: sa.Connection, what: str, tables: tuple[sa.Table, ...]) -> Held:
+def _held(transaction: Transaction, what: str, tables: tuple[sa.Table, ...]) -> Held:
     n = n_bytes = 0
     oldest: list[float] = []
     for table in tables:
@@ -97,7 +91,7 @@ def _held(connection: sa.Connection, what: str, tables: tuple[sa.Table, ...]) ->
             if isinstance(column.type, sa.Text | sa.LargeBinary | sa.types.TypeDecorator)
         ]
         since = [sa.func.min(table.c.created_at)] if "created_at" in table.c else []
-        row = connection.execute(sa.select(sa.func.count(), *since, *lengths).select_from(table)).one()
+        row = transaction.execute(sa.select(sa.func.count(), *since, *lengths).select_from(table)).one()
         n += int(row[0]) if table is not run_replies else 0  # which run was answered by which is no reply more
         n_bytes += sum(int(size) for size in row[1 + len(since) :])
         oldest += [float(row[1])] if since and row[1] is not None else []

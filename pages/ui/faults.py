@@ -10,7 +10,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.errors import ConcordError
 from core.secret_values import trace_of
-from core.store.reconnecting import PATIENCE, say_in_log
+from core.store.database import PATIENCE, say_in_log
 from pages.ui.screens import plain
 
 _log = logging.getLogger("concord")

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.settings import Settings
-from core.store import reconnecting as patience
+from core.store import database as patience
 from pages.ui import faults, people
 from tests.going_away import GoingAway
 from tests.pages.screen import open_screen, press, write

@@ -27,15 +27,13 @@ PAID = json.dumps({"text": "paid for", "finish": "stop"})
 LONG = json.dumps({"text": "x" * 4000, "finish": "stop"})
 
 
-@pytest.mark.parametrize(
-    ("version", "words"), [("0009", r"in development.*another CONCORD_HOME"), ("9999", "newer Concord")]
-)
-def test_a_store_of_another_version_is_refused_and_left_as_it_is(url: str, version: str, words: str) -> None:
+@pytest.mark.parametrize("version", ["0009", "9999"])
+def test_a_store_of_another_version_is_refused_and_left_as_it_is(url: str, version: str) -> None:
     Store(url).close()
     engine = sa.create_engine(database.sqlalchemy_url(url))
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = :version"), {"version": version})
-    with pytest.raises(StoreError, match=words):
+    with pytest.raises(StoreError, match=r"newer Concord.*another CONCORD_HOME"):
         Store(url)
     with engine.connect() as connection:
         assert connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == version

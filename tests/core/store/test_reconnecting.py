@@ -13,9 +13,8 @@ import sqlalchemy as sa
 from core.errors import LostConnectionError, StoreError
 from core.people import Actor
 from core.projects.criteria import Comment
-from core.store import database
-from core.store import reconnecting as patience
-from core.store.database import in_our_words
+from core.store import database as patience
+from core.store.driver_errors import in_our_words
 from core.store.log import Entry
 from core.store.store import Store
 from tests.going_away import GoingAway
@@ -94,20 +93,15 @@ def test_where_nobody_can_tell_it_says_so(
         assert events(there, project) == ["c"]
 
 
-@pytest.mark.parametrize("idle", [0.0, 60.0])
-def test_connections_that_died_meanwhile_are_made_anew(
-    server: GoingAway, away: Store, monkeypatch: pytest.MonkeyPatch, idle: float
-) -> None:
-    """Those in use of late are found dead by the first query, which is asked again; those long idle before it."""
+def test_connections_that_died_meanwhile_are_made_anew_without_a_word(server: GoingAway, away: Store) -> None:
     project = away.projects.add("p")
     told: list[str] = []
     away.say_waiting_by(lambda: told.append("waiting"))
     with ThreadPoolExecutor(4) as pool, away.projects._db.read():
         list(pool.map(lambda _: away.projects.get(project), range(8)))  # several connections
     server.be_away(0.1)
-    monkeypatch.setattr(database, "_FRESH", 5.0 - idle)
     assert away.projects.get(project).name == "p"
-    assert told == ([] if idle else ["waiting"])
+    assert not told
 
 
 def test_patience_ends_once(server: GoingAway, away: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,21 +122,19 @@ def test_a_server_that_was_never_there_is_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    "said",
     [
-        ('FATAL:  password authentication failed for user "concord"', "refused the user name or password"),
-        ('FATAL:  database "nope" does not exist', "knows no such database or user"),
-        ('FATAL:  no pg_hba.conf entry for host "10.9.0.1", user "concord"', "lets nobody in from this host"),
-        ("fe_sendauth: no password supplied", "asks for a password"),
-        ("Connection refused", "cannot be reached"),
+        'FATAL:  password authentication failed for user "concord"',
+        'FATAL:  no pg_hba.conf entry for host "10.9.0.1", user "concord"',
+        "fe_sendauth: no password supplied",
     ],
 )
-def test_a_server_that_lets_nobody_in_is_not_waited_for_and_says_why(said: str, words: str) -> None:
-    with pytest.raises(StoreError, match=words) as raised, in_our_words():
+def test_a_server_that_lets_nobody_in_is_not_waited_for(said: str) -> None:
+    with pytest.raises(StoreError, match="refused the connection") as raised, in_our_words():
         raise sa.exc.OperationalError("", {}, Exception(f'server at "10.9.0.3", port 5432 failed: {said}'))
-    assert isinstance(raised.value, LostConnectionError) == (words == "cannot be reached")
+    assert not isinstance(raised.value, LostConnectionError)
 
 
 def test_a_database_that_is_not_there_is_told(postgres_url: str) -> None:
-    with pytest.raises(StoreError, match="knows no such database or user"):
+    with pytest.raises(StoreError, match="refused the connection"):
         Store(postgres_url.rpartition("/")[0] + "/no_such_database")
