@@ -55,7 +55,7 @@ from core.records import (
 )
 from core.stats import IsotonicFit, LabelledItems, claim, fit_isotonic, gain_words
 from core.stats.claims import backwards_words, is_backwards
-from core.stats.conformal import JudgedItems, VerdictIntervals, fit_intervals
+from core.stats.conformal import VerdictIntervals, fit_intervals
 
 
 @dataclass
@@ -355,8 +355,8 @@ def _on_the_scale(run: _Run, members: FloatArray) -> tuple[IsotonicFit, VerdictI
     """The map to the human scale and how sure verdicts are, from `members` (k, n_items) on calibration items."""
     items, at = run.pool.items, run.pool.items.positions
     scale = run.task.scale
-    judged = JudgedItems(ensemble_scores(members[:, at]), items.labels, items.sources)
-    return fit_isotonic(judged.scores, judged.labels, scale), fit_intervals(judged, scale)
+    scores = ensemble_scores(members[:, at])
+    return fit_isotonic(scores, items.labels, scale), fit_intervals(scores, items.labels, items.sources, scale)
 
 
 def _work_done(run: _Run, n_held_out: int) -> WorkDone:

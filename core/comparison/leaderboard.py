@@ -30,7 +30,7 @@ from core.stats import (
     beside_people_words,
     margin_words,
 )
-from core.stats.alignment import Bar
+from core.stats.alignment import RegressionBar
 from core.stats.claims import no_interval_words
 from core.wording import number
 
@@ -115,7 +115,7 @@ class Leaderboard:
     n_systems: int
     problem: str = ""
     planned: tuple[int, int] | None = None
-    bar: Bar | None = None
+    bar: RegressionBar | None = None
 
     @property
     def binary(self) -> bool:

@@ -16,8 +16,8 @@ from core.stats.system_means import (
     LEAST_LABELS,
     LOPSIDED,
     SHOWN_AT,
-    MeanDifference,
     MeanEstimate,
+    SystemDifference,
     SystemMean,
     SystemMeans,
 )
@@ -53,19 +53,19 @@ def estimate_words(estimate: MeanEstimate) -> str:
     return f"{number(estimate.value)} {range_words(estimate.interval) if estimate.interval else '(no interval)'}"
 
 
-def is_shown(difference: MeanDifference) -> bool:
+def is_shown(difference: SystemDifference) -> bool:
     """Whether a difference is beyond chance, corrected over the table."""
     shown = claim(difference.value, difference.interval, difference.p_holm) in ("higher", "lower")
     return shown and difference.p_holm is not None and difference.p_holm <= SHOWN_AT
 
 
-def difference_words(difference: MeanDifference) -> str:
+def difference_words(difference: SystemDifference) -> str:
     """``"+0.31 [+0.05, +0.57], p = 0.011"``: p and interval corrected over the pairs of the table."""
-    ends = difference.tested or difference.interval
+    ends = difference.tested_interval or difference.interval
     return f"{signed(difference.value)}{f' {signed_range(ends)}' if ends else ''}, {_p_words(difference)}"
 
 
-def _p_words(difference: MeanDifference) -> str:
+def _p_words(difference: SystemDifference) -> str:
     """The p; with what it takes where the difference looks shown and is not."""
     p = difference.p_holm
     if p is not None and SHOWN_AT < p <= ALPHA:
@@ -136,17 +136,17 @@ def _headline(means: SystemMeans, aspect: str) -> str:
     )
 
 
-def _pair_words(difference: MeanDifference, aspect: str) -> str:
+def _pair_words(difference: SystemDifference, aspect: str) -> str:
     if is_shown(difference):
         return f"{difference.a} is better than {difference.b} in {aspect} by {_by(difference)}."
     names = f"No clear difference between {difference.a} and {difference.b} in {aspect}"
-    ends = difference.tested or difference.interval
+    ends = difference.tested_interval or difference.interval
     wide = "" if ends is None else f" {signed_range(ends)}{_at_level(ends)}"
     return f"{names}: difference {signed(difference.value)}{wide}, {_p_words(difference)}."
 
 
-def _by(difference: MeanDifference) -> str:
-    ends = difference.tested or difference.interval
+def _by(difference: SystemDifference) -> str:
+    ends = difference.tested_interval or difference.interval
     wide = "" if ends is None else f" {range_words(ends)}{_at_level(ends)}"
     return f"{number(difference.value)}{wide}, {p_figure(difference.p_holm)}"
 

@@ -16,14 +16,13 @@ from core.records import FloatArray, GoldenSet, JudgeScores, Scale
 from core.stats import fit_isotonic
 from core.stats.conformal import (
     USUAL_COVERAGE,
-    JudgedItems,
     KeptShare,
-    LeftOut,
+    SurestError,
     VerdictIntervals,
     fit_intervals,
     kept_shares,
     labels_on_points,
-    left_out,
+    surest_error,
     verdict_errors,
 )
 from core.wording import change_figures, counted, p_figure, percent
@@ -62,7 +61,7 @@ class Sureness:
     levels: tuple[Held, ...] = ()
     systems: tuple[Held, ...] = ()
     kept: tuple[KeptShare, ...] = ()
-    fifth: LeftOut | None = None
+    fifth: SurestError | None = None
     reason: str = ""
 
     @property
@@ -110,7 +109,7 @@ def expected_errors(golden: GoldenSet, aspect: str, judge: JudgeScores) -> Float
     fit = fit_isotonic(scores, labels, scale)
     if fit.map is None:
         return np.full(scores.size, np.nan)
-    intervals = fit_intervals(JudgedItems(scores, labels, golden.source_codes), scale)
+    intervals = fit_intervals(scores, labels, golden.source_codes, scale)
     return intervals.expected_errors(fit.map.apply(scores))
 
 
@@ -122,8 +121,8 @@ def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float
     labels, scale = golden.labels(made.task.aspect), made.task.scale
     unseen = ~np.isin(np.arange(len(golden.items)), made.split.calibration)
     told = np.flatnonzero(unseen & ~np.isnan(values) & ~np.isnan(labels))
-    judged = JudgedItems(values, labels, golden.source_codes).take(told)
-    on_points, n_sources = labels_on_points(judged.labels, scale), int(np.unique(judged.sources).size)
+    labels, sources = labels[told], golden.source_codes[told]
+    on_points, n_sources = labels_on_points(labels, scale), int(np.unique(sources).size)
     intervals = None if made.intervals is None else VerdictIntervals.from_json(made.intervals)
     reason = "its scores have no map to the human scale"
     if made.score_map is not None and intervals is not None:
@@ -131,15 +130,15 @@ def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float
     base = Sureness("the calibrated judge", coverage, scale, told.size, n_sources, on_points, reason=reason)
     if not told.size or made.score_map is None or intervals is None or not intervals.expected:
         return base
-    calibrated = made.score_map.apply(judged.scores)
+    calibrated = made.score_map.apply(values[told])
     expected = intervals.expected_errors(calibrated)
-    errors = verdict_errors(calibrated, judged.labels, scale, on_points=on_points)
-    sure = replace(base, kept=kept_shares(expected, errors), fifth=left_out(expected, errors, judged.sources))
+    errors = verdict_errors(calibrated, labels, scale, on_points=on_points)
+    sure = replace(base, kept=kept_shares(expected, errors), fifth=surest_error(expected, errors, sources))
     low, high = intervals.around(calibrated, scale, coverage)
     if np.isnan([low, high]).any():
         return sure
-    holds = (low - 1e-9 <= judged.labels) & (judged.labels <= high + 1e-9)
-    _, of_source = np.unique(judged.sources, return_inverse=True)
+    holds = (low - 1e-9 <= labels) & (labels <= high + 1e-9)
+    _, of_source = np.unique(sources, return_inverse=True)
     by_source = np.bincount(of_source, weights=holds) / np.bincount(of_source)
     cuts = np.unique(np.quantile(calibrated, np.arange(1, LEVELS_TOLD) / LEVELS_TOLD))
     level = np.searchsorted(cuts, calibrated, side="right")

@@ -36,7 +36,7 @@ from core.stats.claims import (
     undefined_sides,
 )
 from core.stats.correlation import pearson
-from core.stats.intervals import Spread, spread_of
+from core.stats.intervals import Spread, one_sided, spread_of, two_sided
 from core.stats.items import BySource, LabelledItems, Paired, paired
 from core.stats.levels import alignments, level_values
 from core.wording import counted, estimate, p_figure, signed, signed_range
@@ -96,11 +96,17 @@ class Difference:
     @property
     def reversed(self) -> Difference:
         """Alignment of `b` minus alignment of `a`."""
+        if self.value is None:
+            return _undefined(self.b, self.a, self.n)
         interval = self.interval and replace(self.interval, low=-self.interval.high, high=-self.interval.low)
-        return replace(self, value=None if self.value is None else -self.value, interval=interval, a=self.b, b=self.a)
+        return replace(self, value=-self.value, interval=interval, a=self.b, b=self.a)
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self, but=("a", "b"))
+
+
+def _undefined(a: Alignment, b: Alignment, n: int) -> Difference:
+    return Difference(None, None, None, n, a, b, undefined_sides({"first judge": a, "second judge": b}))
 
 
 def align(
@@ -158,11 +164,10 @@ class Measured(NamedTuple):
         """Candidate `i` minus candidate `j`, both scored on all items; without a spread no interval and no p."""
         a, b = self.alignments[i], self.alignments[j]
         if a.value is None or b.value is None:
-            return Difference(None, None, None, self.n, a, b, undefined_sides({"first judge": a, "second judge": b}))
+            return _undefined(a, b, self.n)
         if self.spread is None:
-            return Difference(
-                a.value - b.value, None, None, self.n, a, b, p_reason=f"there is no interval: {a.no_interval}"
-            )
+            why = f"there is no interval: {a.no_interval}"
+            return Difference(a.value - b.value, None, None, self.n, a, b, p_reason=why)
         tested = self.spread.difference(i, j)
         return Difference(a.value - b.value, tested.interval, tested.p, self.n, a, b, p_reason=tested.reason)
 
@@ -173,11 +178,10 @@ def measured(data: Paired, measure: Measure, resamples: int, seed: Seed) -> Meas
     bare = alignments(data, measure, values)
     if data.items.n_sources < 2 or resamples < 1:
         why = ONLY_SOURCE if data.items.n_sources < 2 else NOT_ASKED_FOR
-        return Measured([own if own.value is None else replace(own, no_interval=why) for own in bare], None, n)
+        return Measured([replace(own, no_interval="" if own.value is None else why) for own in bare], None, n)
     spread = spread_of(data, measure, values, np.random.default_rng(seed), resamples)
-    found = [
-        replace(own, interval=spread.interval(k), no_interval=spread.why_no_interval(k)) for k, own in enumerate(bare)
-    ]
+    intervals = ((spread.interval(k), spread.why_no_interval(k)) for k in range(len(bare)))
+    found = [replace(own, interval=ends, no_interval=why) for own, (ends, why) in zip(bare, intervals, strict=True)]
     return Measured(found, spread, n)
 
 
@@ -199,8 +203,8 @@ class Williams(JsonRecord):
     p_one_sided: float | None
     p_two_sided: float | None
     n: int
-    reason: str = ""
-    note: str = WILLIAMS_SINGLE
+    reason: str
+    note: str
 
 
 def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
@@ -210,33 +214,33 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
     constant side, or judges that are the same up to a linear map.  Williams (1959), recommended for metrics by Graham
     and Baldwin (2014).  ValueError when lengths differ, UsageError for ±inf.
     """
-    from scipy.special import stdtr
-
     data = _on_common_items([a, b], items)
-    n = data.items.labels.size
-    note = WILLIAMS_GROUPED if data.items.n_sources < n else WILLIAMS_SINGLE
-    t = float(_williams_t(data.scores, data.items)[0, 1]) if n > 3 else np.nan
+    n, n_sources = data.items.labels.size, data.items.n_sources
+    note = WILLIAMS_GROUPED if n_sources < n else WILLIAMS_SINGLE
+    t = float(_williams_t(data.scores, data.items)[0, 1])
     if np.isnan(t):
-        return Williams(None, None, None, None, n, _untested(data.scores, data.items), note)
-    if data.items.n_sources < LEAST_SOURCES:
+        reason = f"Williams' test needs at least 4 common items; there are {n}" if n <= 3 else COLLINEAR
+        names = ("first judge's scores", "second judge's scores", "labels")
+        sides = zip(names, (*data.scores, data.items.labels), strict=True)
+        if n > 3 and (constant := [name for name, side in sides if side.min() == side.max()]):
+            reason = f"all {' and all '.join(constant)} are equal on the common items"
+        return Williams(None, None, None, None, n, reason, note)
+    if n_sources < LEAST_SOURCES:
         return Williams(t, n - 3, None, None, n, TOO_FEW, note)
-    return Williams(t, n - 3, float(stdtr(n - 3, -t)), float(min(1.0, 2.0 * stdtr(n - 3, -abs(t)))), n, note=note)
+    return Williams(t, n - 3, one_sided(-t, n - 3), two_sided(t, n - 3), n, "", note)
 
 
-def williams_t(r_a: ArrayLike, r_b: ArrayLike, r_ab: ArrayLike, n: ArrayLike) -> FloatArray:
+def williams_t(r_a: FloatArray, r_b: FloatArray, r_ab: FloatArray, n: int) -> FloatArray:
     """Williams' t, element by element, NaN where n ≤ 3 or nothing is left to divide by.
 
     t = (r_a − r_b) · √((n−1)(1+r_ab)) / √(2K(n−1)/(n−3) + (r_a+r_b)²/4 · (1−r_ab)³) with
     K = 1 − r_a² − r_b² − r_ab² + 2·r_a·r_b·r_ab; df = n − 3.  `r_a` and `r_b` correlate each judge with the labels,
     `r_ab` the judges with each other.
     """
-    ra, rb, rab, count = (np.asarray(side, dtype=np.float64) for side in (r_a, r_b, r_ab, n))
-    k = np.maximum(1.0 - ra**2 - rb**2 - rab**2 + 2.0 * ra * rb * rab, 0.0)
-    freedom = np.where(count > 3, count - 3.0, np.nan)
-    below = 2.0 * k * (count - 1.0) / freedom + (ra + rb) ** 2 / 4.0 * (1.0 - rab) ** 3
-    defined = below > 0
-    above = (ra - rb) * np.sqrt((count - 1.0) * (1.0 + rab))
-    return np.asarray(np.where(defined, above, np.nan) / np.sqrt(np.where(defined, below, 1.0)), dtype=np.float64)
+    k = np.maximum(1.0 - r_a**2 - r_b**2 - r_ab**2 + 2.0 * r_a * r_b * r_ab, 0.0)
+    freedom = n - 3.0 if n > 3 else np.nan
+    below = 2.0 * k * (n - 1.0) / freedom + (r_a + r_b) ** 2 / 4.0 * (1.0 - r_ab) ** 3
+    return (r_a - r_b) * np.sqrt((n - 1.0) * (1.0 + r_ab) / np.where(below > 0, below, np.nan))
 
 
 def _williams_t(scores: FloatArray, items: BySource) -> FloatArray:
@@ -245,16 +249,6 @@ def _williams_t(scores: FloatArray, items: BySource) -> FloatArray:
     between = np.stack([pearson(scores, row) for row in scores])
     t = williams_t(with_labels[:, None], with_labels[None, :], between, items.labels.size)
     return np.where(np.abs(between) <= NEARLY_ONE, t, np.nan)
-
-
-def _untested(scores: FloatArray, items: BySource) -> str:
-    """Why there is no t between two complete rows."""
-    n = items.labels.size
-    if n <= 3:
-        return f"Williams' test needs at least 4 common items; there are {n}"
-    sides = {"first judge's scores": scores[0], "second judge's scores": scores[1], "labels": items.labels}
-    constant = [name for name, side in sides.items() if side.min() == side.max()]
-    return f"all {' and all '.join(constant)} are equal on the common items" if constant else COLLINEAR
 
 
 # ── a whole table ────────────────────────────────────────────────────────────────────────────────────────────
@@ -271,12 +265,9 @@ def holm(p: ArrayLike) -> FloatArray:
     if ((values < 0) | (values > 1)).any():
         raise UsageError("p values lie between 0 and 1.")
     corrected = np.full(values.shape, np.nan)
-    defined = ~np.isnan(values)
-    known = values[defined]
-    order = np.argsort(known, kind="stable")
-    own = np.empty(known.size)
-    own[order] = np.minimum(np.maximum.accumulate(known[order] * np.arange(known.size, 0, -1)), 1.0)
-    corrected[defined] = own
+    order = np.argsort(values, axis=None)[: np.count_nonzero(~np.isnan(values))]  # NaN last
+    steps = np.maximum.accumulate(values.flat[order] * np.arange(order.size, 0, -1))
+    corrected.flat[order] = np.minimum(steps, 1.0)
     return corrected
 
 
@@ -299,12 +290,7 @@ class PairwiseComparison:
 
     def pair(self, first: int, second: int) -> Difference:
         """Judge `first` minus judge `second`."""
-        difference = self.differences[first, second] if first < second else self.differences[second, first].reversed
-        if difference.value is not None:
-            return difference
-        return replace(
-            difference, reason=undefined_sides({f"judge {k + 1}": self.alignments[k] for k in (first, second)})
-        )
+        return self.differences[first, second] if first < second else self.differences[second, first].reversed
 
     @property
     def difference(self) -> FloatArray:
@@ -327,35 +313,21 @@ def compare_judges(
             "No labelled item has a score from every judge, so there is nothing to compare on. "
             "Leave out the judge with the fewest scores, or score the missing items."
         )
-    judges = measured(data, measure, resamples, seed)
-    k = len(judges.alignments)
-    differences = {(i, j): judges.difference(i, j) for j in range(k) for i in range(j)}
-    return PairwiseComparison(
-        tuple(judges.alignments),
-        differences,
-        _holm_of_pairs({pair: difference.p for pair, difference in differences.items()}, k),
-        _holm_of_pairs(_williams_p(data.scores, data.items), k),
-        judges.n,
-        data.items.n_sources < judges.n,
-    )
-
-
-def _williams_p(scores: FloatArray, items: BySource) -> dict[tuple[int, int], float | None]:
-    """Two-sided p of Williams' test for every pair of complete rows; none under 8 sources."""
     from scipy.special import stdtr
 
-    if items.n_sources < LEAST_SOURCES:
-        return {}
-    p = np.minimum(1.0, 2.0 * stdtr(items.labels.size - 3, -np.abs(_williams_t(scores, items))))
-    return {(i, j): float(p[i, j]) for j in range(p.shape[0]) for i in range(j)}
-
-
-def _holm_of_pairs(p: Mapping[tuple[int, int], float | None], n_judges: int) -> FloatArray:
-    """(n_judges, n_judges) corrected p: each pair counts once, though it stands in the matrix twice."""
-    corrected = np.full((n_judges, n_judges), np.nan)
-    for (i, j), value in zip(p, holm([np.nan if value is None else value for value in p.values()]), strict=True):
-        corrected[i, j] = corrected[j, i] = value
-    return corrected
+    judges = measured(data, measure, resamples, seed)
+    k, n = len(judges.alignments), judges.n
+    first, second = np.triu_indices(k, 1)
+    differences = {(i, j): judges.difference(i, j) for i, j in zip(first.tolist(), second.tolist(), strict=True)}
+    williams = np.full(first.size, np.nan)
+    if data.items.n_sources >= LEAST_SOURCES:
+        williams = np.minimum(1.0, 2.0 * stdtr(n - 3, -np.abs(_williams_t(data.scores, data.items)[first, second])))
+    tables = np.full((2, k, k), np.nan)
+    for table, p in zip(tables, ([gap.p for gap in differences.values()], williams), strict=True):
+        table[first, second] = table[second, first] = holm(np.asarray(p, dtype=np.float64))
+    p_holm, williams_holm = tables
+    grouped = data.items.n_sources < n
+    return PairwiseComparison(tuple(judges.alignments), differences, p_holm, williams_holm, n, grouped)
 
 
 # ── two judges ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -370,7 +342,7 @@ class Comparison:
 
     difference: Difference
     williams: Williams
-    bar: Bar | None = None
+    bar: RegressionBar | None = None
 
     @property
     def n_common(self) -> int:
@@ -390,12 +362,12 @@ class Comparison:
 
 # ── the bar: a plain regression on the same labels, which criteria have to clear ──────────────────────────────────
 
-Standing = Literal["better", "worse", "as well", "open", "untested", "undefined"]
+BarStanding = Literal["better", "worse", "as well", "open", "untested", "undefined"]
 """Of a judge beside the regression; "as well": it is not better, the regression agrees as well."""
 
 
 @dataclass(frozen=True)
-class Bar:
+class RegressionBar:
     """The `alignment` of a regression that learnt from about `n_labels` labels of other sources.
 
     `minus` holds each judge minus the regression, on the items that both scored, p corrected after Holm over them.
@@ -409,7 +381,7 @@ class Bar:
     def name(self) -> str:
         return f"plain regression on {counted(self.n_labels, 'label')}"
 
-    def standing(self, judge: int) -> Standing:
+    def standing(self, judge: int) -> BarStanding:
         """Where judge number `judge` stands beside the regression, no stronger than the figures allow.
 
         Who is better has to agree beyond chance at all, by more than `MARGIN`; as well is an interval of the difference
@@ -456,7 +428,7 @@ class Bar:
             "undefined": "",
         }[self.standing(judge)]
 
-    def without_p(self, judge: int, reason: str) -> Bar:
+    def without_p(self, judge: int, reason: str) -> RegressionBar:
         """The same, judge number `judge` without a p, for `reason`."""
         minus = [replace(gap, p=None, p_reason=reason) if k == judge else gap for k, gap in enumerate(self.minus)]
         return replace(self, minus=tuple(minus))
@@ -475,14 +447,14 @@ def bar_beside(
     *,
     resamples: int = RESAMPLES,
     seed: Seed = 0,
-) -> Bar:
+) -> RegressionBar:
     """`scores` (n_judges, n_items) beside what a regression `predicted` (n_items,) for each item, NaN for none."""
     known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
     both = measured(paired(np.vstack([predicted, scores]), known), measure, resamples, seed)
     minus = [both.difference(k + 1, 0) for k in range(len(scores))]
     corrected = holm([np.nan if gap.p is None else gap.p for gap in minus]).tolist()
     settled = [gap if gap.p is None else replace(gap, p=p) for gap, p in zip(minus, corrected, strict=True)]
-    return Bar(both.alignments[0], n_labels, tuple(settled))
+    return RegressionBar(both.alignments[0], n_labels, tuple(settled))
 
 
 def _beyond_chance(alignment: Alignment) -> bool:

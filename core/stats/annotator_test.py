@@ -24,7 +24,6 @@ nothing but ties and losses occur).  So under `LEAST_DUELS` items a rater the sh
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -36,7 +35,7 @@ from core.json_form import JsonRecord, json_fields
 from core.records import FloatArray, IntArray
 from core.stats.claims import ADVISED_RATERS, LEAST_DUELS, LEAST_SOURCES, NO_COMMON_RATERS, ONE_RATER, PASSES_AT
 from core.stats.correlation import average_ranks, require_finite
-from core.stats.intervals import jackknife_deviations, length
+from core.stats.intervals import jackknife_deviations, length, one_sided
 from core.stats.items import BoolArray, LabelledItems
 from core.stats.raters import RaterTable
 
@@ -45,8 +44,6 @@ EPSILONS = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
 EPSILON = EPSILONS["skilled"]
 RATE = 0.05
 """The false discovery rate."""
-FEW = 13
-"""Items up to which scipy's Wilcoxon test goes through all signs; computed faster here."""
 TIE = 1e-9
 """Mean square differences nearer than this are equal: standardised labels differ in their last bits."""
 
@@ -98,10 +95,10 @@ class RaterTest(JsonRecord):
 class AnnotatorTest:
     """The test over all raters.  `omega` None is undefined, `reason` says why; `cautions` what makes it weaker.
 
-    `epsilon` is what the judge may be worse by, `rate` the false discovery rate; `clustered` for the version by source,
-    `standardised` where everybody's labels were standardised first.  `n_in_all` counts all raters; of more than
-    `MOST_RATERS`, `by_rater` holds those with the most ratings.  `n_items` counts the items that some rater's test
-    rests on, `n_sources` their sources.  `withheld` says why there is no verdict although there could be one.
+    `epsilon` is what the judge may be worse by; `clustered` for the version by source, `standardised` where everybody's
+    labels were standardised first.  `n_in_all` counts all raters; of more than `MOST_RATERS`, `by_rater` holds those
+    with the most ratings.  `n_items` counts the items that some rater's test rests on, `n_sources` their sources.
+    `withheld` says why there is no verdict although there could be one.
     """
 
     by_rater: tuple[RaterTest, ...]
@@ -116,31 +113,21 @@ class AnnotatorTest:
     panel: str = ""
     reason: str = ""
     cautions: tuple[str, ...] = ()
-    rate: float = RATE
     n_in_all: int = 0
     withheld: str = field(default="", metadata={"silent": True})
 
     def without_claim(self, reason: str) -> AnnotatorTest:
-        """The same figures without a verdict, for `reason` (`withheld`); no rater is called replaceable.
-
-        Unchanged for "".
-        """
+        """Keep the figures and withhold the verdict for `reason`; unchanged for ""."""
         if not reason:
             return self
-        return replace(
-            self, withheld=reason, by_rater=tuple(replace(own, p=None, replaceable=False) for own in self.by_rater)
-        )
+        by_rater = tuple(replace(own, p=None, replaceable=False) for own in self.by_rater)
+        return replace(self, withheld=reason, by_rater=by_rater)
 
     @property
     def passes(self) -> bool | None:
         """Whether the judge may stand in for half of the raters or more; None where undefined or a hint only."""
-        if (
-            self.withheld
-            or self.omega is None
-            or any(r.n_items < LEAST_DUELS for r in self.by_rater if r.p is not None)
-        ):
-            return None
-        return self.omega >= PASSES_AT
+        hint = any(rater.n_items < LEAST_DUELS for rater in self.by_rater if rater.p is not None)
+        return None if self.withheld or self.omega is None or hint else self.omega >= PASSES_AT
 
     @property
     def n_raters(self) -> int:
@@ -148,215 +135,155 @@ class AnnotatorTest:
         return sum(rater.p is not None for rater in self.by_rater)
 
     def as_json(self) -> dict[str, Any]:
-        """Everything of the record, null where undefined."""
-        renamed = ("rate", "nominal", "clustered")
-        return json_fields(self, but=renamed) | {
+        return json_fields(self, but=("nominal", "clustered")) | {
             "passes": self.passes,
             "n_raters": self.n_raters,
-            "false_discovery_rate": self.rate,
+            "false_discovery_rate": RATE,
             "scoring": "share equal" if self.nominal else "minus root mean square difference",
             "clustered_by_source": self.clustered,
         }
 
 
 def annotator_test(
-    table: RaterTable,
-    scores: ArrayLike,
-    items: LabelledItems,
-    settings: AnnotatorTestSettings | None = None,
+    table: RaterTable, scores: ArrayLike, items: LabelledItems, settings: AnnotatorTestSettings | None = None
 ) -> AnnotatorTest:
-    """Test `scores` (n_items,), NaN = missing, against the people of `table` on the same `items`.
+    """Test `scores` (n_items,), NaN = missing, against the raters of `table` on the same `items`.
 
     `scores` must mean what ratings mean, unless the settings standardise.  ValueError when lengths differ, UsageError
     for ±inf.
     """
     how = settings or AnnotatorTestSettings()
-    epsilon, nominal, clustered = how.epsilon, how.nominal, how.clustered
     judge = np.asarray(scores, dtype=np.float64)
     if not table.values.shape[1:] == judge.shape == (items.n,):
         raise ValueError(f"one entry per item is needed: {table.values.shape}, {judge.shape}, {items.n} items")
     require_finite(judge)
-    rows = np.vstack([table.values, judge])
-    if how.standardise:
-        rows = _standardised(rows)
     usable = (table.n_ratings >= 2) & ~np.isnan(judge)
+    clustered = how.clustered
     if clustered is None:
         clustered = np.unique(items.sources[usable]).size < int(usable.sum())
-    duels, used, tested = _Duels(rows, usable, nominal), np.zeros(items.n, dtype=np.bool_), []
-    for row in table.busiest:
-        at, wins = duels.of(row)
-        used[at] = True
-        tested.append(_rater_test(table.raters[row], wins, items.sources[at] if clustered else None, epsilon))
+    rows = np.vstack([table.values, judge])
+    if how.standardise:
+        present = [row[~np.isnan(row)] for row in rows]
+        mean, spread = (np.array([[own(x) if x.size else 0.0] for x in present]) for own in (np.mean, np.std))
+        rows = (rows - mean) / np.where(spread > 0, spread, 1.0)
+    judge_wins, rater_wins = _share_equal(rows, table.busiest) if how.nominal else _mean_square(rows, table.busiest)
+    duels, tested = usable & table.rated[table.busiest], []
+    for row, at, own, other in zip(table.busiest, duels, judge_wins, rater_wins, strict=True):
+        wins, losses = own[at].astype(np.float64), other[at].astype(np.float64)
+        d = losses - wins
+        p, test = mean_below(d, how.epsilon, items.sources[at] if clustered else None)
+        judge_share, rater_share, gap = (float(x.mean()) if d.size else None for x in (wins, losses, d))
+        tested.append(RaterTest(table.raters[row], d.size, judge_share, rater_share, gap, p, test))
     rejected = benjamini_yekutieli([np.nan if rater.p is None else rater.p for rater in tested])
-    known = [rater for rater in tested if rater.p is not None]
+    known, used = [rater for rater in tested if rater.p is not None], duels.any(axis=0)
+    few = sum(rater.n_items < LEAST_DUELS for rater in known)
+    cautions = {
+        f"{few} of {len(known)} raters share fewer than {LEAST_DUELS} items with the judge and the others, so this is "
+        "a hint and no verdict.": few,
+        f"Only {len(known)} raters; {ADVISED_RATERS} or more are advised.": len(known) < ADVISED_RATERS,
+    }
     outcome = AnnotatorTest(
         by_rater=tuple(replace(rater, replaceable=bool(hit)) for rater, hit in zip(tested, rejected, strict=True)),
         omega=None,
         rho=None,
         n_items=int(used.sum()),
         n_sources=int(np.unique(items.sources[used]).size),
-        epsilon=epsilon,
-        nominal=nominal,
+        epsilon=how.epsilon,
+        nominal=how.nominal,
         clustered=clustered,
         standardised=how.standardise,
         panel=table.panel,
         n_in_all=table.n_raters,
     )
     if len(known) < 2:
-        return replace(outcome, reason=_reason(outcome))
-    rho = float(np.mean([rater.judge_wins for rater in known if rater.judge_wins is not None]))
-    return replace(outcome, omega=int(rejected.sum()) / len(known), rho=rho, cautions=tuple(_cautions(known)))
+        reason = ONE_RATER if len(tested) < 2 else NO_COMMON_RATERS
+        if len(tested) >= 2 and clustered and 0 < outcome.n_sources < LEAST_SOURCES:
+            reason = f"only {outcome.n_sources} sources; clustered by source it takes {LEAST_SOURCES}"
+        return replace(outcome, reason=reason)
+    return replace(
+        outcome,
+        omega=int(rejected.sum()) / len(known),
+        rho=float(np.mean([rater.judge_wins or 0.0 for rater in known])),
+        cautions=tuple(words for words, holds in cautions.items() if holds),
+    )
 
 
-def _reason(outcome: AnnotatorTest) -> str:
-    if len(outcome.by_rater) < 2:
-        return ONE_RATER
-    if outcome.clustered and outcome.n_items and outcome.n_sources < LEAST_SOURCES:
-        return f"only {outcome.n_sources} sources; clustered by source it takes {LEAST_SOURCES}"
-    return NO_COMMON_RATERS
+def _mean_square(rows: FloatArray, of: list[int]) -> tuple[BoolArray, BoolArray]:
+    """(n_of, n_items) where the judge does as well as each rater `of` or better, and the rater as well as the judge.
+
+    By the mean square difference from the others' labels (its root keeps the order).  The last of `rows` is the judge.
+    What all raters say of an item is added up once, and a rater's own label taken out again.
+    """
+    rows = rows - np.nanmean(rows)  # against cancellation
+    sums, squares = (np.nansum(rows[:-1] ** power, axis=0) for power in (1, 2))
+    n = (~np.isnan(rows[:-1])).sum(axis=0) - 1.0
+    own, judge = rows[of], rows[-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off = [(squares - own**2 - 2.0 * x * (sums - own) + n * x**2) / n for x in (judge[None, :], own)]
+        return off[0] <= off[1] + TIE, off[1] <= off[0] + TIE
 
 
-def _cautions(known: Sequence[RaterTest]) -> Iterator[str]:
-    if few := sum(rater.n_items < LEAST_DUELS for rater in known):
-        yield (
-            f"{few} of {len(known)} raters share fewer than {LEAST_DUELS} items with the judge and the others, so "
-            "this is a hint and no verdict."
-        )
-    if len(known) < ADVISED_RATERS:
-        yield f"Only {len(known)} raters; {ADVISED_RATERS} or more are advised."
+def _share_equal(rows: FloatArray, of: list[int]) -> tuple[BoolArray, BoolArray]:
+    """As `_mean_square`, by the share of the others' labels that are equal."""
+    row, item = np.nonzero(~np.isnan(rows))
+    labels, code = np.unique(np.round(rows[row, item] / TIE), return_inverse=True)
+    codes = np.full(rows.shape, -1)
+    codes[row, item] = code
+    rated = row < len(rows) - 1
+    cells = np.bincount(item[rated] * labels.size + code[rated], minlength=rows.shape[1] * labels.size)
+    counts = cells.reshape(-1, labels.size)
+    places, own, judge = np.arange(rows.shape[1]), codes[of], codes[-1]
+    equal = counts[places, judge] - (judge == own), counts[places, own] - 1
+    return equal[0] >= equal[1], equal[1] >= equal[0]
 
 
 def benjamini_yekutieli(p: ArrayLike, rate: float = RATE) -> BoolArray:
     """Which of `p` (m,) are rejected at false discovery rate `rate`, however the tests depend; NaN never, uncounted.
 
     The k smallest are rejected for the largest k with p_(k) <= k · rate / (m · (1 + 1/2 + … + 1/m)); with three raters
-    the thresholds are .0091, .0182 and .0273.
+    the thresholds are 0.0091, 0.0182 and 0.0273.
     """
     values = np.asarray(p, dtype=np.float64)
-    rejected = np.zeros(values.shape, dtype=np.bool_)
-    defined = np.flatnonzero(~np.isnan(values))
-    if not defined.size:
-        return rejected
-    order = defined[np.argsort(values[defined], kind="stable")]
-    ranks = np.arange(1, order.size + 1)
-    passed = np.flatnonzero(values[order] <= ranks * rate / (order.size * (1.0 / ranks).sum()))
-    if passed.size:
-        rejected[order[: passed[-1] + 1]] = True
-    return rejected
+    known = np.sort(values[~np.isnan(values)])
+    ranks = np.arange(1, known.size + 1)
+    passed = known[known <= ranks * rate / (known.size * (1.0 / ranks).sum())] if known.size else known
+    return np.asarray(values <= passed.max(initial=-1.0))
 
 
-def mean_below(d: ArrayLike, epsilon: float) -> tuple[float | None, TestName]:
-    """One-sided p that the mean of `d` (n,) is under `epsilon`, and the test: t, Wilcoxon under 30; None without items.
+def mean_below(d: ArrayLike, epsilon: float, sources: IntArray | None = None) -> tuple[float | None, TestName]:
+    """One-sided p that the mean of `d` (n,) is under `epsilon`, and the test's name.
 
-    Differences that are all equal leave nothing to doubt in 30 items or more: p is then 0 or 1.
+    Student's t, under 30 items Wilcoxon's signed ranks; with `sources` (n,) t over deletions of one source at a time
+    (ours; None under 8 sources).  None without items.  Differences that are all equal leave nothing to doubt in 30
+    items or more: p is then 0 or 1.
     """
-    from scipy.special import stdtr
-
     values = np.asarray(d, dtype=np.float64)
-    if values.size < LEAST_DUELS:
-        from scipy.stats import wilcoxon
+    if sources is None and values.size < LEAST_DUELS:
+        return _signed_ranks(values - epsilon), "Wilcoxon over items"
+    if sources is None:
+        error, n = float(values.std(ddof=1)) / math.sqrt(values.size), values.size
+    else:
+        codes = np.unique(sources, return_inverse=True)[1]
+        counts, sums = np.bincount(codes), np.bincount(codes, weights=values)
+        n = counts.size
+        if n < LEAST_SOURCES:
+            return None, "t over sources"
+        error = length(jackknife_deviations((values.sum() - sums) / (values.size - counts)))
+    t = float(values.mean()) - epsilon
+    p = one_sided(t / error, n - 1) if error > 0 else float(t >= 0)
+    return p, "t over items" if sources is None else "t over sources"
 
-        moved = values - epsilon
-        if not np.any(moved):  # none at all, or all of them exactly epsilon
-            return (1.0 if values.size else None), "Wilcoxon over items"
-        if np.count_nonzero(moved) <= FEW:
-            return _signed_ranks(moved[moved != 0]), "Wilcoxon over items"
-        return float(wilcoxon(moved, alternative="less").pvalue), "Wilcoxon over items"
-    error = float(values.std(ddof=1)) / math.sqrt(values.size)
-    if error <= 0:
-        return float(values.mean() >= epsilon), "t over items"
-    return float(stdtr(values.size - 1, (values.mean() - epsilon) / error)), "t over items"
 
+def _signed_ranks(moved: FloatArray) -> float | None:
+    """Exact one-sided p of Wilcoxon's signed ranks for `moved` (n,), 0 left out: the chance of a smaller positive sum.
 
-def _signed_ranks(moved: FloatArray) -> float:
-    """Exact one-sided p of Wilcoxon's signed ranks for `moved` (n,) without 0: the chance of a smaller positive sum.
-
-    The distribution over all 2^n signs, ties averaged, rank by rank. scipy draws up each combination: 0.3 s.
+    The distribution over all 2^n signs, ties averaged, is built rank by rank.  1 where all are 0, None without any.
     """
+    if not np.any(moved):
+        return 1.0 if moved.size else None
+    moved = moved[moved != 0]
     doubled = np.round(2.0 * average_ranks(np.abs(moved))).astype(np.intp)  # average ranks are halves
     chances = np.ones(1)
     for rank in doubled:
-        chances = np.concatenate([chances, np.zeros(rank)]) / 2.0 + np.concatenate([np.zeros(rank), chances]) / 2.0
+        chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2.0
     return float(min(chances[: doubled[moved > 0].sum() + 1].sum(), 1.0))
-
-
-# ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _standardised(rows: FloatArray) -> FloatArray:
-    """Each row less its mean, over its spread (population form); a constant row is all 0."""
-    present = [row[~np.isnan(row)] for row in rows]
-    mean = np.array([values.mean() if values.size else 0.0 for values in present])
-    spread = np.array([values.std() if values.size else 0.0 for values in present])
-    return np.asarray((rows - mean[:, None]) / np.where(spread > 0, spread, 1.0)[:, None], dtype=np.float64)
-
-
-class _Duels:
-    """Who does as well or better against the other raters' labels; the last of `rows` is the judge.
-
-    What all raters say of an item is added up once, and a rater's own label taken out again.
-    """
-
-    def __init__(self, rows: FloatArray, usable: BoolArray, nominal: bool) -> None:
-        self._rows, self._usable, self._nominal = rows, usable, nominal
-        ratings, present = rows[:-1], ~np.isnan(rows[:-1])
-        self._n = present.sum(axis=0)
-        if nominal:
-            row, item = np.nonzero(present)
-            self._labels = np.unique(np.round(rows[~np.isnan(rows)] / TIE))
-            self._keys, self._counts = np.unique(self._key(ratings[row, item], item), return_counts=True)
-        else:
-            self._middle = float(np.nanmean(rows)) if present.any() else 0.0
-            centred = np.where(present, ratings - self._middle, 0.0)
-            self._sums, self._squares = centred.sum(axis=0), (centred**2).sum(axis=0)
-
-    def of(self, row: int) -> tuple[IntArray, FloatArray]:
-        """Places (n,) of the items of rater `row`, and (2, n) who did as well or better there: judge, rater."""
-        own, judge = self._rows[row], self._rows[-1]
-        at = np.flatnonzero(self._usable & ~np.isnan(own))
-        worth = self._share_equal if self._nominal else self._minus_mean_square
-        sides = [worth(x[at], own[at], at) for x in (judge, own)]
-        return at, np.stack([sides[0] >= sides[1] - TIE, sides[1] >= sides[0] - TIE]).astype(np.float64)
-
-    def _minus_mean_square(self, x: FloatArray, own: FloatArray, at: IntArray) -> FloatArray:
-        """Minus the mean square difference from the others' labels (its root keeps the order)."""
-        x, own, n = x - self._middle, own - self._middle, self._n[at] - 1.0
-        sums, squares = self._sums[at] - own, self._squares[at] - own**2
-        return np.asarray(-(squares - 2.0 * x * sums + n * x**2) / n, dtype=np.float64)
-
-    def _share_equal(self, x: FloatArray, own: FloatArray, at: IntArray) -> FloatArray:
-        """Share of the others' labels that are equal."""
-        key = self._key(x, at)
-        place = np.minimum(np.searchsorted(self._keys, key), self._keys.size - 1)
-        equal = np.where(self._keys[place] == key, self._counts[place], 0) - (key == self._key(own, at))
-        return np.asarray(equal / (self._n[at] - 1.0), dtype=np.float64)
-
-    def _key(self, values: FloatArray, item: IntArray) -> IntArray:
-        return np.asarray(
-            item * self._labels.size + np.searchsorted(self._labels, np.round(values / TIE)), dtype=np.intp
-        )
-
-
-def _rater_test(name: str, wins: FloatArray, sources: IntArray | None, epsilon: float) -> RaterTest:
-    """The test of one rater from `wins` (2, n); `sources` (n,) for the version by source."""
-    d = wins[1] - wins[0]
-    p, test = mean_below(d, epsilon) if sources is None else _mean_below_by_source(d, sources, epsilon)
-    if not d.size:
-        return RaterTest(name, 0, None, None, None, None, test)
-    return RaterTest(name, d.size, float(wins[0].mean()), float(wins[1].mean()), float(d.mean()), p, test)
-
-
-def _mean_below_by_source(d: FloatArray, sources: IntArray, epsilon: float) -> tuple[float | None, TestName]:
-    """Ours: p that the mean of `d` is under `epsilon`, by deleting one source at a time; None under 8 sources."""
-    from scipy.special import stdtr
-
-    _, codes = np.unique(sources, return_inverse=True)
-    counts, sums = np.bincount(codes), np.bincount(codes, weights=d)
-    n = counts.size
-    if n < LEAST_SOURCES:
-        return None, "t over sources"
-    left = (d.sum() - sums) / (d.size - counts)
-    error = length(jackknife_deviations(left))
-    if error <= 0:
-        return float(d.mean() >= epsilon), "t over sources"
-    return float(stdtr(n - 1, (d.mean() - epsilon) / error)), "t over sources"

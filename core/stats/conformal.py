@@ -31,8 +31,8 @@ from core.errors import JudgeError
 from core.json_form import JsonRecord
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.claims import ALPHA, LEAST_SOURCES, TOO_FEW, UNVARYING
-from core.stats.intervals import CONFIDENCE, t_quantile
-from core.stats.items import FOLDS, source_folds
+from core.stats.intervals import clustered_error, one_sided, t_interval
+from core.stats.items import FOLDS, BoolArray, source_folds
 from core.stats.on_scale import fit_isotonic, to_steps
 from core.wording import percent
 
@@ -42,7 +42,7 @@ SHARES = tuple(k / 20 for k in range(1, 21))
 
 
 def short(number: float) -> float:
-    """Six digits, which is more than is known, so that a file can be read."""
+    """Round to six digits, more than is known, so that a person can read the file."""
     return float(f"{number:.6g}")
 
 
@@ -63,17 +63,15 @@ class KeptShare:
 
 
 def kept_shares(expected: FloatArray, errors: FloatArray) -> tuple[KeptShare, ...]:
-    """The mean of `errors` (n,) of the surest verdicts by `expected` (n,), at each of `SHARES`; none without items."""
+    """Average `errors` (n,) over the surest verdicts by `expected` (n,), at each of `SHARES`; () without items."""
     if not errors.size:
         return ()
     order = np.argsort(expected, kind="stable")
     counts = np.arange(1, errors.size + 1)
     error, best = np.cumsum(errors[order]) / counts, np.cumsum(np.sort(errors)) / counts
     last = np.maximum(np.rint(np.array(SHARES) * errors.size).astype(np.intp), 1) - 1
-    return tuple(
-        KeptShare(share, float(expected[order[k]]), float(error[k]), float(best[k]))
-        for share, k in zip(SHARES, last, strict=True)
-    )
+    columns = (SHARES, expected[order][last].tolist(), error[last].tolist(), best[last].tolist())
+    return tuple(KeptShare(*row) for row in zip(*columns, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,19 +91,18 @@ class Abstention:
 
 
 def abstain_over(kept: tuple[KeptShare, ...], wanted: float) -> Abstention:
-    """By the curve of a calibration: as many verdicts kept as go with a mean error up to `wanted`."""
-    best = np.interp(wanted, [point.best for point in kept], [point.share for point in kept], left=0.0)
-    good = [point for point in kept if point.error <= wanted + _ROUNDING]
-    overall = kept[-1].error
+    """Keep as many verdicts as go with a mean error up to `wanted`, by the curve of a calibration."""
+    gone = 1.0 - float(np.interp(wanted, [point.best for point in kept], [point.share for point in kept], left=0.0))
+    good, overall = [point for point in kept if point.error <= wanted + _ROUNDING], kept[-1].error
     if not good:
-        return Abstention(wanted, overall, None, 0.0, 1.0 - float(best))
+        return Abstention(wanted, overall, None, 0.0, gone)
     if good[-1].share == 1.0:
         return Abstention(wanted, overall, np.inf, 1.0, 0.0)
-    return Abstention(wanted, overall, good[-1].expected, good[-1].share, 1.0 - float(best))
+    return Abstention(wanted, overall, good[-1].expected, good[-1].share, gone)
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut(JsonRecord):
+class SurestError(JsonRecord):
     """The mean error of the surest `share` of `n` verdicts minus that of all, `overall`.
 
     `interval` is over sources (None with fewer than 2); `p` is one-sided, for a lower error (None with fewer than
@@ -122,37 +119,31 @@ class LeftOut(JsonRecord):
 
     @property
     def helps(self) -> bool:
-        """Whether the error is shown to be lower."""
+        """Whether the error is significantly lower."""
         return self.p is not None and self.p <= ALPHA
 
 
-def left_out(expected: FloatArray, errors: FloatArray, sources: IntArray, share: float = 0.8) -> LeftOut | None:
-    """What leaving out all but the surest `share` by `expected` (n,) does to the mean of `errors` (n,), on new items.
+def surest_error(expected: FloatArray, errors: FloatArray, sources: IntArray, share: float = 0.8) -> SurestError | None:
+    """Keep only the surest `share` by `expected` (n,): what that does to the mean of `errors` (n,), on new items.
 
     The standard error is that of the difference of two means over clusters, by their linearisation.
     None without items.
     """
     if not errors.size:
         return None
-    order = np.argsort(expected, kind="stable")
     kept = np.zeros(errors.size, dtype=np.bool_)
-    kept[order[: max(1, round(share * errors.size))]] = True
+    kept[np.argsort(expected, kind="stable")[: max(1, round(share * errors.size))]] = True
     overall, error = float(errors.mean()), float(errors[kept].mean())
-    _, of_item = np.unique(sources, return_inverse=True)
-    pull = np.where(kept, (errors - error) / kept.sum(), 0.0) - (errors - overall) / errors.size
-    by_source = np.bincount(of_item, weights=pull)
-    n_sources, change = by_source.size, error - overall
-    deviation = float(np.sqrt((by_source**2).sum() * n_sources / max(1, n_sources - 1)))
+    n_sources, change = np.unique(sources).size, error - overall
+    deviation = clustered_error(
+        np.where(kept, (errors - error) / kept.sum(), 0.0) - (errors - overall) / errors.size, sources
+    )
+    few = TOO_FEW if n_sources < LEAST_SOURCES else ""
     if n_sources < 2 or not deviation:
-        return LeftOut(share, overall, change, None, None, errors.size, TOO_FEW if n_sources < 2 else UNVARYING)
-    from scipy.special import stdtr
-
-    reach = t_quantile(n_sources - 1) * deviation
-    method = f"linearised over {n_sources:,} sources, t({n_sources - 1})"
-    interval = Interval(change - reach, change + reach, CONFIDENCE, method, n_sources)
-    few = n_sources < LEAST_SOURCES
-    p = None if few else float(stdtr(n_sources - 1, change / deviation))
-    return LeftOut(share, overall, change, interval, p, errors.size, TOO_FEW if few else "")
+        return SurestError(share, overall, change, None, None, errors.size, TOO_FEW if n_sources < 2 else UNVARYING)
+    p = None if few else one_sided(change / deviation, n_sources - 1)
+    interval = t_interval(change, deviation, n_sources, "linearised")
+    return SurestError(share, overall, change, interval, p, errors.size, few)
 
 
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -231,21 +222,15 @@ class VerdictIntervals:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> VerdictIntervals:
-        """What `as_json` wrote.  JudgeError where a part is missing or no number."""
+        """Read what `as_json` wrote.  JudgeError where a part is missing or not a number."""
         try:
             expected = tuple((float(score), float(error)) for score, error in body["expected_error"])
             quantiles = {float(at): None if value is None else float(value) for at, value in body["quantiles"]}
             if min([0.0, *(error for _, error in expected), *filter(None, quantiles.values())]) < 0:
                 raise ValueError("an error is below 0")
-            return cls(
-                int(body["n"]),
-                int(body["n_sources"]),
-                expected,
-                bool(body["on_points"]),
-                quantiles,
-                tuple(KeptShare(*map(float, kept)) for kept in body["kept"]),
-                str(body["reason"] or ""),
-            )
+            kept = tuple(KeptShare(*map(float, row)) for row in body["kept"])
+            n, n_sources, on_points = int(body["n"]), int(body["n_sources"]), bool(body["on_points"])
+            return cls(n, n_sources, expected, on_points, quantiles, kept, str(body["reason"] or ""))
         except (KeyError, TypeError, ValueError) as error:
             raise JudgeError(f"The intervals of the judge are damaged ({error}). Calibrate again.") from error
 
@@ -256,14 +241,13 @@ def to_points(ends: FloatArray, calibrated: FloatArray, scale: Scale) -> FloatAr
     last = np.rint((scale.high - scale.low) / step)
     low = np.ceil((ends[0] - scale.low) / step - _ROUNDING)
     high = np.floor((ends[1] - scale.low) / step + _ROUNDING)
-    nearest = to_steps(calibrated, scale)
     empty = np.maximum(low, 0.0) > np.minimum(high, last)
-    steps = np.clip(np.stack([np.where(empty, nearest, low), np.where(empty, nearest, high)]), 0.0, last)
-    return np.asarray(np.where(np.isnan(calibrated), np.nan, scale.low + step * steps), dtype=np.float64)
+    steps = np.clip(np.where(empty, to_steps(calibrated, scale), [low, high]), 0.0, last)
+    return np.where(np.isnan(calibrated), np.nan, scale.low + step * steps)
 
 
 def verdict_errors(calibrated: FloatArray, labels: FloatArray, scale: Scale, *, on_points: bool) -> FloatArray:
-    """(n,) what a verdict is off: points of the scale, and for yes and no 1 where the answer is wrong, else 0."""
+    """(n,) how far a verdict is off: points of the scale, and for yes and no 1 where the answer is wrong, else 0."""
     if on_points and scale.two_steps:
         return np.abs(to_steps(calibrated, scale) - to_steps(labels, scale))
     return np.asarray(np.abs(calibrated - labels), dtype=np.float64)
@@ -271,10 +255,8 @@ def verdict_errors(calibrated: FloatArray, labels: FloatArray, scale: Scale, *, 
 
 def labels_on_points(labels: FloatArray, scale: Scale) -> bool:
     """Whether all `labels` (n,) lie on steps of the scale (means of raters lie between)."""
-    if scale.step is None:
-        return False
-    steps = (labels - scale.low) / scale.step
-    return bool(np.allclose(steps, np.rint(steps), atol=1e-6))
+    steps = (labels - scale.low) / (scale.step or 1.0)
+    return scale.step is not None and bool(np.allclose(steps, np.rint(steps), atol=1e-6))
 
 
 def cross_mapped(
@@ -283,56 +265,44 @@ def cross_mapped(
     """(n,) scores mapped by the maps of the other folds of sources; NaN where none exists."""
     mapped = np.full(scores.size, np.nan)
     folds = source_folds(sources, n_folds, seed)
-    for fold in range(int(folds.max(initial=-1)) + 1):
+    for fold in np.unique(folds):
         out = folds == fold
-        other = fit_isotonic(scores[~out], labels[~out], scale)
-        if other.map is not None:
-            mapped[out] = other.map.apply(scores[out])
+        if fitted := fit_isotonic(scores[~out], labels[~out], scale).map:
+            mapped[out] = fitted.apply(scores[out])
     return mapped
 
 
-@dataclass(frozen=True, eq=False)
-class JudgedItems:
-    """(n,) `scores` of a judge, raters' `labels` (NaN = missing), and codes of their `sources`."""
+def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale) -> VerdictIntervals:
+    """Fit intervals on the items that have score and label, NaN = missing; all (n,), `sources` are codes.
 
-    scores: FloatArray
-    labels: FloatArray
-    sources: IntArray
-
-    def take(self, chosen: IntArray) -> JudgedItems:
-        """Those at places `chosen`."""
-        return JudgedItems(self.scores[chosen], self.labels[chosen], self.sources[chosen])
-
-
-def fit_intervals(judged: JudgedItems, scale: Scale) -> VerdictIntervals:
-    """Intervals from the items that have score and label, all of one kind with those whose verdicts come later.
-
-    None, with a reason, where no map exists (a constant judge, too few labels) or the sources are too few for any.
+    The items are of one kind with those whose verdicts come later.  None, with a reason, where no map exists (a
+    constant judge, too few labels) or the sources are too few for any.
     """
-    usable = judged.take(np.flatnonzero(~np.isnan(judged.scores) & ~np.isnan(judged.labels)))
-    n, n_sources = usable.scores.size, int(np.unique(usable.sources).size)
-    fit = fit_isotonic(usable.scores, usable.labels, scale)
+    usable = ~np.isnan(scores) & ~np.isnan(labels)
+    scores, labels, sources = scores[usable], labels[usable], sources[usable]
+    n, n_sources = scores.size, int(np.unique(sources).size)
+    fit = fit_isotonic(scores, labels, scale)
     if fit.map is None:
         return VerdictIntervals(n, n_sources, reason=fit.reason)
-    calibrated = cross_mapped(usable.scores, usable.labels, usable.sources, scale, n_folds=2 * FOLDS)
+    calibrated = cross_mapped(scores, labels, sources, scale, n_folds=2 * FOLDS)
     if np.isnan(calibrated).any() or n_sources < least_sources(COVERAGES[0]) + 1:
         few = f"the map cannot be tried on other sources: {n} labels on {n_sources} sources are too few"
         return VerdictIntervals(n, n_sources, reason=few)
-    residuals = np.abs(usable.labels - calibrated)
-    expected = _errors_by_score(calibrated, residuals)
+    residuals = np.abs(labels - calibrated)
+    scores_told, errors_told = _errors_by_score(calibrated, residuals)
     crossed = np.empty(n)  # each item by those of other sources, as a later verdict will be
-    folds = source_folds(usable.sources, 2 * FOLDS, seed=2)
-    for fold in range(int(folds.max()) + 1):
+    folds = source_folds(sources, 2 * FOLDS, seed=2)
+    for fold in np.unique(folds):
         out = folds == fold
         crossed[out] = np.interp(calibrated[out], *_errors_by_score(calibrated[~out], residuals[~out]))
-    on_points = labels_on_points(usable.labels, scale)
+    on_points = labels_on_points(labels, scale)
     return VerdictIntervals(
         n,
         n_sources,
-        tuple(zip(*(numbers.tolist() for numbers in expected), strict=True)),
+        tuple(zip(scores_told.tolist(), errors_told.tolist(), strict=True)),
         on_points,
-        {coverage: source_quantile(residuals, usable.sources, coverage) for coverage in COVERAGES},
-        kept_shares(crossed, verdict_errors(calibrated, usable.labels, scale, on_points=on_points)),
+        {coverage: source_quantile(residuals, sources, coverage) for coverage in COVERAGES},
+        kept_shares(crossed, verdict_errors(calibrated, labels, scale, on_points=on_points)),
     )
 
 
@@ -358,7 +328,7 @@ def source_quantile(errors: FloatArray, sources: IntArray, coverage: float) -> f
     return float(np.interp(coverage, mass, errors[order])) if mass[-1] >= coverage - _ROUNDING else None
 
 
-def worth_in_items(marks: np.ndarray[Any, np.dtype[np.bool_]], sources: IntArray) -> float:
+def worth_in_items(marks: BoolArray, sources: IntArray) -> float:
     """How many independent items marks (n,) of grouped ones are worth: n where those of a source are no more alike.
 
     n / (1 + (m − 1)·ICC) with the intraclass correlation by analysis of variance, at least the number of sources.

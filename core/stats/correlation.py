@@ -133,12 +133,12 @@ def _product_moment(x: FloatArray, y: FloatArray) -> FloatArray:
     shape = np.broadcast_shapes(x.shape, y.shape)
     if shape[-1] < 2 or 0 in shape:
         return np.full(shape[:-1], np.nan)
-    dx, dy = _deviations(x), _deviations(y)
+    dx, dy = deviations(x), deviations(y)
     power = (dx * dx).sum(axis=-1) * (dy * dy).sum(axis=-1)
-    return _ratio((dx * dy).sum(axis=-1), np.sqrt(power))
+    return within_one((dx * dy).sum(axis=-1), np.sqrt(power))
 
 
-def _deviations(x: FloatArray) -> FloatArray:
+def deviations(x: FloatArray) -> FloatArray:
     """Deviations from the row mean over the largest of them; 0 where missing, all 0 for a constant row."""
     present = ~np.isnan(x)
     count = np.maximum(present.sum(axis=-1, keepdims=True), 1)
@@ -150,7 +150,7 @@ def _deviations(x: FloatArray) -> FloatArray:
     return np.where(constant, 0.0, deviations / np.where(largest > 0, largest, 1.0))
 
 
-def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+def within_one(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """numerator / denominator within [-1, 1], NaN where the denominator is 0 (undefined)."""
     defined = denominator > 0
     value = np.where(defined, numerator, np.nan) / np.where(defined, denominator, 1.0)
@@ -174,7 +174,7 @@ def _kendall_by_pairs(x: FloatArray, y: FloatArray) -> FloatArray:
 def _tau_b(x: _Signs, y: _Signs) -> FloatArray:
     # float32 adds up to PAIRWISE_LIMIT² / 2 < 2²⁴ units exactly
     balance = np.einsum("...p,...p->...", x.signs, y.signs).astype(np.float64)
-    return _ratio(balance, np.sqrt(x.untied * y.untied))
+    return within_one(balance, np.sqrt(x.untied * y.untied))
 
 
 class _Signs(NamedTuple):

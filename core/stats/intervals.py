@@ -222,6 +222,33 @@ def two_sided(t: float, freedom: int) -> float:
     return float(min(1.0, 2.0 * stdtr(freedom, -abs(t))))
 
 
+def one_sided(t: float, freedom: int) -> float:
+    """Chance of a Student's t below `t`."""
+    from scipy.special import stdtr
+
+    return float(stdtr(freedom, t))
+
+
+def t_interval(
+    value: float, error: float, n_sources: int, method: str, *, most: float = np.inf, behind: int | None = None
+) -> Interval:
+    """`value` ± t times `error` within ±`most`, with one degree of freedom less than the `n_sources`, or `behind`."""
+    freedom = (n_sources if behind is None else behind) - 1
+    half = t_quantile(freedom) * error
+    method = f"{method} over {n_sources:,} sources, t({freedom})"
+    return Interval(max(value - half, -most), min(value + half, most), CONFIDENCE, method, n_sources)
+
+
+def clustered_error(pull: FloatArray, sources: IntArray) -> float:
+    """Standard error of the sum of `pull` (n,) over `sources` (n,), any codes: √(G / (G − 1) · Σ_g (Σ pull)²).
+
+    NaN with fewer than 2 sources.  For a mean or a ratio `pull` is its linearisation: what each item adds to the value.
+    """
+    by_source = np.bincount(np.unique(sources, return_inverse=True)[1], weights=pull)
+    n = by_source.size
+    return float(np.sqrt((by_source**2).sum() * n / (n - 1))) if n > 1 else np.nan
+
+
 # ── from labelled items ──────────────────────────────────────────────────────────────────────────────────────
 
 

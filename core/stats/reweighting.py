@@ -1,14 +1,15 @@
-"""Values of every candidate with other counts of each source, without re-reading the items where possible.
+"""Values of every candidate with other counts of each source, without re-reading the items.
 
-Sources are drawn with replacement, n_sources at a time (Davison and Hinkley 1997, section 3.8), or one is left out at
-a time; either is a row of counts, how often each source came.  What each statistic needs from those counts:
+A row of counts says how often each source came.  A *leave-out* has a 0 for the source, or the group of sources, that it
+leaves out, and 1 elsewhere.  A *draw* has n_sources sources drawn with replacement (Davison and Hinkley 1997, section
+3.8).  What each statistic needs from the counts:
 
 - sample level: the counted mean of the per-source coefficients (they do not change);
+- system level: counted sums per source and system, then a coefficient over systems;
 - dataset Pearson: counted sums of per-source moments;
-- dataset Spearman: ranks inside the resample, from counted masses of the distinct values (average ranks); where each
-  row leaves a group of sources out, the ranks of all less what the group adds to each, summed over the group alone;
-- dataset tau-b: mᵀ A m with A[g, h] the balance of concordant and discordant pairs between sources g and h;
-- system level: counted sums per source and system, then a coefficient over systems.
+- dataset Spearman (leave-outs alone): the distinct values of what is left, their average ranks, and how often each pair
+  of values occurs, less the items left out;
+- dataset tau-b (leave-outs alone): concordant less discordant pairs of all items, less those with an item left out.
 
 Each equals the statistic computed on the written-out resample (tests hold this).  Undefined is NaN.
 """
@@ -16,17 +17,16 @@ Each equals the statistic computed on the written-out resample (tests hold this)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from core.records import FloatArray, IntArray, Measure, Statistic
-from core.stats.correlation import BLOCK_ELEMENTS, correlate, kendall
-from core.stats.items import BoolArray, Paired
+from core.records import FloatArray, IntArray, Measure
+from core.stats.correlation import BLOCK_ELEMENTS, correlate, deviations, kendall, within_one
+from core.stats.items import Paired
 from core.stats.levels import coefficients, settled_means
 
 BALANCE_LIMIT = 8_000
-"""Most items for which tau-b's balance between sources is laid out (n² signs); beyond, each resample is sorted."""
+"""Most items for which all pairs are compared for tau-b (n² signs); beyond, each row's items are sorted."""
 
 COUNTS_LIMIT = 16_000_000
 """Most counts (resamples x sources) held at once: 128 MB."""
@@ -54,34 +54,43 @@ def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | Non
 
 
 def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> FloatArray:
-    """(resamples, n_candidates) values by `measure` under `counts` (resamples, n_sources)."""
-    statistic = measure.statistic
+    """(resamples, n_candidates) values by `measure` under `counts` (resamples, n_sources).
+
+    ValueError for a rank coefficient at dataset level with other counts than leave-outs.
+    """
     if measure.level == "sample":
-        return counted_means(coefficients(data, statistic), counts)
+        return counted_means(coefficients(data, measure.statistic), counts)
     if measure.level == "system":
-        return _system_values(data, counts, statistic)
-    if statistic == "pearson":
+        weights = data.scored if not data.complete else np.ones((1, data.items.labels.size))
+        present, scores, labels = map(
+            data.items.sums_by_cell, (weights, np.nan_to_num(data.scores), weights * data.items.labels)
+        )
+        values = np.empty((counts.shape[0], data.scores.shape[0]))
+        for block in _blocks(counts.shape[0], scores.shape[0] * data.items.n_systems):
+            drawn = np.matmul(counts[block], present)
+            x = settled_means(np.matmul(counts[block], scores), drawn)
+            y = settled_means(np.matmul(counts[block], labels), drawn)
+            values[block] = correlate(x, y, measure.statistic).T
+        return values
+    if measure.statistic == "pearson":
         return _pearson_values(data, counts)
-    if statistic == "spearman" and data.complete:
-        return _spearman_values(data, counts)
-    values = np.empty((counts.shape[0], data.scores.shape[0]))
+    left = counts == 0
+    if left.sum(axis=0).max(initial=0) > 1 or not (left | (counts == 1)).all():
+        raise ValueError("rank coefficients at dataset level are computed for leave-outs alone")
+    by = np.where(left.any(axis=0), left.argmax(axis=0), counts.shape[0])  # which row leaves a source out
+    of_rest = _spearman_of_the_rest if measure.statistic == "spearman" else _kendall_of_the_rest
+    values = np.full((counts.shape[0], data.scores.shape[0]), np.nan)
     for k in range(data.scores.shape[0]):
         own = data.scored_only(k)
-        values[:, k] = _spearman_values(own, counts)[:, 0] if statistic == "spearman" else _kendall_values(own, counts)
+        if own.items.labels.size >= 2:
+            values[:, k] = of_rest(own.scores[0], own.items.labels, by[own.items.sources], counts.shape[0])
     return values
 
 
 def _blocks(resamples: int, elements: int) -> Iterator[slice]:
-    """Runs of resamples whose arrays, `elements` a resample, stay near `BLOCK_ELEMENTS`."""
+    """Runs of resamples whose arrays, `elements` for each resample, stay near `BLOCK_ELEMENTS`."""
     step = max(1, BLOCK_ELEMENTS // (8 * max(elements, 1)))
-    return (slice(start, start + step) for start in range(0, resamples, step))
-
-
-def _divided(numerator: FloatArray, denominator: FloatArray, defined: BoolArray) -> FloatArray:
-    return np.clip(np.where(defined, numerator, np.nan) / np.where(defined, denominator, 1.0), -1.0, 1.0)
-
-
-# ── sample level ─────────────────────────────────────────────────────────────────────────────────────────────
+    return (slice(start, min(start + step, resamples)) for start in range(0, resamples, step))
 
 
 def counted_means(values: FloatArray, counts: FloatArray) -> FloatArray:
@@ -92,223 +101,78 @@ def counted_means(values: FloatArray, counts: FloatArray) -> FloatArray:
     return np.where(weight > 0, total, np.nan) / np.maximum(weight, 1.0)
 
 
-# ── system level ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _system_values(data: Paired, counts: FloatArray, statistic: Statistic) -> FloatArray:
-    weights = np.ones((1, data.items.labels.size)) if data.complete else data.scored
-    present = data.items.sums_by_cell(weights)
-    scores = data.items.sums_by_cell(np.nan_to_num(data.scores))
-    labels = data.items.sums_by_cell(weights * data.items.labels)
-    values = np.empty((counts.shape[0], data.scores.shape[0]))
-    for block in _blocks(counts.shape[0], scores.shape[0] * data.items.n_systems):
-        drawn = np.matmul(counts[block], present)
-        x = settled_means(np.matmul(counts[block], scores), drawn)
-        y = settled_means(np.matmul(counts[block], labels), drawn)
-        values[block] = correlate(x, y, statistic).T
-    return values
-
-
-# ── dataset level, Pearson ───────────────────────────────────────────────────────────────────────────────────
-
-
 def _pearson_values(data: Paired, counts: FloatArray) -> FloatArray:
-    scored = data.scored
-    x, y = _standardised(data.scores), _standardised(np.where(scored > 0, data.items.labels, np.nan))
+    x, y = deviations(data.scores), deviations(np.where(data.scored > 0, data.items.labels, np.nan))
     n, sx, sy, sxx, syy, sxy = (
-        counts @ data.items.sums_by_source(part).T for part in (scored, x, y, x * x, y * y, x * y)
+        counts @ data.items.sums_by_source(part).T for part in (data.scored, x, y, x * x, y * y, x * y)
     )
     n = np.maximum(n, 1.0)
-    vx, vy, cxy = sxx - sx * sx / n, syy - sy * sy / n, sxy - sx * sy / n
-    # x and y have sum of squares n_items over the whole sample, or are 0 throughout
-    least = VANISHING * data.items.labels.size
-    return _divided(cxy, np.sqrt(np.maximum(vx, 0.0) * np.maximum(vy, 0.0)), (vx > least) & (vy > least))
+    vx, vy = (np.maximum(squares - sums * sums / n, 0.0) for squares, sums in ((sxx, sx), (syy, sy)))
+    for side, variance in ((x, vx), (y, vy)):
+        variance[variance <= VANISHING * (side * side).sum(axis=1)] = 0.0
+    return within_one(sxy - sx * sy / n, np.sqrt(vx * vy))
 
 
-def _standardised(values: FloatArray) -> FloatArray:
-    """Rows with mean 0 and mean square 1 over what is present; 0 where missing and for constant rows."""
-    present = ~np.isnan(values)
-    count = np.maximum(present.sum(axis=-1, keepdims=True), 1)
-    scale = np.maximum(np.abs(np.where(present, values, 0.0)).max(axis=-1, keepdims=True, initial=0.0), 1e-300)
-    scaled = np.where(present, values / scale, 0.0)
-    centred = np.where(present, scaled - scaled.sum(axis=-1, keepdims=True) / count, 0.0)
-    spread = np.sqrt((centred * centred).sum(axis=-1, keepdims=True) / count)
-    varies = np.fmax.reduce(values, axis=-1, keepdims=True) > np.fmin.reduce(values, axis=-1, keepdims=True)
-    return np.where(varies, centred / np.where(spread > 0, spread, 1.0), 0.0)
+def _left_masses(codes: IntArray, by: IntArray, rows: slice) -> FloatArray:
+    """(n_values, n_rows) how often each value, of `codes` (n,), is left by a row; row `by` (n,) leaves an item out."""
+    n_rows, n_values, inside = rows.stop - rows.start, int(codes.max()) + 1, (by >= rows.start) & (by < rows.stop)
+    masses = np.repeat(np.bincount(codes, minlength=n_values).astype(np.float64), n_rows)
+    np.subtract.at(masses, codes[inside] * n_rows + by[inside] - rows.start, 1.0)
+    return masses.reshape(n_values, n_rows)
 
 
-# ── dataset level, Spearman ──────────────────────────────────────────────────────────────────────────────────
+def _spearman_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: int) -> FloatArray:
+    """(n_rows,) Spearman of the items (n,) that each row keeps; row `by` (n,) leaves an item out."""
+    from scipy.sparse import csr_matrix
 
-
-class _Distinct:
-    """The distinct values of one side, ascending, and which item has which; items are addressed by source."""
-
-    def __init__(self, values: FloatArray, sources: IntArray) -> None:
-        distinct, self.codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
-        self.starts = np.cumsum(sizes) - sizes
-        self.sources = sources[np.argsort(self.codes, kind="stable")]
-        self.repeated = distinct.size < values.size
-
-    def masses(self, counts_t: FloatArray) -> FloatArray:
-        """(n_distinct, resamples) how often each value came; `counts_t` is (n_sources, resamples)."""
-        by_value = counts_t[self.sources]
-        return np.add.reduceat(by_value, self.starts, axis=0) if self.repeated else by_value
-
-
-def _centred_ranks(masses: FloatArray) -> FloatArray:
-    """Average ranks of the distinct values minus the mean rank; exact, being halves of whole numbers."""
-    centred: FloatArray = np.cumsum(masses, axis=0)
-    centred -= centred[-1] / 2.0  # in place: fresh arrays of this size cost more than the sums
-    centred -= masses / 2.0
-    return centred
-
-
-def _spearman_values(data: Paired, counts: FloatArray) -> FloatArray:
-    """(resamples, n_candidates) for candidates without gaps: the labels' ranks serve them all."""
-    values = np.full((counts.shape[0], data.scores.shape[0]), np.nan)
-    if data.items.labels.size < 2:
-        return values
-    if (groups := _groups_left_out(counts)) is not None:
-        labels = _Ranked.of(data.items.labels, groups[data.items.sources], counts.shape[0])
-        ranked = [_Ranked.of(row, labels.groups, labels.n_groups) for row in data.scores]
-        if all(min(labels.n_values, own.n_values) <= counts.shape[0] for own in ranked):
-            return np.stack([_spearman_of_the_rest(own, labels) for own in ranked], axis=1)
-    y = _Distinct(data.items.labels, data.items.sources)
-    candidates = [_Distinct(row, data.items.sources) for row in data.scores]
-    for block in _blocks(counts.shape[0], data.items.labels.size):
-        drawn = np.ascontiguousarray(counts[block].T)
-        masses_y = y.masses(drawn)
-        ranks_y = _centred_ranks(masses_y)
-        power_y = np.einsum("kr,kr,kr->r", masses_y, ranks_y, ranks_y)
-        weighted = drawn[data.items.sources] * ranks_y[y.codes]
-        for k, x in enumerate(candidates):
-            masses_x = x.masses(drawn)
-            ranks_x = _centred_ranks(masses_x)
-            shared = np.einsum("ir,ir->r", weighted, ranks_x[x.codes])
-            power_x = np.einsum("kr,kr,kr->r", masses_x, ranks_x, ranks_x)
-            values[block, k] = _divided(shared, np.sqrt(power_x) * np.sqrt(power_y), (power_x > 0) & (power_y > 0))
+    codes = [np.unique(side, return_inverse=True)[1] for side in (x, y)]
+    pairs, values = csr_matrix((np.ones(x.size), (codes[1], codes[0]))), np.empty(n_rows)
+    for rows in _blocks(n_rows, 4 * max(pairs.shape)):
+        ranks, power = [], np.ones(rows.stop - rows.start)
+        for places in codes:
+            masses = _left_masses(places, by, rows)
+            centred = np.cumsum(masses, axis=0)  # average ranks less their mean; exact, being halves of whole numbers
+            n = centred[-1].copy()
+            masses /= 2.0
+            centred -= masses
+            centred -= n / 2.0
+            ranks.append(centred)
+            # Σ of squared centred average ranks of N items is (N³ − Σ t³) / 12 over the sizes t of the ties
+            power = power * np.sqrt((n**3 - 8.0 * np.einsum("vr,vr,vr->r", masses, masses, masses)) / 12.0)
+        together = (np.asarray(pairs @ ranks[0]) * ranks[1]).sum(axis=0)
+        inside = np.flatnonzero((by >= rows.start) & (by < rows.stop))
+        row = by[inside] - rows.start
+        gone = ranks[0][codes[0][inside], row] * ranks[1][codes[1][inside], row]
+        values[rows] = within_one(together - np.bincount(row, weights=gone, minlength=rows.stop - rows.start), power)
     return values
 
 
-def _groups_left_out(counts: FloatArray) -> IntArray | None:
-    """(n_sources,) the row that leaves a source out, −1 for none; None where `counts` are not of that kind."""
-    left = counts == 0
-    if left.sum(axis=0).max(initial=0) > 1 or not (left | (counts == 1)).all():
-        return None
-    return np.where(left.any(axis=0), left.argmax(axis=0), -1)
+def _kendall_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: int) -> FloatArray:
+    """(n_rows,) tau-b of the items (n,) that each row keeps; row `by` (n,) leaves an item out."""
+    n, items_of = x.size, [np.flatnonzero(by == row) for row in range(n_rows)]
+    if n > BALANCE_LIMIT:
+        rests = (by != row for row in range(n_rows))
+        return np.array([float(kendall(x[rest], y[rest])) for rest in rests])
+    balance, step = np.empty(n), max(1, BLOCK_ELEMENTS // n)  # of an item: concordant less discordant pairs with it
+    for start in range(0, n, step):
+        i = slice(start, start + step)
+        balance[i] = _agreed(x[i], x, y[i], y).sum(axis=1, dtype=np.int64)
+    inside = np.array([_agreed(x[at], x[at], y[at], y[at]).sum(dtype=np.int64) for at in items_of])
+    gone = np.array([balance[at].sum() for at in items_of])
+    untied, codes = np.empty((2, n_rows)), [np.unique(side, return_inverse=True)[1] for side in (x, y)]
+    for rows in _blocks(n_rows, n):
+        for places, own in zip(codes, untied, strict=True):
+            masses = _left_masses(places, by, rows)
+            own[rows] = masses.sum(axis=0) ** 2 - np.einsum("vr,vr->r", masses, masses)
+    return within_one(balance.sum() - 2.0 * gone + inside, np.sqrt(untied[0] * untied[1]))
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranked:
-    """One side (n,), its items in `groups` (−1: in none) of which one is left out at a time.
-
-    `codes` of the `n_values` distinct values; `ranks` centred ranks among all, `within` among the own group; `rest`
-    and `power` (n_groups,) how many items are left without each group, and the sum of their squared centred ranks.
-    """
-
-    codes: IntArray
-    n_values: int
-    ranks: FloatArray
-    groups: IntArray
-    n_groups: int
-    within: FloatArray
-    rest: FloatArray
-    power: FloatArray
-
-    @classmethod
-    def of(cls, values: FloatArray, groups: IntArray, n_groups: int) -> _Ranked:
-        distinct, codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
-        cells, cell, held = np.unique((groups + 1) * distinct.size + codes, return_inverse=True, return_counts=True)
-        group, sizes = cells // distinct.size, sizes.astype(np.float64)
-        in_group = np.bincount(groups + 1, minlength=n_groups + 1).astype(np.float64)
-        within = np.cumsum(held) - held / 2.0 - (np.cumsum(in_group) - in_group / 2.0)[group]
-        every = sizes[cells % distinct.size]
-        fewer = np.bincount(group, weights=(every - held) ** 3 - every**3, minlength=n_groups + 1)
-        rest = codes.size - in_group[1:]
-        return cls(
-            codes=codes,
-            n_values=distinct.size,
-            ranks=(np.cumsum(sizes) - sizes / 2.0 - codes.size / 2.0)[codes],
-            groups=groups,
-            n_groups=n_groups,
-            within=within[cell],
-            rest=rest,
-            # Σ of squared centred average ranks of N items is (N³ − Σ t³) / 12 over the sizes t of the ties
-            power=(rest**3 - ((sizes**3).sum() + fewer[1:])) / 12.0,
-        )
-
-    def by_group(self, weights: FloatArray) -> FloatArray:
-        """(n_groups,) sums of `weights` (n,)."""
-        return np.bincount(self.groups + 1, weights=weights, minlength=self.n_groups + 1)[1:].astype(np.float64)
-
-    def pulls(self, weights: FloatArray) -> FloatArray:
-        """(n,) for each item half of the `weights` (n,) of those above it, minus half of those below."""
-        sums = np.bincount(self.codes, weights=weights, minlength=self.n_values).astype(np.float64)
-        pulls: FloatArray = (sums.sum() - 2.0 * np.cumsum(sums) + sums) / 2.0
-        return pulls[self.codes]
-
-
-def _spearman_of_the_rest(x: _Ranked, y: _Ranked) -> FloatArray:
-    """(n_groups,) Spearman of the items outside each group, with a pass over the items for each value of one side.
-
-    The centred rank of item i among the rest is R_i − d_i: its rank among all, less what the group g adds, d_i =
-    Σ_{j in g} sign(x_i − x_j) / 2.  So Σ over the rest of the products is that over all of R R − R d − d R + d d, less
-    that over g.  Σ_i R_i d_i is a sum over g of `pulls`; the d of a side with few values are one number a value.
-    """
-    few, many = (x, y) if x.n_values < y.n_values else (y, x)
-    products = x.ranks @ y.ranks - few.by_group(few.pulls(many.ranks) + many.pulls(few.ranks))
-    for value in range(few.n_values):
-        has, above = (np.asarray(side, dtype=np.float64) for side in (few.codes == value, few.codes > value))
-        below = 1.0 - has - above
-        products += few.by_group(below - above) / 2.0 * many.by_group(many.pulls(has))
-    products -= x.by_group((x.ranks - x.within) * (y.ranks - y.within))
-    # of two values or more the power is rest (rest − 1) / 4 at least: less is rounding
-    least = np.maximum(x.rest * (x.rest - 1.0) / 8.0, 4.0 * np.finfo(np.float64).eps * float(x.codes.size) ** 3)
-    return _divided(products, np.sqrt(x.power) * np.sqrt(y.power), (x.power > least) & (y.power > least))
-
-
-# ── dataset level, tau-b ─────────────────────────────────────────────────────────────────────────────────────
-
-
-def _kendall_values(data: Paired, counts: FloatArray) -> FloatArray:
-    if data.items.labels.size < 2:
-        return np.full(counts.shape[0], np.nan)
-    if data.items.labels.size > BALANCE_LIMIT:
-        places, times = np.arange(data.items.labels.size), counts.astype(np.intp)[:, data.items.sources]
-        written_out = (np.repeat(places, row) for row in times)
-        return np.array([float(kendall(data.scores[0, at], data.items.labels[at])) for at in written_out])
-    balance = _balance_between_sources(data)
-    agreed = np.einsum("rg,rg->r", counts @ balance, counts)
-    x, y = _Distinct(data.scores[0], data.items.sources), _Distinct(data.items.labels, data.items.sources)
-    untied = np.empty((2, counts.shape[0]))
-    for block in _blocks(counts.shape[0], data.items.labels.size):
-        drawn = np.ascontiguousarray(counts[block].T)
-        untied[:, block] = _untied(x.masses(drawn)), _untied(y.masses(drawn))
-    return _divided(agreed, np.sqrt(untied).prod(axis=0), np.asarray((untied > 0).all(axis=0)))
-
-
-def _untied(masses: FloatArray) -> FloatArray:
-    """Ordered pairs of different values in each resample: N² − Σ mass²."""
-    total = masses.sum(axis=0)
-    untied: FloatArray = total * total - np.einsum("kr,kr->r", masses, masses)
-    return untied
-
-
-def _balance_between_sources(data: Paired) -> FloatArray:
-    """(n_sources, n_sources) sums of sign(x_i − x_j) · sign(y_i − y_j) over i of one source and j of the other."""
-    x, y, n = data.scores[0], data.items.labels, data.items.labels.size
-    present, starts = np.unique(data.items.sources, return_index=True)
-    balance = np.zeros((data.items.n_sources, data.items.n_sources))
-    rows = max(1, BLOCK_ELEMENTS // n)
-    for start in range(0, n, rows):
-        i = slice(start, start + rows)
-        products = _signs(x[i], x) * _signs(y[i], y)
-        columns = np.add.reduceat(products, starts, axis=1, dtype=np.float64)
-        own, own_starts = np.unique(data.items.sources[i], return_index=True)
-        balance[np.ix_(own, present)] += np.add.reduceat(columns, own_starts, axis=0)
-    return balance
-
-
-def _signs(rows: FloatArray, columns: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
-    left, right = rows[:, None], columns[None, :]
-    return np.subtract((left > right).view(np.int8), (left < right).view(np.int8))
+def _agreed(
+    x: FloatArray, others_x: FloatArray, y: FloatArray, others_y: FloatArray
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
+    """(n, n_others) 1 for a concordant pair of items, −1 for a discordant one, 0 where either side is tied."""
+    signs = [
+        np.subtract((left[:, None] > right).view(np.int8), (left[:, None] < right).view(np.int8))
+        for left, right in ((x, others_x), (y, others_y))
+    ]
+    return np.multiply(*signs)

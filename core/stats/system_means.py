@@ -11,14 +11,13 @@ labels, which costs about what ρ = 1/√(n − 2) brings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from core.errors import UsageError
-from core.json_form import JsonRecord
+from core.json_form import JsonRecord, json_fields
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.alignment import holm
 from core.stats.claims import LEAST_SOURCES, TOO_FEW
@@ -29,48 +28,39 @@ from core.stats.prediction_powered import (
     Cells,
     Halves,
     Means,
-    Powered,
     centred,
+    chosen_weights,
     mapped,
     on_another_scale,
     plain_means,
     powered_means,
     ratio,
+    t_quantiles,
 )
 from core.wording import counted, percent
 
 
 @dataclass(frozen=True, slots=True)
 class MeanEstimate:
-    """A mean on the human scale.  None is undefined; `reason` says why there is no value, or no interval beside one."""
+    """A mean within the human scale.  None is undefined; `reason` says why a value or its interval is missing."""
 
     value: float | None
     interval: Interval | None = None
     reason: str = ""
 
-    def within(self, scale: Scale) -> MeanEstimate:
-        """The same, value and interval cut off at the ends of `scale`: a correction may lead beyond them."""
-        if self.value is None:
-            return self
-        value = min(max(self.value, scale.low), scale.high)
-        return replace(self, value=value, interval=self.interval and self.interval.within(scale.low, scale.high))
-
     @property
     def width(self) -> float:
-        """Of the interval, infinite where there is none."""
+        """Width of the interval, infinite where there is none."""
         return np.inf if self.interval is None else self.interval.high - self.interval.low
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "value": self.value,
-            "interval": None if self.interval is None else self.interval.as_json(),
-            "reason": self.reason or None,
-        }
+        interval = self.interval and self.interval.as_json()
+        return {"value": self.value, "interval": interval, "reason": self.reason or None}
 
 
 @dataclass(frozen=True, slots=True)
 class SystemMean:
-    """One system: `corrected` beside `labels_only` and `judge_only`, the naive mean of its verdicts.
+    """One system: `corrected` next to `labels_only` and `judge_only`, the naive mean of its verdicts.
 
     `n_labelled` items have a label, `n_judged` a verdict, `n_both` both.  `weight` is the mean λ.  `n_effective`: so
     many labels alone would give an interval as narrow as the corrected one.  `note` is for whoever reads the corrected
@@ -88,72 +78,39 @@ class SystemMean:
     n_effective: float | None = None
     note: str = ""
 
-    def within(self, scale: Scale) -> SystemMean:
-        """The same, all means and intervals cut off at the ends of `scale`."""
-        return replace(
-            self,
-            corrected=self.corrected.within(scale),
-            labels_only=self.labels_only.within(scale),
-            judge_only=self.judge_only.within(scale),
-        )
-
     def as_json(self) -> dict[str, Any]:
-        return {
-            "corrected": self.corrected.as_json(),
-            "labels_only": self.labels_only.as_json(),
-            "judge_only": self.judge_only.as_json(),
-            "n_labelled": self.n_labelled,
-            "n_judged": self.n_judged,
-            "n_both": self.n_both,
-            "weight": self.weight,
-            "n_effective": self.n_effective,
-            "note": self.note or None,
-        }
+        return json_fields(self, but=("name",))
 
 
 @dataclass(frozen=True, slots=True)
-class MeanDifference:
+class SystemDifference:
     """Corrected mean of system `a` minus that of `b`; what sources they share have in common cancels.
 
-    `p` is two-sided, `p_holm` corrected over the pairs of the table; None under 8 sources, with `reason`.
-    `interval` is the 95 % one of this pair alone, `tested` as wide as the test is strict: it leaves 0 out where
-    `p_holm` lets a claim be made, and only there.
+    `interval` is the 95 % one of this pair alone, `tested_interval` as wide as the test is strict: it leaves 0 out
+    where `p_holm` lets a claim be made, and only there.  `p` is two-sided, `p_holm` corrected over the pairs of the
+    table; None under 8 sources, with `reason`.
     """
 
     a: str
     b: str
     value: float
     interval: Interval | None
+    tested_interval: Interval | None
     p: float | None
     p_holm: float | None
     reason: str = ""
-    tested: Interval | None = None
-
-    def bounded(self, value: float, width: float) -> MeanDifference:
-        """The same with the difference `value` of the bounded means, its intervals within ±`width` of the scale."""
-        interval, tested = (
-            ends and replace(ends, low=min(ends.low, value), high=max(ends.high, value)).within(-width, width)
-            for ends in (self.interval, self.tested)
-        )
-        return replace(self, value=value, interval=interval, tested=tested)
 
     @property
-    def reversed(self) -> MeanDifference:
+    def reversed(self) -> SystemDifference:
         """`b` minus `a`."""
-        turned = [ends and replace(ends, low=-ends.high, high=-ends.low) for ends in (self.interval, self.tested)]
-        return replace(self, a=self.b, b=self.a, value=-self.value, interval=turned[0], tested=turned[1])
+        turned = (
+            ends and replace(ends, low=-ends.high, high=-ends.low) for ends in (self.interval, self.tested_interval)
+        )
+        interval, tested = turned
+        return replace(self, a=self.b, b=self.a, value=-self.value, interval=interval, tested_interval=tested)
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "a": self.a,
-            "b": self.b,
-            "value": self.value,
-            "interval": None if self.interval is None else self.interval.as_json(),
-            "tested_interval": None if self.tested is None else self.tested.as_json(),
-            "p": self.p,
-            "p_holm": self.p_holm,
-            "reason": self.reason or None,
-        }
+        return {name: value for name, value in json_fields(self).items() if name != "interval_method"}
 
 
 @dataclass(frozen=True)
@@ -166,7 +123,7 @@ class SystemMeans:
     """
 
     systems: tuple[SystemMean, ...]
-    differences: tuple[MeanDifference, ...]
+    differences: tuple[SystemDifference, ...]
     correlation: float | None
     p_correlation: float | None
     spread: float | None
@@ -174,7 +131,7 @@ class SystemMeans:
     n_sources: int
     mapped: bool
     scale: Scale
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def corrected(self) -> tuple[SystemMean, ...]:
@@ -188,7 +145,6 @@ class SystemMeans:
         return tuple(sorted(self.systems, key=lambda system: (-system.corrected.width, system.n_both)))
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON of `estimate-means` (DESIGN §3), with the differences and what the judge is worth beside it."""
         return {
             "systems": {system.name: system.as_json() for system in self.systems},
             "differences": [difference.as_json() for difference in self.differences],
@@ -277,130 +233,190 @@ class JudgedItems:
 
 
 def system_means(items: JudgedItems) -> SystemMeans:
-    """Corrected means of all systems of `items` (see `core.stats.prediction_powered`) and their differences."""
-    both, rest = items.has_label & items.has_score, ~items.has_label & items.has_score
-    n_sources = int(items.sources.max(initial=0)) + 1
-    halves = Halves(items.labels[both], items.scores[both], items.cells(both), items.scores[rest], items.cells(rest))
-    other_scale = on_another_scale(items.scores[items.has_score], items.scale)
-    halves, plain = mapped(halves, items.scale) if other_scale else centred(halves)
-    lopsided = _lopsided(items)
-    powered = powered_means(halves, n_sources)
-    longer = _far_label(powered.labels, lopsided, items.scale)
-    powered = _no_wider(
-        replace(powered, corrected=powered.corrected.lengthened(longer), labels=powered.labels.lengthened(longer))
-    )
-    order = np.concatenate([np.flatnonzero(both), np.flatnonzero(rest)])
-    judged = Cells(items.systems[order], items.sources[order], len(items.names))
-    alone = plain_means(items.labels[items.has_label], items.cells(items.has_label), n_sources)
-    alone = alone.lengthened(_far_label(alone, lopsided, items.scale))
-    naive = plain_means(plain, judged, n_sources)
-    systems = _systems(items, powered, alone, naive, constant=_constant(plain, judged), lopsided=lopsided)
-    correlation, p = _correlation(halves)
-    found, notes = _differences(systems, powered.corrected)
-    systems = [system.within(items.scale) for system in systems]
-    value_of = {system.name: system.corrected.value or 0.0 for system in systems}
-    width = items.scale.high - items.scale.low
-    differences = [pair.bounded(value_of[pair.a] - value_of[pair.b], width) for pair in found]
-    return SystemMeans(
-        tuple(systems),
-        tuple(differences),
-        correlation,
-        p,
-        _spread(halves.labels, halves.labelled),
-        int(both.sum()),
-        int(np.unique(items.sources[both]).size),
-        other_scale,
-        items.scale,
-        notes,
-    )
+    """Estimate the corrected means of all systems of `items`, and their differences."""
+    has_label, both, scale = items.has_label, items.has_label & items.has_score, items.scale
+    rest = items.has_score & ~has_label
+    n_sources, n_systems = int(items.sources.max(initial=0)) + 1, len(items.names)
+    labelled, unlabelled = items.cells(both), items.cells(rest)
+    halves = Halves(items.labels[both], items.scores[both], labelled, items.scores[rest], unlabelled)
+    other_scale = on_another_scale(items.scores[items.has_score], scale)
+    halves, plain = mapped(halves, scale) if other_scale else centred(halves)
 
-
-def _far_label(labels: Means, lopsided: BoolArray, scale: Scale) -> FloatArray:
-    """(n_systems,) what `FAR_LABEL` of one more source, its labels at the end of the scale that is farther from the
-    mean, adds to the standard error: √(part / (n² − 1)) times as far, with n sources; 0 where labels are not lopsided.
-    """
-    n = labels.freedom + 1.0
-    far = np.maximum(labels.values - scale.low, scale.high - labels.values)
-    return np.where(lopsided & (n > 1), np.nan_to_num(far) * np.sqrt(FAR_LABEL / np.maximum(n**2 - 1.0, 1.0)), 0.0)
-
-
-def _no_wider(powered: Powered) -> Powered:
-    """λ = 0 for systems whose verdicts would make the interval wider than `MOST_WIDER` allows."""
-    from scipy.sparse import diags
-
-    reach = [means.errors * _t(means.freedom) for means in (powered.corrected, powered.labels)]
-    alone = (powered.weights > 0) & ~(reach[0] <= MOST_WIDER * reach[1])
-    keep, give = diags((~alone).astype(np.float64)), diags(alone.astype(np.float64))
-    corrected = Means(
-        np.where(alone, powered.labels.values, powered.corrected.values),
-        (keep @ powered.corrected.parts + give @ powered.labels.parts).tocsr(),
-        np.where(alone, powered.labels.freedom, powered.corrected.freedom),
-    )
-    return Powered(corrected, powered.labels, np.where(alone, np.nan, powered.weights))
-
-
-def _t(freedom: FloatArray) -> FloatArray:
-    """How many standard errors an interval reaches to each side; NaN without a degree of freedom."""
-    from scipy.special import stdtrit
-
-    known = freedom >= 1
-    return np.where(known, stdtrit(np.where(known, freedom, 1.0), 0.5 + CONFIDENCE / 2.0), np.nan)
-
-
-def _estimates(means: Means, reason: str) -> list[MeanEstimate]:
-    """One a system; `reason` where there is no value."""
-    reach = means.errors * _t(means.freedom)
-    return [
-        MeanEstimate(None, None, reason)
-        if np.isnan(value)
-        else MeanEstimate(float(value), None, ALL_EQUAL)
-        if np.isnan(half)
-        else MeanEstimate(float(value), _interval(float(value), float(half), int(freedom)))
-        for value, half, freedom in zip(means.values, reach, means.freedom, strict=True)
+    # labels that are mostly alike give intervals that are too short
+    systems_labelled = items.systems[has_label]
+    at_end = [
+        np.bincount(systems_labelled, items.labels[has_label] == end[systems_labelled], n_systems)
+        for end in _ends(items.labels[has_label], systems_labelled, n_systems)
     ]
+    n_labelled = items.counts(has_label)
+    lopsided = np.max(at_end, axis=0) >= np.where(n_labelled > 0, LOPSIDED_FROM * n_labelled, np.inf)
 
+    def lengthened(means: Means, like: Means) -> Means:
+        """Add `FAR_LABEL` of one more source, its labels at the end of the scale that is farther from the mean.
 
-def _interval(value: float, half: float, freedom: int) -> Interval:
-    return Interval(value - half, value + half, CONFIDENCE, f"t({freedom}) over sources", freedom + 1)
+        With n sources that adds √(part / (n² − 1)) times as far to the standard error.
+        """
+        n = like.freedom + 1.0
+        far = np.nan_to_num(np.maximum(like.values - scale.low, scale.high - like.values))
+        return replace(
+            means, extra=np.where(lopsided & (n > 1), far * np.sqrt(FAR_LABEL / np.maximum(n**2 - 1.0, 1.0)), 0.0)
+        )
 
+    labels_of_both = plain_means(halves.labels, labelled, n_sources)
+    labels_of_both = lengthened(labels_of_both, labels_of_both)
+    by_cell = chosen_weights(halves)
+    powered, weights = powered_means(halves, by_cell, n_sources)
+    powered = lengthened(powered, labels_of_both)
+    without = (weights > 0) & ~(powered.reach <= MOST_WIDER * labels_of_both.reach)  # verdicts would widen the interval
+    powered = lengthened(
+        powered_means(halves, np.where(without[labelled.system], 0.0, by_cell), n_sources)[0], labels_of_both
+    )
 
-def _systems(
-    items: JudgedItems, powered: Powered, labels: Means, judge: Means, *, constant: BoolArray, lopsided: BoolArray
-) -> list[SystemMean]:
-    """One a system; `constant` and `lopsided` (n_systems,) mark a judge of one score and labels of mostly one value."""
-    both = items.has_label & items.has_score
-    n_labelled, n_judged, n_both = (items.counts(part) for part in (items.has_label, items.has_score, both))
-    n_sources = powered.labels.freedom + 1
-    gained = ratio(powered.labels.errors, powered.corrected.errors) ** 2
-    alone, naive = _estimates(labels, NO_LABELS), _estimates(judge, NO_VERDICTS)
+    labels = plain_means(items.labels[has_label], items.cells(has_label), n_sources)
+    order = np.concatenate([np.flatnonzero(both), np.flatnonzero(rest)])
+    judge = plain_means(plain, Cells(items.systems[order], items.sources[order], n_systems), n_sources)
+    lowest, highest = _ends(plain, items.systems[order], n_systems)
+    estimates = _estimates(powered, NOT_JUDGED, scale)
+    labels_only = _estimates(lengthened(labels, labels), NO_LABELS, scale)
+    judge_only = _estimates(judge, NO_VERDICTS, scale)
+    n_judged, n_both = items.counts(items.has_score), items.counts(both)
+    n_effective = n_both * ratio(labels_of_both.errors, powered.errors) ** 2
     systems = []
-    estimates = _estimates(powered.corrected, NOT_JUDGED)
     for k, name in enumerate(items.names):
-        missing = _too_few(int(n_labelled[k]), int(n_judged[k]), int(n_both[k]), int(n_sources[k]))
-        weight = float(np.nan_to_num(powered.weights[k]))
-        corrected = MeanEstimate(None, None, missing) if missing else estimates[k]
+        counts = int(n_labelled[k]), int(n_judged[k]), int(n_both[k])
+        missing = _too_few(*counts, int(labelled.n_sources[k]))
+        if missing:
+            systems.append(SystemMean(name, MeanEstimate(None, None, missing), labels_only[k], judge_only[k], *counts))
+            continue
         notes = {
             ALL_LABELLED: n_judged[k] == n_both[k],
-            CONSTANT: bool(constant[k]),
-            LABELS_ALONE: bool(np.isnan(powered.weights[k])),
-            LOPSIDED: bool(lopsided[k]),
+            CONSTANT: lowest[k] == highest[k],
+            LABELS_ALONE: without[k],
+            LOPSIDED: lopsided[k],
         }
-        known = not missing and corrected.interval is not None
         systems.append(
             SystemMean(
                 name,
-                corrected,
-                alone[k],
-                naive[k],
-                int(n_labelled[k]),
-                int(n_judged[k]),
-                int(n_both[k]),
-                None if missing else weight,
-                float(n_both[k] * gained[k]) if known else None,
-                "" if missing else "; ".join(words for words, holds in notes.items() if holds),
+                estimates[k],
+                labels_only[k],
+                judge_only[k],
+                *counts,
+                weight=0.0 if without[k] else float(weights[k]),
+                n_effective=None if estimates[k].interval is None else float(n_effective[k]),
+                note="; ".join(words for words, holds in notes.items() if holds),
             )
         )
-    return systems
+    chosen = np.array([k for k, system in enumerate(systems) if system.corrected.value is not None], dtype=np.intp)
+    notes_on_pairs: tuple[str, ...] = ()
+    if chosen.size > MOST_COMPARED:
+        notes_on_pairs = (f"{chosen.size} systems are too many to compare in pairs; up to {MOST_COMPARED} are",)
+    return SystemMeans(
+        tuple(systems),
+        () if notes_on_pairs or chosen.size < 2 else _differences(chosen, systems, powered, scale),
+        *_worth_within(halves),
+        int(both.sum()),
+        int(np.unique(items.sources[both]).size),
+        other_scale,
+        scale,
+        notes_on_pairs,
+    )
+
+
+def _ends(values: FloatArray, systems: IntArray, n_systems: int) -> FloatArray:
+    """(2, n_systems) least and largest of `values` (n,) by system."""
+    ends = np.repeat([[np.inf], [-np.inf]], n_systems, axis=1)
+    np.minimum.at(ends[0], systems, values)
+    np.maximum.at(ends[1], systems, values)
+    return ends
+
+
+def _estimates(means: Means, reason: str, scale: Scale) -> list[MeanEstimate]:
+    """One for each system, cut off at the ends of `scale`; `reason` where there is no value."""
+    estimates = []
+    for value, half, freedom in zip(means.values.tolist(), means.reach.tolist(), means.freedom.tolist(), strict=True):
+        interval = None if np.isnan(half) else _interval(value, half, freedom).within(scale.low, scale.high)
+        bounded = min(max(value, scale.low), scale.high)
+        estimates.append(
+            MeanEstimate(None, None, reason)
+            if np.isnan(value)
+            else MeanEstimate(bounded, interval, "" if interval else ALL_EQUAL)
+        )
+    return estimates
+
+
+def _interval(value: float, half: float, freedom: float) -> Interval:
+    return Interval(value - half, value + half, CONFIDENCE, f"t({freedom:.0f}) over sources", int(freedom) + 1)
+
+
+def _differences(
+    chosen: IntArray, systems: list[SystemMean], means: Means, scale: Scale
+) -> tuple[SystemDifference, ...]:
+    """All pairs of the systems `chosen`, the higher first.
+
+    Values are those of the bounded means, and intervals reach to them.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    chosen = chosen[np.argsort(-means.values[chosen], kind="stable")]
+    covariance = means.covariance(chosen)
+    variance = np.diag(covariance)
+    i, j = np.triu_indices(chosen.size, 1)
+    errors = np.sqrt(np.maximum(variance[i] + variance[j] - 2.0 * covariance[i, j], 0.0))
+    a, b = chosen[i], chosen[j]
+    freedom = np.minimum(means.freedom[a], means.freedom[b]) - 1  # two λ were chosen, not one
+    gaps = means.values[a] - means.values[b]
+    known = np.isfinite(means.errors[a] + means.errors[b]) & (errors > ROUNDING)
+    half = t_quantiles(freedom) * errors
+    p = np.minimum(1.0, 2.0 * stdtr(np.maximum(freedom, 1), -np.abs(gaps) / np.where(known, errors, 1.0)))
+    p = np.where(known & (freedom + 2 >= LEAST_SOURCES), p, np.nan)
+    p_holm = holm(p)
+    # an interval that says the same as the corrected p: as much wider as that p is larger
+    outside = SHOWN_AT * np.where(p_holm > 0, p / np.where(p_holm > 0, p_holm, 1.0), 1.0 / p.size)
+    tested_half = stdtrit(np.maximum(freedom, 1), 1.0 - outside / 2.0) * errors
+    differences = []
+    for k in range(p.size):
+        first, second = systems[a[k]], systems[b[k]]
+        value = (first.corrected.value or 0.0) - (second.corrected.value or 0.0)
+        intervals: list[Interval | None] = [None, None]
+        if known[k]:
+            intervals[0] = _interval(gaps[k], half[k], freedom[k])
+        if not np.isnan(p[k]):
+            method = f"t({freedom[k]:.0f}) over sources, as wide as a corrected p of {SHOWN_AT:g} asks"
+            wide = _interval(gaps[k], tested_half[k], freedom[k])
+            intervals[1] = replace(wide, confidence=float(1.0 - outside[k]), method=method)
+        interval, tested = (
+            ends
+            and replace(ends, low=float(min(ends.low, value)), high=float(max(ends.high, value))).within(
+                scale.low - scale.high, scale.high - scale.low
+            )
+            for ends in intervals
+        )
+        p_own, p_table = (None if np.isnan(x[k]) else float(x[k]) for x in (p, p_holm))
+        reason = ALL_EQUAL if not known[k] else TOO_FEW if p_own is None else ""
+        differences.append(SystemDifference(first.name, second.name, value, interval, tested, p_own, p_table, reason))
+    return tuple(differences)
+
+
+def _worth_within(halves: Halves) -> tuple[float | None, float | None, float | None]:
+    """What verdicts tell about labels within systems: Pearson's r, the one-sided p of none or less, the labels' spread.
+
+    The p is Student's over sources, of the sum of products of each source.  The spread is a standard deviation.
+    """
+    from scipy.special import stdtr
+
+    labels, scores, cells = halves[:3]
+    y, f = (side - cells.means(side)[cells.of_system] for side in (labels, scores))
+    freedom = labels.size - int((cells.n_items > 0).sum())
+    spread = float(np.sqrt((y @ y) / freedom)) if freedom >= 1 else None
+    power = float(np.sqrt((y @ y) * (f @ f)))
+    if not power > ROUNDING:
+        return None, None, spread
+    sources, place = np.unique(cells.source[cells.of], return_inverse=True)
+    products = np.bincount(place, weights=y * f)
+    error = float(np.sqrt((products**2).sum()))
+    tested = sources.size >= LEAST_SOURCES and error > 0
+    p = float(stdtr(sources.size - 1, -products.sum() / error)) if tested else None
+    return float(y @ f) / power, p, spread
 
 
 def _too_few(n_labelled: int, n_judged: int, n_both: int, n_sources: int) -> str:
@@ -419,110 +435,7 @@ def _too_few(n_labelled: int, n_judged: int, n_both: int, n_sources: int) -> str
     return ""
 
 
-def _lopsided(items: JudgedItems) -> BoolArray:
-    """(n_systems,) whether most of a system's labels are its highest or lowest one."""
-    labels, systems, n = items.labels[items.has_label], items.systems[items.has_label], len(items.names)
-    shares = []
-    for edge, worst in ((np.maximum, -np.inf), (np.minimum, np.inf)):
-        ends = np.full(n, worst)
-        edge.at(ends, systems, labels)
-        at_end = np.bincount(systems, weights=labels == ends[systems], minlength=n).astype(np.float64)
-        shares.append(ratio(at_end, items.counts(items.has_label).astype(np.float64)))
-    return np.asarray(np.nan_to_num(np.max(shares, axis=0)) >= LOPSIDED_FROM)
-
-
-def _constant(scores: FloatArray, judged: Cells) -> BoolArray:
-    """(n_systems,) whether all of a system's scores are one and the same."""
-    low, high = np.full(judged.n_systems, np.inf), np.full(judged.n_systems, -np.inf)
-    systems = judged.system[judged.of]
-    np.minimum.at(low, systems, scores)
-    np.maximum.at(high, systems, scores)
-    return np.asarray(low == high)
-
-
-# ── differences, and what the judge is worth ─────────────────────────────────────────────────────────────────
-
-
-def _differences(systems: list[SystemMean], means: Means) -> tuple[list[MeanDifference], tuple[str, ...]]:
-    """All pairs of the systems with a corrected mean, the higher first; and what is to be said of them."""
-    chosen = np.array([k for k, system in enumerate(systems) if system.corrected.value is not None], dtype=np.intp)
-    if chosen.size < 2:
-        return [], ()
-    if chosen.size > MOST_COMPARED:
-        return [], (f"{chosen.size} systems are too many to compare in pairs; up to {MOST_COMPARED} are",)
-    chosen = chosen[np.argsort(-means.values[chosen], kind="stable")]
-    differences = list(_pairs(chosen, systems, means))
-    p_holm = holm([np.nan if difference.p is None else difference.p for difference in differences])
-    pairs = zip(differences, p_holm.tolist(), strict=True)
-    return [difference if np.isnan(p) else _corrected(difference, p, len(differences)) for difference, p in pairs], ()
-
-
-def _corrected(difference: MeanDifference, p_holm: float, n_pairs: int) -> MeanDifference:
-    """With its corrected p, and the interval that says the same: as much wider as that p is larger."""
-    from scipy.special import stdtrit
-
-    ends, p = difference.interval, difference.p
-    if ends is None or p is None or ends.n_sources is None:
-        return replace(difference, p_holm=p_holm)
-    outside = SHOWN_AT * (p / p_holm if p_holm > 0 else 1 / n_pairs)
-    freedom = ends.n_sources - 1
-    half = (ends.high - ends.low) / 2.0 * float(stdtrit(freedom, 1.0 - outside / 2.0) / _t(np.array([freedom]))[0])
-    method = f"{ends.method}, as wide as a corrected p of {SHOWN_AT:g} asks"
-    tested = Interval(difference.value - half, difference.value + half, 1.0 - outside, method, ends.n_sources)
-    return replace(difference, p_holm=p_holm, tested=tested)
-
-
-def _pairs(chosen: IntArray, systems: list[SystemMean], means: Means) -> Iterator[MeanDifference]:
-    from scipy.special import stdtr
-
-    covariance = means.covariance(chosen)
-    variance = np.diag(covariance)
-    i, j = np.triu_indices(chosen.size, 1)
-    errors = np.sqrt(np.maximum(variance[i] + variance[j] - 2.0 * covariance[i, j], 0.0))
-    freedom = np.minimum(means.freedom[chosen[i]], means.freedom[chosen[j]]) - 1  # two λ were chosen, not one
-    gaps = means.values[chosen[i]] - means.values[chosen[j]]
-    known = np.isfinite(means.errors[chosen])
-    known = known[i] & known[j] & (errors > ROUNDING)
-    half = _t(freedom) * errors
-    p = np.minimum(1.0, 2.0 * stdtr(np.maximum(freedom, 1), -np.abs(gaps) / np.where(known, errors, 1.0)))
-    for k in range(i.size):
-        a, b = systems[chosen[i[k]]].name, systems[chosen[j[k]]].name
-        gap, few = float(gaps[k]), freedom[k] + 2 < LEAST_SOURCES
-        if not known[k]:
-            yield MeanDifference(a, b, gap, None, None, None, ALL_EQUAL)
-        else:
-            interval = _interval(gap, float(half[k]), int(freedom[k]))
-            yield MeanDifference(a, b, gap, interval, None if few else float(p[k]), None, TOO_FEW if few else "")
-
-
-def _correlation(halves: Halves) -> tuple[float | None, float | None]:
-    """Pearson's r of labels with verdicts about the means of their systems, and the one-sided p of none or less.
-
-    The p is Student's over sources, of the sum of products of each source.
-    """
-    from scipy.special import stdtr
-
-    labels, scores, cells = halves[:3]
-    system = cells.system[cells.of]
-    y, f = labels - cells.means(labels)[system], scores - cells.means(scores)[system]
-    power = float(np.sqrt((y @ y) * (f @ f)))
-    if not power > ROUNDING:
-        return None, None
-    products = np.bincount(cells.source[cells.of], weights=y * f)
-    products = products[np.unique(cells.source)]
-    error = float(np.sqrt((products**2).sum()))
-    if products.size < LEAST_SOURCES or not error > 0:
-        return float(y @ f) / power, None
-    return float(y @ f) / power, float(stdtr(products.size - 1, -products.sum() / error))
-
-
-def _spread(labels: FloatArray, cells: Cells) -> float | None:
-    """Standard deviation of labels about the means of their systems; None with nothing left to tell it."""
-    freedom = labels.size - int((cells.n_items > 0).sum())
-    if freedom < 1:
-        return None
-    return float(np.sqrt(((labels - cells.means(labels)[cells.system[cells.of]]) ** 2).sum() / freedom))
-
+# ── what labels would give ───────────────────────────────────────────────────────────────────────────────────
 
 USUAL_CORRELATIONS = (0.3, 0.5, 0.7)
 """Judges correlate with one person's labels within systems by .4 to .6; beside and beyond."""

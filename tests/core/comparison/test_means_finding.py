@@ -88,11 +88,11 @@ def test_interval_and_sentence_never_contradict_each_other() -> None:
     for gap in np.arange(0.0, 1.6, 0.05):
         means = system_means(two(float(gap)))
         (pair,) = means.differences
-        assert pair.p_holm == pair.p and pair.tested is not None and pair.interval is not None
+        assert pair.p_holm == pair.p and pair.tested_interval is not None and pair.interval is not None
         said = means_finding(means, "q").headline
         apart = "No clear difference" in said
-        assert apart == (pair.tested.low <= 0.0 <= pair.tested.high) == (pair.p_holm > SHOWN_AT)
-        assert (range_words(pair.tested) in said) or (signed_range(pair.tested) in said)
+        assert apart == (pair.tested_interval.low <= 0.0 <= pair.tested_interval.high) == (pair.p_holm > SHOWN_AT)
+        assert (range_words(pair.tested_interval) in said) or (signed_range(pair.tested_interval) in said)
         assert " at 98.5 %, p " in said
         near += apart and not pair.interval.low <= 0.0 <= pair.interval.high
     assert near, "no gap was one that the 95 % interval alone would call shown"
@@ -104,7 +104,7 @@ def test_of_several_pairs_each_interval_is_as_wide_as_its_corrected_p_asks() -> 
     scores = np.clip(labels + generator.normal(0, 1, 4 * n), 1, 5)
     items = JudgedItems(labels, scores, np.arange(4 * n), np.repeat(range(4), n), tuple("ABCD"), Scale(1, 5, 0.1))
     means = system_means(items)
-    tested = [pair.tested for pair in means.differences if pair.tested is not None]
+    tested = [pair.tested_interval for pair in means.differences if pair.tested_interval is not None]
     assert len(tested) == 6
     shown = [pair.p_holm is not None and pair.p_holm <= SHOWN_AT for pair in means.differences]
     assert 0 < sum(shown) < 6
@@ -112,7 +112,7 @@ def test_of_several_pairs_each_interval_is_as_wide_as_its_corrected_p_asks() -> 
     # Holm multiplies the least p of six by 6: its interval leaves .015 / 6 out
     assert max(ends.confidence for ends in tested[:3]) == pytest.approx(1 - SHOWN_AT / 6)
     assert "wider: a claim takes p ≤ 0.015, corrected over 6 pairs (Holm)." in means_finding(means, "q").basis
-    turned = means.differences[0].reversed.tested
+    turned = means.differences[0].reversed.tested_interval
     assert turned is not None and (turned.low, turned.high) == (-tested[0].high, -tested[0].low)
 
 

@@ -144,7 +144,7 @@ def test_williams_equals_the_computation_in_forty_digits(seed, n):
 
 def test_williams_published_example():
     # The psych package's example of two dependent correlations, r.test(103, .4, .5, .1): t = -0.89, p < 0.37
-    assert float(williams_t(0.4, 0.5, 0.1, 103)) == pytest.approx(-0.89, abs=0.005)
+    assert float(williams_t(*np.array([0.4, 0.5, 0.1]), 103)) == pytest.approx(-0.89, abs=0.005)
 
 
 def test_williams_has_a_t_and_no_p_under_eight_sources():
@@ -241,7 +241,7 @@ def test_a_constant_judge_is_undefined_and_spoils_no_other_pair(task):
     assert np.array_equal(table.p_holm[:4, :4], plain.p_holm, equal_nan=True)
     difference = table.pair(0, 4)
     assert (difference.value, difference.interval, difference.p) == (None, None, None)
-    assert difference.reason == "judge 5: all scores are equal (item by item)"
+    assert difference.reason == "second judge: all scores are equal (item by item)"
 
 
 # Population differences of the bivariate normal at r .7 and .5: r, 6/π·asin(r/2), 2/π·asin(r)

@@ -60,7 +60,7 @@ def test_corrected_means_stay_on_the_scale_and_differences_within_its_width() ->
     (pair,) = means.differences
     values = {system.name: system.corrected.value for system in means.systems}
     assert pair.value == pytest.approx(values[pair.a] - values[pair.b])
-    for ends in (pair.interval, pair.tested):
+    for ends in (pair.interval, pair.tested_interval):
         assert ends is not None and -4.0 <= ends.low <= pair.value <= ends.high <= 4.0
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from core.records import FloatArray, Scale
+from core.records import FloatArray, IntArray, Scale
 from core.stats import fit_isotonic
 from core.stats.conformal import (
-    JudgedItems,
     fit_intervals,
     least_sources,
     source_quantile,
@@ -21,7 +19,13 @@ from core.stats.conformal import (
 SCALE = Scale(1, 5, 1.0)
 
 
-def judged(seed: int, n_sources: int, per: int, *, alike: float = 0.0, loud: float = 0.0) -> JudgedItems:
+class Sample(NamedTuple):
+    scores: FloatArray
+    labels: FloatArray
+    sources: IntArray
+
+
+def judged(seed: int, n_sources: int, per: int, *, alike: float = 0.0, loud: float = 0.0) -> Sample:
     """Labels around a score: errors of a source are `alike` (0 to 1); high scores are judged worse by `loud`."""
     rng = np.random.default_rng(seed)
     n = n_sources * per
@@ -29,12 +33,12 @@ def judged(seed: int, n_sources: int, per: int, *, alike: float = 0.0, loud: flo
     scores = rng.uniform(2, 4, n)
     noise = np.sqrt(alike) * rng.standard_normal(n_sources)[sources] + np.sqrt(1 - alike) * rng.standard_normal(n)
     size = 0.4 * np.exp(loud * (scores - 3))
-    return JudgedItems(scores, np.clip(scores + size * noise, 1, 5), sources)
+    return Sample(scores, np.clip(scores + size * noise, 1, 5), sources)
 
 
-def given(fitted: JudgedItems, told: JudgedItems, coverage: float) -> tuple[FloatArray, FloatArray]:
+def given(fitted: Sample, told: Sample, coverage: float) -> tuple[FloatArray, FloatArray]:
     """Ends (2, n), and the expected errors, of `told` by what `fitted` teaches."""
-    intervals, score_map = fit_intervals(fitted, SCALE), fit_isotonic(fitted.scores, fitted.labels, SCALE).map
+    intervals, score_map = fit_intervals(*fitted, SCALE), fit_isotonic(fitted.scores, fitted.labels, SCALE).map
     assert score_map is not None
     calibrated = score_map.apply(told.scores)
     return intervals.around(calibrated, SCALE, coverage), intervals.expected_errors(calibrated)
@@ -99,9 +103,8 @@ def test_yes_and_no_give_sets_that_hold_the_answer() -> None:
         rng = np.random.default_rng(seed)
         scores = rng.uniform(0, 1, 400)
         labels = (rng.uniform(0, 1, 400) < scores).astype(float)
-        every = JudgedItems(scores, labels, np.arange(400))
-        fitted, told = every.take(np.arange(200)), every.take(np.arange(200, 400))
-        intervals, score_map = fit_intervals(fitted, yes_no), fit_isotonic(fitted.scores, fitted.labels, yes_no).map
+        fitted, told = (Sample(scores[half], labels[half], np.arange(200)) for half in (slice(200), slice(200, 400)))
+        intervals, score_map = fit_intervals(*fitted, yes_no), fit_isotonic(fitted.scores, fitted.labels, yes_no).map
         assert intervals.on_points
         assert score_map is not None
         calibrated = score_map.apply(told.scores)
@@ -124,14 +127,14 @@ def test_yes_and_no_give_sets_that_hold_the_answer() -> None:
     ],
 )
 def test_where_there_are_none_the_reason_is_told(change: dict[str, Any], reason: str) -> None:
-    intervals = fit_intervals(replace(judged(1, 30, 2), **change), SCALE)
+    intervals = fit_intervals(*judged(1, 30, 2)._replace(**change), SCALE)
     assert intervals.expected == ()
     assert reason in intervals.why_none(0.9)
     assert intervals.quantile(0.9) is None
 
 
 def test_few_sources_give_narrow_coverages_alone() -> None:
-    intervals = fit_intervals(judged(1, 8, 20), SCALE)
+    intervals = fit_intervals(*judged(1, 8, 20), SCALE)
     assert intervals.why_none(0.8) == ""
     assert intervals.why_none(0.9).endswith("at least 9 sources; the calibration had 8")
     assert np.isnan(intervals.around(np.array([3.0]), SCALE, 0.9)).all()
@@ -139,7 +142,7 @@ def test_few_sources_give_narrow_coverages_alone() -> None:
 
 def test_the_expected_error_is_the_mean_of_the_nearest_fifth() -> None:
     fitted = judged(1, 200, 1, loud=1.5)
-    intervals = fit_intervals(fitted, SCALE)
+    intervals = fit_intervals(*fitted, SCALE)
     scores, errors = zip(*intervals.expected, strict=True)
     assert len(intervals.expected) == 11
     assert list(scores) == sorted(scores)

@@ -68,26 +68,30 @@ def data():
     return paired(scores, items(labels, sources, rng.integers(0, 5, size=sources.size)))
 
 
+def drawn(data, statistic, level):
+    """Counts that the statistic takes: draws, and at dataset level for rank coefficients leave-outs (5 groups)."""
+    n_sources, generator = data.items.n_sources, np.random.default_rng(6)
+    whole = np.ones((1, n_sources))  # every source once: the sample itself
+    if level == "dataset" and statistic != "pearson":
+        return np.vstack([whole, leave_outs(n_sources, 5, generator), whole])
+    return np.vstack([whole, draw_counts(generator, n_sources, 40)])
+
+
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
-def test_equals_the_written_out_resample(data, statistic, level):
-    counts = draw_counts(np.random.default_rng(6), data.items.n_sources, 40)
-    counts[0] = 1.0  # every source once: the sample itself
-    values = resampled_values(data, counts, Measure(statistic, level))
+def test_equals_the_written_out_resample(data, statistic, level, monkeypatch):
+    counts, measure = drawn(data, statistic, level), Measure(statistic, level)
+    values = resampled_values(data, counts, measure)
     np.testing.assert_allclose(values, written_out(data, counts, statistic, level), rtol=0, atol=1e-9)
-    np.testing.assert_allclose(values[0], level_values(data, Measure(statistic, level)).values, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(values[0], level_values(data, measure).values, rtol=0, atol=1e-9)
+    monkeypatch.setattr(under_test, "BLOCK_ELEMENTS", 64)  # one resample, and one row of signs, at a time
+    np.testing.assert_allclose(resampled_values(data, counts, measure), values, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("pieces", [5, 12])
-def test_spearman_without_groups_of_sources_equals_scipy_on_the_rest(data, pieces):
-    """Twelve sources left out one by one, or in five groups; the labels have 13 values at most, so there a few rows
-    are fewer than the values and the masses of the distinct values are summed: both ways must say the same."""
-    counts = leave_outs(data.items.n_sources, pieces, np.random.default_rng(8))
-    counts = np.vstack([counts, np.ones((14, counts.shape[1]))])  # rows that leave nothing out
-    few_rows = counts[:5]
-    for rows in (counts, few_rows):
-        values = resampled_values(data, rows, Measure("spearman", "dataset"))
-        np.testing.assert_allclose(values, written_out(data, rows, "spearman", "dataset"), rtol=0, atol=1e-12)
+@pytest.mark.parametrize("statistic", ["spearman", "kendall"])
+def test_rank_coefficients_over_all_items_take_leave_outs_alone(data, statistic):
+    with pytest.raises(ValueError, match="leave-outs"):
+        resampled_values(data, 2.0 * np.ones((1, data.items.n_sources)), Measure(statistic, "dataset"))
 
 
 def test_spearman_of_a_rest_that_is_constant_is_undefined():
@@ -99,18 +103,8 @@ def test_spearman_of_a_rest_that_is_constant_is_undefined():
     np.testing.assert_allclose(values, [1.0, np.sqrt(3.0) / 2.0, NAN], rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize("statistic", STATISTICS)
-@pytest.mark.parametrize("level", ["dataset", "sample", "system"])
-def test_blocks_do_not_change_values(data, statistic, level, monkeypatch):
-    counts = draw_counts(np.random.default_rng(7), data.items.n_sources, 30)
-    whole = resampled_values(data, counts, Measure(statistic, level))
-    monkeypatch.setattr(under_test, "BLOCK_ELEMENTS", 64)  # one resample, and one row of signs, at a time
-    in_blocks = resampled_values(data, counts, Measure(statistic, level))
-    np.testing.assert_allclose(in_blocks, whole, rtol=0, atol=1e-12)
-
-
-def test_large_sets_are_sorted_resample_by_resample(data, monkeypatch):
-    counts = draw_counts(np.random.default_rng(8), data.items.n_sources, 15)
+def test_large_sets_are_sorted_row_by_row(data, monkeypatch):
+    counts = leave_outs(data.items.n_sources, 12)
     by_balance = resampled_values(data, counts, Measure("kendall", "dataset"))
     monkeypatch.setattr(under_test, "BALANCE_LIMIT", 10)
     by_sorting = resampled_values(data, counts, Measure("kendall", "dataset"))
@@ -120,9 +114,9 @@ def test_large_sets_are_sorted_resample_by_resample(data, monkeypatch):
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("shift", [0.0, 0.1, 1e6])
 def test_a_resample_that_is_constant_is_undefined(statistic, shift):
-    # sources 0 and 1 hold one score each; drawing source 0 twice leaves a constant side
+    # sources 0 and 1 hold one score each; without source 1 a constant side is left
     data = paired([[0.3 + shift, 0.3 + shift, 0.7 + shift, 0.7 + shift]], items([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1]))
-    values = resampled_values(data, np.array([[2.0, 0.0], [1.0, 1.0]]), Measure(statistic, "dataset"))
+    values = resampled_values(data, np.array([[1.0, 0.0], [1.0, 1.0]]), Measure(statistic, "dataset"))
     assert np.isnan(values[0, 0])
     assert values[1, 0] > 0.8
 

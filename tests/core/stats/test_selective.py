@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.stats.conformal import abstain_over, kept_shares, left_out
+from core.stats.conformal import abstain_over, kept_shares, surest_error
 
 
 def test_the_curve_by_hand() -> None:
@@ -33,7 +33,7 @@ def test_the_wanted_error_says_who_goes() -> None:
 def test_sure_ones_err_less_where_the_model_knows() -> None:
     rng = np.random.default_rng(0)
     expected = rng.uniform(0.1, 1, 400)
-    helped = left_out(expected, expected * rng.uniform(0, 2, 400), np.arange(400) // 4)
+    helped = surest_error(expected, expected * rng.uniform(0, 2, 400), np.arange(400) // 4)
     assert helped is not None
     assert helped.interval is not None
     assert helped.helps
@@ -45,22 +45,22 @@ def test_leaving_out_by_chance_helps_as_often_as_chance() -> None:
     helped = 0
     for _ in range(400):
         by_source = np.repeat(rng.exponential(1, 20), 6)
-        test = left_out(rng.uniform(size=120), by_source * rng.exponential(1, 120), np.arange(120) // 6)
+        test = surest_error(rng.uniform(size=120), by_source * rng.exponential(1, 120), np.arange(120) // 6)
         assert test is not None
         helped += test.helps
     assert helped <= 34  # 5 % of 400 is 20; 34 is three standard errors above
 
 
 def test_few_sources_give_no_p() -> None:
-    few = left_out(np.arange(12.0), np.arange(12.0), np.arange(12) // 3)
+    few = surest_error(np.arange(12.0), np.arange(12.0), np.arange(12) // 3)
     assert few is not None
     assert few.p is None
     assert few.interval is not None
     assert "fewer than 8 sources" in few.reason
-    alone = left_out(np.arange(12.0), np.arange(12.0), np.zeros(12, dtype=np.intp))
+    alone = surest_error(np.arange(12.0), np.arange(12.0), np.zeros(12, dtype=np.intp))
     assert alone is not None
     assert alone.interval is None
-    assert left_out(np.array([]), np.array([]), np.array([], dtype=np.intp)) is None
-    even = left_out(np.arange(12.0), np.ones(12), np.arange(12))
+    assert surest_error(np.array([]), np.array([]), np.array([], dtype=np.intp)) is None
+    even = surest_error(np.arange(12.0), np.ones(12), np.arange(12))
     assert even is not None
     assert (even.change, even.p) == (0, None)
