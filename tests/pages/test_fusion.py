@@ -44,15 +44,15 @@ def full(shelf: Place) -> Place:
 
 
 def table(screen: AppTest) -> Any:
-    return frame_with(choose_section(screen, "All figures"), "compared with the best part")
+    return frame_with(screen, "compared with the best part")
 
 
-def test_one_table_holds_fusions_parts_and_the_plain_judge_at_one_measure(full: Place) -> None:
+def test_one_table_holds_fusions_parts_and_the_baseline_at_one_measure(full: Place) -> None:
     screen = open_screen(SCREEN, **full.ids)
     choose(screen, "Level", "dataset")
     frame = table(screen)
     assert list(frame["judge"])[:3] == ["fusion, average", "fusion, ridge", "fusion, non-negative weights"]
-    assert set(frame["role"]) == {"fusion", "part", "plain judge"}
+    assert set(frame["role"]) == {"fusion", "part", "baseline"}
     assert len(set(frame["n"])) == 1
     assert [name for name in frame.columns if "Spearman" in name] == ["Spearman, dataset"]
     listed = {judge.name: judge for judge in full.store.judges.all(full.project_id)}
@@ -96,14 +96,13 @@ def test_a_part_is_left_out_by_a_press_and_the_figures_follow(full: Place) -> No
     parts.set_value(["one", "two"]).run()
     assert set(table(screen).query("role == 'part'")["judge"]) == {"one", "two"}
     labelled(screen.pills, "Parts of the fusion").set_value(["one"]).run()
-    assert "A fusion joins at least two judges" in texts(screen)
+    assert "These judges cannot be fused" in texts(screen)
 
 
 def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
     screen = open_screen(SCREEN, **full.ids)
-    for section in ("How alike", "Contradictions", "Let a model fuse"):
+    for section in ("By a model", "More parts", "Result"):
         choose_section(screen, section)
-    choose_section(screen, "Contradictions")
     assert any(HOSTILE in text.value for text in screen.text)
     assert not [block for block in screen.markdown if HOSTILE in block.value]
     assert "whose labels neither a part nor the weights have seen" in texts(screen)
@@ -139,7 +138,7 @@ def test_parts_that_saw_nearly_everything_are_refused_in_words(shelf: Place) -> 
 
 
 def test_a_plan_is_proposed_and_its_cost_shown(full: Place) -> None:
-    screen = choose_section(open_screen(SCREEN, **full.ids), "Let a model fuse")
+    screen = choose_section(open_screen(SCREEN, **full.ids), "By a model")
     press(screen, "Propose")
     plan = labelled(screen.text_area, "Plan").value
     assert plan.startswith("coherence: ")
@@ -163,7 +162,7 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Place) -> None:
     for name in ("one", "two"):
         for aspect in aspects:
             add(full, name, 2.0, aspect=aspect)
-    screen = choose_section(open_screen(SCREEN, **full.ids), "Let a model fuse")
+    screen = choose_section(open_screen(SCREEN, **full.ids), "By a model")
     offered = labelled(screen.multiselect, "Rated in each call")
     assert (offered.options, offered.value) == (["fluency", "relevance"], ["fluency", "relevance"])
     offered.set_value(["relevance"]).run()
@@ -208,7 +207,7 @@ def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, dri
         settings=FusionSettings(method="llm", criteria="coherence: none", leave_one_out=True),
     )
     drive(full.store, full.settings, projects.start_fusion(full.store, full.settings, request))
-    screen = choose_section(open_screen(SCREEN, **full.ids), "Let a model fuse")
+    screen = choose_section(open_screen(SCREEN, **full.ids), "By a model")
     worth, without = frame_with(screen, "rated"), frame_with(screen, "without")
     assert (list(worth["rated"]), list(worth["n"])) == (["coherence"], [120])
     assert list(without["without"]) == ["one", "two"]

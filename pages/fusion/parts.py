@@ -1,4 +1,4 @@
-"""What is fused and how: the parts, the method and the measure as chosen, and what each judge that can be a part is."""
+"""The choice of what is fused and how, the table of possible parts, and the ways to make another."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, JudgeKind, Level
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from pages.compare.choices import kept_golden
-from pages.ui import grid, state, tables
+from pages.ui import grid, metrics_view, state, tables
 from pages.ui.grid import Column
-from pages.ui.page import Opened
+from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
 METHOD_WORDS: dict[FusionMethod, str] = {
@@ -35,9 +35,9 @@ METHOD_HELP = (
 )
 KINDS: dict[JudgeKind, str] = {
     "calibrated": "calibrated judge",
-    "no criteria": "judge, no criteria",
+    "no criteria": "baseline",
     "style": "judge, other style",
-    "imported": "brought in",
+    "imported": "imported",
     "metric": "metric",
     "repeval": "hidden states",
     "fused": "fused judge",
@@ -99,7 +99,7 @@ def draw_choice(choice: Choice) -> None:
         selection_mode="multi",
         format_func=plain,
         key=state.widget(f"fusion_parts_{choice.key}"),
-        help="Press to take or leave one. What each costs and needs stands under “More parts”.",
+        help="Press to add or leave out a part. “More parts” shows what each costs and needs.",
     )
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         st.segmented_control(
@@ -162,6 +162,28 @@ def _needs(entry: JudgeEntry) -> str:
     except ConcordError:  # renamed meanwhile: nothing tells how it came about
         return tables.DASH
     return ", ".join(sorted(needs)) or "nothing"
+
+
+def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_judges: int) -> None:
+    """Say what to do where fewer than two judges exist."""
+    there = "one judge only" if n_judges else "no judge yet"
+    st.info(
+        f"There is {there} for {plain(aspect)} of {plain(golden.name)}. A fusion needs two or more that differ. "
+        "Compute metrics below (free), calibrate a judge, or import scores on Compare.",
+        icon=":material/merge:",
+    )
+    draw_sources(page, golden, aspect, opened=True)
+
+
+def draw_sources(page: Opened, golden: GoldenSummary, aspect: str, *, opened: bool = False) -> None:
+    """Draw links to whatever makes another part, and the metrics right here."""
+    at = {"golden": golden.golden_id}
+    with st.container(horizontal=True, gap="medium"):
+        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", section="new", **at)
+        link_to("repeval", "Read hidden states", icon=":material/grid_on:", aspect=aspect, **at)
+        link_to("compare", "Import scores", icon=":material/upload_file:", aspect=aspect, **at)
+    with st.expander("Compute metrics", icon=":material/calculate:", expanded=opened):
+        metrics_view.draw(page, golden, aspect)
 
 
 def names_of(judges: Sequence[JudgeEntry]) -> dict[str, str]:
