@@ -4,14 +4,14 @@ and fusions: what is lost without each part, what each part counts for, and how 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.records import Alignment, FloatArray, Interval, JudgeKind, Scale
-from core.report.figures.axes import HALF, WIDE, Panel, Sign
+from core.records import Alignment, FloatArray, JudgeKind, Scale
+from core.report.figures.axes import WIDE, Panel, Sign
 from core.report.figures.clickable import frame, plain, scatter
 from core.report.figures.matrix import Cell, matrix
 from core.report.figures.style import (
@@ -19,19 +19,17 @@ from core.report.figures.style import (
     AMBER,
     BETTER,
     BLUE,
-    COOL,
     INK,
     PALE,
     PURPLE,
     QUIET,
     ROSE,
     TEAL,
-    WARM,
     WORSE,
 )
 from core.report.figures.svg import Drawing, drawing, mark, path, words
 from core.report.figures.whiskers import Row, whiskers
-from core.wording import DASH, counted, number, p_figure, percent, signed, signed_range
+from core.wording import counted, number, p_figure, percent
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -206,68 +204,3 @@ def kept_figure(kept: Sequence[KeptShare], *, wrong: bool, width: int = WIDE) ->
     shown = [point for point in kept if round(100 * point.share) in (20, 40, 60, 80, 100)]
     said = [f"{percent(point.share)} kept: {number(point.error)}" for point in shown]
     return drawing("kept", "Error against the share of verdicts kept", f"{'; '.join(said)}.", (width, 320), parts)
-
-
-# ── fusions ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A named number with its interval; `words` are shown when a person points at it.
-
-    `shown`: a test shows that the number is not 0.
-    """
-
-    name: str
-    value: float | None
-    interval: Interval | None
-    words: str = ""
-    shown: bool = False
-
-
-def lost_figure(bars: Sequence[Bar], *, measure: str) -> Drawing:
-    """What the fusion loses in alignment without each part, the dearest loss on top.
-
-    Teal where a test shows that the part helps, amber that it harms, grey where nothing is shown.
-    """
-    return _ordered(bars, _verdict, title="What is lost without each part", x=f"lost without it, {measure}", key="lost")
-
-
-def _verdict(bar: Bar) -> str:
-    if bar.value is None or not bar.shown:
-        return QUIET
-    return TEAL if bar.value > 0 else AMBER
-
-
-def weights_figure(bars: Sequence[Bar], *, unit: str) -> Drawing:
-    """What each part counts for; `unit` heads the axis."""
-    return _ordered(bars, lambda _: BLUE, title="What each part counts for", x=unit, key="weights")
-
-
-def _ordered(bars: Sequence[Bar], colour: Callable[[Bar], str], *, title: str, x: str, key: str) -> Drawing:
-    """The largest on top, the undefined below all, without a dot; 0 is on the axis."""
-    ordered = sorted(bars, key=lambda bar: np.inf if bar.value is None else -bar.value)
-    rows = []
-    for bar in ordered:
-        figures = DASH if bar.value is None else " ".join((signed(bar.value), *_range(bar.interval)))
-        rows.append(Row(bar.name, bar.value, bar.interval, figures, colour(bar)))
-    known = [0.0, *(end for row in rows for end in row.ends)]
-    room = 0.06 * ((max(known) - min(known)) or 1.0)
-    return whiskers(key, title, rows, measure=x, ends=(min(known) - room, max(known) + room), width=HALF + 120)
-
-
-def _range(interval: Interval | None) -> tuple[str, ...]:
-    return () if interval is None else (signed_range(interval),)
-
-
-def between_figure(names: Sequence[str], between: FloatArray) -> Drawing:
-    """Spearman's rho between the parts, (n, n) with NaN where undefined: dark pairs say nearly the same."""
-    cells: list[list[Cell | None]] = []
-    for i, row in enumerate(between.tolist()):
-        cells.append([])
-        for j, value in enumerate(row):
-            text, known = DASH if np.isnan(value) else number(value), 0.0 if np.isnan(value) else value
-            says = f"{names[i]} and {names[j]}: {text}" if i < j else ""
-            cells[-1].append(Cell(WARM if known < 0 else COOL, (text,), abs(known), says))
-    title = "Spearman's rho between the parts"
-    return matrix("between", title, names, names, cells, height=34)

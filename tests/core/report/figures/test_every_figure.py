@@ -24,14 +24,11 @@ from core.report.figures.analyses import (
     size_figure,
 )
 from core.report.figures.comparison import (
-    Bar,
     JudgeMark,
     PairCells,
     Points,
-    between_figure,
     kept_figure,
     leaderboard_figure,
-    lost_figure,
     scatter_figure,
     significance_figure,
 )
@@ -81,8 +78,6 @@ FIGURES = {
     ),
     "scatter": lambda: scatter_figure(Points((HOSTILE,), (0,), ONE, ONE), Scale(1, 5), judge=HOSTILE),
     "kept": lambda: kept_figure(kept_shares(np.arange(3.0), np.array([0.1, 0.4, 0.2])), wrong=False),
-    "lost": lambda: lost_figure([Bar(HOSTILE, 0.2, ENDS, HOSTILE)], measure="m"),
-    "between": lambda: between_figure([HOSTILE, "b"], np.ones((2, 2))),
     "misaligned": lambda: misaligned_figure(SPOTS, Middle.of(ONE, ONE, 0.5), Scale(1, 5)),
     "lineage": lambda: lineage_figure([Version("q", 0, (), Mark(HOSTILE, GOOD, "approved", HOSTILE))], measure="m"),
     "layers": lambda: layers_figure(HEAT, measure="m"),
