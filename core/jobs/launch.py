@@ -1,7 +1,7 @@
 """Start the worker process from the web process, at most one per `CONCORD_HOME`.
 
 The worker is a process of its own, in a session of its own: a web process that ends or restarts leaves it running.
-It ends by itself when no run is left to do and the web process that last asked for it has been gone for
+It ends by itself when no run is left and the web process that last asked for it has been gone for
 `core.jobs.worker.LINGER_SECONDS`.
 """
 
@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -36,71 +36,57 @@ def watch_file(settings: Settings) -> Path:
     return settings.home.absolute() / "worker.watch"
 
 
-class _Child:
-    """The worker that this process started last, and those before it that still run (for other homes)."""
+@dataclass
+class _Started:
+    """Worker processes that this process started and that may still run, the last one for `home` at the time `at`."""
 
-    process: subprocess.Popen[bytes] | None = None
-    earlier: tuple[subprocess.Popen[bytes], ...] = ()
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     home: Path | None = None
-    started: float = 0.0
+    at: float = 0.0
+
+
+_started = _Started()
 
 
 def ensure_worker(settings: Settings) -> None:
-    """Start a worker unless one lives, or `settings.worker` says that workers run elsewhere.
+    """Start a worker unless one is alive, or `settings.worker` says that workers run elsewhere.
 
     Cheap enough (well under a millisecond) to call at every opening of a screen.  JobError when it cannot start.
     """
     if settings.worker != "auto":
         return
-    _say_who_watches(settings)
-    if _just_started(settings):
-        return
+    home, watch, me = settings.home.absolute(), watch_file(settings), str(os.getpid())
+    try:
+        if not watch.exists() or watch.read_text() != me:
+            make_private(home)
+            watch.write_text(me)
+    except OSError as error:
+        raise JobError(f"{home} cannot be written: {error.strerror}. Set CONCORD_HOME.") from error
+    last = _started.processes[-1] if _started.processes else None
+    _started.processes = [process for process in _started.processes if process.poll() is None]  # poll reaps
+    if last in _started.processes and _started.home == home and time.monotonic() - _started.at < _STARTING_SECONDS:
+        return  # it is still on its way to the lock
     try:
         with FileLock(lock_file(settings), timeout=0):
             pass
-    except Timeout:  # a worker lives
+    except Timeout:  # a worker is alive
         return
-    _start(settings)
-
-
-def _say_who_watches(settings: Settings) -> None:
-    file, me = watch_file(settings), str(os.getpid())
-    try:
-        if not file.exists() or file.read_text() != me:
-            make_private(file.parent)
-            file.write_text(me)
-    except OSError as error:
-        raise JobError(f"{file.parent} cannot be written: {error.strerror}. Set CONCORD_HOME.") from error
-
-
-def _just_started(settings: Settings) -> bool:
-    """Whether the last child is still on its way to the lock (poll also reaps one that ended)."""
-    child = _Child.process
-    if child is None or child.poll() is not None or _Child.home != settings.home:
-        return False
-    return time.monotonic() - _Child.started < _STARTING_SECONDS
+    _start(replace(settings, home=home))
 
 
 def _start(settings: Settings) -> None:
     """Settings go through a pipe: the key stands neither in the process list nor in a file."""
-    file = settings.home.absolute() / "worker.log"  # tracebacks of failed runs among it
+    file = settings.home / "worker.log"  # tracebacks of failed runs among it
     if file.exists() and file.stat().st_size > _KEPT_LOG_BYTES:
         file.replace(file.with_suffix(".old.log"))
-    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", _CODE, str(Path(__file__).parents[2])]
     try:
         with file.open("ab") as sink:
-            child = subprocess.Popen(
-                [sys.executable, "-c", _CODE, str(root)],
-                stdin=subprocess.PIPE,
-                stdout=sink,
-                stderr=sink,
-                start_new_session=True,
-            )
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True)
         assert child.stdin is not None
         with child.stdin as pipe:
-            pipe.write(TypeAdapter(Settings).dump_json(replace(settings, home=settings.home.absolute())))
+            pipe.write(TypeAdapter(Settings).dump_json(settings))
     except OSError as error:
         raise JobError(f"The worker process cannot be started: {error.strerror}.") from error
-    before = (*_Child.earlier, *([_Child.process] if _Child.process is not None else []))
-    _Child.earlier = tuple(older for older in before if older.poll() is None)  # held until they end, to be reaped
-    _Child.process, _Child.home, _Child.started = child, settings.home, time.monotonic()
+    _started.processes.append(child)
+    _started.home, _started.at = settings.home, time.monotonic()

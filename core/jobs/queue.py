@@ -1,8 +1,8 @@
-"""The queue of runs, one worker's part in it, and the progress of a run at work.  Knows no domain and holds no SQL.
+"""The queue of runs, one worker's part in it, and the progress of a running run.  Knows no domain and holds no SQL.
 
 The queue is the table of runs itself: a worker takes a queued run by an update that only one can win, calls the
-function of its kind, and stores the result or why there is none.  A run that is taken up again is called again: what
-it was answered, and what it stored, it finds (`core.projects.kinds`).
+function of its kind, and stores the result or why there is none.  A resumed run is called again: it finds what it was
+answered, and what it stored (`core.projects.kinds`).
 
 ::
 
@@ -16,11 +16,11 @@ Runs that want a GPU wait for a worker with one, as long as there is hope::
 
     run wants  workers with a GPU                          is taken by
     "any"      —                                           every worker
-    "now"      —                                           every worker, however many others it is at
+    "now"      —                                           every worker, however many others it runs
     "gpu"      one gave a sign of life within PATIENCE     such workers only
     "gpu"      none did, or it signed off                  every worker, so that nobody waits for ever
 
-Where the installation says how many runs of one project may be at work at once, its other runs wait, and say so; what
+Where the installation limits how many runs of one project run at once, its other runs wait, and say so; what
 wants "now" is never held back.
 """
 
@@ -38,7 +38,7 @@ from typing import Literal, Self, TypeVar
 
 from core.errors import CancelledRunError, ConcordError, LostRunError
 from core.progress import Snapshot, Stage
-from core.project_records import ALIVE_SECONDS, HELD_BACK, WITH_RESULT, Run, Worker
+from core.project_records import HELD_BACK, WITH_RESULT, Run, Worker
 from core.store.results import SNAPSHOT
 from core.store.runs import WAITING
 from core.store.store import Store
@@ -50,14 +50,14 @@ PATIENCE = 60.0
 """Seconds a run waiting for a GPU worker that was lost without a word: it may be on its way up again."""
 
 
-def has_gpu(capability: str) -> bool:
-    """Whether a worker of this capability takes runs that want a GPU."""
-    return capability in GPU_CAPABILITIES
-
-
 def takes(capability: str, wants: Wants, workers: Sequence[Worker]) -> bool:
     """Whether a worker of this capability takes such a run now; `workers` is everybody who ever signed on."""
-    return wants != "gpu" or has_gpu(capability) or not _heard_within(PATIENCE, workers)
+    return wants != "gpu" or capability in GPU_CAPABILITIES or not _with_gpu(workers)
+
+
+def _with_gpu(workers: Sequence[Worker]) -> list[str]:
+    """The workers with a GPU that gave a sign of life within `PATIENCE`."""
+    return [w.worker_id for w in workers if w.capability in GPU_CAPABILITIES and w.heard_within(PATIENCE)]
 
 
 def in_turn(active: Sequence[Run]) -> list[Run]:
@@ -74,34 +74,18 @@ def in_turn(active: Sequence[Run]) -> list[Run]:
     return [run for _, run in sorted(turns, key=lambda turn: turn[0])]
 
 
-def _held_words(most: int) -> str:
-    at_work = "1 run of this project is" if most == 1 else f"{most} runs of this project are"
-    return f"{HELD_BACK}{at_work} at work, the most at once in this installation (CONCORD_RUNS_PER_PROJECT)"
-
-
 def placement(run: Run, wants: Wants, workers: Sequence[Worker]) -> str:
     """Why a queued run waits, or what is to be said of the worker that has it; "" for nothing."""
     if run.status != "queued":
-        without = wants == "gpu" and run.capability and not has_gpu(run.capability)
+        without = wants == "gpu" and run.capability and run.capability not in GPU_CAPABILITIES
         return "on a worker without a GPU, because none with a GPU was there" if without else ""
     if run.held_back_by:
         return run.message
-    if alive := _heard_within(ALIVE_SECONDS, workers) if wants == "gpu" else []:
-        names = ", ".join(f"{worker.worker_id} ({worker.capability})" for worker in alive)
-        return f"waiting for a GPU worker: {names} takes it when free"
-    if lost := _heard_within(PATIENCE, workers) if wants == "gpu" else []:
-        left = PATIENCE - (lost[0].silent_for or 0.0)
-        return f"waiting for a GPU worker: {lost[0].worker_id} is lost; any worker takes the run in {left:.0f} s"
-    return WAITING
+    names = _with_gpu(workers) if wants == "gpu" else []
+    return f"waiting for a GPU worker: {', '.join(names)}" if names else WAITING
 
 
-def _heard_within(seconds: float, workers: Sequence[Worker]) -> list[Worker]:
-    """Workers with a GPU whose last sign of life is at most so old, the latest first."""
-    heard = [worker for worker in workers if has_gpu(worker.capability) and worker.heard_within(seconds)]
-    return sorted(heard, key=lambda worker: worker.silent_for or 0.0)
-
-
-# ── what a run at work writes about itself, and how it hears that it must stop ───────────────────────────────────
+# ── a running run: what it writes about itself, and how it learns that it must stop ──────────────────────────────
 
 T = TypeVar("T")
 _INTERVAL = 0.4
@@ -109,13 +93,12 @@ _GRACE = 1.0  # seconds that work gets to notice the stop by itself
 
 
 class RunProgress:
-    """The `Progress` of a run at work; use it as a context manager around the work.
+    """The `Progress` of a running run; use it as a context manager around the work.
 
     A thread per run wakes twice a second: it writes where the run is and its latest snapshot if they changed, and looks
-    whether a person cancelled the run or another worker took it over.  The work itself only sets numbers in memory.  A
-    run that goes on after a kill publishes the same snapshots again, from the first; they are held back until the last
-    one that was shown is passed, so that nothing on a screen runs backwards.  `remarks` gives what people should know
-    besides: each message says it.
+    whether a person cancelled the run or another worker has it.  The work itself only sets numbers in memory.  A run
+    that resumes after a kill publishes the same snapshots again, from the first; they are held back until the last one
+    that was shown is passed, so that nothing on a screen runs backwards.  `remarks` is added to each message.
     """
 
     def __init__(self, store: Store, run: Run, worker_stops: threading.Event) -> None:
@@ -151,8 +134,7 @@ class RunProgress:
             self._published += 1
             if self._published >= self._shown_before:
                 message = ". ".join((snapshot.message, *self.remarks()))
-                about = (snapshot.phase, message, snapshot.calls, snapshot.calls_expected)
-                self._stage = Stage(*about, snapshot.usage)
+                self._stage = Stage(snapshot.phase, message, snapshot.calls, snapshot.calls_expected, snapshot.usage)
                 self._base_calls = snapshot.calls
                 if not isinstance(snapshot, Stage):
                     self._snapshot = snapshot
@@ -188,19 +170,16 @@ class RunProgress:
         while not self._done.wait(_INTERVAL) and self._stop is None:
             try:
                 self._write()
-                self._listen()
+                reason = self._store.runs.must_stop(self._run_id, self._attempt)
             except ConcordError as error:
                 self._stop = error
-
-    def _listen(self) -> None:
-        if self._worker_stops.is_set():
-            self._stop = LostRunError("This worker stops; the next one goes on.")
-            return
-        reason = self._store.runs.must_stop(self._run_id, self._attempt)
-        if reason == "cancelled":
-            self._stop = CancelledRunError("A person cancelled the run. What was paid for is kept.")
-        elif reason == "lost":
-            self._stop = LostRunError("Another worker has the run.")
+                return
+            if self._worker_stops.is_set():
+                self._stop = LostRunError("This worker stops; the next one resumes the run.")
+            elif reason == "cancelled":
+                self._stop = CancelledRunError("A person cancelled the run. What was paid for is kept.")
+            elif reason == "lost":
+                self._stop = LostRunError("Another worker has the run.")
 
     def _write(self) -> None:
         with self._lock:
@@ -242,7 +221,7 @@ class Queue:
     ) -> None:
         """`capability` is what this worker computes on, `wants` what a run wants.
 
-        `per_project`: how many runs of one project may be at work at once, with all workers together.
+        `per_project`: how many runs of one project may run at once, with all workers together.
         """
         self._store, self._worker_id, self._work = store, worker_id, work
         self._capability, self._wants, self._per_project = capability, wants, per_project
@@ -254,10 +233,10 @@ class Queue:
         """Queue again what this worker left unfinished when it was killed."""
         for run in self._store.runs.active():
             if run.worker_id == self._worker_id:
-                self._store.runs.pass_on(run.run_id, run.attempt, "taken up again")
+                self._store.runs.pass_on(run.run_id, run.attempt, "resuming")
 
     def stop(self) -> None:
-        """Let go of everything: runs in progress are queued again for the next worker."""
+        """Stop: runs in progress are queued again for the next worker."""
         self._stopping.set()
         with self._changed:
             self._changed.wait_for(lambda: not self._active, timeout=_STOP_SECONDS)
@@ -265,93 +244,69 @@ class Queue:
 
     def tick(self) -> None:
         """Queue again what lost workers left, and take queued runs in fair order between projects."""
-        active = self._store.runs.active()
+        runs, active = self._store.runs, self._store.runs.active()
         workers = self._store.workers.all() if active else []
         for run in active:
-            if run.status == "running":
-                self._pass_on_if_lost(run)
-        at_work = Counter(run.project_id for run in active if run.status == "running")
+            lost = run.status == "running" and run.worker_alive is False and run.worker_id != self._worker_id
+            if lost and runs.pass_on(run.run_id, run.attempt):
+                log.warning("run %s: passed on from worker %s", run.run_id, run.worker_id)
+        running = Counter(run.project_id for run in active if run.status == "running")
         for run in in_turn(active):
-            if not self._is_held(run, at_work[run.project_id]) and self._has_room_for(run, workers):
-                at_work[run.project_id] += self._take(run)
+            wants = self._wants(run)
+            most = None if wants == "now" else self._per_project
+            if most is not None and running[run.project_id] >= most:
+                words = f"{HELD_BACK}{most} of this project's runs are running (CONCORD_RUNS_PER_PROJECT)"
+                if run.message != words:
+                    runs.say(run.run_id, run.attempt, words)
+                continue
+            if run.held_back_by:
+                runs.say(run.run_id, run.attempt, WAITING)
+            with self._changed:  # the attempt before, just cancelled, may still be ending
+                room = run.run_id not in self._active
+                room = room and list(self._active.values()).count(wants) < RUNS_AT_ONCE[wants]
+            if not room or not takes(self._capability, wants, workers):
+                continue
+            message = "resuming" if run.snapshots else "starting"
+            if run.begun_by not in ("", VERSION):
+                message = f"begun by Concord {run.begun_by}, resuming with {VERSION}: it may take another way"
+            if runs.claim(run.run_id, run.attempt, self._worker_id, message, most=most):
+                running[run.project_id] += 1
+                with self._changed:
+                    self._active[run.run_id] = wants
+                claimed, name = runs.get(run.run_id), f"run-{run.run_id}"
+                threading.Thread(target=self._do, args=(claimed,), name=name, daemon=True).start()
 
     @property
     def idle(self) -> bool:
         """Whether no run is queued or running anywhere."""
         return not self._store.runs.active()
 
-    def _pass_on_if_lost(self, run: Run) -> None:
-        if (
-            run.worker_alive is False
-            and run.worker_id != self._worker_id
-            and self._store.runs.pass_on(run.run_id, run.attempt)
-        ):
-            log.warning("run %s: passed on from worker %s", run.run_id, run.worker_id)
-
-    def _is_held(self, run: Run, n_at_work: int) -> bool:
-        """Whether its project has as many runs at work as it may; the run says so for as long."""
-        most = self._most_for(run)
-        held = most is not None and n_at_work >= most
-        words = _held_words(most) if most is not None and held else WAITING
-        if run.message != words and (held or run.held_back_by):
-            self._store.runs.say(run.run_id, run.attempt, words)
-        return held
-
-    def _most_for(self, run: Run) -> int | None:
-        return None if self._wants(run) == "now" else self._per_project
-
-    def _has_room_for(self, run: Run, workers: Sequence[Worker]) -> bool:
-        wants = self._wants(run)
-        with self._changed:
-            room = run.run_id not in self._active  # the attempt before, just cancelled, may still be ending
-            room = room and list(self._active.values()).count(wants) < RUNS_AT_ONCE[wants]
-        return room and takes(self._capability, wants, workers)
-
-    def _take(self, run: Run) -> bool:
-        message = "going on where it stopped" if run.snapshots else "starting"
-        if run.begun_by not in ("", VERSION):
-            message = f"begun by Concord {run.begun_by}, going on with {VERSION}: it may take another way"
-        most = self._most_for(run)
-        if not self._store.runs.claim(run.run_id, run.attempt, self._worker_id, message, most=most):
-            return False
-        with self._changed:
-            self._active[run.run_id] = self._wants(run)
-        name = f"run-{run.run_id}"
-        threading.Thread(target=self._do, args=(self._store.runs.get(run.run_id),), name=name, daemon=True).start()
-        return True
-
-    # ── one run ──────────────────────────────────────────────────────────────────────────────────────────────
-
     def _do(self, run: Run) -> None:
-        """Do a run to its end and write down how it ended, unless it is another worker's by now."""
+        """Do a run to its end and store how it ended, unless it is another worker's by now."""
+        status = error = ""
+        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"work-{run.run_id}")
         try:
-            status, error = self._to_the_end(run)
+            with RunProgress(self._store, run, self._stopping) as progress:
+                status = progress.wait_for(pool.submit(self._work, run, progress))
+        except LostRunError:
+            pass
+        except CancelledRunError as stopped:
+            status, error = "cancelled", str(stopped)
+        except ConcordError as failure:
+            log.warning("run %s failed: %s", run.run_id, failure, exc_info=True)
+            status, error = "failed", str(failure)
+        except Exception as fault:
+            log.exception("run %s failed unexpectedly", run.run_id)
+            name = type(fault).__name__
+            status, error = "failed", f"Something unexpected went wrong ({name}); the worker's log has the details."
+        pool.shutdown(wait=False)  # work that does not notice a cancellation ends by itself
+        try:
             if status:
                 message = "done" if status in WITH_RESULT else status
                 self._store.runs.finish(run.run_id, run.attempt, status, message=message, error=error)
-        except ConcordError as error:
-            log.warning("run %s: its ending could not be written: %s", run.run_id, error)
+        except ConcordError as failure:
+            log.warning("run %s: its ending could not be stored: %s", run.run_id, failure)
         finally:
             with self._changed:
                 del self._active[run.run_id]
                 self._changed.notify_all()
-
-    def _to_the_end(self, run: Run) -> tuple[str, str]:
-        """The final status ("" where it is another worker's now), and the error's message; its traceback is logged."""
-        pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"work-{run.run_id}")
-        try:
-            with RunProgress(self._store, run, self._stopping) as progress:
-                return progress.wait_for(pool.submit(self._work, run, progress)), ""
-        except LostRunError:
-            return "", ""
-        except CancelledRunError as error:
-            return "cancelled", str(error)
-        except ConcordError as error:
-            log.warning("run %s failed: %s", run.run_id, error, exc_info=True)
-            return "failed", str(error)
-        except Exception as error:
-            log.exception("run %s failed unexpectedly", run.run_id)
-            name = type(error).__name__
-            return "failed", f"Something unexpected went wrong ({name}); the worker's log has the details."
-        finally:
-            pool.shutdown(wait=False)  # work that does not notice a cancellation ends by itself

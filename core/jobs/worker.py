@@ -5,7 +5,7 @@
 the same Postgres; each needs its own `CONCORD_WORKER_ID` (default: the host's name).  A worker on a machine with a
 GPU takes the runs that want one (`core.jobs.queue`); `CONCORD_CAPABILITIES` overrides what it finds.
 
-Stopping at any moment, kill -9 included, loses nothing: runs in progress go on with the next worker.
+Stopping at any moment, kill -9 included, loses nothing: the next worker resumes runs in progress.
 It listens on no port.
 """
 
@@ -18,8 +18,8 @@ import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
@@ -32,6 +32,7 @@ from core.memory import collect_seldom
 from core.owner_only import make_private, owner_only, secure_home
 from core.projects.kinds import do_run, wants_of
 from core.projects.project_list import open_store
+from core.repeval.model import find_capability
 from core.settings import Settings
 from core.store.store import Store
 
@@ -54,7 +55,9 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
     JobError when this `CONCORD_HOME` or this worker id has a live worker already.
     """
     log_to_stderr(settings.log_form)
-    _rank_session()
+    if sys.platform == "linux" and os.getsid(0) == os.getpid() and _SESSION_RANK.exists():
+        with suppress(OSError):  # told too often, or /proc may not be written: it runs all the same
+            _SESSION_RANK.write_text(str(os.nice(0)))
     make_private(settings.home.absolute())
     try:
         lock = FileLock(lock_file(settings)).acquire(timeout=0)
@@ -68,20 +71,13 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
             _Worker(settings, store, linger).run()
 
 
-def capability_of(settings: Settings) -> str:
-    """What `settings` say this worker can do, else what its machine shows: cuda, mps, gpu or cpu."""
-    from core.repeval.model import find_capability
-
-    return settings.capability or find_capability()
-
-
 class _Worker:
     def __init__(self, settings: Settings, store: Store, linger: float | None) -> None:
         self._store, self._linger = store, linger
         self._watch = watch_file(settings)
         self._id = settings.worker_id or socket.gethostname()
         self._place = f"{socket.gethostname()}, {settings.home.absolute()}"
-        self._capability = capability_of(settings)
+        self._capability = settings.capability or find_capability()
         self._queue = Queue(
             store,
             self._id,
@@ -91,22 +87,29 @@ class _Worker:
             per_project=settings.runs_per_project,
         )
         self._stop = threading.Event()
-        self._needed_at = time.monotonic()
         self._pause = _TICK
 
     def run(self) -> None:
-        self._sign_on()
+        for other in self._store.workers.alive():  # one on this CONCORD_HOME is dead: this process holds its lock
+            if other.worker_id == self._id and other.place != self._place:
+                raise JobError(
+                    f"A worker named {self._id!r} is alive on {other.place}. "
+                    "Give this one another name with CONCORD_WORKER_ID."
+                )
+        self._store.workers.enter(self._id, self._place, os.getpid(), self._capability)
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
-        beat = threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True)
-        beat.start()
+            signal.signal(number, lambda *_: self._stop.set())
+        threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True).start()
         self._queue.launch()
         collect_seldom()
         log.info("worker %s (%s) is ready (process %s)", self._id, self._capability, os.getpid())
-        needed = True
-        while needed and not self._stop.wait(self._pause):
+        needed_at = time.monotonic()
+        while not self._stop.wait(self._pause):
             try:
-                needed = self._is_needed()
+                if self._linger is None or _watched(self._watch) or not self._queue.idle:
+                    needed_at = time.monotonic()
+                elif time.monotonic() - needed_at >= self._linger:
+                    break
                 self._queue.tick()
             except ConcordError as error:
                 log.warning("the queue could not be looked at; trying again: %s", error)
@@ -114,67 +117,27 @@ class _Worker:
         self._queue.stop()
         self._store.workers.leave(self._id)
 
-    def _sign_on(self) -> None:
-        """Take over the row of a predecessor on this CONCORD_HOME: this process holds its lock, so that one is dead."""
-        for other in self._store.workers.alive():
-            if other.worker_id == self._id and other.place != self._place:
-                raise JobError(
-                    f"A worker named {self._id!r} is alive on {other.place}. "
-                    "Give this one another name with CONCORD_WORKER_ID."
-                )
-        self._store.workers.enter(self._id, self._place, os.getpid(), self._capability)
-
     def _keep_beating(self) -> None:
+        """Give signs of life; the more workers there are, the less often each looks: in all every `_TICK` seconds."""
         while not self._stop.wait(_BEAT):
             try:
-                self._beat()
+                self._store.workers.beat(self._id)
+                self._pause = min(_TICK * len(self._store.workers.alive()), _LONGEST_TICK)
             except ConcordError as error:
                 log.warning("no heartbeat could be written; trying again: %s", error)
 
-    def _beat(self) -> None:
-        """Gives a sign of life; the more there are, the less often each looks: in all every `_TICK` seconds."""
-        self._store.workers.beat(self._id)
-        self._pause = min(_TICK * len(self._store.workers.alive()), _LONGEST_TICK)
-
-    def _is_needed(self) -> bool:
-        if self._linger is None:
-            return True
-        now = time.monotonic()
-        if _watched(self._watch) or not self._queue.idle:
-            self._needed_at = now
-        return now - self._needed_at < self._linger
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self._stop.set()
-
 
 def _watched(file: Path) -> bool:
-    """Whether the web process that last asked for a worker lives."""
-    try:
-        return _lives(int(file.read_text()))
-    except (OSError, ValueError):
-        return False
-
-
-def _lives(pid: int) -> bool:
+    """Whether the web process that last asked for a worker is alive."""
     if sys.platform == "win32":  # there, signal 0 would end the process; the worker stays until it is told to stop
         return True
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
+        os.kill(int(file.read_text()), 0)
     except PermissionError:
         return True
+    except (OSError, ValueError):
+        return False
     return True
-
-
-def _rank_session() -> None:
-    """Lets the niceness of a worker with a session of its own (a terminal's is not) count beside other sessions."""
-    if sys.platform == "linux" and os.getsid(0) == os.getpid() and _SESSION_RANK.exists():
-        try:
-            _SESSION_RANK.write_text(str(os.nice(0)))
-        except OSError as error:  # told too often, or /proc may not be written: it runs all the same
-            log.info("The worker shares processors evenly with other sessions: %s", error.strerror)
 
 
 def main() -> None:
@@ -187,4 +150,4 @@ def main() -> None:
     except ConcordError as error:
         log.warning("%s", error)
     sys.stderr.flush()
-    os._exit(0)  # a run in progress holds a thread; it goes on with the next worker
+    os._exit(0)  # a run in progress holds a thread; the next worker resumes it

@@ -28,220 +28,226 @@ class SafeText(sa.types.TypeDecorator[str]):
 
 
 metadata = sa.MetaData()
+_key, _word, _short = sa.String(80), sa.String(40), sa.String(20)
 _time = sa.Double
-_key = sa.String(80)
+_project, _golden, _run = "projects.project_id", "goldens.golden_id", "runs.run_id"
+_CRITERIA = ["criteria.project_id", "criteria.criteria_id"]
 
 
-def _table(name: str, *parts: Any) -> sa.Table:
-    return sa.Table(name, metadata, *parts)
-
-
-def _column(name: str, kind: Any, *more: Any, nullable: bool = False, **options: Any) -> sa.Column[Any]:
-    return sa.Column(name, kind, *more, nullable=nullable, **options)
+def _table(name: str, /, *constraints: Any, keys: str, nullable: str = "", **columns: Any) -> sa.Table:
+    """A table with these columns, name=type; a text in place of a type names the column that is referred to."""
+    made = []
+    for column, kind in columns.items():
+        refers = [sa.ForeignKey(kind)] if isinstance(kind, str) else []
+        made.append(
+            sa.Column(
+                column,
+                _key if refers else kind,
+                *refers,
+                primary_key=column in keys.split(),
+                nullable=column in nullable.split(),
+            )
+        )
+    return sa.Table(name, metadata, *made, *constraints)
 
 
 projects = _table(
     "projects",
-    _column("project_id", _key, primary_key=True),
-    _column("name", SafeText),
-    _column("created_at", _time),
-    _column("imported_at", _time, nullable=True),
+    keys="project_id",
+    nullable="imported_at",
+    project_id=_key,
+    name=SafeText,
+    created_at=_time,
+    imported_at=_time,
 )
 
 goldens = _table(
     "goldens",
-    _column("golden_id", _key, primary_key=True),
-    _column("kind", sa.String(40)),
-    _column("n_items", sa.Integer),
-    _column("n_sources", sa.Integer),
-    _column("n_systems", sa.Integer),
-    _column("n_ratings", sa.Integer),
-    _column("aspects", sa.Text),
-    _column("body", sa.Text),
-    _column("ratings", sa.Text),
-    _column("created_at", _time),
+    keys="golden_id",
+    golden_id=_key,
+    kind=_word,
+    n_items=sa.Integer,
+    n_sources=sa.Integer,
+    n_systems=sa.Integer,
+    n_ratings=sa.Integer,
+    aspects=sa.Text,
+    body=sa.Text,
+    ratings=sa.Text,
+    created_at=_time,
 )
 
-golden_items = _table(
-    "golden_items",
-    _column("golden_id", _key, sa.ForeignKey("goldens.golden_id"), primary_key=True),
-    _column("position", sa.Integer, primary_key=True, autoincrement=False),
-    _column("body", sa.Text),
-)
+golden_items = _table("golden_items", keys="golden_id position", golden_id=_golden, position=sa.Integer, body=sa.Text)
 
 project_goldens = _table(
     "project_goldens",
-    _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
-    _column("golden_id", _key, sa.ForeignKey("goldens.golden_id"), primary_key=True),
-    _column("name", SafeText),
-    _column("created_at", _time),
+    keys="project_id golden_id",
+    project_id=_project,
+    golden_id=_golden,
+    name=SafeText,
+    created_at=_time,
 )
 
 runs = _table(
     "runs",
-    _column("run_id", _key, primary_key=True),
-    _column("project_id", _key, sa.ForeignKey("projects.project_id"), index=True),
-    _column("golden_id", _key, sa.ForeignKey("goldens.golden_id")),
-    _column("kind", sa.String(40)),
-    _column("title", SafeText),
-    _column("aspect", SafeText),
-    _column("judge_spec", SafeText),
-    _column("request", sa.Text),
-    _column("status", sa.String(20), index=True),
-    _column("phase", SafeText),
-    _column("message", SafeText),
-    _column("error", SafeText),
-    _column("calls", sa.Integer),
-    _column("calls_expected", sa.Integer),
-    _column("usage", sa.Text),
-    _column("attempt", sa.Integer),
-    _column("snapshots", sa.Integer),
-    _column("begun_by", sa.String(40)),
-    _column("cancel_requested", sa.Boolean),
-    _column("worker_id", SafeText),
-    _column("version", sa.Integer),
-    _column("created_at", _time),
-    _column("updated_at", _time),
-    _column("started_at", _time, nullable=True),
-    _column("finished_at", _time, nullable=True),
+    sa.Index("ix_runs_project_id", "project_id"),
+    sa.Index("ix_runs_status", "status"),
+    keys="run_id",
+    nullable="started_at finished_at",
+    run_id=_key,
+    project_id=_project,
+    golden_id=_golden,
+    kind=_word,
+    title=SafeText,
+    aspect=SafeText,
+    judge_spec=SafeText,
+    request=sa.Text,
+    status=_short,
+    phase=SafeText,
+    message=SafeText,
+    error=SafeText,
+    calls=sa.Integer,
+    calls_expected=sa.Integer,
+    usage=sa.Text,
+    attempt=sa.Integer,
+    snapshots=sa.Integer,
+    begun_by=_word,
+    cancel_requested=sa.Boolean,
+    worker_id=SafeText,
+    version=sa.Integer,
+    created_at=_time,
+    updated_at=_time,
+    started_at=_time,
+    finished_at=_time,
 )
 
-documents = _table(
-    "run_documents",
-    _column("run_id", _key, sa.ForeignKey("runs.run_id"), primary_key=True),
-    _column("name", sa.String(40), primary_key=True),
-    _column("body", sa.Text),
-    _column("blob", sa.LargeBinary),
-)
+documents = _table("run_documents", keys="run_id name", run_id=_run, name=_word, body=sa.Text, blob=sa.LargeBinary)
 
 scores = _table(
-    "run_scores",
-    _column("run_id", _key, sa.ForeignKey("runs.run_id"), primary_key=True),
-    _column("criteria_id", _key, primary_key=True),
-    _column("body", sa.Text),
-    _column("blob", sa.LargeBinary),
+    "run_scores", keys="run_id criteria_id", run_id=_run, criteria_id=_key, body=sa.Text, blob=sa.LargeBinary
 )
 
 criteria = _table(
     "criteria",
-    _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
-    _column("criteria_id", _key, primary_key=True),
-    _column("golden_id", _key),
-    _column("aspect", SafeText),
-    _column("body", sa.Text),
-    _column("created_at", _time),
+    keys="project_id criteria_id",
+    project_id=_project,
+    criteria_id=_key,
+    golden_id=_key,
+    aspect=SafeText,
+    body=sa.Text,
+    created_at=_time,
 )
 
 edits = _table(
     "criteria_edits",
-    _column("number", sa.Integer, primary_key=True, autoincrement=True),
-    _column("project_id", _key),
-    _column("parent_id", _key),
-    _column("criteria_id", _key),
-    _column("created_at", _time),
     sa.UniqueConstraint("project_id", "parent_id", "criteria_id", name="criteria_edits_once"),
-    sa.ForeignKeyConstraint(["project_id", "parent_id"], ["criteria.project_id", "criteria.criteria_id"]),
-    sa.ForeignKeyConstraint(["project_id", "criteria_id"], ["criteria.project_id", "criteria.criteria_id"]),
+    sa.ForeignKeyConstraint(["project_id", "parent_id"], _CRITERIA),
+    sa.ForeignKeyConstraint(["project_id", "criteria_id"], _CRITERIA),
+    keys="number",
+    number=sa.Integer,
+    project_id=_key,
+    parent_id=_key,
+    criteria_id=_key,
+    created_at=_time,
 )
 
 alignments = _table(
     "criteria_alignments",
-    _column("project_id", _key, primary_key=True),
-    _column("criteria_id", _key, primary_key=True),
-    _column("run_id", _key, sa.ForeignKey("runs.run_id"), primary_key=True),
-    _column("side", sa.String(20), primary_key=True),
-    _column("status", sa.String(20)),
-    _column("body", sa.Text),
-    _column("created_at", _time),
-    sa.ForeignKeyConstraint(["project_id", "criteria_id"], ["criteria.project_id", "criteria.criteria_id"]),
+    sa.ForeignKeyConstraint(["project_id", "criteria_id"], _CRITERIA),
+    keys="project_id criteria_id run_id side",
+    project_id=_key,
+    criteria_id=_key,
+    run_id=_run,
+    side=_short,
+    status=_short,
+    body=sa.Text,
+    created_at=_time,
 )
 
 judges = _table(
     "judges",
-    _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
-    _column("judge_id", _key, primary_key=True),
-    _column("golden_id", _key, sa.ForeignKey("goldens.golden_id")),
-    _column("aspect", SafeText),
-    _column("name", SafeText),
-    _column("body", sa.Text),
-    _column("blob", sa.LargeBinary),
-    _column("replies", sa.LargeBinary, nullable=True),
-    _column("created_at", _time),
+    keys="project_id judge_id",
+    nullable="replies",
+    project_id=_project,
+    judge_id=_key,
+    golden_id=_golden,
+    aspect=SafeText,
+    name=SafeText,
+    body=sa.Text,
+    blob=sa.LargeBinary,
+    replies=sa.LargeBinary,
+    created_at=_time,
 )
 
 labels = _table(
     "labels",
-    _column("number", sa.Integer, primary_key=True, autoincrement=True),
-    _column("project_id", _key, sa.ForeignKey("projects.project_id")),
-    _column("golden_id", _key, sa.ForeignKey("goldens.golden_id")),
-    _column("pass_id", _key),
-    _column("rater", SafeText),
-    _column("item_id", SafeText),
-    _column("aspect", SafeText),
-    _column("value", sa.Double, nullable=True),
-    _column("comment", SafeText),
-    _column("form", _key),
-    _column("created_at", _time),
-    _column("taken_from", _key),
     sa.UniqueConstraint("project_id", "rater", "form", "aspect", name="labels_once"),
     sa.Index("labels_of_golden", "project_id", "golden_id"),
     sa.Index("labels_of_pass", "project_id", "pass_id", "rater"),
+    keys="number",
+    nullable="value",
+    number=sa.Integer,
+    project_id=_project,
+    golden_id=_golden,
+    pass_id=_key,
+    rater=SafeText,
+    item_id=SafeText,
+    aspect=SafeText,
+    value=sa.Double,
+    comment=SafeText,
+    form=_key,
+    created_at=_time,
+    taken_from=_key,
 )
 
 events = _table(
     "events",
-    _column("number", sa.Integer, primary_key=True, autoincrement=True),
-    _column("project_id", _key, sa.ForeignKey("projects.project_id")),
-    _column("kind", sa.String(40)),
-    _column("subject", SafeText),
-    _column("actor", SafeText),
-    _column("role", sa.String(20)),
-    _column("form", _key),
-    _column("body", SafeText),
-    _column("created_at", _time),
     sa.UniqueConstraint("project_id", "form", name="events_once"),
     sa.Index("events_of_kind", "project_id", "kind"),
+    keys="number",
+    number=sa.Integer,
+    project_id=_project,
+    kind=_word,
+    subject=SafeText,
+    actor=SafeText,
+    role=_short,
+    form=_key,
+    body=SafeText,
+    created_at=_time,
 )
 
 drafts = _table(
     "drafts",
-    _column("project_id", _key, sa.ForeignKey("projects.project_id"), primary_key=True),
-    _column("subject", SafeText, primary_key=True),
-    _column("author", SafeText, primary_key=True),
-    _column("text", SafeText),
-    _column("base", _key),
-    _column("began_at", _time),
-    _column("kept_at", _time),
+    keys="project_id subject author",
+    project_id=_project,
+    subject=SafeText,
+    author=SafeText,
+    text=SafeText,
+    base=_key,
+    began_at=_time,
+    kept_at=_time,
 )
 
-replies = _table(
-    "replies",
-    _column("reply_key", _key, primary_key=True),
-    _column("body", SafeText),
-    _column("created_at", _time),
-)
+replies = _table("replies", keys="reply_key", reply_key=_key, body=SafeText, created_at=_time)
 
 run_replies = _table(
     "run_replies",
-    _column("run_id", _key, sa.ForeignKey("runs.run_id"), primary_key=True),
-    _column("reply_key", _key, primary_key=True),
-    _column("paid", sa.Boolean),
-    _column("body", SafeText, nullable=True),
+    keys="run_id reply_key",
+    nullable="body",
+    run_id=_run,
+    reply_key=_key,
+    paid=sa.Boolean,
+    body=SafeText,
 )
 
-blocks = _table(
-    "blocks",
-    _column("block_key", _key, primary_key=True),
-    _column("body", sa.Text),
-    _column("created_at", _time),
-)
+blocks = _table("blocks", keys="block_key", block_key=_key, body=sa.Text, created_at=_time)
 
 workers = _table(
     "workers",
-    _column("worker_id", SafeText, primary_key=True),
-    _column("place", SafeText),
-    _column("pid", sa.Integer),
-    _column("started_at", _time),
-    _column("beat_at", _time),
-    _column("capability", sa.String(20)),
+    keys="worker_id",
+    worker_id=SafeText,
+    place=SafeText,
+    pid=sa.Integer,
+    started_at=_time,
+    beat_at=_time,
+    capability=_short,
 )

@@ -253,7 +253,7 @@ def test_which_worker_has_a_run_and_why_another_waits(place: Place) -> None:
     without = place.add_run("running", extraction)
     screen = open_screen(SCREEN, run=waits)
     assert sorted(grids(screen)[0]["worker"].fillna("—")) == ["gpu-1 (cuda)", "w (cpu)", "—"]
-    assert "waiting for a GPU worker: gpu-1 (cuda) takes it when free" in texts(screen)
+    assert "waiting for a GPU worker: gpu-1" in texts(screen)
     assert "on a worker without a GPU" in texts(open_screen(SCREEN, run=without))
     assert "without a GPU" not in texts(open_screen(SCREEN, run=on_gpu))
     assert "2 workers are alive" in texts(screen)
@@ -264,7 +264,7 @@ def test_a_run_that_its_project_holds_back_says_so_first(place: Place) -> None:
     place.add_run("running")
     waits = place.add_run("queued")
     Queue(place.store, "w", lambda run, progress: "done", per_project=1).tick()
-    reason = "1 run of this project is at work, the most at once in this installation (CONCORD_RUNS_PER_PROJECT)."
+    reason = "1 of this project's runs are running (CONCORD_RUNS_PER_PROJECT)."
     assert f"1 run waits for its turn: {reason}" in texts(open_screen(SCREEN))
     assert f"waiting for its turn: {reason[:-1]}" in texts(open_screen(SCREEN, run=waits))
 
