@@ -145,7 +145,7 @@ def without_thoughts(text: str) -> str:
 
 _FENCE = re.compile(r"```[a-z0-9]*[ \t]*\n?.*?(?:```|\Z)", re.DOTALL)
 _CITED = re.compile(
-    r"(?ms)^[ \t]*>[^\n]*$|<(item|text|quote|blockquote|source|target|context|input|document|article|response|summary|"
+    r"(?ms)^[ \t]*>[^\n]*$|~~[^~\n]{1,80}~~|<(item|text|quote|blockquote|source|target|context|input|document|article|response|summary|"
     r"reply|candidate|example|passage|user|instructions?|prompt|criteria|reference)\b[^<>\n]{0,80}>.*?(?:</\1>|\Z)"
 )
 _IN_MARKS = re.compile(
@@ -193,7 +193,7 @@ _VALUE = re.compile(
     r"(?P<yes>(?:yes|true|pass(?:ed)?|correct|ja|oui|sí|si)(?![\w-])|是)|"
     r"(?P<no>(?:no|false|fail(?:ed)?|incorrect|nein|non)(?![\w-])|否|不是)|"
     rf"(?P<word>(?:{_SPELT})(?!\w)|[一二三四五六七八九十](?=[分颗星点點]|\s*$))|"
-    r"(?P<number>(?<![-+])(?:[+-](?=[\d.]))?(?:\d{1,15}(?:[.,]\d{1,12})?|[.,]\d{1,12})(?:e-?\d{1,2})?))"
+    r"(?P<number>(?<![-+])(?:[+-](?=[\d.]))?(?:\d{1,15}(?:[.,]\d{1,12})?|[.,]\d{1,12})))"
 )
 _ODD = r"[ \t]{0,2}(?:(?:and|-and-)[ \t]?(?:a|an|one|two|three)[ \t-](?:half|quarter|third)|[ \t]\d/\d)|-and-|半"
 _UNIT = (
@@ -210,9 +210,9 @@ _TAIL = re.compile(
     r"(?P<counted>[ \t]{1,2}(?:criteria|criterions?|raters?|annotators?|items?|people|users?|times|sentences|facts|"
     r"claims|errors|requirements|checks|experts|judges|conditions|aspects|dimensions|reviewers|points (?:are|were|hold)|"
     rf"questions|tests|cases)\b)?(?:{_SAME}|[ \t]{{0,3}}=[ \t]{{0,3}}\d{{1,3}}(?:[.,]\d)?[ \t]?%)?(?:{_UNIT})?)?"
-    r"(?P<range>[ \t*_]{0,4}(?:[-~/+*=^]|→|⇒|->|=>|≈|(?:to|or|bis|à|ou|o|and|und|oder|até|至|到|或|や)(?![a-z]))"
+    r"(?P<range>[ \t*_]{0,4}(?:[-~/+*=^]|→|⇒|->|=>|≈|(?:minus|plus|to|or|bis|à|ou|o|and|und|oder|até|至|到|或|や)(?![a-z]))"
     rf"[ \t*_]{{0,4}}(?:[\d.(]|(?:{_SPELT})(?!\w)))?"
-    r"(?P<joined>[^\W\u3040-\u9fff]|[½¼¾半]|[.,:]\d|-\w)?"
+    r"(?P<another>[+-](?=[\s.,;)*]|\Z)|,?[ \t]{1,3}\d{1,3}(?=\s*\Z|[ \t]*\n))?(?P<joined>[^\W\u3040-\u9fff]|[½¼¾半]|[.,:]\d|-\w)?"
 )
 
 
@@ -245,8 +245,9 @@ def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
         return None  # "3rd", "4x", "2024-05", a clock; "3 of 5 criteria"
     again = tail[3]  # "three (3)"
     differs = again and (again in _WORDS or again[0].isdigit()) and _number(again) != value
-    thousands = found["number"] and re.fullmatch(r"\d{1,3},\d{3}", found["number"])  # or three decimals
-    if tail["odd"] or tail["odder"] or tail["range"] or differs or thousands:
+    thousands = re.fullmatch(r"\d{1,3},\d{3}" if scale.high < 1000 else r"\d{1,3}[.,]\d{3}", found["number"] or "")
+    compared = found["number"] and text[found.start("number") - 1] == "<" and not text.startswith(">", tail.end())
+    if tail["odd"] or tail["odder"] or tail["range"] or tail["another"] or differs or thousands or compared:
         return Statement(at, end, None)
     top = 100.0 if tail["percent"] else _number(tail["top"]) if tail["ratio"] else scale.high
     if top != scale.high:
@@ -387,9 +388,16 @@ def _from_text(text: str, scale: Scale, aspect: str, *, letters: bool = False) -
     """The last labelled verdict, else what the reply itself is; letters first if they were offered."""
     found = _letter(text, scale, offered=True) if letters else None
     if found is None and (labelled := [*_labelled(text, scale, aspect), *_marked(text, scale)]):
-        last = max(labelled, key=lambda statement: statement.end)
+        *earlier, last = sorted(labelled, key=lambda statement: statement.end)
         taken_back = _TAKEN_BACK.search(text[last.end : last.end + 2_000])
-        return Statement(last.start, last.end, None) if taken_back else last
+        # "<score>4</score><score>5</score>"; on a line of its own, a later verdict would count
+        contradicted = any(
+            one.value != last.value and re.fullmatch(r"(?:</?\w+>|[^\w\n])*", text[one.end : last.start])
+            for one in earlier
+        )
+        return Statement(last.start, last.end, None) if taken_back or contradicted else last
+    if found is None and _REFUSAL.search(text):
+        return None  # a number next to a refusal is no verdict
     return (
         found
         or _alone(text, scale)
@@ -425,7 +433,7 @@ def _label(own: str) -> re.Pattern[str]:
         rf"(?P<strong>(?:(?:final|overall|total)[ \t]{{1,2}})?(?:{_STRONG})(?:[ \t]{{1,2}}(?:finale?|globale?|total))?)|"
         rf"(?P<weak>(?:final|overall)[ \t](?:verdict|answer|result|assessment|evaluation)|{_WEAK})|"
         rf"(?P<own>{name})(?:[ \t]{{1,2}}(?:{_STRONG}))?)"
-        r"(?:[ \t]{0,2}[*_]{0,3}[ \t]{0,2}[(\[（][^()\[\]（）\n]{1,60}[)\]）])?(?:[ \t]{1,2}for[ \t][\w \t]{1,40})?"
+        r"(?:[ \t]{0,2}[*_]{0,3}[ \t]{0,2}[(\[（][^()\[\]（）\n]{1,60}[)\]）])?(?:[ \t]{1,2}for[ \t](?P<about>[\w \t]{1,40}))?"
         r"[ \t]{0,3}[*_\]`'\"|>]{0,6}[ \t]{0,4}"
         r"(?P<link>:|=|:=|-{1,2}|—|\||is:?|was|of|为|是|はです|は|:\s*$|(?=\s*\n)|(?=[ \t]*[\d*(\[<★⭐]))",
     )
@@ -435,6 +443,7 @@ def _labelled(text: str, scale: Scale, aspect: str) -> Iterator[Statement]:
     """Labels that begin a line or a sentence, with their values."""
     own = plain(aspect)
     own_words = {*_OWN, *own.split()}
+    about = set[str]()
     for match in [*_label(own).finditer(text)][-MOST:]:
         start, at, link = match.start(), match.end(), match["link"]
         lead = text[max(0, start - 40) : start]
@@ -442,6 +451,7 @@ def _labelled(text: str, scale: Scale, aspect: str) -> Iterator[Statement]:
             not own_words.issuperset(match["before"].split())  # "previous score", "max score", "fluency score"
             or not (_LEADS.search(lead) or lead.isspace())
             or lead.endswith(("a ", "an "))
+            or re.search(r"\b(?:would|could|might|may)\b[^.\n]*\Z", lead)
             or (match["own"] and link in ("of", "is", "was", ""))
             or (match["weak"] in _NEED_A_COLON and link not in (":", "=", "|", "为", "是"))
         ):
@@ -458,7 +468,8 @@ def _labelled(text: str, scale: Scale, aspect: str) -> Iterator[Statement]:
             if match["strong"] not in ("note", "nota", "mark", "stars", None):
                 yield Statement(start, value.end, None)
         elif not _WOULD.match(text, value.end) and not _of_a_part(text, value.end, aspect):
-            yield Statement(start, value.end, value.value)
+            about |= {match["about"]} if match["about"] else set()
+            yield Statement(start, value.end, value.value if len(about) < 2 else None)  # one for each of several things
 
 
 _NEED_A_COLON = ("overall", "final", "total", "category", "label", "result")
@@ -585,6 +596,8 @@ def _said(text: str, scale: Scale, aspect: str) -> Statement | None:
         before = re.split(r"[.!?。！？\n;]", text[max(0, match.start() - 160) : match.start()])[-1]
         if (match["is"] or match["scoring"]) and _UNSAID.search(before):
             continue
+        if re.match(r"\W*(?:even )?if\b", before):
+            continue
         value = _value_at(text, match.end(), scale)
         if value is None or _WOULD.match(text, value.end):
             continue
@@ -610,7 +623,7 @@ _CLOSES = re.compile(
     r"\btherefore|\bthus|,|：|[.!?][ \t]-)[ \t*_]{0,4}(?:a |it's |it is |i say |i'd say )?\Z"
 )
 _COUNTS = re.compile(
-    r"\b(?:errors?|count|words|sentences|points? deducted|flaws|issues|confidence|page|year|weakness\w*|strengths?)\b"
+    r"\b(?:human|gold|reference|previous|expected|errors?|count|words|sentences|points? deducted|flaws|issues|confidence|page|year|weakness\w*|strengths?)\b"
     r"[^.]{0,20}\Z"
 )
 _LAST = re.compile(
