@@ -1,4 +1,4 @@
-"""Judge specs and states → judges: the one place that knows every kind of judge, and who may be asked with the key.
+"""Make judges from specs and states, and decide who may be asked with the key.
 
 =============================  =====================================================================================
 `offline`                      the embedded judge: no key, no weights, no network
@@ -35,7 +35,6 @@ from core.providers.cached import with_cache
 from core.providers.completions import ClosedProvider, Provider, ReplyStore
 from core.providers.endpoints import OPENAI_URL, checked_base_url, endpoint_name, trusted_with_the_key
 from core.providers.installation import Installation
-from core.providers.prices import Price
 from core.providers.recordings import RecordedProvider, read_recording
 from core.providers.scripted import ScriptedProvider
 from core.providers.wire import ROOM_TO_THINK
@@ -49,7 +48,7 @@ FORMS = (
     *("recorded:FILE", "scripted", "scripted:SEED"),
 )
 NEWSROOM = "newsroom"
-_URL = re.compile("@http", re.IGNORECASE)
+_OPENAI = re.compile(r"(?P<model>(?!@http)@?[^@]+)(?:@(?P<url>https?://(?:(?!@http).)+))?", re.IGNORECASE)
 _HF = re.compile(r"(?P<model>[^@]+|[./~\\].*?)(?:@(?P<revision>[\w.-]+))?")
 
 
@@ -68,44 +67,25 @@ class JudgeSpec:
 
 
 def parse_spec(spec: str) -> JudgeSpec:
-    """The parts of `spec`.  UsageError, without anything that might be a secret, for one of no known form.
-
-    ``@http`` stands once at most: with two, the model's name or the path could pass for another endpoint.
-    """
+    """The parts of `spec`.  UsageError, without anything that might be a secret, for an unknown form."""
     kind, separator, rest = spec.strip().partition(":")
     if kind == "offline" and not separator:
         return JudgeSpec("offline")
-    if kind == "openai" and rest:
-        return _openai_spec(rest)
+    # one "@http" at most: with two, the model's name could pass for another endpoint
+    if kind == "openai" and (asked := _OPENAI.fullmatch(rest)):
+        return JudgeSpec("openai", asked["model"], asked["url"] or "")
     if kind == "hf" and (local := _HF.fullmatch(rest)):
         return JudgeSpec("hf", local["model"], revision=local["revision"] or "")
     if kind == "recorded" and rest:
         return JudgeSpec("recorded", rest)
     if kind == "scripted" and (rest == NEWSROOM or rest.isdecimal() or not separator):
         return JudgeSpec("scripted", rest)
-    raise _bad(f"The judge {shown(spec)} is not of a known form.")
+    raise UsageError(f"The judge {shown(spec)} is not of a known form. Use one of: {', '.join(FORMS)}.")
 
 
 def shown(spec: str) -> str:
     """The spec for a message, without anything that might be a secret in a URL."""
     return repr(spec.split("@", 1)[0][:80])
-
-
-def _openai_spec(rest: str) -> JudgeSpec:
-    """("m", "http://…") of "m@http://…", ("m", "") of "m"; a model's name may itself start with "@"."""
-    places = [match.start() for match in _URL.finditer(rest)]
-    if len(places) > 1 or 0 in places:
-        raise _bad("After openai: comes a model's name and at most one '@http', where the endpoint's URL begins.")
-    if not places and "@" not in rest[1:]:
-        return JudgeSpec("openai", rest)
-    model, url = (rest[: places[0]], rest[places[0] + 1 :]) if places else ("", "")
-    if not url.lower().startswith(("http://", "https://")):
-        raise _bad("What follows the model's name and '@' must be a URL that starts with http:// or https://.")
-    return JudgeSpec("openai", model, url)
-
-
-def _bad(what: str) -> UsageError:
-    return UsageError(f"{what} Use one of: {', '.join(FORMS)}.")
 
 
 # ── who may be asked, and who gets the key ───────────────────────────────────────────────────────────────────
@@ -182,7 +162,7 @@ def make_judge(
 
             return OfflineJudge()
         case "openai":
-            return _openai(parsed, settings, replies, sampling, gate, asking=asking)
+            return _openai(parsed, settings, replies, sampling, gate=gate, asking=asking)
         case "hf":
             return _local(parsed, settings, replies, sampling, gate)
         case "recorded":
@@ -241,45 +221,44 @@ def _openai(
     settings: Settings,
     replies: ReplyStore | None,
     sampling: Style | None,
-    gate: Gate,
     *,
+    gate: Gate,
     asking: Asking,
 ) -> Judge:
+    """The one way to an endpoint: the gate sees the URL that will be asked."""
     model, base_url = spec.model, endpoint_of(spec, settings)
     here = Installation.of(settings)
-    price = here.price(base_url, model)
+    price, extra_body = here.price(base_url, model), here.extra_body(base_url)
+    provider: Provider
+    try:
+        key_goes = gate.key_goes(base_url, settings)
+    except ConsentError as error:
+        provider = ClosedProvider(endpoint_name(base_url, extra_body), error)
+    else:
+        api_key = here.key(base_url) if key_goes else None
+        headers = here.headers(base_url) if key_goes else {}
+        if base_url == OPENAI_URL and api_key is None and not headers:
+            raise AuthError(
+                f"The judge openai:{model} asks OpenAI's own endpoint, and there is no key.",
+                hint="Set OPENAI_API_KEY, or name another endpoint: openai:MODEL@http://127.0.0.1:8000/v1.",
+            )
+        provider = openai_provider(
+            base_url,
+            api_key=api_key,
+            headers=headers,
+            extra_body=extra_body,
+            key_name=here.key_name(base_url),
+            prices={model: price} if price else {},
+            limits=here.limits(base_url),
+        )
     return LLMJudge(
-        with_cache(_provider(model, base_url, here, gate, price), replies),
+        with_cache(provider, replies),
         model,
         spec=f"openai:{model}" if base_url == OPENAI_URL else f"openai:{model}@{base_url}",
         sampling=sampling or (Style(max_tokens=settings.max_tokens) if settings.max_tokens else None),
         effort=asking.effort or settings.reasoning_effort,
         extra=asking.extra,
         cost_of=price.cost if price else None,
-    )
-
-
-def _provider(model: str, base_url: str, here: Installation, gate: Gate, price: Price | None) -> Provider:
-    """The one way to an endpoint: whatever judge wants to ask, the gate sees the URL that will be asked."""
-    try:
-        key_goes = gate.key_goes(base_url, here.settings)
-    except ConsentError as error:
-        return ClosedProvider(endpoint_name(base_url, here.extra_body(base_url)), error)
-    api_key = here.key(base_url) if key_goes else None
-    headers = here.headers(base_url) if key_goes else {}
-    if base_url == OPENAI_URL and api_key is None and not headers:
-        raise AuthError(
-            f"The judge openai:{model} asks OpenAI's own endpoint, and there is no key.",
-            hint="Set OPENAI_API_KEY, or name another endpoint: openai:MODEL@http://127.0.0.1:8000/v1.",
-        )
-    return openai_provider(
-        base_url,
-        api_key=api_key,
-        headers=headers,
-        extra_body=here.extra_body(base_url),
-        key_name=here.key_name(base_url),
-        prices={model: price} if price else {},
-        limits=here.limits(base_url),
     )
 
 
@@ -295,8 +274,7 @@ def _local(
         from core.providers.transformers_local import LocalProvider
         from core.repeval.model import ModelSpec
 
-        model = ModelSpec(spec.model, spec.revision or None)
-        inner = LocalProvider(model)
+        inner = LocalProvider(ModelSpec(spec.model, spec.revision or None))
     else:
         words = NOT_RUN if gate is CAREFUL else _NOT_SHOWN
         inner = ClosedProvider(f"hf:{name}", ConsentError(words.format(f"hf:{name}", name=name), f"hf:{name}"))

@@ -1,15 +1,13 @@
-"""The LLM judge, from prompt to score: one request a sample, each reply read into a rating, their mean the verdict.
-
-The words of the prompts are made in `render`, a rating is read out of a reply in `parse`.
-"""
+"""The LLM judge: one request per sample, each reply read into a rating, their mean the verdict."""
 
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from core.errors import JudgeError, UsageError
 from core.judging.judge_protocol import (
@@ -55,12 +53,12 @@ from core.verdicts import Scores
 CHARACTERS_PER_TOKEN = 4
 CHARACTERS_PER_WORD = 6
 CALLS_PER_CHUNK = 2048
-"""Calls rendered and in hand at once: enough to keep an endpoint busy, little enough to hold in memory."""
+"""Calls prepared at once: enough to keep an endpoint busy, few enough to hold in memory."""
 
-STEPS_TOKENS = 512
-"""Longest evaluation steps that the model may write."""
-DEFINITION_TOKENS, MOST_DEFINITION = 256, 2_000
-"""Longest definition of an aspect that it may write, and the longest that is kept, in characters."""
+STEPS_TOKENS, DEFINITION_TOKENS = 512, 256
+"""Longest evaluation steps and definition that the model may write, in tokens."""
+MOST_DEFINITION = 2_000
+"""Characters that are kept of a definition."""
 
 LOGPROBS = 20
 """Likeliest tokens to ask for: ten ratings at most, some of them written in several ways."""
@@ -70,19 +68,26 @@ Example = TypeVar("Example", Exemplar, Misaligned)
 
 Requests = Iterator[Sequence[Request]]
 CostOf = Callable[[int, int], float | None]
-"""(prompt tokens, completion tokens) → dollars, None where the model's price is unknown."""
+"""(prompt tokens, completion tokens) → dollars, None if the model's price is unknown."""
 
 
-Cell = tuple[int, Item, int]
-"""The position of one of the criteria, an item, and how many replies are asked for about it."""
+class Cell(NamedTuple):
+    """One score to be asked for: the position of its criteria, its item, and the number of replies."""
+
+    column: int
+    item: Item
+    n_requests: int
 
 
 class LLMJudge(Judge):
-    """Judges with the model `model` behind `provider`.  `spec` is what `make_judge` made it from.
+    """Judge with the model `model` behind `provider`.
 
-    `n_unweighted` counts, over all calls of `score`, the replies of a weighted style that came without usable
-    probabilities, so that the stated rating counts instead.  `spent` is what its scores and drafts have cost so far,
-    `refused_before` what the endpoint did not take when the judge was calibrated.
+    Attributes:
+        spec: What `make_judge` made it from.
+        sampling: How it is asked.
+        n_unweighted: Replies of a weighted style, over all calls of `score`, that came without usable probabilities.
+        spent: What its scores and drafts have cost so far.
+        refused_before: What the endpoint refused when the judge was calibrated.
     """
 
     spec: str = ""
@@ -97,7 +102,6 @@ class LLMJudge(Judge):
         cost_of: CostOf | None = None,
         effort: str = "",
         extra: str = "",
-        room: int = 0,
     ) -> None:
         self.provider = provider
         self.model = model
@@ -105,7 +109,7 @@ class LLMJudge(Judge):
         self.sampling = sampling or Style()
         self.effort = effort
         self.extra = extra
-        self.room = room
+        self.room = 0
         self.refused_before = frozenset[str]()
         self.cost_of = cost_of or (lambda _prompt, _reply: None)
         self.n_unweighted = 0
@@ -136,11 +140,13 @@ class LLMJudge(Judge):
         explain: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Scores:
-        """Scores on the task's scale; requests go out item by item, so that criteria share each item's prefix.
+        """Scores on the task's scale.  Requests go out item by item, so that criteria share each item's prefix.
 
-        Raises `ProviderError` when going on is pointless, UsageError for a weighted style on a scale that has no whole
-        ratings, and whatever `on_progress` raises; with a reply cache nothing that had arrived by then is asked for
-        again.
+        With a reply cache, nothing that arrived before an error is asked for again.
+
+        Raises:
+            ProviderError: Going on is pointless.
+            UsageError: The style cannot be asked on this scale.
         """
         verdicts: list[list[Verdict]] = [[] for _ in criteria]
         usage, samples, n_replies = Usage(), self.sampling.samples * (2 if task.kind == "pair" else 1), 0
@@ -162,20 +168,19 @@ class LLMJudge(Judge):
 
     @property
     def awaits(self) -> bool:
-        """Whether `score_async` awaits the endpoint (else it has no way to)."""
+        """Whether `score_async` can await the endpoint."""
         return isinstance(self.provider, AsyncProvider)
 
     async def score_async(
         self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria], *, explain: bool = False
     ) -> Scores:
-        """As `score`, in the caller's event loop.  UsageError when the provider cannot be awaited (see `awaits`)."""
-        provider = self.provider
-        if not isinstance(provider, AsyncProvider):
+        """As `score`, in the caller's event loop.  UsageError if the provider cannot be awaited (see `awaits`)."""
+        if not isinstance(self.provider, AsyncProvider):
             raise UsageError(f"The replies of {self.spec} cannot be awaited; score in a thread.")
         verdicts: list[list[Verdict]] = [[] for _ in criteria]
         usage = Usage()
         for cells, requests in self._chunks(task, items, criteria):
-            usage += self._read(task, cells, await provider.complete_async(requests), verdicts)
+            usage += self._read(task, cells, await self.provider.complete_async(requests), verdicts)
         return Scores.of(items, criteria, verdicts, usage, explain=explain)
 
     def _chunks(
@@ -192,25 +197,25 @@ class LLMJudge(Judge):
         requests: list[Request] = []
         for item in items:
             shown = () if self.lacking(task, item) else orders_of(task, item)
-            orders = [{prompt: self._frame(task, way, prompt) for prompt in how.prompts} for way in shown]
+            frames = [{prompt: self._frame(task, way, prompt) for prompt in how.prompts} for way in shown]
             besides = self._asked_besides(task, item)
             for column, each in enumerate(criteria):
-                for frames in orders:
-                    messages = {prompt: frame.messages(each.text) for prompt, frame in frames.items()}
+                for frame in frames:
+                    messages = {prompt: frame[prompt].messages(each.text) for prompt in how.prompts}
                     requests += [
                         self.request(
-                            messages[place.prompt],
+                            messages[slot.prompt],
                             how.temperature,
                             how.max_tokens,
                             reads,
                             top_p=how.top_p,
-                            sample=place.sample,
-                            json_schema=place.schema,
+                            sample=slot.sample,
+                            json_schema=slot.schema,
                             **besides,
                         )
-                        for place in how.places
+                        for slot in how.slots
                     ]
-                cells.append((column, item, len(orders) * how.samples))
+                cells.append(Cell(column, item, len(frames) * how.samples))
             if len(requests) >= CALLS_PER_CHUNK:
                 yield cells, requests
                 cells, requests = [], []
@@ -218,20 +223,20 @@ class LLMJudge(Judge):
             yield cells, requests
 
     def _asked_besides(self, task: Task, item: Item) -> dict[str, Any]:
-        """What a request for a rating asks for beside a reply."""
+        """What a request for a rating asks for besides a reply."""
         return {"logprobs": LOGPROBS if self.sampling.weighted else 0}
 
     def requests(self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]) -> Requests:
-        """What `score` asks for, some at a time."""
+        """What `score` asks for, chunk by chunk."""
         return (requests for _, requests in self._chunks(task, items, criteria))
 
     def prompts(self, task: Task, item: Item, criteria: Criteria) -> tuple[tuple[Message, ...], ...]:
-        """What is asked for one score, each prompt once however often it is sampled; () for an item without a text."""
-        asked = [request.messages for _, requests in self._chunks(task, [item], [criteria]) for request in requests]
+        """The distinct prompts behind one score; () for an item without a text."""
+        asked = [request.messages for requests in self.requests(task, [item], [criteria]) for request in requests]
         return tuple(dict.fromkeys(asked))
 
     def require_askable(self, task: Task) -> None:
-        """UsageError where the model cannot be asked so: for a likelihood; weighted, or in stars, on other scales."""
+        """UsageError if the model cannot be asked in this style on the task's scale."""
         how, scale = self.sampling, task.scale
         if how.form == "likelihood":
             raise UsageError(
@@ -252,15 +257,10 @@ class LLMJudge(Judge):
         return score_frame(task, item, prompt, steps=how.steps, persona=how.persona)
 
     def lacking(self, task: Task, item: Item) -> str:
-        """Why nothing is asked about an item, in words; "" for one that can be asked about."""
+        """Why nothing is asked about an item; "" for an item that can be asked about."""
         if not has_texts(task, item):
             return NO_TEXT
         return NO_REFERENCES if self.sampling.references and not item.references else ""
-
-    def _shown(self, examples: Sequence[Example]) -> list[Example]:
-        """Exemplars and misaligned items as this judge sees their items."""
-        references = self.sampling.references
-        return [replace(each, item=shown_item(each.item, references=references)) for each in examples]
 
     def request(
         self,
@@ -270,51 +270,61 @@ class LLMJudge(Judge):
         reads: Callable[[Completion], bool],
         **others: Any,
     ) -> Request:
-        """One call to the model, told all that it is always told; its own temperature where this judge keeps that."""
-        heat = None if self.sampling.temperature is None else temperature
+        """One call to the model.  A style without a temperature sends none."""
         return Request(
-            *(self.model, messages, heat, max_tokens),
-            **{"effort": self.effort, "extra": self.extra, "room": self.room, "reads": reads, **others},
+            self.model,
+            messages,
+            None if self.sampling.temperature is None else temperature,
+            max_tokens,
+            effort=self.effort,
+            extra=self.extra,
+            room=self.room,
+            reads=reads,
+            **others,
         )
 
     def _read(
         self, task: Task, cells: Sequence[Cell], replies: Sequence[Reply], verdicts: Sequence[list[Verdict]]
     ) -> Usage:
-        """Add each cell's verdict, out of its own replies, to those of its criteria; what the replies cost."""
+        """Add each cell's verdict to those of its criteria; returns what the replies cost."""
         left = iter(replies)
         for column, item, n_requests in cells:
-            own = list(islice(left, n_requests))
-            verdict: Verdict = Unscored(item.item_id, "missing input", self.lacking(task, item))
-            if own:
+            if own := list(islice(left, n_requests)):
                 verdict = verdict_of(task, item, own, weighted=self.sampling.weighted)
+                self.n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
+            else:
+                verdict = Unscored(item.item_id, "missing input", self.lacking(task, item))
             verdicts[column].append(verdict)
-            self.n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
-        self.note_sent(replies)
-        return total_usage(replies)
+        return self._note_sent(replies)
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """Criteria written from each request's exemplars."""
         prompt = self.sampling.draft_prompt
-        messages = [draft_messages(task, self._shown(r.exemplars), prompt, r.max_words) for r in requests]
-        return self._induce(task, requests, messages)
+        return self._induce(
+            task, requests, [draft_messages(task, self._shown(r.exemplars), prompt, r.max_words) for r in requests]
+        )
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
         """Each request's criteria, improved on its misaligned items."""
-        prompt = self.sampling.refine_prompt
         messages = [
             refine_messages(
                 task,
                 r.criteria.text,
                 self._shown(r.misaligned),
-                prompt,
+                self.sampling.refine_prompt,
                 operations=r.operations,
                 max_words=r.max_words,
             )
             for r in requests
         ]
         return self._induce(task, requests, messages)
+
+    def _shown(self, examples: Sequence[Example]) -> list[Example]:
+        """Exemplars and misaligned items as this judge sees their items."""
+        references = self.sampling.references
+        return [replace(each, item=shown_item(each.item, references=references)) for each in examples]
 
     def _induce(
         self,
@@ -326,88 +336,84 @@ class LLMJudge(Judge):
             if not self.first.any_read:
                 self.first.note(written(reply, task.aspect)[1], FIRST_DRAFTS, reply)
 
-        replies = self.provider.complete(
-            [
-                self.request(
-                    prompt,
-                    r.temperature,
-                    max(r.max_tokens, self.sampling.max_tokens),
-                    _says_something,
-                    seed=r.seed,
-                    sample=r.provenance.sample,
-                )
-                for r, prompt in zip(requests, messages, strict=True)
-            ],
-            on_reply=arrived,
-        )
-        self.note_sent(replies)
+        asked = [
+            self.request(
+                prompt,
+                r.temperature,
+                max(r.max_tokens, self.sampling.max_tokens),
+                _says_something,
+                seed=r.seed,
+                sample=r.provenance.sample,
+            )
+            for r, prompt in zip(requests, messages, strict=True)
+        ]
+        replies = self.provider.complete(asked, on_reply=arrived)
         drafted = []
         for reply, request in zip(replies, requests, strict=True):
             text, problem = written(reply, task.aspect)
             drafted.append(Drafted(None if problem else Criteria(text, task.aspect, request.provenance), problem))
-        return DraftBatch(tuple(drafted), len(requests), total_usage(replies))
+        return DraftBatch(tuple(drafted), len(requests), self._note_sent(replies))
 
     def write_steps(self, task: Task, criteria: str = "") -> WrittenText:
-        """Evaluation steps that lead from an item to its number, written once by the model (auto-CoT; G-Eval).
+        """Have the model write evaluation steps that lead from an item to its number (auto-CoT; G-Eval).
 
-        From the task and the criteria alone, at temperature 0; to be shown, edited and kept, then put into force as
-        `Style.steps`.  A reply that cannot be used gives "" with the problem in words; ProviderError as `score`.
+        They come from the task and the criteria alone, at temperature 0, and take effect as `Style.steps`. A reply that
+        cannot be used gives "" and the problem.
         """
         answer = self._write(task, steps_messages(task, criteria), STEPS_TOKENS)
-        if len(answer.text) > MOST_STEPS:
-            long = f"The steps were {len(answer.text):,} characters long; {MOST_STEPS:,} are the most."
-            return replace(answer, text="", problem=long)
-        return answer
+        if len(answer.text) <= MOST_STEPS:
+            return answer
+        long = f"The steps were {len(answer.text):,} characters long; {MOST_STEPS:,} are the most."
+        return WrittenText("", long, answer.usage)
 
     def write_definition(self, task: Task) -> WrittenText:
-        """What the aspect means, in a sentence or two, from its name and the kind of item alone; as `write_steps`."""
+        """Have the model say in a sentence or two what the aspect means, from its name and the kind of item."""
         answer = self._write(task, definition_messages(task), DEFINITION_TOKENS)
         return replace(answer, text=" ".join(answer.text.split())[:MOST_DEFINITION])
 
     def _write(self, task: Task, messages: tuple[Message, ...], max_tokens: int) -> WrittenText:
         replies = self.provider.complete([self.request(messages, 0.0, max_tokens, _says_something)])
-        self.note_sent(replies)
-        return WrittenText(*written(replies[0], task.aspect), total_usage(replies))
+        return WrittenText(*written(replies[0], task.aspect), self._note_sent(replies))
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
     def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        """Tokens by length (about 4 characters each) and the price where known: an estimate, not a bill.
+        """Tokens by length (about 4 characters each) and the price if known.
 
-        Every sample is counted with its prompt, the steps and the persona in it; an endpoint that gives several samples
-        a request charges the prompt once for all of them, and comes out cheaper.
+        Every sample is counted with its prompt. An endpoint that gives several samples a request charges the prompt
+        once, and comes out cheaper.
         """
         self.require_askable(task)
         criteria = "x" * (criteria_words * CHARACTERS_PER_WORD)
         judged = [shown for item in items if not self.lacking(task, item) for shown in orders_of(task, item)]
         characters = completion = 0
-        for prompt, form, samples in self.sampling.shares():
-            length = sum(
-                sum(len(message.content) for message in self._frame(task, item, prompt).messages(criteria))
-                for item in judged
-            )
-            characters += length * samples
-            completion += len(judged) * samples * REPLY_TOKENS[form]
+        for (prompt, form), samples in Counter((slot.prompt, slot.form) for slot in self.sampling.slots).items():
+            frames = [self._frame(task, item, prompt) for item in judged]
+            characters += samples * sum(len(message.content) for each in frames for message in each.messages(criteria))
+            completion += samples * len(judged) * REPLY_TOKENS[form]
         tokens = characters // CHARACTERS_PER_TOKEN
         return CallEstimate(len(items), tokens, completion, self.cost_of(tokens, completion))
 
     def with_sampling(self, sampling: Style) -> LLMJudge:
-        """The same model asked in another way, over the same connections; what the endpoint can do stays known."""
+        """The same model asked in another way, over the same connections."""
         other = copy.copy(self)
         other.sampling, other.n_unweighted, other._without = sampling, 0, set()
         other.first = FirstReplies(f"{self.model} at {self.provider.endpoint}")
         return other
 
-    def note_sent(self, replies: Sequence[Reply]) -> None:
-        """Count what `replies` cost, and keep what they tell of the endpoint."""
-        self.spent += total_usage(replies)
-        came = [reply for reply in replies if isinstance(reply, Completion)]
-        self._without.update(name for reply in came for name in reply.without)
-        self.room = max([self.room, *(reply.room for reply in came)])
+    def _note_sent(self, replies: Sequence[Reply]) -> Usage:
+        """Count what `replies` cost, and keep what they show of the endpoint."""
+        usage = total_usage(replies)
+        self.spent += usage
+        for reply in replies:
+            if isinstance(reply, Completion):
+                self._without.update(reply.without)
+                self.room = max(self.room, reply.room)
+        return usage
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What of the sampling the endpoint did not take, a sentence each; nothing where it changes no score."""
+        """What of the sampling the endpoint did not take, a sentence each."""
         how = self.sampling
         meant = {
             "temperature": f"refuses the temperature {how.temperature or 0:g}: its replies are drawn at its own, so a "
@@ -420,7 +426,7 @@ class LLMJudge(Judge):
         return tuple(f"The endpoint {meant[name]}." for name in meant if name in self._without)
 
     def as_state(self) -> Mapping[str, Any]:
-        """What `judging.registry.restore_judge` needs, and what was not sent; the key is not among it."""
+        """What `restore_judge` needs, and what was not sent; the key is not among it."""
         state: dict[str, Any] = {"spec": self.spec, "model": self.model, "sampling": self.sampling.as_state()}
         state |= {name: value for name in ("effort", "extra", "room") if (value := getattr(self, name))}
         return state | ({"sent_without": sorted(self._without)} if self._without else {})
@@ -435,7 +441,7 @@ def _says_something(reply: Completion) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """Evaluation steps or a definition as the model wrote it, or "" with the reason in words; and what asking cost."""
+    """Evaluation steps or a definition that the model wrote, or "" with the problem; and the cost."""
 
     text: str
     problem: str = ""
@@ -447,10 +453,7 @@ class WrittenText:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a judge's model wrote before the first score: in how many calls, at what cost, and what to say about it.
-
-    `definition` is what the aspect means, where the model had to say it.
-    """
+    """What a judge's model wrote before the first score: calls, cost, the aspect's definition, and notes to show."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -459,7 +462,7 @@ class Prepared:
 
 
 def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
-    """UsageError where a judge is to see references and there are none to show."""
+    """UsageError if a judge shall see references and there are none to show."""
     if not how.references:
         return
     if task.kind == "pair":
@@ -469,7 +472,7 @@ def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
 
 
 def references_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
-    """What references cost a judge that sees them: prompt tokens and items left unscored; "" for any other judge."""
+    """What references cost a judge that sees them, in prompt tokens and unscored items; "" for any other judge."""
     if not judge.sampling.references or not items:
         return ""
     shown = [item for item in items if item.references]
@@ -485,10 +488,13 @@ def references_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: 
 
 
 def made_ready(judge: Judge, task: Task, items: Sequence[Item], asking: Asking) -> tuple[Judge, Task, Prepared]:
-    """The judge prepared on calibration items, the task with the definition that it wrote, and what was written.
+    """Prepare a judge on calibration items: returns it, the task with its definition, and what the model wrote.
 
-    The model says what the aspect means where its definition is `MODEL_WRITES`; evaluation steps follow, where
-    `asking` wants them.  JudgeError where a reply is of no use, UsageError for a judge that writes nothing.
+    The model writes the definition if that is `MODEL_WRITES`, then the evaluation steps if `asking` wants them.
+
+    Raises:
+        JudgeError: A reply is of no use.
+        UsageError: This judge writes nothing.
     """
     if isinstance(judge, LLMJudge):
         require_references(judge.sampling, task, items)

@@ -1,9 +1,8 @@
-"""From a reply to a rating, from the replies about an item to its verdict; what a model writes into criteria.
+"""Turn replies into verdicts: a reply's rating, an item's mean, criteria that a model wrote.
 
-Thoughts in a reply count as nothing said.  The probability-weighted score (G-Eval, section 2) is what the model would
-have said on average: sum p(s) · s over the ratings s of the scale, with the probabilities of the likeliest tokens in
-the place of the rating renormalised to those on the scale.  Only ratings of one digit stand in one token with every
-tokenizer, so for an endpoint the scale must be of whole numbers from 0 to 9.
+The probability-weighted score (G-Eval, section 2) is what the model would have said on average: the sum of p(s) · s
+over the ratings s of the scale, with the probabilities of the likeliest tokens in the rating's place renormalised.
+Only ratings of one digit are one token with every tokenizer, so an endpoint needs a scale of whole numbers from 0 to 9.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from dataclasses import replace
 from core.errors import JudgeError
 from core.judging.parse import read_rating, without_thoughts
 from core.judging.render import shortened_parts, whole_numbers
-from core.providers.completions import LIKELIHOOD, OFF_SCALE, Completion, Failure, Reply, TokenLogprobs
+from core.providers.completions import LIKELIHOOD, OFF_SCALE, Completion, Failure, Reply
 from core.records import Item, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.secret_values import hide
 from core.texts import is_blank
@@ -44,62 +44,60 @@ def has_texts(task: Task, item: Item) -> bool:
 
 
 def verdict_of(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bool = False) -> Verdict:
-    """The mean of the readable ones of all `replies` about `item`, or Unscored with the reason of the first.
+    """The mean rating of the readable `replies` about `item`, or Unscored with the reason of the first.
 
-    Of a pair, the mean of both orders, the second read backwards; Unscored where either is, for one alone would hold
-    the judge's liking for a side.  With `weighted` each readable reply counts with its probability-weighted score, and
-    with its read rating where it came without probabilities; the explanation says which.
+    A pair is asked about in both orders, the second half of `replies` with its texts exchanged. The verdict is the mean
+    of both, and Unscored if either is: one order alone would hold the judge's liking for a side. With `weighted` each
+    reply counts with its probability-weighted score, or its stated rating if it came without probabilities.
     """
     if task.kind != "pair":
         return _verdict_in_order(task, item, replies, weighted=weighted)
     half = len(replies) // 2
-    straight = _verdict_in_order(task, item, replies[:half], weighted=weighted)
-    turned = _verdict_in_order(task, item, replies[half:], weighted=weighted)
-    if isinstance(straight, Unscored):
-        return straight
-    raw = (*straight.raw, *turned.raw)
-    if isinstance(turned, Unscored):
-        return replace(turned, detail=f"The other way round: {turned.detail or turned.reason}", raw=raw)
-    backwards = task.scale.low + task.scale.high - turned.value
+    first = _verdict_in_order(task, item, replies[:half], weighted=weighted)
+    second = _verdict_in_order(task, item, replies[half:], weighted=weighted)
+    if isinstance(first, Unscored):
+        return first
+    raw = (*first.raw, *second.raw)
+    if isinstance(second, Unscored):
+        return replace(second, detail=f"The other way round: {second.detail or second.reason}", raw=raw)
+    turned = task.scale.low + task.scale.high - second.value
     return Scored(
         item.item_id,
-        (straight.value + backwards) / 2.0,
-        "\n\nThe other way round: ".join(filter(None, (straight.explanation, turned.explanation))),
+        (first.value + turned) / 2.0,
+        "\n\nThe other way round: ".join(filter(None, (first.explanation, second.explanation))),
         raw,
-        n_read=straight.n_read + turned.n_read,
-        n_unread=straight.n_unread + turned.n_unread,
-        n_unweighted=straight.n_unweighted + turned.n_unweighted,
-        turned=backwards,
+        n_read=first.n_read + second.n_read,
+        n_unread=first.n_unread + second.n_unread,
+        n_unweighted=first.n_unweighted + second.n_unweighted,
+        turned=turned,
     )
 
 
 def _verdict_in_order(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bool) -> Verdict:
-    readings, stated, weights = list[Reading](), list[float](), list[tuple[float, float] | None]()
-    explanation = list[str]()
-    for reply in replies:
-        reading = reading_of(reply, task)
-        if isinstance(reply, Completion) and reading.value is not None:
-            explanation = explanation or [_explained(reply)]
-            stated.append(reading.value)
-            if weighted:
-                weights.append(weight := weighted_rating(reply, reading, task.scale))
-                reading = Reading(weight[0]) if weight else reading
-        readings.append(reading)
-    if known := [weight for weight in weights if weight is not None]:
-        value, share = (sum(part) / len(known) for part in zip(*known, strict=True))
-        ratings = ", ".join(f"{value:g}" for value in stated[:5]) + (", …" if len(stated) > 5 else "")
-        explanation.append(
-            f"Weighted by probability: {value:.2f}; {percent(share)} of it on the scale {task.scale}. Said: {ratings}."
-        )
-    if missing := len(weights) - len(known):
-        explanation.append(
-            f"Without usable probabilities: {missing} of {len(weights)} replies; the stated rating counts."
-        )
+    readings = [reading_of(reply, task) for reply in replies]
+    read = [
+        (reply, reading)
+        for reply, reading in zip(replies, readings, strict=True)
+        if isinstance(reply, Completion) and reading.value is not None
+    ]
+    lines = [_explained(read[0][0])] if read else []
+    missing = 0
+    if weighted:
+        weights = {id(reading): weighted_rating(reply, reading, task.scale) for reply, reading in read}
+        if known := [weight for weight in weights.values() if weight is not None]:
+            value, share = (sum(part) / len(known) for part in zip(*known, strict=True))
+            stated = ", ".join(f"{reading.value:g}" for _, reading in read[:5]) + (", …" if len(read) > 5 else "")
+            lines.append(
+                f"Weighted by probability: {value:.2f}; {percent(share)} of it on the scale "
+                f"{task.scale}. Said: {stated}."
+            )
+        if missing := len(weights) - len(known):
+            lines.append(
+                f"Without usable probabilities: {missing} of {len(weights)} replies; the stated rating counts."
+            )
+        readings = [Reading(weight[0]) if (weight := weights.get(id(each))) else each for each in readings]
     raw = tuple(reply.text for reply in replies if isinstance(reply, Completion))
-    # an unscored item has the reason of its first unread reply
-    verdict = mean_verdict(
-        item.item_id, readings, explanation="\n".join([*explanation, *shortened_parts(item)]), raw=raw
-    )
+    verdict = mean_verdict(item.item_id, readings, explanation="\n".join([*lines, *shortened_parts(item)]), raw=raw)
     return replace(verdict, n_unweighted=missing) if isinstance(verdict, Scored) else verdict
 
 
@@ -149,7 +147,7 @@ def _explained(reply: Completion) -> str:
 
 
 def total_usage(replies: Sequence[Reply]) -> Usage:
-    """The usage of all `replies`, of those that came to nothing as well."""
+    """The usage of all `replies`, failures included."""
     return sum((reply.usage for reply in replies), Usage())
 
 
@@ -165,31 +163,22 @@ _SCALE_AFTER = re.compile(r"\s*(?:[–-]|to\b)\s*\d")
 def weighted_rating(reply: Completion, reading: Reading, scale: Scale) -> tuple[float, float] | None:
     """The weighted score in the place of the rating that was read, and the share of the probability on the scale.
 
-    None where that cannot be told: without logprobs, and where the rating read is none of the whole ratings ("3.5").
+    None without logprobs, or if the rating read is not a whole rating ("3.5").
     """
     ratings = {str(rating): float(rating) for rating in whole_numbers(scale)}
-    place = None if reading.value is None else _place(reply, reading, ratings)
-    mass: dict[float, float] = {}
-    for token, logprob in () if place is None else place.top:
-        if (rating := ratings.get(_bare(token))) is not None:
-            mass[rating] = mass.get(rating, 0.0) + math.exp(min(0.0, logprob))
-    total = sum(mass.values())
-    if total <= 0.0:
-        return None
-    return sum(rating * share for rating, share in mass.items()) / total, min(1.0, total)
-
-
-def _place(reply: Completion, reading: Reading, ratings: dict[str, float]) -> TokenLogprobs | None:
-    """The first token that is the rating read, where the reply states it; an end of a quoted scale is not meant."""
     text = "".join(place.token for place in reply.logprobs)
     low, high = reading.span if reading.span and reply.text.startswith(text) else (0, len(text))
-    start = 0
-    for place in reply.logprobs:
-        end = start + len(place.token)
-        stated = ratings.get(_bare(place.token)) == reading.value and start < high and end > low
-        if stated and not _SCALE_BEFORE.search(text[:start]) and not _SCALE_AFTER.match(text[end:]):
-            return place
-        start = end
+    end = 0
+    for place in reply.logprobs:  # the first token that is the rating; an end of a quoted scale is not meant
+        start, end = end, end + len(place.token)
+        stated = reading.value is not None and ratings.get(_bare(place.token)) == reading.value
+        if not stated or start >= high or end <= low:
+            continue
+        if _SCALE_BEFORE.search(text[:start]) or _SCALE_AFTER.match(text[end:]):
+            continue
+        mass = [(ratings[_bare(token)], math.exp(min(0.0, log))) for token, log in place.top if _bare(token) in ratings]
+        total = sum(share for _, share in mass)
+        return (sum(rating * share for rating, share in mass) / total, min(1.0, total)) if total > 0.0 else None
     return None
 
 
@@ -200,37 +189,34 @@ def _bare(token: str) -> str:
 # ── the first replies ────────────────────────────────────────────────────────────────────────────────────────
 
 FIRST_RATINGS, FIRST_DRAFTS = 16, 8
-"""So many replies in which nothing could be read, with none that could before them, end a run."""
+"""A run ends if nothing could be read in so many replies at its start."""
 _LOOKED_AT, _SHOWN = 2_000, 160
-"""Characters of a reply that is shown."""
+"""Characters of the reply that the message shows."""
 
 
 class FirstReplies:
-    """Counts why replies could not be read until the first that could: where none can, asking on would only cost."""
+    """Stop a run early whose replies cannot be read: asking on would only cost."""
 
     def __init__(self, who: str) -> None:
         self._who = who
         self._problems: Counter[str] = Counter()
-        self._examples: dict[str, str] = {}  # problem → the first reply with it
+        self._example = ""
         self.any_read = False
 
     def note(self, problem: str, most: int, reply: Reply) -> None:
-        """One more reply, with why it could not be read ("" where it could).  JudgeError at the last of `most`."""
+        """Count one more reply, with why it could not be read ("" if it could).  JudgeError at the last of `most`."""
         self.any_read = self.any_read or not problem
         if self.any_read:
             return
         self._problems[problem] += 1
-        if isinstance(reply, Completion) and reply.text.strip():
-            self._examples.setdefault(problem, reply.text)
+        if isinstance(reply, Completion):
+            self._example = self._example or reply.text.strip()
         if (n := self._problems.total()) < most:
             return
-        common = self._problems.most_common(3)
-        reasons = "; ".join(f"{count} × {words}" for words, count in common)
-        shown = next((self._examples[words] for words, _ in common if words in self._examples), "")
+        reasons = "; ".join(f"{count} × {words}" for words, count in self._problems.most_common(3))
         # on one line, without keys and what a terminal would take for a command
-        line = "".join(c if c.isprintable() else " " for c in hide(shown[:_LOOKED_AT]))
-        line = " ".join(line.split())
-        line = line if len(line) <= _SHOWN else f"{line[:_SHOWN].rstrip()} …"
+        line = "".join(c if c.isprintable() else " " for c in hide(self._example[:_LOOKED_AT]))
+        line = textwrap.shorten(line, _SHOWN, placeholder=" …")
         raise JudgeError(
             f"Stopped early: none of the first {n} replies of {self._who} could be read. {reasons}"
             f"{f' One of them: “{line}”.' if line else ''} Nothing more is asked; put this right and start again."

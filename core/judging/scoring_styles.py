@@ -1,38 +1,39 @@
-"""How a judge is asked for a score: the styles that a person chooses between, and the prompts that each comes to.
+"""How a judge is asked for a score: the styles that a person chooses between, and the prompts behind each.
 
-The forms are those of A Closer Look (002, section 3.2), their mix, and 001's stars; steps and the weighted score are
-G-Eval's, the personas are 002's robustness check (appendix F.3).  A `Style` says how to ask, never what for: it goes
-with any criteria, with or without calibration.  "likelihood" asks nothing: how likely the text is to a model in the
-process (GPTScore; Fu et al. 2023).
+The forms are those of A Closer Look (section 3.2), their mix, and the stars of AutoCalibrate. Evaluation steps and the
+weighted score are G-Eval's; the personas are a robustness check of A Closer Look (appendix F.3). "likelihood" asks
+nothing: it reads how likely the text is to a model in the process (GPTScore; Fu et al. 2023).
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import Any, Literal, Self
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from core.errors import JudgeError, UsageError
-from core.judging.render import DRAFT_PROMPT, PERSONAS, REFINE_PROMPT, OutputForm, Persona, score_prompt
+from core.judging.render import DRAFT_PROMPT, REFINE_PROMPT, OutputForm, Persona, score_prompt
+from core.setting_fields import check_settings, setting
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 MOST_SAMPLES = 200
 MOST_TOKENS = 32_768
 USUAL_TOKENS, SCORE_TOKENS = 512, 20
-"""Longest reply: with words in it, and of a score alone (002's setting).  A model that thinks has room of its own."""
+"""Longest reply: with words in it, and of a score alone.  A model that thinks has room of its own."""
 MOST_STEPS = 8_000
-"""Longest evaluation steps that may be put into force, in characters."""
+"""Characters of evaluation steps."""
 
 StyleForm = Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix", "likelihood"]
 WRITTEN_FORMS: tuple[StyleForm, ...] = ("score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix")
 STYLE_FORMS: tuple[StyleForm, ...] = (*WRITTEN_FORMS, "likelihood")
 """The last is for a model in the process alone."""
 MIXED: tuple[OutputForm, ...] = ("analyze_rate", "rate_explain")
-"""The forms of the mix, in turn, so that an odd number gives the extra sample to the first."""
+"""The forms of the mix, in turn; an odd number of samples gives the extra one to the first."""
 
 WEIGHTED_PROMPT = "score_weighted.v1"
 
@@ -40,7 +41,7 @@ REPLY_TOKENS: Mapping[OutputForm, int] = {
     "rate_explain": 90,
     "analyze_rate": 120,
     "score_only": 4,
-    "free_text": 60,
+    "free_text": 20,
     "stars": 50,
     "likelihood": 0,
 }
@@ -70,7 +71,7 @@ SCHEMAS: Mapping[OutputForm, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SampleSlot:
-    """One sample of a score: the prompt it is asked for with, its form, its number there, the JSON schema or ""."""
+    """One sample of a score: its prompt, form, number among the samples of that prompt, and JSON schema or ""."""
 
     prompt: str
     form: OutputForm
@@ -80,52 +81,41 @@ class SampleSlot:
 
 @dataclass(frozen=True)
 class Style:
-    """One way to ask for a score; the mean of `samples` replies.  UsageError for values out of range.
+    """One way to ask for a score, the mean of `samples` replies.
 
-    `steps` are the evaluation steps in force, shown after the criteria (see `LLMJudge.write_steps`), `weighted` takes
-    the probability-weighted score where the endpoint gives logprobs (score_only alone), `structured` asks for JSON
-    where the endpoint takes a schema.  A temperature of None is not sent: the model draws at its own.  `max_tokens` 0
-    becomes what is usual for the form.  `references` shows an item's references (the first `render.SCORING.references`
-    of them); items without any are then left unscored.
+    Attributes:
+        temperature: None is not sent: the model draws at its own.
+        max_tokens: 0 becomes what is usual for the form.
+        prompt: The scoring prompt; several, joined by "+", take turns.  This version's prompts if "".
+        steps: Evaluation steps, shown after the criteria (see `LLMJudge.write_steps`).
+        weighted: Take the probability-weighted score if the endpoint gives logprobs (score_only alone).
+        structured: Ask for JSON if the endpoint takes a schema.
+        references: Show an item's references.  Items without any are then left unscored.
 
-    `prompt` is the scoring prompt (several, joined by "+", take turns: sample 0 the first, sample 1 the second); the
-    prompts of this version where none are named.  JudgeError for as many as the form does not take.
+    Raises:
+        UsageError: A value is out of range, or settings do not go together.
+        JudgeError: `prompt` names more or fewer prompts than the form takes.
     """
 
     form: StyleForm = "rate_explain"
-    samples: int = 1
-    temperature: float | None = 0.0
-    top_p: float = 1.0
-    persona: Persona = "none"
-    steps: str = ""
-    weighted: bool = False
-    max_tokens: int = 0
-    structured: bool = False
-    references: bool = False
+    samples: int = setting(1, low=1, high=MOST_SAMPLES)
+    temperature: float | None = setting(0.0, low=0, high=2)
+    top_p: float = setting(1.0, low=0, high=1)
+    max_tokens: int = setting(0, low=1, high=MOST_TOKENS)
     prompt: str = ""
     draft_prompt: str = DRAFT_PROMPT
     refine_prompt: str = REFINE_PROMPT
+    persona: Persona = "none"
+    steps: str = ""
+    weighted: bool = False
+    structured: bool = False
+    references: bool = False
 
     def __post_init__(self) -> None:
-        for name, allowed in (("form", STYLE_FORMS), ("persona", PERSONAS)):
-            if (value := getattr(self, name)) not in allowed:
-                raise UsageError(f"A style's {name} must be one of {', '.join(allowed)}, not {value!r}.")
         object.__setattr__(self, "max_tokens", self.max_tokens or usual_tokens(self.form))
-        for name, most in (("samples", MOST_SAMPLES), ("max_tokens", MOST_TOKENS)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-                raise UsageError(f"A style's {name} must be a whole number from 1 to {most:,}, not {value!r}.")
-        for name, high in (("temperature", 2.0), ("top_p", 1.0)):
-            value = getattr(self, name)
-            if value is None and name == "temperature":
-                continue
-            number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-            if not number or not 0 <= value <= high:
-                raise UsageError(f"A style's {name} must be a number from 0 to {high:g}, not {value!r}.")
-            object.__setattr__(self, name, float(value))  # 1 and 1.0 are one style and one reply in the cache
-        for name in ("weighted", "structured", "references"):
-            if not isinstance(value := getattr(self, name), bool):
-                raise UsageError(f"A style's {name} must be true or false, not {value!r}.")
+        check_settings(self)
+        for name in ("temperature", "top_p"):  # 1 and 1.0 are one style and one reply in the cache
+            object.__setattr__(self, name, None if (value := getattr(self, name)) is None else float(value))
         if problem := self._misfit():
             raise UsageError(problem)
         if not self.prompt:
@@ -135,11 +125,11 @@ class Style:
             raise JudgeError(f"The form {self.form} takes {len(self._forms)} prompts, not {self.prompt!r}.")
 
     def _misfit(self) -> str:
-        """Why these settings do not go together, in words; empty when they do."""
-        if not isinstance(self.steps, str) or len(self.steps) > MOST_STEPS:
-            return f"A style's steps must be a text of at most {MOST_STEPS:,} characters."
+        """Why these settings do not go together; "" if they do."""
+        if len(self.steps) > MOST_STEPS:
+            return f"Evaluation steps have at most {MOST_STEPS:,} characters."
         if self.top_p == 0.0:
-            return "A style's top_p must lie above 0 and up to 1; 0 came. Leave it at 1 to keep all tokens."
+            return "top_p must lie above 0 and up to 1; 0 came. Leave it at 1 to keep all tokens."
         if self.form == "mix" and self.samples < 2:
             return "The mix averages rate-explain and analyze-rate, so it needs at least 2 samples; 1 came."
         if self.weighted and self.form != "score_only":
@@ -152,7 +142,7 @@ class Style:
 
     @property
     def name(self) -> str:
-        """Short, for people: "analyze-rate · 5 samples at t=1 · steps · annotator"; what is usual is left out."""
+        """Short, for people, without what is usual: "analyze-rate · 5 samples at t=1 · steps · annotator"."""
         samples = "1 sample" if self.samples == 1 else f"{self.samples} samples"
         heat = "the model's temperature" if self.temperature is None else f"t={self.temperature:g}"
         parts = [self.form.replace("_", "-"), *([] if self.form == "likelihood" else [f"{samples} at {heat}"])]
@@ -170,17 +160,19 @@ class Style:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
+    def from_json(cls, body: Mapping[str, Any]) -> Style:
         """The style that `body` describes; what it leaves out is as usual.
 
-        UsageError for an unknown name or a value out of range.
+        UsageError for an unknown name, a value of another type or out of range.
         """
-        if not isinstance(body, Mapping):
-            raise UsageError(f"A style is an object with fields such as form and samples, not {body!r}.")
-        names = [field.name for field in fields(cls)]
-        if unknown := [str(name) for name in body if name not in names]:
-            raise UsageError(f"A style has no field {unknown[0]!r}; there are {', '.join(names)}.")
-        return cls(**body)
+        from pydantic import ValidationError
+
+        try:
+            return _style_form().validate_json(json.dumps(body, default=repr))  # of JSON, strict takes an object
+        except ValidationError as error:
+            fault = error.errors()[0]
+            name = str(fault["loc"][-1] if fault["loc"] else "style")
+            raise UsageError(f"A style's {name} cannot be {fault['input']!r}: {fault['msg']}.") from None
 
     @property
     def _forms(self) -> tuple[OutputForm, ...]:
@@ -189,43 +181,33 @@ class Style:
     @property
     def prompts(self) -> tuple[str, ...]:
         """The scoring prompts in use; a mix has two."""
-        return tuple(dict.fromkeys(place.prompt for place in self.places))
+        return tuple(dict.fromkeys(slot.prompt for slot in self.slots))
 
     @cached_property
-    def places(self) -> tuple[SampleSlot, ...]:
-        """Where each sample of a score is asked for, in order.
-
-        A sample keeps its place when more are asked for, and the mix shares its samples with both of its forms.
-        """
-        turns = [
-            (prompt, form, SCHEMAS.get(form, "") if self.structured else "")
-            for prompt, form in zip(self.prompt.split("+"), self._forms, strict=True)
-        ]
+    def slots(self) -> tuple[SampleSlot, ...]:
+        """The samples of a score, in order.  Each keeps its slot when more are asked for, and shares it with a mix."""
+        turns = list(zip(self.prompt.split("+"), self._forms, strict=True))
         return tuple(
-            SampleSlot(prompt, form, k // len(turns), schema)
+            SampleSlot(prompt, form, k // len(turns), SCHEMAS.get(form, "") if self.structured else "")
             for k in range(self.samples)
-            for prompt, form, schema in [turns[k % len(turns)]]
+            for prompt, form in [turns[k % len(turns)]]
         )
-
-    def shares(self) -> list[tuple[str, OutputForm, int]]:
-        """(scoring prompt, its form, how many samples of a score are asked for with it)."""
-        counts = Counter((place.prompt, place.form) for place in self.places)
-        return [(prompt, form, n) for (prompt, form), n in counts.items()]
 
     def as_state(self) -> dict[str, Any]:
         """As a judge's state and a judge file hold it: the form is called `output` there."""
-        return {"output" if name == "form" else name: getattr(self, name) for name in _STATE}
+        return {"output" if name == "form" else name: value for name, value in self.as_json().items()}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
+    def from_state(cls, state: Mapping[str, Any]) -> Style:
         """What `as_state` gave, or a part of it; UsageError as `from_json`."""
         return cls.from_json({"form" if name == "output" else name: value for name, value in state.items()})
 
 
-_STATE = (
-    *("form", "samples", "temperature", "top_p", "max_tokens", "prompt", "draft_prompt", "refine_prompt"),
-    *("persona", "steps", "weighted", "structured", "references"),
-)
+@cache
+def _style_form() -> TypeAdapter[Style]:
+    from pydantic import ConfigDict, TypeAdapter, with_config
+
+    return TypeAdapter(with_config(ConfigDict(strict=True, extra="forbid"))(Style))
 
 
 # ── how a person wants a judge asked ─────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, count
@@ -227,10 +228,11 @@ def open_prompts(facts: JudgeFacts) -> tuple[OpenPrompt, ...]:
     mark = unused("[item %s]", (facts.task.definition, facts.sampling.steps, facts.task.aspect, *facts.criteria))
     item = Item("", mark)
     block = item_block(facts.task.kind, item, SCORING)
-    schemas = {place.prompt: place.schema for place in facts.sampling.places}
+    schemas = {slot.prompt: slot.schema for slot in facts.sampling.slots}
+    counts = Counter((slot.prompt, slot.form) for slot in facts.sampling.slots)
     prompts = []
     for number, criteria in enumerate(facts.criteria):
-        for prompt, form, samples in facts.sampling.shares():
+        for (prompt, form), samples in counts.items():
             frame = score_frame(
                 facts.task, item, prompt, steps=facts.sampling.steps, persona=facts.sampling.persona
             ).messages(criteria)

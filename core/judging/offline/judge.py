@@ -1,4 +1,4 @@
-"""The offline judge behind the `Judge` protocol: scores are one matrix product of concept values and clause weights.
+"""The offline judge: scores are one matrix product of concept values and clause weights.
 
 Each score can be explained: which clauses moved it up or down, by how much, and what in the text did.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +38,6 @@ from core.wording import counted
 
 PROGRESS_EVERY = 200
 """Items measured between two calls of `on_progress`."""
-
-
-class _Measured(NamedTuple):
-    """Concept values (n_items, n_concepts) and whether each item holds any words (n_items,)."""
-
-    values: FloatArray
-    written: NDArray[np.bool_]
 
 
 class OfflineJudge(Judge):
@@ -87,25 +79,26 @@ class OfflineJudge(Judge):
         weights = np.array([self._weights(task, each) for each in criteria]).reshape(len(criteria), values.shape[1])
         scores = squash(product(weights, np.ascontiguousarray(values.T)), task.scale)
         scores[:, ~written] = np.nan
-        missing = tuple(_missing(item) for item, has_words in zip(items, written, strict=True) if not has_words)
-        matrix = Scores(
+        missing = {
+            item.item_id: Unscored(item.item_id, "missing input", "The text to judge holds no words.")
+            for item, has_words in zip(items, written, strict=True)
+            if not has_words
+        }
+        explained = Verdicts()
+        if explain:
+            reading = read(criteria[0].text)
+            explained = Verdicts(
+                missing.get(item.item_id)
+                or Scored(item.item_id, score, explain_item(task, item, reading, weights[0], row))
+                for item, score, row in zip(items, scores[0].tolist(), values, strict=True)
+            )
+        return Scores(
             criteria_ids=tuple(each.criteria_id for each in criteria),
             item_ids=tuple(item.item_id for item in items),
             values=scores,
-            unscored={each.criteria_id: missing for each in criteria} if missing else {},
+            unscored={each.criteria_id: tuple(missing.values()) for each in criteria} if missing else {},
             calls=calls,
-        )
-        if not explain:
-            return matrix
-        reading = read(criteria[0].text)
-        return replace(
-            matrix,
-            explained=Verdicts(
-                Scored(item.item_id, score, explain_item(task, item, reading, weights[0], row))
-                if has_words
-                else _missing(item)
-                for item, score, row, has_words in zip(items, scores[0].tolist(), values, written, strict=True)
-            ),
+            explained=explained,
         )
 
     def unread_lines(self, criteria: Criteria) -> tuple[str, ...]:
@@ -114,15 +107,15 @@ class OfflineJudge(Judge):
 
     def _measure(
         self, task: Task, items: Sequence[Item], calls: int = 0, on_progress: OnProgress | None = None
-    ) -> _Measured:
+    ) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Concept values (n_items, n_concepts), and whether each item holds any words (n_items,)."""
         parts = [np.empty((0, len(self.scaling.centre)))]
         for start in range(0, len(items), PROGRESS_EVERY):
             parts.append(feature_matrix(items[start : start + PROGRESS_EVERY], task.kind))
             if on_progress is not None:
-                done = min(start + PROGRESS_EVERY, len(items))
-                on_progress(calls * done // len(items), calls)
+                on_progress(calls * min(start + PROGRESS_EVERY, len(items)) // len(items), calls)
         features = np.concatenate(parts)
-        return _Measured(self.scaling.concepts(features), np.asarray(np.isfinite(features).any(axis=1)))
+        return self.scaling.concepts(features), np.asarray(np.isfinite(features).any(axis=1))
 
     def _weights(self, task: Task, criteria: Criteria) -> FloatArray:
         """Weights of Euclidean length 1, so that scores of different criteria are comparable in spread.
@@ -138,46 +131,49 @@ class OfflineJudge(Judge):
     # ── drafting and refining ────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Criteria induced from each request's exemplars; a problem in words where they show nothing.
+        """Criteria induced from each request's exemplars; a problem in words if they show nothing.
 
-        Those of requests to fit get clauses whose strengths are fitted.
+        A request to fit gets clauses with fitted strengths.
         """
-        return _batch(task, requests, [self._draft(task, request) for request in requests], _AIMLESS)
-
-    def _draft(self, task: Task, request: DraftRequest) -> str:
-        exemplars = [exemplar for exemplar in request.exemplars if math.isfinite(exemplar.label)]
-        if not exemplars:
-            return ""
-        values, _ = self._measure(task, [exemplar.item for exemplar in exemplars])
-        labels = np.array([exemplar.label for exemplar in exemplars])
-        if request.fit:
-            names = [exemplar.item.source_id or exemplar.item.item_id for exemplar in exemplars]
-            return clause_strengths.fitted(values, labels, np.unique(names, return_inverse=True)[1], task)
-        return induce.draft(values, labels, task, temperature=request.temperature, seed=request.seed)
+        texts = []
+        for request in requests:
+            exemplars = [exemplar for exemplar in request.exemplars if math.isfinite(exemplar.label)]
+            values, _ = self._measure(task, [exemplar.item for exemplar in exemplars])
+            labels = np.array([exemplar.label for exemplar in exemplars])
+            if not exemplars:
+                texts.append("")
+            elif request.fit:
+                names = [exemplar.item.source_id or exemplar.item.item_id for exemplar in exemplars]
+                sources = np.unique(names, return_inverse=True)[1]
+                texts.append(clause_strengths.fitted(values, labels, sources, task))
+            else:
+                texts.append(induce.draft(values, labels, task, temperature=request.temperature, seed=request.seed))
+        return _batch(task, requests, texts, _AIMLESS)
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
         """Each request's criteria after one operation that brings its misaligned items closer to their labels.
 
-        Of `RefineRequest.operations` it knows all but "paraphrase" (see `offline.induce`).
+        It knows all of `RefineRequest.operations` but "paraphrase" (see `offline.induce`).
         """
+        texts = []
+        for request in requests:
+            values, _ = self._measure(task, [shown.item for shown in request.misaligned])
+            gaps = np.array([shown.label - shown.score for shown in request.misaligned])
+            texts.append(
+                induce.refine(
+                    read(request.criteria.text),
+                    values,
+                    gaps,
+                    task,
+                    temperature=request.temperature,
+                    seed=request.seed,
+                    operations=request.operations,
+                )
+                if gaps.size
+                else ""
+            )
         only_words = all(request.operations == ("paraphrase",) for request in requests)
-        texts = [self._refine(task, request) for request in requests]
         return _batch(task, requests, texts, _NO_WORDS if only_words else _AIMLESS)
-
-    def _refine(self, task: Task, request: RefineRequest) -> str:
-        if not request.misaligned:
-            return ""
-        values, _ = self._measure(task, [shown.item for shown in request.misaligned])
-        gaps = np.array([shown.label - shown.score for shown in request.misaligned])
-        return induce.refine(
-            read(request.criteria.text),
-            values,
-            gaps,
-            task,
-            temperature=request.temperature,
-            seed=request.seed,
-            operations=request.operations,
-        )
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
@@ -205,10 +201,6 @@ def squash(raw: FloatArray, scale: Scale) -> FloatArray:
     return scale.low + (scale.high - scale.low) * (0.5 + 0.5 * raw / np.sqrt(4 + raw**2))
 
 
-def _missing(item: Item) -> Unscored:
-    return Unscored(item.item_id, "missing input", "The text to judge holds no words.")
-
-
 def _batch(
     task: Task, requests: Sequence[DraftRequest | RefineRequest], texts: Sequence[str], why_none: str
 ) -> DraftBatch:
@@ -231,20 +223,25 @@ def explain_item(task: Task, item: Item, reading: CriteriaReading, weights: Floa
     `weights` (n_concepts,) of unit length and `values` (n_concepts,) are those behind the score.
     """
     span = task.scale.high - task.scale.low
-    moves = shares(weights * values) * span
+    total = float((weights * values).sum())
+    moves = weights * values * (0.5 / np.sqrt(4 + total**2)) * span  # each its part of the squashed total
     middle = task.scale.low + span / 2
     largest = [i for i in np.argsort(-np.abs(moves)) if abs(moves[i]) >= MIN_MOVE * span][:MAX_PARTS]
     named = {clause.key for clause in reading.clauses}
     text = cut(item.target)
+    usual = "that of text A" if task.kind == "pair" else "the usual"
     lines = [
         f"Offline judge (text features, no language model): {middle + moves.sum():.2f} on {task.scale}, "
         f"starting from {middle:.2f}."
     ]
     for i in largest:
-        concept = CONCEPTS[i]
+        concept, value = CONCEPTS[i], values[i]
+        if abs(value) < 0.25:
+            degree = f"like {usual}" if task.kind == "pair" else "as usual"
+        else:
+            degree = f"{'far ' if abs(value) > 1.5 else ''}{'above' if value > 0 else 'below'} {usual}"
         origin = "" if concept.key in named else " [by the aspect's name]"
         seen = "" if task.kind == "pair" else _evidence(concept.key, text, item, task)
-        degree = _degree(values[i], "that of text A" if task.kind == "pair" else "the usual")
         lines.append(f"{moves[i]:+.2f}  {concept.high}: {degree}{origin}" + (f"; {seen}" if seen else ""))
     rest = float(moves.sum() - sum(moves[i] for i in largest))
     if abs(rest) >= 0.005:
@@ -254,36 +251,33 @@ def explain_item(task: Task, item: Item, reading: CriteriaReading, weights: Floa
     return "\n".join(lines)
 
 
-def _degree(value: float, usual: str) -> str:
-    """A concept value (about unit spread over calibration texts) in words, beside what it is measured by."""
-    if abs(value) < 0.25:
-        return "as usual" if usual == "the usual" else f"like {usual}"
-    return ("far " if abs(value) > 1.5 else "") + ("above" if value > 0 else "below") + f" {usual}"
-
-
-def shares(raw: FloatArray) -> FloatArray:
-    """(n,) contributions to the raw sum → contributions to the squashed score in [−1/2, 1/2], adding up exactly.
-
-    Each gets the part of the total move that it has in the raw sum (see `judge.squash`).
-    """
-    total = float(raw.sum())
-    return np.asarray(raw * (0.5 / np.sqrt(4 + total**2)))
-
-
 def _evidence(key: str, text: Text, item: Item, task: Task) -> str:
-    """What in the item a concept rests on, in words; "" where there is nothing to point at."""
+    """What in the item a concept rests on; "" if there is nothing to point at."""
+    has_source = bool(item.source.strip())
     if key in ("length", "moderate", "sentence_length", "sentence_count"):
         return f"{len(text.words)} words in {counted(len(text.sentences), 'sentence')}"
-    if key == "repetition":
-        twice = doubled(text)
-        return _listed("repeated", _repeated_phrases(text)) + (f"; {twice} doubled" if twice else "")
     if key == "finished":
         return f"ends “…{text.raw.strip()[-30:]}”"
-    if task.kind == "data_text" and item.source.strip():
-        return _data_evidence(key, text, item)
+    if key == "repetition":
+        seen, again = set[tuple[str, str]](), list[str]()
+        for pair in pairwise(text.words):
+            if pair in seen and " ".join(pair) not in again:
+                again.append(" ".join(pair))
+            seen.add(pair)
+        twice = doubled(text)
+        return _listed("repeated", again) + (f"; {twice} doubled" if twice else "")
+    if task.kind == "data_text" and has_source:
+        data = data_of(item.source)
+        missing = [f"{slot.name} {slot.value}".strip() for slot in exchange.missing_slots(text, data)]
+        if key == "slots_told":
+            return _listed("not voiced", missing) or f"all {counted(len(data.slots), 'piece')} voiced"
+        return _listed("not in the data", exchange.extra_words(text, data)) if key == "slots_extra" else ""
     if task.kind == "source_context_target":
-        return _reply_evidence(key, text, item)
-    return _source_evidence(key, text, item) if item.source.strip() else ""
+        if key not in ("uses_fact", "responsive"):
+            return ""
+        known = source_of(item.context if key == "uses_fact" else item.source).vocabulary
+        return _listed("shares", [stem for stem in text.counts if stem in known]) or "shares no content word"
+    return _source_evidence(key, text, item) if has_source else ""
 
 
 def _source_evidence(key: str, text: Text, item: Item) -> str:
@@ -299,38 +293,12 @@ def _source_evidence(key: str, text: Text, item: Item) -> str:
         left_out = [words[stems.index(stem)] for stem in source.salient[:8] if stem not in text.stems]
         return _listed("frequent words of the source left out", left_out)
     if key in ("copying", "splices"):
-        longest = counted(grounding.longest_copy(text, source), "word")
-        return f"longest passage taken over: {longest} of {len(text.words)}"
+        return (
+            f"longest passage taken over: {counted(grounding.longest_copy(text, source), 'word')} of {len(text.words)}"
+        )
     return ""
 
 
-def _reply_evidence(key: str, text: Text, item: Item) -> str:
-    if key not in ("uses_fact", "responsive"):
-        return ""
-    known = source_of(item.context if key == "uses_fact" else item.source).vocabulary
-    return _listed("shares", [stem for stem in text.counts if stem in known]) or "shares no content word"
-
-
-def _data_evidence(key: str, text: Text, item: Item) -> str:
-    data = data_of(item.source)
-    if key == "slots_told":
-        missing = [f"{slot.name} {slot.value}".strip() for slot in exchange.missing_slots(text, data)]
-        return _listed("not voiced", missing) or f"all {counted(len(data.slots), 'piece')} voiced"
-    return _listed("not in the data", exchange.extra_words(text, data)) if key == "slots_extra" else ""
-
-
-def _repeated_phrases(text: Text) -> list[str]:
-    """Pairs of words that come again, each once, in the order in which they do."""
-    seen: set[tuple[str, str]] = set()
-    again: dict[str, None] = {}
-    for pair in pairwise(text.words):
-        if pair in seen:
-            again[" ".join(pair)] = None
-        seen.add(pair)
-    return list(again)
-
-
-def _listed(what: str, parts: list[str]) -> str:
-    if not parts:
-        return ""
-    return f"{what}: {', '.join(parts[:5])}" + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
+def _listed(what: str, parts: Sequence[str]) -> str:
+    more = f" and {len(parts) - 5} more" if len(parts) > 5 else ""
+    return f"{what}: {', '.join(parts[:5])}{more}" if parts else ""

@@ -69,30 +69,13 @@ _CLASSES = {
     "greetings": GREETINGS,
     "junk": JUNK_TOKENS,
 }
-_COUNTED = (*_CLASSES, "letters", "syllables", "long")
-_FIELD = 32
-"""Bits of a count in `_traits`: more than any text of `MAX_CHARS` needs, even where normalising makes it longer."""
-_PLACES = range(0, _FIELD * len(_COUNTED), _FIELD)
-
-
-@lru_cache(maxsize=KEPT_WORDS)
-def _traits(word: str) -> int:
-    """A word's part in every total, side by side in one integer: adding such integers adds every count."""
-    parts = [*(word in words for words in _CLASSES.values()), len(word), syllables(word), len(word) > 7]
-    return sum(part << place for part, place in zip(parts, _PLACES, strict=True))
-
-
-def totals(words: Sequence[str]) -> dict[str, int]:
-    """How many words are of each class, their letters and syllables, and how many are long, counted in one pass."""
-    packed = sum(map(_traits, words))
-    return {name: packed >> place & ((1 << _FIELD) - 1) for name, place in zip(_COUNTED, _PLACES, strict=True)}
 
 
 def measure(text: Text) -> Features:
     """All features of a text by itself; empty for a text without words."""
     if not text.words:
         return {}
-    total = totals(text.words)
+    total = {name: sum(map(words.__contains__, text.words)) for name, words in _CLASSES.items()}
     return {
         **_length(text),
         **_repetition(text),
@@ -200,14 +183,14 @@ def _may_be_verb(word: str) -> bool:
 def _wording(text: Text, total: dict[str, int]) -> Features:
     """Readability (Flesch 1948), word length, variety, names, numbers and commas."""
     n = len(text.words)
-    flesch = 206.835 - 1.015 * n / len(text.sentences) - 84.6 * (total["syllables"] / n)
+    flesch = 206.835 - 1.015 * n / len(text.sentences) - 84.6 * (sum(map(syllables, text.words)) / n)
     marks = [s.surface[i][0] for s in text.sentences for i in s.marked if i]
     openers = [s.words[0][0] for s in text.sentences]
     digits = sum(map(str.isdigit, marks)) + sum(map(str.isdigit, openers))
     return {
         "readability": max(-200.0, min(200.0, flesch)) / 100,
-        "word_length": total["letters"] / n,
-        "long_words": total["long"] / n,
+        "word_length": sum(map(len, text.words)) / n,
+        "long_words": sum(len(word) > 7 for word in text.words) / n,
         "content_share": (n - total["function"]) / n,
         "number_share": digits / n,
         "name_share": sum(map(str.isupper, marks)) / n,

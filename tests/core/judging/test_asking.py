@@ -44,7 +44,7 @@ def test_what_was_not_chosen_goes_with_what_was() -> None:
         ({"extra": '{"a": NaN}'}, "does not read"),
         ({"extra": '{"messages": []}'}, "may not hold messages"),
         ({"form": "rate_explain", "weighted": True}, "score_only"),
-        ({"temperature": 3.0}, "from 0 to 2"),
+        ({"temperature": 3.0}, "between 0 and 2"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_in_words(told: dict[str, Any], words: str) -> None:
