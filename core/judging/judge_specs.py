@@ -48,7 +48,7 @@ FORMS = (
     *("recorded:FILE", "scripted", "scripted:SEED"),
 )
 NEWSROOM = "newsroom"
-_OPENAI = re.compile(r"(?P<model>(?!@http)@?[^@]+)(?:@(?P<url>https?://(?:(?!@http).)+))?", re.IGNORECASE)
+_OPENAI = re.compile(r"(?is)(?!@http)(?:(?P<named>.+?)@(?P<url>https?://(?:(?!@http).)+)|(?P<model>.[^@]*))")
 _HF = re.compile(r"(?P<model>[^@]+|[./~\\].*?)(?:@(?P<revision>[\w.-]+))?")
 
 
@@ -73,7 +73,7 @@ def parse_spec(spec: str) -> JudgeSpec:
         return JudgeSpec("offline")
     # one "@http" at most: with two, the model's name could pass for another endpoint
     if kind == "openai" and (asked := _OPENAI.fullmatch(rest)):
-        return JudgeSpec("openai", asked["model"], asked["url"] or "")
+        return JudgeSpec("openai", asked["named"] or asked["model"], asked["url"] or "")
     if kind == "hf" and (local := _HF.fullmatch(rest)):
         return JudgeSpec("hf", local["model"], revision=local["revision"] or "")
     if kind == "recorded" and rest:
