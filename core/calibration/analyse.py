@@ -1,12 +1,12 @@
-"""What the candidates of a finished calibration had in common (001 §5, Figures 3 and 4).
+"""What the candidates of a finished calibration had in common (§5, Figures 3 and 4).
 
 Everything here is about *calibration* items, whose labels chose and shaped the candidates: it says what made criteria
 win here, not how good they are (held-out says that).  Racing leaves most candidates on a few items, and an alignment on
-24 items is no match for one on 800.  So candidates are compared on the same items alone: the most on which at least
-`ENOUGH` of them were scored.  Where these are the first items of a race, their labels were picked to lie apart, which
-raises all values alike.
+24 items cannot be compared with one on 800.  So candidates are compared on the same items alone: the most on which at
+least `ENOUGH` of them were scored.  Where these are the first items of a race, their labels were picked to be spread,
+which raises all values alike.
 
-Candidates are taken as independent; they are not quite (drafts of a trial share exemplars, refinements a parent), so
+Candidates are treated as independent; they are not quite (drafts of a trial share exemplars, refinements a parent), so
 the intervals here are a little too narrow.
 """
 
@@ -101,17 +101,16 @@ def analyse(calibration: Calibration) -> Analyses:
     """Compare the candidates of `calibration`; no scores are read."""
     listed = [candidate for candidate in calibration.candidates if candidate.criteria.text]
     scored_on = Counter(point.items for candidate in listed for point in candidate.trace)
-    enough = [items for items, n in scored_on.items() if n >= ENOUGH]
-    n_items = max(enough) if enough else max(scored_on, key=lambda items: (scored_on[items], items), default=0)
+    n_items = max(scored_on, key=lambda items: (min(scored_on[items], ENOUGH), items), default=0)
     places = []
     for candidate in listed:
-        criteria, made = candidate.criteria, candidate.criteria.provenance
+        text, made = candidate.criteria.text, candidate.criteria.provenance
         value = next((point.value for point in candidate.trace if point.items == n_items), None)
         if value is not None:
             exemplars = made.size if made.origin == "draft" else 0
             kind: Kind = "refinement" if made.origin != "draft" else "draft" if exemplars else "fitted strengths"
-            pattern = pattern_of(criteria.text, calibration.task.scale)
-            places.append(Place(criteria.criteria_id, kind, exemplars, text_length(criteria.text), pattern, value))
+            pattern = pattern_of(text, calibration.task.scale)
+            places.append(Place(candidate.criteria.criteria_id, kind, exemplars, text_length(text), pattern, value))
     places.sort(key=lambda place: -place.value)
     return Analyses(
         calibration.calibration.statistic,
@@ -120,50 +119,47 @@ def analyse(calibration: Calibration) -> Analyses:
         len(listed),
         scored_on[n_items] - len(places),
         tuple(places),
-        line_of([place.words for place in places], np.array([place.value for place in places], dtype=np.float64)),
+        line_of([place.words for place in places], [place.value for place in places]),
         by_pattern(places),
     )
 
 
-def line_of(words: Sequence[int], values: FloatArray) -> Line:
-    """Ordinary least squares of `values` (n,) on `words` (n,) with the band of the mean (001 Figure 3 B).
+def line_of(words: Sequence[float], values: Sequence[float] | FloatArray) -> Line:
+    """Ordinary least squares of `values` (n,) on `words` (n,) with the band of the mean (Figure 3 B).
 
     The band at x is ŷ ± t · s · √(1/n + (x − x̄)²/Sxx) with n − 2 degrees of freedom and s² = Σe²/(n − 2).
     """
-    x, y = np.asarray(words, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    n = x.size
-    if n < 2 or np.ptp(x) == 0:
+    from scipy import stats
+
+    n = len(words)
+    if n < 2 or np.ptp(words) == 0:
         few = f"fewer than 2 candidates ({n})" if n < 2 else "all candidates have the same length"
         return Line(n, None, None, reason=few)
-    from scipy.special import stdtrit
-
-    centred = x - x.mean()
-    spread = float(centred @ centred)
-    slope = float(centred @ (y - y.mean())) / spread
-    grid = np.linspace(x.min(), x.max(), GRID)
-    middle = y.mean() + slope * (grid - x.mean())
+    fit = stats.linregress(words, values)
+    grid = np.linspace(min(words), max(words), GRID)
+    middle = fit.intercept + fit.slope * grid
     drawn = tuple(grid.tolist()), tuple(middle.tolist())
     if n < 3:
-        return Line(n, 100 * slope, None, *drawn, reason="no band with fewer than 3 candidates")
-    residual = y - y.mean() - slope * centred
-    error = float(np.sqrt(residual @ residual / (n - 2)))
-    t = float(stdtrit(n - 2, 0.5 + CONFIDENCE / 2))
-    half = t * error * np.sqrt(1 / n + (grid - x.mean()) ** 2 / spread)
-    reach = 100 * t * error / spread**0.5
-    interval = Interval(100 * slope - reach, 100 * slope + reach, CONFIDENCE, f"least squares, t with {n - 2} df")
-    return Line(n, 100 * slope, interval, *drawn, tuple((middle - half).tolist()), tuple((middle + half).tolist()))
+        return Line(n, float(100 * fit.slope), None, *drawn, reason="no band with fewer than 3 candidates")
+    t = stats.t.ppf(0.5 + CONFIDENCE / 2, n - 2)
+    # the standard error at the mean is s/√n, and it grows with the slope's by the distance from there
+    half = t * fit.stderr * np.sqrt(np.var(words) + (grid - np.mean(words)) ** 2)
+    low, high = (float(100 * (fit.slope + side * t * fit.stderr)) for side in (-1, 1))
+    interval = Interval(low, high, CONFIDENCE, f"least squares, t with {n - 2} df")
+    band = tuple((middle - half).tolist()), tuple((middle + half).tolist())
+    return Line(n, float(100 * fit.slope), interval, *drawn, *band)
 
 
 def by_pattern(places: Sequence[Place]) -> tuple[PatternGroup, ...]:
-    """Mean alignment of holistic and of specific criteria (001 Figure 4), with t intervals over candidates."""
-    from scipy.special import stdtrit
+    """Mean alignment of holistic and of specific criteria (Figure 4), with t intervals over candidates."""
+    from scipy import stats
 
     groups = []
     for pattern in PATTERNS:
         values = np.array([place.value for place in places if place.pattern == pattern], dtype=np.float64)
-        n, mean, interval = values.size, float(values.mean()) if values.size else None, None
-        if mean is not None and n > 1 and values.std() > 0:
-            reach = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2) * values.std(ddof=1) / np.sqrt(n))
-            interval = Interval(mean - reach, mean + reach, CONFIDENCE, f"t({n - 1}) over candidates").within(-1, 1)
-        groups.append(PatternGroup(pattern, n, mean, interval))
+        n, interval = values.size, None
+        if n > 1 and values.std() > 0:
+            low, high = map(float, stats.t.interval(CONFIDENCE, n - 1, values.mean(), stats.sem(values)))
+            interval = Interval(low, high, CONFIDENCE, f"t({n - 1}) over candidates").within(-1, 1)
+        groups.append(PatternGroup(pattern, n, float(values.mean()) if n else None, interval))
     return tuple(groups)

@@ -1,31 +1,28 @@
-"""A budget of calls planned over the whole loop before the first call, so that what is cut is known and said.
+"""Plan a budget of calls over the whole loop before the first call, so that what is cut is known and reported.
 
-First come the calls that the report needs: the final judge's criteria and the judge without criteria on every held-out
-item; then, of a judge that fits strengths, the calls for that.  What is left goes to drafts, their ranking and the
-refinement rounds.  Drafts and refinements are cut by the same share, as long as a quarter of the drafts is left and
-every parent gets a refinement; under that, refining is left out and the drafts get everything, ranked on fewer sources
-where need be.  Only where not even one draft can be paid for beside the held-out items are those cut, too.  A plan
-counts every draft and refinement as new and usable: the run never takes more.
+First come the calls that the report needs: the final judge's criteria and the baseline on every held-out item; then, of
+a judge that fits strengths, the calls for that.  The rest goes to drafts, their ranking and the refinement rounds.
+Drafts and refinements are cut by the same share, as long as a quarter of the drafts is left and every parent gets a
+refinement.  Below that, refining is left out and the drafts get everything, ranked on fewer sources where necessary.
+Only where not even one draft can be paid for next to the held-out items are those cut, too.  A plan counts every draft
+and refinement as new and usable: the run never makes more calls.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
 from core.calibration.calibration_result import Estimate
 from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.fitting import fitting_calls
-from core.calibration.racing_order import Order, racing_order
-from core.calibration.revisit import rung_calls, schedule
+from core.calibration.racing import racing_order, rung_calls, schedule, whole_sources
 from core.data.split import ENOUGH, LEAST, few_labels, task_of
 from core.errors import AspectError
-from core.judging.judge_protocol import DraftRequest, Judge, RefineRequest
+from core.judging.judge_protocol import Judge
 from core.judging.llm_judge import LLMJudge, references_words, require_references
 from core.judging.scoring_styles import MODEL_WRITES, STEPS_LIKE, Asking
 from core.records import GoldenSet, Split, Task
@@ -38,8 +35,6 @@ REFINED_SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25)
 
 CRITERIA_WORDS = 120  # of drafted criteria, as language models write them
 
-Request = TypeVar("Request", DraftRequest, RefineRequest)
-
 
 @dataclass(frozen=True, slots=True)
 class WorkPlan:
@@ -47,7 +42,7 @@ class WorkPlan:
 
     `drafts` are asked for and ranked on the first `share` of the calibration items; then `rounds` rounds ask for
     `refined` refinements each; the best `ensemble` criteria make the final judge.  `reserve` calls are kept for the
-    held-out items; `fitting` is what fitting strengths takes, 0 where none are fitted.
+    held-out items and `fitting` for fitting strengths.  `cut` says in a sentence what the budget does not cover.
     """
 
     drafts: int
@@ -58,142 +53,90 @@ class WorkPlan:
     reserve: int
     calls: int
     fitting: int = 0
+    cut: str = ""
 
 
-def plan_work(settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int = 0) -> WorkPlan:
-    """What the budget covers of a calibration on `items` (the calibration items); everything without a budget.
+def plan_work(
+    settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int = 0, spent: int = 0
+) -> WorkPlan:
+    """Plan what the budget covers of a calibration on `items`; everything without a budget.
 
-    `fitting` is what `fitting_calls` says of its judge.
+    `fitting` is what `fitting_calls` says of its judge; `spent` calls of the budget are gone already.
     """
-    costs = _Costs.of(settings, items, n_held_out, fitting)
-    whole = costs.plan(settings.plan.n_drafts, 1.0, settings.rounds, settings.refinements)
-    if settings.budget is None or whole.calls <= settings.budget:
-        return whole
-    costs = costs.affordable()
-    for plan in (*costs.refining(), *costs.ranking_alone()):
-        if plan.calls <= settings.budget:
-            return plan
-    return costs.first_items_alone()
+    n_drafts, order = settings.plan.n_drafts, racing_order(items, settings)
+    sources = whole_sources(items.sources, settings.seed)  # the order where not all items are ranked on
+    budget = math.inf if settings.budget is None else max(1, settings.budget - spent)
 
-
-def cut_words(
-    plan: WorkPlan, settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int = 0
-) -> str:
-    """One sentence on what of the settings the budget covers, true before the start and after the end; "" for all."""
-    drafts, refined = settings.plan.n_drafts, settings.refinements
-    costs = _Costs.of(settings, items, n_held_out, plan.fitting)
-    covered = []
-    if plan.fitting < fitting:
-        covered.append(f"no strengths fitted to all labels (they take {fitting:,} calls)")
-    if plan.drafts < drafts:
-        covered.append(f"{plan.drafts:,} of {drafts:,} drafts")
-    if plan.drafts and plan.share < 1:
-        covered.append(f"their ranking on {costs.order.up_to(plan.share):,} of {items.n:,} calibration items")
-    if settings.rounds and not plan.rounds:
-        covered.append(f"no refining (it takes a budget of {min(refining.calls for refining in costs.refining()):,})")
-    elif plan.rounds < settings.rounds:
-        covered.append(f"{plan.rounds} of {settings.rounds} rounds of refining")
-    if plan.rounds and plan.refined < refined:
-        covered.append(f"{plan.refined:,} of {refined:,} refinements a round")
-    if plan.ensemble < settings.ensemble:
-        covered.append(f"a final judge of {plan.ensemble} criteria, not {settings.ensemble}")
-    if plan.reserve < (plan.ensemble + 1) * n_held_out:
-        least = 2 * n_held_out + costs.one_draft
-        covered.append(f"not all {n_held_out:,} held-out items ({least:,} calls cover them)")
-    return f"The budget of {settings.budget:,} calls covers {'; '.join(covered)}." if covered else ""
-
-
-def spread(requests: Sequence[Request], n: int) -> tuple[Request, ...]:
-    """`n` of the requests, in their order: of every parent, size and trial some before any gives its second sample."""
-
-    def turn(k: int) -> tuple[int, int, int, int]:
-        whence = requests[k].provenance
-        return whence.sample, whence.trial, whence.size, k
-
-    return tuple(requests[k] for k in sorted(sorted(range(len(requests)), key=turn)[:n]))
-
-
-@dataclass(frozen=True)
-class _Costs:
-    """What parts of a calibration take in calls, at most, beside the `reserve` for `ensemble` criteria on held-out."""
-
-    settings: CalibrationSettings
-    order: Order  # of whole sources, where not all items are ranked on
-    racing: Order
-    n_held_out: int
-    ensemble: int
-    reserve: int
-    fitting: int
-
-    @classmethod
-    def of(cls, settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int) -> _Costs:
-        """With everything kept back that the report asks for."""
-        order, ensemble = Order.whole(items.sources, settings.seed), settings.ensemble
-        racing = racing_order(items, settings)
-        return cls(settings, order, racing, n_held_out, ensemble, (ensemble + 1) * n_held_out, fitting)
-
-    @property
-    def one_draft(self) -> int:
-        """One draft written and scored, beside the judge without criteria, on the first items of a race."""
-        return 1 + 2 * self.order.up_to(0.0)
-
-    def affordable(self) -> _Costs:
-        """With as many criteria in the final judge as leave at least one draft to be paid for; fitting comes first."""
-        budget, n_held_out = self.settings.budget or 0, self.n_held_out
-        for fitting, ensemble in itertools.product((self.fitting, 0), range(self.ensemble, 0, -1)):
-            if (ensemble + 1) * n_held_out + fitting + self.one_draft <= budget:
-                return replace(self, ensemble=ensemble, reserve=(ensemble + 1) * n_held_out, fitting=fitting)
-        return replace(self, ensemble=1, reserve=min(2 * n_held_out, budget * 2 // 5), fitting=0)
-
-    def plan(self, drafts: int, share: float, rounds: int = 0, refined: int = 0) -> WorkPlan:
-        calls = self.reserve + self.fitting
+    def plan(paid: tuple[int, int, int], drafts: int, share: float, rounds: int = 0, refined: int = 0) -> WorkPlan:
+        """A plan after what is `paid` first: the ensemble, its calls on held-out items, and those for fitting."""
+        calls = sum(paid[1:])
         if drafts:
-            calls += drafts + self._scoring(drafts, share, 1)
+            calls += drafts + rung_calls(schedule(settings, drafts, order if share == 1 else sources, share), 1)
         if refined:
-            calls += rounds * (refined + self._scoring(refined, 1.0, 0))
-        if self.reserve < (self.ensemble + 1) * self.n_held_out:  # held-out items get whatever is left
-            calls = max(calls, self.settings.budget or 0)
-        return WorkPlan(drafts, share, rounds, refined, self.ensemble, self.reserve, calls, self.fitting)
+            calls += rounds * (refined + rung_calls(schedule(settings, refined, order)))
+        if paid[1] < (paid[0] + 1) * n_held_out:  # held-out items get whatever is left
+            calls = max(calls, int(budget))
+        return WorkPlan(drafts, share, rounds, refined, *paid[:2], calls, paid[2])
 
-    def refining(self) -> Iterator[WorkPlan]:
+    def refining(paid: tuple[int, int, int]) -> list[WorkPlan]:
         """Plans with at least one round, the dearest first: drafts weigh more than further rounds."""
-        n_drafts, settings = self.settings.plan.n_drafts, self.settings
-        parents, least = min(settings.keep, n_drafts), min(settings.finalists, n_drafts)
-        for share in REFINED_SHARES if settings.rounds else ():
-            drafts = max(math.ceil(share * n_drafts), least)
-            refined = max(math.ceil(share * settings.refinements), parents)
-            for rounds in range(settings.rounds, 0, -1):
-                yield self.plan(drafts, 1.0, rounds, refined)
+        return [
+            plan(
+                paid,
+                max(math.ceil(share * n_drafts), min(settings.finalists, n_drafts)),
+                1.0,
+                rounds,
+                max(math.ceil(share * settings.refinements), min(settings.keep, n_drafts)),
+            )
+            for share in REFINED_SHARES
+            for rounds in range(settings.rounds, 0, -1)
+        ]
 
-    def ranking_alone(self) -> Iterator[WorkPlan]:
-        """Plans without refining, the dearest first."""
-        for arms, share in TIGHTER:
-            yield self.plan(math.ceil(self.settings.plan.n_drafts * arms), share)
+    report = (settings.ensemble, (settings.ensemble + 1) * n_held_out)
+    whole = plan((*report, fitting), n_drafts, 1.0, settings.rounds, settings.refinements)
+    if whole.calls <= budget:
+        return whole
+    # as many criteria in the final judge as leave at least one draft to be paid for; fitting comes first
+    first = sources.up_to(0.0)
+    one_draft = 1 + 2 * first
+    affordable = [
+        (ensemble, (ensemble + 1) * n_held_out, fits)
+        for fits, ensemble in itertools.product((fitting, 0), range(settings.ensemble, 0, -1))
+        if (ensemble + 1) * n_held_out + fits + one_draft <= budget
+    ]
+    paid = affordable[0] if affordable else (1, min(2 * n_held_out, int(budget) * 2 // 5), 0)
+    ranking_alone = [plan(paid, math.ceil(arms * n_drafts), share) for arms, share in TIGHTER]
+    few = plan(paid, max(0, min(n_drafts, (int(budget) - sum(paid[1:]) - first) // (first + 1))), 0.0)
+    chosen = next((each for each in (*refining(paid), *ranking_alone) if each.calls <= budget), few)
 
-    def first_items_alone(self) -> WorkPlan:
-        """As many drafts as can be scored on the first items, the judge without criteria beside them."""
-        first, left = self.order.up_to(0.0), (self.settings.budget or 0) - self.reserve - self.fitting
-        return self.plan(max(0, min(self.settings.plan.n_drafts, (left - first) // (first + 1))), 0.0)
-
-    def _scoring(self, arms: int, share: float, reference: int) -> int:
-        order = self.order if share < 1.0 else self.racing
-        return rung_calls(schedule(self.settings, arms, order, share), reference)
+    covered = [f"{chosen.drafts:,} of {n_drafts:,} drafts"] if chosen.drafts < n_drafts else []
+    if chosen.drafts and chosen.share < 1:
+        covered.append(f"their ranking on {sources.up_to(chosen.share):,} of {items.n:,} calibration items")
+    if (chosen.rounds, chosen.refined) != (whole.rounds, whole.refined):
+        each = f" with {chosen.refined:,} of {whole.refined:,} refinements each" if chosen.rounds else ""
+        covered.append(f"{chosen.rounds} of {whole.rounds} rounds of refining{each}")
+    if chosen.ensemble < whole.ensemble:
+        covered.append(f"a final judge of {chosen.ensemble} criteria, not {whole.ensemble}")
+    if chosen.fitting < fitting:
+        covered.append(f"no strengths fitted to all labels (they take {fitting:,} calls)")
+    if chosen.reserve < (chosen.ensemble + 1) * n_held_out:
+        covered.append(f"not all {n_held_out:,} held-out items ({2 * n_held_out + one_draft:,} calls cover them)")
+    return replace(chosen, cut=f"The budget of {settings.budget:,} calls covers {'; '.join(covered)}.")
 
 
 def require_usable(golden: GoldenSet, task: Task, items: LabelledItems) -> None:
     """AspectError, with the way out, when the calibration labels are too few or all equal."""
-    labelled = golden.aspects[task.aspect].n_labelled
     if items.n < LEAST:
         raise AspectError(
-            f"aspect {task.aspect!r} has {labelled} labels, of which {items.n} fall on the calibration side; at least "
-            f"{LEAST} are needed there (we recommend {ENOUGH}). Label more items or choose a larger calibration "
-            "share.",
+            f"aspect {task.aspect!r} has {golden.aspects[task.aspect].n_labelled} labels, of which {items.n} fall on "
+            f"the calibration side; at least {LEAST} are needed there (we recommend {ENOUGH}). Label more items or "
+            "choose a larger calibration share.",
             file=golden.name,
         )
     if float(np.ptp(items.labels)) == 0.0:
         raise AspectError(
             f"all {items.n} calibration labels of aspect {task.aspect!r} equal {items.labels[0]:g}: nothing can "
-            "correlate with a constant. Choose another aspect, or label items on which people differ.",
+            "correlate with a constant. Choose another aspect, or label items on which raters differ.",
             file=golden.name,
         )
 
@@ -218,34 +161,26 @@ def estimate(
         judge = judge.with_sampling(replace(judge.sampling, steps=STEPS_LIKE)) if asking.writes_steps else judge
     items = LabelledItems.of(golden, task.aspect, split.calibration)
     require_usable(golden, task, items)
-    n_held_out, fitting = len(split.held_out), fitting_calls(judge, settings, items)
-    plan = plan_work(settings, items, n_held_out, fitting)
+    n_held_out = len(split.held_out)
+    plan = plan_work(settings, items, n_held_out, fitting_calls(judge, settings, items))
     once = judge.estimate(task, shown, CRITERIA_WORDS)
-    cut = cut_words(plan, settings, items, n_held_out, fitting)
-    prompt, completion, cost = once.scaled(plan.calls / max(1, once.calls))
-    references = references_words(judge, task, shown, plan.calls) if isinstance(judge, LLMJudge) else ""
-    notes = (judge.notice, unheeded(judge, settings), _several(judge, plan.calls), references, cut)
+    notes = [judge.notice, unheeded(judge, settings)]
+    if isinstance(judge, LLMJudge):
+        if (samples := judge.sampling.samples) > 1:
+            notes.append(f"Each score is the mean of {samples} replies: up to {samples * plan.calls:,} in all.")
+        notes.append(references_words(judge, task, shown, plan.calls))
     return Estimate(
         plan.calls + before,
-        *(prompt, completion, cost),
+        *once.scaled(plan.calls / max(1, once.calls)),
         n_calibration=items.n,
         n_held_out=n_held_out,
-        notes=tuple(filter(None, notes)),
+        notes=tuple(filter(None, (*notes, plan.cut))),
         few_labels=few_labels(items.n, refining=plan.rounds > 0),
     )
 
 
 def unheeded(judge: Judge, settings: CalibrationSettings) -> str:
-    """A sentence where the length of criteria was bounded for a judge that does not write them; "" for any other."""
+    """Say that a judge that writes no criteria ignores `max_words`; "" for any other."""
     if settings.max_words is None or isinstance(judge, LLMJudge):
         return ""
-    return (
-        f"The bound of {settings.max_words:,} words is not kept: it is told to a language model, and the judge "
-        f"{judge.spec} puts its criteria together from clauses. Leave it out, or choose a model."
-    )
-
-
-def _several(judge: Judge, calls: int) -> str:
-    """A sentence where one call is several replies."""
-    samples = judge.sampling.samples if isinstance(judge, LLMJudge) else 1
-    return "" if samples == 1 else f"Each score is the mean of {samples} replies: up to {samples * calls:,} in all."
+    return f"max_words has no effect: the judge {judge.spec} puts its criteria together from clauses."

@@ -1,8 +1,7 @@
-"""A calibration from Python or the command line: what it will cost, the run, and what comes back: judge and files.
+"""A calibration from Python or the command line: its cost, the run, and the result with its judge and files.
 
-`Calibration` is what a store keeps: a plain record that knows no golden set, no files and no endpoints.  Who calibrates
-in their own process has all of these at hand, so `calibrate` gives the same record as a `CalibratedRun`, which also
-holds the golden set and the way back to the judge.
+`Calibration` is what a store keeps: a plain record without golden set, files and endpoints.  `calibrate` returns the
+same record as a `CalibratedRun`, which also holds the golden set and the way back to the judge.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from core.calibration import ablate as ablation
 from core.calibration import budget, loop
-from core.calibration.ablate import Ablation
-from core.calibration.ablate import ablate as ablation_of
 from core.calibration.calibration_result import Calibration, Estimate
 from core.calibration.calibration_settings import CalibrationSettings
-from core.calibration.candidate_pool import Keeper
+from core.calibration.candidate_pool import AskedJudge, Keeper
 from core.comparison.sureness import calibrated_sureness
 from core.data.split import task_of
 from core.errors import UsageError
@@ -84,8 +82,8 @@ class CalibratedRun(Calibration):
         return restore_judge(self.judge_state, Settings.from_environment(), self.replies, gate=NAMED)
 
 
-class _Prepared(Keeper):
-    """Remembers the judge made ready."""
+class _PreparedJudge(Keeper):
+    """Remember the judge made ready."""
 
     def keep_judge(self, judge: Judge, prepared: Prepared) -> None:
         self.judge = judge
@@ -103,16 +101,16 @@ def calibrate(
     progress: Progress = SILENT,
     **choices: Any,
 ) -> CalibratedRun:
-    """Calibrate `judge` on one aspect of `golden` (001, METHODS §4) and report it on held-out items.
+    """Calibrate `judge` on one aspect of `golden` (METHODS §4) and report it on held-out items.
 
     `judge` is a SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge; `settings` or single `choices` (fields of
     `CalibrationSettings`, e.g. ``rounds=2, seed=1``) say how, `asking` how the judge of a SPEC is asked for a score.
-    `definition` is what the aspect means; "model" lets the judge write it.  `replies` keeps a remote judge's replies,
-    so that nothing is paid twice; `progress` is shown every snapshot of the leaderboard, and may stop the work.  Raises
+    `definition` is what the aspect means; "model" lets the judge write it.  `replies` caches a remote judge's replies,
+    so that nothing is paid twice; `progress` receives every snapshot of the leaderboard, and may stop the work.  Raises
     AspectError for labels that cannot rank anything, ProviderError for an endpoint that fails.
     """
     started, chosen = time.perf_counter(), replace(settings or CalibrationSettings(), **choices)
-    task, made = task_of(golden, aspect, definition), _Prepared()
+    task, made = task_of(golden, aspect, definition), _PreparedJudge()
     with _opened(judge, replies, asking) as opened:
         result = loop.calibrate(golden, task, opened, chosen, progress, asking=asking, keeper=made)
     return CalibratedRun(
@@ -141,31 +139,30 @@ def estimate(
         return budget.estimate(golden, task, opened, chosen, asking=asking)
 
 
-@contextmanager
-def _opened(judge: str | Judge, replies: ReplyStore | None = None, asking: Asking | None = None) -> Iterator[Judge]:
+def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | None) -> AbstractContextManager[Judge]:
     """The judge that a SPEC names, closed in the end, or the caller's own, which is asked as it is."""
     if isinstance(judge, str):
-        with closing(make_judge(judge, Settings.from_environment(), replies, asking=asking, gate=NAMED)) as opened:
-            yield opened
-    elif asking is not None and asking.style is not None:
-        raise UsageError("How a judge of your own is asked is its own matter: give it its sampling, or name a SPEC.")
-    else:
-        yield judge
+        return closing(make_judge(judge, Settings.from_environment(), replies, asking=asking, gate=NAMED))
+    if asking is not None and asking.style is not None:
+        raise UsageError("`asking` cannot change a judge of your own: give it its sampling, or name a SPEC.")
+    return nullcontext(judge)
 
 
-def ablate(calibrated: CalibratedRun, *, with_steps: bool = True, progress: Progress = SILENT) -> Ablation:
-    """What each part of a calibrated judge brings on held-out items (001 Tables 5 and 8), row by row in `rows`.
+def ablate(calibrated: CalibratedRun, *, progress: Progress = SILENT) -> ablation.Ablation:
+    """Measure what each part of a calibrated judge adds on held-out items (Tables 5 and 8), row by row in `rows`.
 
-    Beside the final judge stand the one without criteria, without refinement, with its single best criteria and
-    (`with_steps`, language models only) with evaluation steps switched.  Only what the run does not hold is asked for.
+    The final judge is compared with the one without criteria, without refinement, and with its single best criteria.
+    Only what the run does not hold is asked for.
     """
+    shown = [calibrated.golden.items[p] for p in calibrated.split.calibration]
     with calibrated.reopened() as judge:
-        return ablation_of(calibrated, calibrated.golden, judge, with_steps=with_steps, progress=progress)
+        asked = AskedJudge(judge.prepare(calibrated.task, shown), calibrated.golden, calibrated.task, progress)
+        return ablation.ablate(asked, calibrated)
 
 
 OTHER_RESULT = (
-    "The calibration was done again and chose other criteria than the file holds: replies were not kept, or people "
-    "changed them. What follows is about the repeated one."
+    "The repeated calibration chose other criteria than the file holds: replies were not cached, or people changed "
+    "the criteria. These figures are about the repeated one."
 )
 
 
@@ -178,17 +175,16 @@ def repeated(
     replies: ReplyStore | None = None,
     progress: Progress = SILENT,
 ) -> Iterator[tuple[CalibratedRun, tuple[str, ...]]]:
-    """The calibration that a judge file came from, done again on the same `golden`, and warnings about it.
+    """Repeat the calibration that a judge file came from on the same `golden`; yields it with warnings about it.
 
-    Its judge is open meanwhile.
-    `judge` names the file's judge once more, so that its endpoint may get the key, or its model may be loaded.
-    UsageError for a file whose judge was never drafted (fused, RepEval), another golden set, or another judge.
+    Its judge is open meanwhile.  `judge` names the file's judge once more, so that its endpoint may get the key, or its
+    model may be loaded.  UsageError for a file whose judge was never drafted (fused, RepEval), another golden set, or
+    another judge.
     """
-    kind = kind_of_file(path)
-    if kind != "judge":
+    if (kind := kind_of_file(path)) != "judge":
         raise UsageError(
-            f"{path}: holds a {'fusion' if kind == 'fusion' else 'RepEval score'}, which never drafted criteria: there "
-            "is nothing to take away or to look at. Name the judge.yaml of a calibration."
+            f"{path}: holds a {'fusion' if kind == 'fusion' else 'RepEval score'}, which has no criteria to take away. "
+            "Name the judge.yaml of a calibration."
         )
     card = open_file(path).card
     if card["golden"]["digest"] != golden.digest:
@@ -196,19 +192,13 @@ def repeated(
             f"{path}: was calibrated on {card['golden']['name']}, and {golden.name} holds other items or labels. Give "
             "the golden set that it was calibrated on."
         )
-    state, here = card["judge"], Settings.from_environment()
+    state, task = card["judge"], card["task"]
     if judge and judge != state["spec"]:
-        raise UsageError(f"{path}: was calibrated with {state['spec']}, and {judge} came. Name the same judge.")
+        raise UsageError(f"{path}: was calibrated with {state['spec']}, not {judge}. Name the same judge.")
     gate = NAMED if judge else CAREFUL
-    with closing(restore_judge(state, here, replies, gate=gate)) as asked:
-        run = calibrate(
-            golden,
-            card["task"]["aspect"],
-            asked,
-            settings=CalibrationSettings.from_json(card["settings"]),
-            definition=card["task"]["definition"],
-            replies=replies,
-            progress=progress,
-        )
+    with closing(restore_judge(state, Settings.from_environment(), replies, gate=gate)) as asked:
+        settings = CalibrationSettings.from_json(card["settings"])
+        how: dict[str, Any] = {"definition": task["definition"], "replies": replies, "progress": progress}
+        run = calibrate(golden, task["aspect"], asked, settings=settings, **how)
         written = [entry["text"] for entry in card["criteria"]]
         yield run, () if written == [criteria.text for criteria in run.chosen] else (OTHER_RESULT,)

@@ -1,36 +1,25 @@
-"""Settings of a calibration: 001's presets and what 001 leaves open (golden-set split, K, misalignment, racing)."""
+"""Settings of a calibration and of a refinement round: the paper's presets, and the choices that it leaves open."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
+from core.data.split import SplitKind, split_sources
 from core.errors import UsageError
 from core.judging.judge_protocol import OPERATIONS, Operation
 from core.records import GoldenSet, Level, Split, Statistic
 from core.setting_fields import check_settings, setting
 from core.wording import counted
 
-__all__ = [
-    "OPERATIONS",
-    "PRESETS",
-    "CalibrationSettings",
-    "Operation",
-    "Preset",
-    "RevisitMode",
-    "RoundSettings",
-    "SplitKind",
-]
-
 RevisitMode = Literal["racing", "full"]
-SplitKind = Literal["sources", "sources+systems"]
 PresetName = Literal["summarisation", "data-to-text", "hallucination", "quick"]
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How many criteria are drafted and refined, from how many exemplars (001, Table 9)."""
+    """How many criteria are drafted and refined, from how many exemplars (AutoCalibrate, Table 9)."""
 
     draft_sizes: tuple[int, ...]
     draft_trials: int
@@ -44,11 +33,6 @@ class Preset:
     def n_drafts(self) -> int:
         return len(self.draft_sizes) * self.draft_trials * self.draft_samples
 
-    @property
-    def n_refinements(self) -> int:
-        """Refinements of one parent in one round."""
-        return len(self.refine_sizes) * self.refine_trials * self.refine_samples
-
 
 PRESETS: Mapping[PresetName, Preset] = {
     "summarisation": Preset((4, 6, 8, 10, 12), 4, 3),
@@ -59,15 +43,15 @@ PRESETS: Mapping[PresetName, Preset] = {
 
 
 AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "refine_gate": False, "ensemble": 1, "max_words": None}
-"""001 to the letter: every draft on every item, refinements ungated, the argmax, criteria of any length."""
+"""The paper to the letter: score every draft on every item, refine without a gate, take the argmax, any length."""
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSettings:
-    """What a person chooses before the start: options of the command, fields of the form, part of judge.yaml.
+    """What to choose before the start: options of the command, fields of the form, part of judge.yaml.
 
-    `level` None takes what the golden set allows.  `budget` None is no limit: a call is one set of criteria on one
-    item, a draft or a refinement.  `max_words` None leaves the length free, as 001 does.
+    `level` None takes what the golden set allows.  `budget` None is no limit; a call is one draft, one refinement, or
+    one set of criteria on one item.  `max_words` None leaves the length free.
     """
 
     preset: PresetName = setting("summarisation", "How many criteria to draft and refine, from how many exemplars.")
@@ -95,9 +79,7 @@ class CalibrationSettings:
         check_settings(self)
 
     def split_of(self, golden: GoldenSet, aspect: str) -> Split:
-        """The split that is asked for: by source (and system), seeded."""
-        from core.data.split import split_sources
-
+        """Split `golden` by source (and system), with the seed."""
         return split_sources(golden, aspect=aspect, fraction=self.calibration_share, seed=self.seed, kind=self.split)
 
     @property
@@ -112,38 +94,38 @@ class CalibrationSettings:
     @property
     def refinements(self) -> int:
         """Refinements asked for in each round."""
-        return min(self.keep, self.plan.n_drafts) * self.plan.n_refinements if self.rounds else 0
+        if not self.rounds:
+            return 0
+        each = len(self.plan.refine_sizes) * self.plan.refine_trials * self.plan.refine_samples
+        return min(self.keep, self.plan.n_drafts) * each
 
     @property
     def words(self) -> str:
-        """How the criteria were searched for, refined and chosen, with every choice that 001 leaves open."""
+        """How criteria are searched for, refined and chosen."""
+        gate = "if it gains on an inner fold" if self.refine_gate else "without a gate"
         refining = (
-            f"refining: {counted(self.rounds, 'round')} of the best {self.keep} (K), on up to {self.misaligned} items "
-            f"misaligned by {self.min_gap:g} or more, each refinement taken "
-            + ("if it gains on an inner fold" if self.refine_gate else "without a gate")
-            if self.rounds
-            else "no refining"
+            f"{counted(self.rounds, 'round')} of refining the best {self.keep} (K) on up to {self.misaligned} items "
+            f"misaligned by {self.min_gap:g} or more, each refinement taken {gate}"
         )
         applied = "the single best" if self.ensemble == 1 else f"the mean of the best {self.ensemble}"
         length = "any length" if self.max_words is None else f"at most {self.max_words:,} words"
         return (
-            f"Search: {self.preset} ({self.plan.n_drafts} drafts), revisited by {self.revisit}; {refining}; "
-            f"applied: {applied}; criteria of {length}; seed {self.seed}."
+            f"Search: {self.preset} ({self.plan.n_drafts} drafts), revisited by {self.revisit}; "
+            f"{refining if self.rounds else 'no refining'}; applied: {applied}; criteria of {length}; seed {self.seed}."
         )
 
     def as_json(self) -> dict[str, Any]:
-        """By name; `fit_strengths` and `max_words` where they are not as usual."""
+        """By name; `fit_strengths` and `max_words` only where they differ from the default."""
         usual = {"fit_strengths": True, "max_words": None}
         return {name: value for name, value in asdict(self).items() if name not in usual or value != usual[name]}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CalibrationSettings:
-        """Settings from `as_json`'s form; UsageError for names it does not know."""
+        """Read what `as_json` wrote; UsageError for unknown names."""
         known = {f.name for f in fields(cls)}
-        unknown = sorted(set(body) - known)
-        if unknown:
+        if unknown := sorted(set(body) - known):
             raise UsageError(f"Unknown calibration settings {unknown}; known are {sorted(known)}.")
-        return replace(cls(), **dict(body))
+        return cls(**body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +148,7 @@ class RoundSettings:
     def __post_init__(self) -> None:
         check_settings(self)
         if not self.operations or set(self.operations) - set(OPERATIONS):
-            raise UsageError(f"A round may {', '.join(OPERATIONS)}: at least one of them, not {self.operations}.")
+            raise UsageError(f"operations must be some of {', '.join(OPERATIONS)}, not {self.operations}.")
         if not self.sizes or min(self.sizes) < 1 or max(self.sizes) > 16:
             raise UsageError(f"A refinement is shown 1 to 16 items, not {self.sizes}.")
 

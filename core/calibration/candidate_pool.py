@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from core.calibration.calibration_settings import CalibrationSettings
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, RefineRequest
 from core.judging.llm_judge import Prepared
 from core.progress import SILENT, Progress
-from core.records import Alignment, Criteria, FloatArray, GoldenSet, Level, Measure, ScoreMatrix, Task, Unscored, Usage
+from core.records import Alignment, Criteria, FloatArray, GoldenSet, Measure, ScoreMatrix, Task, Unscored, Usage
 from core.stats import Difference, LabelledItems, align_each, paired_difference
 
 BoolArray = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -20,7 +21,7 @@ INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
 
 
 class Keeper:
-    """Gets what a judge answers as it comes, to keep it; this one keeps nothing."""
+    """Receive what a judge answers as it comes, to store it; this one stores nothing."""
 
     def keep_judge(self, judge: Judge, prepared: Prepared) -> None:
         """The judge made ready, before its first score."""
@@ -34,10 +35,7 @@ class Keeper:
 
 @dataclass(frozen=True)
 class AskedJudge:
-    """What calibrations, rounds and ablations ask.
-
-    `prepared` is what its model wrote before; a calibration counts it.
-    """
+    """A judge with the golden set it is asked about.  `prepared`: what its model wrote before the first score."""
 
     judge: Judge
     golden: GoldenSet
@@ -48,11 +46,15 @@ class AskedJudge:
 
     def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
         """New criteria from labelled exemplars."""
-        return self._kept(self.judge.draft(self.task, requests))
+        return self._stored(self.judge.draft(self.task, requests))
 
     def refine(self, requests: Sequence[RefineRequest]) -> DraftBatch:
-        """Criteria made better by what they got wrong."""
-        return self._kept(self.judge.refine(self.task, requests))
+        """Criteria improved on items that they got wrong."""
+        return self._stored(self.judge.refine(self.task, requests))
+
+    def _stored(self, batch: DraftBatch) -> DraftBatch:
+        self.keeper.add_criteria([drafted.criteria for drafted in batch.drafted if drafted.criteria is not None])
+        return batch
 
     def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:
         """Scores of all `criteria` on the items at `positions` (into `GoldenSet.items`)."""
@@ -61,14 +63,10 @@ class AskedJudge:
         self.keeper.add_scores(positions, matrix)
         return matrix
 
-    def _kept(self, batch: DraftBatch) -> DraftBatch:
-        self.keeper.add_criteria([drafted.criteria for drafted in batch.drafted if drafted.criteria is not None])
-        return batch
-
 
 @dataclass
 class CallBudget:
-    """Calls counted against a `limit` (None: no limit).  `reserve` is kept back for the report on held-out."""
+    """Calls counted against a `limit` (None: no limit); `reserve` is kept back for the held-out items."""
 
     limit: int | None = None
     reserve: int = 0
@@ -80,118 +78,94 @@ class CallBudget:
         self.usage = self.usage + usage
 
     def left(self, *, with_reserve: bool = False) -> int | None:
-        """Calls left, None without a budget; the reserve is kept back unless asked for."""
+        """Calls left, None without a limit."""
         if self.limit is None:
             return None
         return max(0, self.limit - self.calls - (0 if with_reserve else self.reserve))
 
 
 class ScoreTable:
-    """What criteria scored so far over all items of a golden set, filled batch by batch, and why scores are missing."""
+    """The scores of criteria over all items of a golden set, filled batch by batch, and why scores are missing."""
 
     def __init__(self, item_ids: Sequence[str], budget: CallBudget | None = None) -> None:
+        n = len(item_ids)
         self.places = {item_id: k for k, item_id in enumerate(item_ids)}
         self.budget = CallBudget() if budget is None else budget
-        self.unscored: dict[str, dict[str, Unscored]] = {}
-        self._rows: dict[str, tuple[FloatArray, BoolArray]] = {}
-        self._turned: dict[str, FloatArray] = {}
+        self.unscored = defaultdict[str, dict[str, Unscored]](dict)
+        self._values = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
+        self._asked = defaultdict[str, BoolArray](lambda: np.zeros(n, dtype=np.bool_))
+        self._turned = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
 
     def ask(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
-        """Have items scored, count the calls, and enter what comes."""
+        """Have items scored, count the calls, and enter the scores."""
         matrix = judge.score(criteria, positions)
         self.budget.spend(matrix.calls, matrix.usage)
         self.enter(matrix)
 
-    def enter(self, matrix: ScoreMatrix, *, kept: bool = False) -> None:
-        """Enter scores.  Of `kept` ones an item counts as asked for where it has a value or a reason."""
+    def enter(self, matrix: ScoreMatrix, *, stored: bool = False) -> None:
+        """Enter scores.  Of `stored` ones an item counts as asked for where it has a value or a reason."""
         places = np.array([self.places[item_id] for item_id in matrix.item_ids], dtype=np.intp)
-        for k, (criteria_id, row) in enumerate(zip(matrix.criteria_ids, matrix.values, strict=True)):
-            values, is_asked = self._row(criteria_id)
-            reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(criteria_id, ())}
-            self.unscored.setdefault(criteria_id, {}).update(reasons)
-            there = ~np.isnan(row) if kept else np.ones(len(row), dtype=np.bool_)
-            values[places[there]] = row[there]
+        for k, (name, row) in enumerate(zip(matrix.criteria_ids, matrix.values, strict=True)):
+            reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(name, ())}
+            there = ~np.isnan(row) | (not stored)
+            self.unscored[name] |= reasons
+            self._values[name][places[there]] = row[there]
             if matrix.turned is not None:
-                turned = self._turned.setdefault(criteria_id, np.full(len(self.places), np.nan))
-                turned[places[there]] = matrix.turned[k][there]
-            is_asked[places[there]] = True
-            is_asked[[self.places[item_id] for item_id in reasons]] = True
+                self._turned[name][places[there]] = matrix.turned[k][there]
+            self._asked[name][places[there]] = True
+            self._asked[name][[self.places[item_id] for item_id in reasons]] = True
 
     def values(self, criteria_id: str) -> FloatArray:
         """(n_items,), NaN where there is no score."""
-        return self._row(criteria_id)[0]
+        return self._values[criteria_id]
 
     def asked(self, criteria_id: str) -> BoolArray:
         """(n_items,), whether a score was asked for."""
-        return self._row(criteria_id)[1]
+        return self._asked[criteria_id]
 
     def mean(self, ids: Sequence[str]) -> FloatArray:
         """(n_items,) mean of the scores that are there."""
-        return ensemble_scores(np.stack([self.values(criteria_id) for criteria_id in ids]))
+        return ensemble_scores(np.stack([self._values[name] for name in ids]))
 
     def turned(self, ids: Sequence[str]) -> FloatArray | None:
-        """(n_ids, n_items) what pairs were given the other way round; None where none was asked so."""
-        if not any(criteria_id in self._turned for criteria_id in ids):
-            return None
-        unknown = np.full(len(self.places), np.nan)
-        return np.stack([self._turned.get(criteria_id, unknown) for criteria_id in ids])
+        """(n_ids, n_items) scores of pairs shown the other way round; None where none was asked so."""
+        return np.stack([self._turned[name] for name in ids]) if set(ids) & set(self._turned) else None
 
     def reasons(self, ids: Iterable[str]) -> dict[str, Unscored]:
         """Item id → why there is no score, from the first of `ids` that has a reason."""
         reasons: dict[str, Unscored] = {}
-        for criteria_id in ids:
-            reasons = self.unscored.get(criteria_id, {}) | reasons
+        for name in ids:
+            reasons = self.unscored[name] | reasons
         return reasons
-
-    def _row(self, criteria_id: str) -> tuple[FloatArray, BoolArray]:
-        n = len(self.places)
-        return self._rows.setdefault(criteria_id, (np.full(n, np.nan), np.zeros(n, dtype=np.bool_)))
-
-
-@dataclass
-class Entry:
-    """A candidate of the pool; `calls` are the calibration items that it was scored on."""
-
-    criteria: Criteria
-    status: Status
-    calls: int = 0
-    inner_gain: float | None = None
-    alignment: Alignment | None = None
-    stale: bool = False
-    interim: bool = False
-    trace: list[TracePoint] = field(default_factory=list)
-
-    def as_candidate(self) -> Candidate:
-        return Candidate(self.criteria, self.status, self.alignment, self.calls, self.inner_gain, tuple(self.trace))
 
 
 class CandidatePool:
     """Mutable state of one calibration; everything that leaves it is a frozen record.
 
-    `items` are the calibration items; the table goes over all items of the golden set.
+    `items` are the calibration items; the table covers all items of the golden set.
     """
 
-    def __init__(self, items: LabelledItems, settings: CalibrationSettings, level: Level, table: ScoreTable) -> None:
-        self.items, self.settings, self.level, self.table = items, settings, level, table
-        self.budget = table.budget
-        self.measure = Measure(settings.statistic, level)
-        self.entries: dict[str, Entry] = {}
+    def __init__(self, items: LabelledItems, settings: CalibrationSettings, table: ScoreTable) -> None:
+        self.items, self.settings, self.table, self.budget = items, settings, table, table.budget
+        self.measure = Measure(settings.statistic, settings.level or items.usual_level)
+        self.entries: dict[str, Candidate] = {}
         self.curve: list[BestSoFar] = []
         self.calls_expected = 0
         self.rounds_done = 0
 
     def add(self, criteria: Iterable[Criteria], status: Status = "waiting") -> None:
         for each in criteria:
-            self.entries.setdefault(each.criteria_id, Entry(each, status))
+            self.entries.setdefault(each.criteria_id, Candidate(each, status))
 
     def score(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
         """Have calibration items scored with candidates."""
         self.table.ask(judge, criteria, positions)
         for each in criteria:
             entry = self.entries[each.criteria_id]
-            entry.stale, entry.calls = True, int(self.asked(each.criteria_id).sum())
-            if entry.status == "waiting":
-                entry.status = "running"
+            status = "running" if entry.status == "waiting" else entry.status
+            self.entries[each.criteria_id] = replace(
+                entry, status=status, calls=int(self.asked(each.criteria_id).sum())
+            )
 
     def values(self, criteria_id: str) -> FloatArray:
         """(n_calibration,) scores of a candidate."""
@@ -202,30 +176,30 @@ class CandidatePool:
         return self.table.asked(criteria_id)[self.items.positions]
 
     def mark(self, ids: Iterable[str], status: Status) -> None:
-        for criteria_id in ids:
-            if self.entries[criteria_id].status != "baseline":
-                self.entries[criteria_id].status = status
+        """Give candidates a status; the baseline keeps its own."""
+        for name in ids:
+            if self.entries[name].status != "baseline":
+                self.entries[name] = replace(self.entries[name], status=status)
 
     def refresh(self, *, final: bool = False) -> None:
-        """Bring alignments up to date, batching the candidates that were scored on the same items."""
+        """Update alignments that newer scores have made stale; `final` redoes all, with every resample."""
         groups: dict[bytes, list[str]] = {}
-        for criteria_id, entry in self.entries.items():
-            if entry.calls and (entry.stale or (final and entry.interim)):
-                groups.setdefault(self.asked(criteria_id).tobytes(), []).append(criteria_id)
+        for name, entry in self.entries.items():
+            stale = not entry.trace or entry.trace[-1].items < entry.calls
+            if entry.calls and (stale or final):
+                groups.setdefault(self.asked(name).tobytes(), []).append(name)
         resamples = self.settings.resamples if final else min(self.settings.resamples, INTERIM_RESAMPLES)
-        for ids in groups.values():
+        for ids in groups.values():  # those scored on the same items in one go
             is_asked = self.asked(ids[0])
-            scores = np.stack([self.values(criteria_id)[is_asked] for criteria_id in ids])
-            for criteria_id, alignment in zip(
-                ids, self.align(scores, self.items.take(is_asked), resamples), strict=True
-            ):
-                entry = self.entries[criteria_id]
-                entry.alignment, entry.stale, entry.interim = alignment, False, not final
-                if not entry.trace or entry.trace[-1].items < entry.calls:
-                    entry.trace.append(TracePoint(entry.calls, alignment.value))
+            scores = np.stack([self.values(name)[is_asked] for name in ids])
+            for name, found in zip(ids, self.align(scores, self.items.take(is_asked), resamples), strict=True):
+                entry, trace = self.entries[name], self.entries[name].trace
+                if not trace or trace[-1].items < entry.calls:
+                    trace = (*trace, TracePoint(entry.calls, found.value))
+                self.entries[name] = replace(entry, alignment=found, trace=trace)
 
     def align(self, scores: FloatArray, items: LabelledItems, resamples: int | None = None) -> list[Alignment]:
-        """Alignments of `scores` (k, n) with people on `items`, with intervals when `resamples` > 0."""
+        """Alignments of `scores` (k, n) with the labels of `items`, with intervals when `resamples` > 0."""
         count = self.settings.resamples if resamples is None else resamples
         return align_each(scores, items, self.measure, resamples=count, seed=[self.settings.seed, 9])
 
@@ -243,46 +217,37 @@ class CandidatePool:
         """Best first; ties keep the order in which the candidates came."""
         return sorted(ids, key=self.value, reverse=True)
 
-    def with_status(self, *statuses: Status) -> list[str]:
-        return [criteria_id for criteria_id, entry in self.entries.items() if entry.status in statuses]
+    def with_status(self, status: Status) -> list[str]:
+        return [name for name, entry in self.entries.items() if entry.status == status]
 
-    def note_best(self, ids: Iterable[str]) -> None:
-        """Add a point to the best-so-far curve when the best of `ids` (all complete) beats the last point."""
-        best = self.ranked(ids)[:1]
-        if best and np.isfinite(self.value(best[0])):
-            point = BestSoFar(self.budget.calls, self.value(best[0]), best[0])
-            if not self.curve or point.value > self.curve[-1].value:
-                self.curve.append(point)
+    def note_best(self) -> None:
+        """Add a point to the best-so-far curve when the best complete candidate beats the last point."""
+        best = self.ranked(self.with_status("kept"))[:1]
+        if best and self.value(best[0]) > (self.curve[-1].value if self.curve else -np.inf):
+            self.curve.append(BestSoFar(self.budget.calls, self.value(best[0]), best[0]))
 
     def candidates(self) -> tuple[Candidate, ...]:
         """All candidates, best first within their tier: in the race or kept, then rejected, stopped, waiting.
 
-        A value on few items is noisy and flattered by having been picked, so a stopped candidate never stands
-        above one that is still in the race or has finished it.
+        A value on few items is noisy and optimistic, so a stopped candidate never ranks above one that is still in the
+        race or has finished it.
         """
-        tier = {"chosen": 0, "kept": 0, "running": 0, "baseline": 0, "rejected": 1, "stopped": 2, "waiting": 3}
-        entries = sorted(self.entries.items(), key=lambda pair: (tier[pair[1].status], -self.value(pair[0])))
-        return tuple(entry.as_candidate() for _, entry in entries)
+        tier = {"rejected": 1, "stopped": 2, "waiting": 3}
+        ranked = sorted(self.entries, key=lambda name: (tier.get(self.entries[name].status, 0), -self.value(name)))
+        return tuple(self.entries[name] for name in ranked)
 
-    def snapshot(self, phase: Phase, round_: int, message: str, *, final: bool = False) -> LeaderboardSnapshot:
+    def snapshot(self, phase: Phase, round_: int, message: str) -> LeaderboardSnapshot:
         """The leaderboard as it is now."""
-        self.refresh(final=final)
+        self.refresh()
+        calls, expected = self.budget.calls, max(self.calls_expected, self.budget.calls)
         return LeaderboardSnapshot(
-            phase=phase,
-            round=round_,
-            message=message,
-            calls=self.budget.calls,
-            calls_expected=max(self.calls_expected, self.budget.calls),
-            candidates=self.candidates(),
-            curve=tuple(self.curve),
-            usage=self.budget.usage,
+            phase, round_, message, calls, expected, self.candidates(), tuple(self.curve), self.budget.usage
         )
 
 
 def ensemble_scores(values: FloatArray) -> FloatArray:
     """(n_items,) mean over criteria (k, n_items) of the scores that are there; NaN where there is none."""
     known = ~np.isnan(values)
-    total = np.where(known, values, 0.0).sum(axis=0)
-    count = known.sum(axis=0)
+    total, count = np.where(known, values, 0.0).sum(axis=0), known.sum(axis=0)
     mean: FloatArray = np.divide(total, count, out=np.full(values.shape[1], np.nan), where=count > 0)
     return mean

@@ -1,13 +1,13 @@
 """Criteria with strengths fitted to all calibration items, for judges that can write such: the final judge's.
 
-Scores on items whose labels the strengths were fitted to lie closer to people than later ones will.  The map to the
+Scores on items whose labels the strengths were fitted to lie closer to the labels than later ones will.  The map to the
 human scale and the intervals therefore rest on *crossed* scores: each fold of sources is scored by criteria fitted to
 the others.
 """
 
 from __future__ import annotations
 
-import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,9 +15,8 @@ import numpy as np
 
 from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.candidate_pool import AskedJudge, CandidatePool, ScoreTable
-from core.calibration.proposals import distinct, fitting_request
-from core.calibration.racing_order import Order
-from core.calibration.revisit import schedule
+from core.calibration.proposals import fitting_request, new_criteria
+from core.calibration.racing import Order, schedule
 from core.data.split import too_few_to_stack
 from core.judging.judge_protocol import Judge
 from core.records import Criteria, FloatArray
@@ -37,7 +36,7 @@ class Fitted:
 
 
 def crossing_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
-    """Calls that `fitted_again` takes at most; 0 without the gate, which is 001 to the letter, and for few labels."""
+    """Calls that `fitted_again` makes at most; 0 for few labels, and without the gate, as in the paper."""
     wanted = judge.fits_strengths and settings.fit_strengths and settings.refine_gate
     if not wanted or too_few_to_stack(items.n):
         return 0
@@ -45,7 +44,7 @@ def crossing_calls(judge: Judge, settings: CalibrationSettings, items: LabelledI
 
 
 def fitting_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
-    """Calls that `fit_strengths` takes at most on these calibration items; 0 where it is left out."""
+    """Calls that `fit_strengths` makes at most on these calibration items; 0 where it is left out."""
     crossing = crossing_calls(judge, settings, items)
     return crossing + items.n if crossing else 0
 
@@ -56,16 +55,17 @@ def fit_strengths(judge: AskedJudge, pool: CandidatePool, order: Order) -> Fitte
     if found is None or found.criteria_id in pool.entries:
         return None
     pool.add([found])
-    ends = [rung.items for rung in schedule(pool.settings, pool.settings.plan.n_drafts, order)]
-    for start, end in itertools.pairwise([0, *ends]):  # stops where the drafts' race did, to be laid beside them
-        pool.score(judge, [found], [int(p) for p in pool.items.positions[order.items[start:end]]])
+    start = 0
+    for rung in schedule(pool.settings, pool.settings.plan.n_drafts, order):  # pause where the drafts' race paused
+        pool.score(judge, [found], pool.items.positions[order.items[start : rung.items]].tolist())
+        start = rung.items
         judge.progress.publish(pool.snapshot("revisit", 0, "strengths fitted to all calibration items"))
     pool.mark([found.criteria_id], "kept")
     return Fitted(found, _crossed(judge, pool))
 
 
 def fitted_again(judge: AskedJudge, pool: CandidatePool, criteria: Sequence[Criteria]) -> Fitted | None:
-    """`criteria` with crossed scores, where they are what is fitted to these labels; None for any others."""
+    """`criteria` with crossed scores, where these labels give exactly them; None for any others."""
     if len(criteria) != 1 or not crossing_calls(judge.judge, pool.settings, pool.items):
         return None
     found = _fitted_to(judge, pool, pool.items)
@@ -74,20 +74,19 @@ def fitted_again(judge: AskedJudge, pool: CandidatePool, criteria: Sequence[Crit
 
 
 def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """What to say of scores that are not crossed, of `criteria` that name strengths as labels give them; else ""."""
+    """Warn that scores of fitted `criteria` are not crossed; "" where no strengths are stated."""
     from core.judging.offline.criteria_grammar import states_strength
 
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
         return ""
     return (
-        "The criteria name strengths as they are fitted to labels, and are not what these labels give: the map to the "
-        "human scale and the intervals rest on scores of items that the strengths may have been fitted to, so later "
-        "verdicts may lie further off than they say. Calibrate anew for a map and intervals without this."
+        "The criteria state strengths that were fitted to labels, so the map to the human scale and the intervals may "
+        "be too optimistic. Calibrate anew to get an honest map and intervals."
     )
 
 
 def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
-    """The lines of `criteria` that `judge` cannot read, in a sentence; "" for none."""
+    """List the lines of `criteria` that `judge` cannot read, in a sentence; "" for none."""
     lines = [f"“{line}”" for each in criteria for line in judge.unread_lines(each)]
     if not lines:
         return ""
@@ -98,9 +97,8 @@ def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
 
 
 def _fitted_to(judge: AskedJudge, pool: CandidatePool, items: LabelledItems) -> Criteria | None:
-    batch = judge.draft([fitting_request(judge.golden, items.labels, items.positions, pool.settings)])
-    pool.budget.spend(batch.calls, batch.usage)
-    return next(iter(distinct(batch).criteria), None)
+    request = fitting_request(judge.golden, items, pool.settings)
+    return next(iter(new_criteria(judge.draft, [request], pool.budget, Counter())), None)
 
 
 def _crossed(judge: AskedJudge, pool: CandidatePool) -> FloatArray:

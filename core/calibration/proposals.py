@@ -1,24 +1,27 @@
-"""What the judge is asked to write (001 §2.3): drafts from exemplars, refinements from misaligned items, and the gate.
+"""What the judge is asked to write: drafts from exemplars, refinements from misaligned items; and the gate (§2.3).
 
-Exemplars are a stratified Monte-Carlo sample of calibration items; a refinement is shown items that its parent gets
+Exemplars are a stratified Monte-Carlo sample of calibration items.  A refinement is shown items that its parent gets
 wrong, and joins the pool only where it gains on an inner fold as well.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
-from core.calibration.candidate_pool import CandidatePool
+from core.calibration.candidate_pool import CallBudget, CandidatePool
 from core.data.split import inner_fold
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Exemplar, Misaligned, RefineRequest
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance
 from core.stats import LabelledItems
 from core.stats.correlation import average_ranks
+
+Request = TypeVar("Request", DraftRequest, RefineRequest)
 
 
 def request_seed(*parts: int) -> int:
@@ -26,28 +29,40 @@ def request_seed(*parts: int) -> int:
     return int(np.random.SeedSequence(parts).generate_state(1)[0])
 
 
-@dataclass(frozen=True)
-class Distinct:
-    """Drafted criteria without repetitions, and why the others fell away (reason → count)."""
+def new_criteria(
+    ask: Callable[[Sequence[Request]], DraftBatch],
+    requests: Sequence[Request],
+    budget: CallBudget,
+    problems: Counter[str],
+    known: Iterable[str] = (),
+) -> tuple[Criteria, ...]:
+    """Have requests answered: the usable, new criteria in order; `known` ids count as repetitions.
 
-    criteria: tuple[Criteria, ...]
-    problems: Mapping[str, int]
-
-
-def distinct(batch: DraftBatch, known: Sequence[str] = ()) -> Distinct:
-    """The usable, new criteria of a batch in order; `known` ids count as repetitions."""
-    seen, kept, problems = set(known), [], Counter[str]()
+    The calls are added to `budget`, the reasons why other replies are of no use to `problems`.
+    """
+    if not requests:
+        return ()
+    batch, found = ask(requests), dict.fromkeys(known)
+    budget.spend(batch.calls, batch.usage)
+    new: dict[str, Criteria] = {}
     for drafted in batch.drafted:
         if drafted.criteria is None:
-            reason = drafted.problem or "no criteria in the reply"
-        elif drafted.criteria.criteria_id in seen:
-            reason = "the same text as another draft"
+            problems[drafted.problem or "no criteria in the reply"] += 1
+        elif drafted.criteria.criteria_id in found or drafted.criteria.criteria_id in new:
+            problems["the same text as another draft"] += 1
         else:
-            seen.add(drafted.criteria.criteria_id)
-            kept.append(drafted.criteria)
-            continue
-        problems[reason] += 1
-    return Distinct(tuple(kept), problems)
+            new[drafted.criteria.criteria_id] = drafted.criteria
+    return tuple(new.values())
+
+
+def spread(requests: Sequence[Request], n: int) -> tuple[Request, ...]:
+    """`n` of the requests, in their order: of every parent, size and trial some before any gives its second sample."""
+
+    def turn(k: int) -> tuple[int, int, int, int]:
+        made = requests[k].provenance
+        return made.sample, made.trial, made.size, k
+
+    return tuple(requests[k] for k in sorted(sorted(range(len(requests)), key=turn)[:n]))
 
 
 # ── drafts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -57,34 +72,23 @@ def stratified_sample(labels: FloatArray, size: int, rng: np.random.Generator) -
     """`size` distinct indices into `labels` (n,), spread evenly over the label range, in shuffled order.
 
     The items are put in order of label (ties in random order) and cut into `size` runs of equal length; one item
-    is drawn from each.  So every part of the range is seen and no label dominates (001 §2.3 wants the label
-    bias of few-shot prompts softened; how is left open there).  All indices when `size` ≥ n.
+    is drawn from each.  So every part of the range is seen and no label dominates.  All indices when `size` ≥ n.
     """
     n = len(labels)
     if size >= n:
-        return rng.permutation(n).astype(np.intp)
+        return rng.permutation(n)
     order = np.lexsort((rng.random(n), labels))
-    edges = np.linspace(0, n, size + 1)
-    low, high = np.floor(edges[:-1]).astype(int), np.floor(edges[1:]).astype(int)
-    picks = order[rng.integers(low, high)]
-    return rng.permutation(picks).astype(np.intp)
+    edges = np.floor(np.linspace(0, n, size + 1)).astype(int)
+    return rng.permutation(order[rng.integers(edges[:-1], edges[1:])])
 
 
-def draft_requests(
-    golden: GoldenSet, labels: FloatArray, positions: IntArray, settings: CalibrationSettings
-) -> tuple[DraftRequest, ...]:
-    """One request per exemplar size, trial and sample; the samples of a trial share their exemplars.
-
-    The order runs over trials first, so that a budget that cuts the list short still leaves every size.
-    `labels` (n,) belong to `positions` (n,) into `golden.items`.
-    """
-    plan = settings.plan
-    requests: list[DraftRequest] = []
+def draft_requests(golden: GoldenSet, items: LabelledItems, settings: CalibrationSettings) -> tuple[DraftRequest, ...]:
+    """One request per trial, exemplar size and sample; the samples of a trial share their exemplars."""
+    plan, requests = settings.plan, []
     for trial in range(plan.draft_trials):
         for size in plan.draft_sizes:
-            rng = np.random.default_rng([settings.seed, 1, size, trial])
-            picks = stratified_sample(labels, size, rng)
-            exemplars = tuple(Exemplar(golden.items[positions[i]], float(labels[i])) for i in picks)
+            picks = stratified_sample(items.labels, size, np.random.default_rng([settings.seed, 1, size, trial]))
+            exemplars = _exemplars(golden, items.take(picks))
             ids = tuple(exemplar.item.item_id for exemplar in exemplars)
             requests += [
                 DraftRequest(
@@ -100,17 +104,18 @@ def draft_requests(
     return tuple(requests)
 
 
-def fitting_request(
-    golden: GoldenSet, labels: FloatArray, positions: IntArray, settings: CalibrationSettings
-) -> DraftRequest:
-    """One request that shows all of `positions` (n,), for judges that fit strengths to labels (n,)."""
-    exemplars = tuple(
-        Exemplar(golden.items[k], label) for k, label in zip(positions.tolist(), labels.tolist(), strict=True)
-    )
+def fitting_request(golden: GoldenSet, items: LabelledItems, settings: CalibrationSettings) -> DraftRequest:
+    """One request that shows all `items`, for judges that fit strengths to labels."""
+    exemplars = _exemplars(golden, items)
     shown = tuple(each.item.item_id for each in exemplars)
     provenance = Provenance("draft", item_ids=shown, note="strengths fitted to all calibration labels")
     seed = request_seed(settings.seed, 5)
     return DraftRequest(exemplars, 0.0, settings.plan.max_tokens, seed, provenance, fit=True)
+
+
+def _exemplars(golden: GoldenSet, items: LabelledItems) -> tuple[Exemplar, ...]:
+    pairs = zip(items.positions.tolist(), items.labels.tolist(), strict=True)
+    return tuple(Exemplar(golden.items[position], label) for position, label in pairs)
 
 
 # ── refinements ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -124,18 +129,12 @@ class Folds:
     inner: IntArray
 
     @classmethod
-    def ungated(cls, items: LabelledItems) -> Folds:
-        """All items to look at: no refinement is tested on items that it was not shown."""
-        everything = np.arange(items.n, dtype=np.intp)
-        return cls(everything, everything)
-
-    @classmethod
-    def of(cls, items: LabelledItems, settings: CalibrationSettings) -> Folds:
-        """By source.  Without enough sources for two folds the gate sees the same items as the choice."""
-        if len(np.unique(items.sources)) < 4:
-            return cls.ungated(items)
+    def of(cls, items: LabelledItems, settings: CalibrationSettings, *, gated: bool = True) -> Folds:
+        """By source.  Not `gated`, or without enough sources for two folds, both hold all items."""
+        if not gated or np.unique(items.sources).size < 4:
+            return cls(np.arange(items.n), np.arange(items.n))
         fold = inner_fold(range(items.n), items.sources, 1 - settings.inner_share, request_seed(settings.seed, 4))
-        return cls(np.asarray(fold.fit, dtype=np.intp), np.asarray(fold.validation, dtype=np.intp))
+        return cls(np.array(fold.fit), np.array(fold.validation))
 
 
 def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
@@ -143,43 +142,38 @@ def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
 
     Both sides are standardised over the items that have a score; a constant side counts as 0 everywhere.
     """
-    known = ~np.isnan(scores)
-    gap = np.full(len(scores), np.nan)
+    known, gap = ~np.isnan(scores), np.full(len(scores), np.nan)
     if known.any():
-        gap[known] = _standardised(scores[known]) - _standardised(labels[known])
+        both = np.stack([scores[known], labels[known]])
+        spread = both.std(axis=1, keepdims=True)
+        z = np.where(spread > 0, (both - both.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0), 0.0)
+        gap[known] = z[0] - z[1]
     return gap
 
 
 def rank_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
     """(n,) place of the score minus place of the label among the items that have a score; NaN where unscored.
 
-    Places are average ranks from the lowest; above 0 the judge puts the item higher than the people do.
+    Places are average ranks from the lowest; above 0 the judge puts the item higher than the raters do.
     """
-    known = ~np.isnan(scores)
-    gap = np.full(len(scores), np.nan)
+    known, gap = ~np.isnan(scores), np.full(len(scores), np.nan)
     if known.any():
         gap[known] = average_ranks(scores[known]) - average_ranks(labels[known])
     return gap
-
-
-def _standardised(values: FloatArray) -> FloatArray:
-    spread = float(values.std())
-    return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
 
 
 def most_misaligned(scores: FloatArray, labels: FloatArray, settings: CalibrationSettings) -> IntArray:
     """Indices of the items with the largest |gap| ≥ `min_gap`, at most `misaligned`, largest first."""
     size = np.nan_to_num(np.abs(standardised_gap(scores, labels)), nan=-1.0)
     order = np.argsort(-size, kind="stable")[: settings.misaligned]
-    return order[size[order] >= settings.min_gap].astype(np.intp)
+    return order[size[order] >= settings.min_gap]
 
 
 @dataclass(frozen=True)
 class Refiner:
-    """Requests to refine criteria in one round: each size shows that many misaligned items, `how.samples` times.
+    """Write the requests of one round: each size shows that many misaligned items, `how.samples` times.
 
-    `items` are those of the calibration split part that may be shown; `purpose` keeps the random numbers of a
-    calibration's rounds apart from those of rounds that a person asks for.
+    `purpose` separates the random numbers of a calibration's rounds from those of rounds that a person asks for.
     """
 
     golden: GoldenSet
@@ -196,10 +190,9 @@ class Refiner:
         for size in sizes if len(misaligned) else ():
             seeds = (self.how.seed, self.purpose, self.round, rank, size, trial)
             places = np.random.default_rng(seeds).choice(misaligned, size=min(size, len(misaligned)), replace=False)
-            positions = self.items.positions[places]
             shown = tuple(
-                Misaligned(self.golden.items[position], float(label), float(score))
-                for position, label, score in zip(positions, self.items.labels[places], scores[places], strict=True)
+                Misaligned(self.golden.items[self.items.positions[k]], float(self.items.labels[k]), float(scores[k]))
+                for k in places
             )
             ids = tuple(example.item.item_id for example in shown)
             for sample in range(self.how.samples):
@@ -217,48 +210,36 @@ class Refiner:
 
 def refine_requests(
     golden: GoldenSet, pool: CandidatePool, folds: Folds, parents: Sequence[str], round_: int
-) -> tuple[RefineRequest, ...]:
-    """For each parent, sizes × trials × samples requests, each showing 1, 2 or 4 of its misaligned items.
-
-    The order runs over trials and parents first, so that a budget that cuts the list leaves every parent some.
-    """
-    settings, plan = pool.settings, pool.settings.plan
-    items = pool.items.take(folds.train)
+) -> list[RefineRequest]:
+    """For each trial and parent, sizes × samples requests that show some of the parent's misaligned items."""
+    settings, plan, items = pool.settings, pool.settings.plan, pool.items.take(folds.train)
     how = RoundSettings(
-        plan.refine_sizes,
-        plan.refine_trials,
-        plan.refine_samples,
-        settings.refine_temperature,
-        plan.max_tokens,
+        samples=plan.refine_samples,
+        temperature=settings.refine_temperature,
+        max_tokens=plan.max_tokens,
         seed=settings.seed,
     )
-    refiner = Refiner(golden, items, how, 3, round_, settings.max_words)
-    requests: list[RefineRequest] = []
+    refiner, requests = Refiner(golden, items, how, 3, round_, settings.max_words), list[RefineRequest]()
     for trial in range(plan.refine_trials):
         for rank, parent in enumerate(parents):
             scores = pool.values(parent)[folds.train]
-            misaligned = most_misaligned(scores, items.labels, settings)
+            shown = most_misaligned(scores, items.labels, settings)
             criteria = pool.entries[parent].criteria
-            requests += refiner.requests(criteria, rank, scores, misaligned, sizes=plan.refine_sizes, trial=trial)
-    return tuple(requests)
+            requests += refiner.requests(criteria, rank, scores, shown, sizes=plan.refine_sizes, trial=trial)
+    return requests
 
 
-def gate(pool: CandidatePool, folds: Folds, children: Sequence[Criteria]) -> tuple[str, ...]:
-    """Ids of refinements that gain on their parent both overall and on the inner fold; the others are rejected.
+def gate(pool: CandidatePool, folds: Folds, children: Sequence[str]) -> None:
+    """Keep the refinements that gain on their parent both overall and on the inner fold; reject the others.
 
-    Without `refine_gate` in the settings all whose alignment is defined are taken, as 001 does.  Only children scored
-    on every calibration item are judged; METHODS §4 tells why the second test is needed.
+    Without `refine_gate` in the settings all whose alignment is defined are kept, as in the paper.
     """
-    accepted: list[str] = []
     inner = pool.items.take(folds.inner)
     for child in children:
-        ids = (child.criteria_id, child.provenance.parents[0])
-        both = pool.align(np.stack([pool.values(criteria_id)[folds.inner] for criteria_id in ids]), inner, resamples=0)
-        new, old = both[0].value, both[1].value
-        gain = pool.entries[child.criteria_id].inner_gain = None if new is None or old is None else new - old
-        gains = gain is not None and gain > 0 and pool.value(ids[0]) > pool.value(ids[1])
-        if gains or (not pool.settings.refine_gate and new is not None):
-            accepted.append(child.criteria_id)
-    pool.mark([child.criteria_id for child in children], "rejected")
-    pool.mark(accepted, "kept")
-    return tuple(accepted)
+        parent = pool.entries[child].criteria.provenance.parents[0]
+        scores = np.stack([pool.values(name)[folds.inner] for name in (child, parent)])
+        new, old = (found.value for found in pool.align(scores, inner, resamples=0))
+        gain = None if new is None or old is None else new - old
+        gains = gain is not None and gain > 0 and pool.value(child) > pool.value(parent)
+        kept = gains or (not pool.settings.refine_gate and new is not None)
+        pool.entries[child] = replace(pool.entries[child], inner_gain=gain, status="kept" if kept else "rejected")

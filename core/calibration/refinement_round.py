@@ -1,12 +1,14 @@
-"""One refinement round asked for by a person: chosen parents, chosen (or sampled) misaligned items, proposals back.
+"""One refinement round that a person asks for: chosen parents, chosen (or sampled) misaligned items, proposals back.
 
-Nothing is decided here: every proposal comes back beside its parent, with how both stand on calibration and on the
+Nothing is decided here: every proposal comes back next to its parent, with both measured on calibration and on the
 inner fold, and a person accepts, edits or rejects it.  The inner fold leaves out the sources of the items that were
 picked by hand: a proposal that saw an item is not tested on that item's source.  Held-out items are not touched.
 """
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,11 +16,11 @@ import numpy as np
 
 from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.calibration.candidate_pool import AskedJudge, CallBudget, ScoreTable
-from core.calibration.proposals import Folds, Refiner, distinct, most_misaligned
+from core.calibration.proposals import Folds, Refiner, most_misaligned, new_criteria, spread
 from core.errors import UsageError
 from core.judging.judge_protocol import RefineRequest
 from core.progress import Stage
-from core.records import Criteria, FloatArray, IntArray, Measure, Split, Usage
+from core.records import Criteria, FloatArray, Measure, Split, Usage
 from core.stats import Difference, LabelledItems, paired_difference
 
 SCORE_BATCH = 40
@@ -26,7 +28,7 @@ SCORE_BATCH = 40
 
 @dataclass(frozen=True)
 class Proposal:
-    """Refined criteria beside their parent.
+    """Refined criteria next to their parent.
 
     `calibration` compares both on all calibration items (`a` the proposal, `b` the parent), `inner` on the inner fold,
     whose items no refiner was shown.  Both carry their own test; a round has several proposals, so correct for them.
@@ -40,10 +42,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class RoundResult:
-    """What a round found: proposals, the largest difference on the inner fold first.
-
-    `problems` counts replies that gave no proposal.
-    """
+    """The proposals, the largest difference on the inner fold first; `problems` counts replies without a proposal."""
 
     proposals: tuple[Proposal, ...]
     calls: int
@@ -64,7 +63,7 @@ class RoundAsked:
 
 
 def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSettings, request: RoundAsked) -> RoundResult:
-    """The proposals of one round.
+    """Ask for the proposals of one round and measure them.
 
     `chosen` are the settings of the calibration the parents belong to (statistic, level, inner fold).  UsageError for
     picks that are held out or unlabelled, without parents, and for a budget that covers no proposal.
@@ -74,17 +73,23 @@ def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSetting
         raise UsageError("A round needs at least one set of criteria to refine.")
     require_affordable(len(split.calibration), len(parents), settings)
     items = LabelledItems.of(golden, judge.task.aspect, split.calibration)
-    budget, notes = CallBudget(settings.budget), list[str]()
+    budget, problems, notes = CallBudget(settings.budget), Counter[str](), list[str]()
     table, measure = ScoreTable(golden.item_ids, budget), Measure(chosen.statistic, chosen.level or items.usual_level)
-    place = {int(position): k for k, position in enumerate(items.positions)}
-    if strange := [position for position in request.picks if position not in place]:
-        names = ", ".join(golden.items[p].item_id for p in strange[:3] if 0 <= p < len(golden.items))
+    if strange := set(request.picks) - set(items.positions.tolist()):
         raise UsageError(
-            f"{len(strange)} of the picked items are no labelled calibration items ({names}). A round learns from "
-            "calibration items only, so that held-out ones stay held out."
+            f"{len(strange)} of the picked items are no labelled calibration items. A round learns from calibration "
+            "items only, so that held-out ones stay held out."
         )
-    picks = np.array([place[position] for position in request.picks], dtype=np.intp)
-    folds = _folds(items, chosen, picks)
+    order = np.argsort(items.positions)
+    picks = order[np.searchsorted(items.positions, np.array(request.picks, dtype=np.intp), sorter=order)]
+    folds = Folds.of(items, chosen)
+    if picks.size:  # a proposal is not tested on sources that it was shown
+        shown = np.isin(items.sources[folds.inner], items.sources[picks])
+        if shown.all():
+            raise UsageError(
+                "The picked items are of all sources that could test a proposal. Pick fewer, or from fewer sources."
+            )
+        folds = Folds(np.union1d(folds.train, folds.inner[shown]), folds.inner[~shown])
 
     def publish(phase: str, message: str) -> None:
         most = round_calls(items.n, len(parents), settings)  # if every proposal is another text
@@ -94,7 +99,7 @@ def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSetting
     def score(criteria: Sequence[Criteria], message: str) -> None:
         for start in range(0, items.n if criteria else 0, SCORE_BATCH):
             publish("revisit", f"{message}: {start} of {items.n} items")
-            table.ask(judge, criteria, tuple(int(p) for p in items.positions[start : start + SCORE_BATCH]))
+            table.ask(judge, criteria, items.positions[start : start + SCORE_BATCH].tolist())
 
     def values(criteria_id: str) -> FloatArray:
         return table.values(criteria_id)[items.positions]
@@ -102,59 +107,39 @@ def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSetting
     score(parents, "scoring the parents")
     refiner, requests = Refiner(golden, items, settings, 5, request.number, chosen.max_words), list[RefineRequest]()
     for rank, parent in enumerate(parents):
-        scores, pool = values(parent.criteria_id), picks
-        if not pool.size:
-            pool = folds.train[most_misaligned(scores[folds.train], items.labels[folds.train], chosen)]
-        pool = pool[~np.isnan(scores[pool])]
-        sizes = tuple(dict.fromkeys(min(size, len(pool)) for size in settings.sizes))
+        scores = values(parent.criteria_id)
+        wrong = picks
+        if not picks.size:
+            wrong = folds.train[most_misaligned(scores[folds.train], items.labels[folds.train], chosen)]
+        wrong = wrong[~np.isnan(scores[wrong])]
+        sizes = dict.fromkeys(min(size, len(wrong)) for size in settings.sizes)
         for trial in range(settings.trials):
-            requests += refiner.requests(parent, rank, scores, pool, sizes=sizes, trial=trial)
+            requests += refiner.requests(parent, rank, scores, wrong, sizes=sizes, trial=trial)
     if not requests:
-        nothing = {"no item on which judge and people part": len(parents)}
+        nothing = {"no item on which judge and raters disagree": len(parents)}
         return RoundResult((), budget.calls, budget.usage, nothing)
-    left = budget.left()
-    affordable = len(requests) if left is None else left // (1 + items.n)  # each with the scoring of what comes back
+    affordable = math.inf if settings.budget is None else (budget.left() or 0) // (1 + items.n)  # with their scoring
     if affordable < len(requests):
         notes.append(f"The budget of {settings.budget} calls covers {affordable} of {len(requests)} proposals.")
-        turns = sorted(range(len(requests)), key=lambda k: (requests[k].provenance.trial, requests[k].provenance.size))
-        requests = [requests[k] for k in sorted(turns[:affordable])]
+        requests = list(spread(requests, int(affordable)))
     publish("refine", f"asking for {len(requests)} proposals")
-    batch = judge.refine(requests)
-    budget.spend(batch.calls, batch.usage)
-    new = distinct(batch, known=tuple(parent.criteria_id for parent in parents))
-    score(new.criteria, "scoring the proposals")
-    proposals = []
-    for child in new.criteria:
-        parent_id = child.provenance.parents[0]
-        ours, theirs = values(child.criteria_id), values(parent_id)
-        differences = [
-            paired_difference(
-                ours[places],
-                theirs[places],
-                items.take(places),
-                measure,
-                resamples=chosen.resamples,
-                seed=[settings.seed, 6],
-            )
-            for places in (np.arange(items.n), folds.inner)
-        ]
-        proposals.append(Proposal(child, parent_id, *differences))
-    proposals.sort(key=lambda each: -np.inf if each.inner.value is None else each.inner.value, reverse=True)
-    publish("done", "done")
-    return RoundResult(tuple(proposals), budget.calls, budget.usage, dict(new.problems), tuple(notes))
+    children = new_criteria(judge.refine, requests, budget, problems, [parent.criteria_id for parent in parents])
+    score(children, "scoring the proposals")
 
+    def difference(child: Criteria, places: np.ndarray) -> Difference:
+        new, old = (values(name)[places] for name in (child.criteria_id, child.provenance.parents[0]))
+        seed = [settings.seed, 6]
+        return paired_difference(new, old, items.take(places), measure, resamples=chosen.resamples, seed=seed)
 
-def _folds(items: LabelledItems, chosen: CalibrationSettings, picks: IntArray) -> Folds:
-    """The calibration's own folds, the sources of hand-picked items moved to the side that is looked at."""
-    folds = Folds.of(items, chosen)
-    if not picks.size:
-        return folds
-    shown = np.isin(items.sources[folds.inner], np.unique(items.sources[picks]))
-    if shown.all():
-        raise UsageError(
-            "The picked items are of all sources that could test a proposal. Pick fewer, or from fewer sources."
+    proposals = [
+        Proposal(
+            child, child.provenance.parents[0], difference(child, np.arange(items.n)), difference(child, folds.inner)
         )
-    return Folds(np.union1d(folds.train, folds.inner[shown]), folds.inner[~shown])
+        for child in children
+    ]
+    publish("done", "done")
+    best_first = sorted(proposals, key=lambda each: np.inf if each.inner.value is None else -each.inner.value)
+    return RoundResult(tuple(best_first), budget.calls, budget.usage, dict(problems), tuple(notes))
 
 
 def round_calls(n_calibration: int, n_parents: int, settings: RoundSettings) -> int:

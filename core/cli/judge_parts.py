@@ -34,7 +34,6 @@ def ablate(
     golden: GoldenFile,
     *,
     judge: SameJudge = "",
-    steps: Annotated[bool, typer.Option("--steps/--no-steps", help="Also with evaluation steps switched.")] = True,
     out: Out = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -52,7 +51,7 @@ def ablate(
         stages_shown() as progress,
         repeated(judge_file, loaded, judge=judge, replies=kept, progress=progress) as (run, said),
     ):
-        result = take_away(run, with_steps=steps, progress=progress)
+        result = take_away(run, progress=progress)
     body = (result.as_json() if out is None else result.save(out)) | {"warnings": list(said)}
     tell(body, _ablation_words(body, result.opening), as_json)
 

@@ -309,7 +309,7 @@ def _fuse(build: Build) -> None:
 
 
 def _ablate(build: Build) -> None:
-    request = AblationRequest(*build.where, build.run_id, with_steps=False)
+    request = AblationRequest(*build.where, build.run_id)
     build.done(projects.start_ablation(build.as_(ADA), build.settings, request))
 
 

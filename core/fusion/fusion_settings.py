@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from core.calibration.calibration_settings import SplitKind
+from core.data.split import SplitKind
 from core.errors import UsageError
 from core.records import Level, Measure, Statistic
 

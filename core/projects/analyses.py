@@ -33,16 +33,12 @@ __all__ = ["Ablation", "AblationRow", "Analyses"]  # for screens, which do not r
 
 @dataclass(frozen=True, slots=True)
 class AblationRequest:
-    """The ablation table of the finished calibration `run_id`.
-
-    `with_steps` False leaves the variant with other evaluation steps out: for a language model it costs most.
-    """
+    """The ablation table of the finished calibration `run_id`."""
 
     project_id: str
     golden_id: str
     aspect: str
     run_id: str
-    with_steps: bool = True
 
 
 def analyse_candidates(store: Store, run_id: str) -> Analyses:
@@ -68,7 +64,7 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
     golden = store.goldens.load(request.golden_id)
     state = require_judge(store, request.run_id)
     with closing(restore_judge(state, settings, store.replies, gate=SILENT)) as judge:
-        plan = plan_of(calibration, golden, judge, with_steps=request.with_steps)
+        plan = plan_of(calibration, golden)
         calls = plan.calls(known_scores(golden, calibration, load_scores(store, request.run_id)))
         words = sum(text_length(criteria.text) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
         once = judge.estimate(calibration.task, [golden.items[p] for p in plan.positions], words)
@@ -99,13 +95,13 @@ def start_ablation(store: Store, settings: Settings, request: AblationRequest) -
 
 def run_ablation(work: RunWork) -> Ablation:
     """Score what is missing for the table, and enter the variants that are new among the judges."""
-    from core.calibration.ablate import ablation
+    from core.calibration.ablate import ablate
 
     request = work.request(AblationRequest)
     calibration = load_calibration(work.store, request.run_id)
     with work.asking(require_judge(work.store, request.run_id), calibration.task) as judge:
         scores = load_scores(work.store, request.run_id)
-        result = ablation(judge, calibration, scores, with_steps=request.with_steps)
+        result = ablate(judge, calibration, scores)
     for variant in judges_of(result, work.run.run_id):
         work.add_judge(variant)
     return result

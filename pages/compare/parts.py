@@ -75,18 +75,10 @@ def _draw_ablation(page: Opened, run: Run) -> None:
         _draw_table(page, run, last, outcome)
         return
     st.markdown(
-        "The final judge next to the same judge without criteria, without refinement, with its single best criteria "
-        "instead of the mean and, for a language model, with evaluation steps switched."
+        "The final judge next to the same judge without criteria, without refinement, and with its single best "
+        "criteria instead of the mean."
     )
-    with_steps = True
-    if run.judge_spec != "offline":
-        with_steps = st.checkbox(
-            "Also with evaluation steps that the model writes itself (auto-CoT)",
-            value=True,
-            key=state.widget(f"analyses_steps_{run.run_id}"),
-            help="Scores all items once more for each set of criteria of the final judge: most of the cost.",
-        )
-    request = AblationRequest(run.project_id, run.golden_id, run.aspect, run.run_id, with_steps)
+    request = AblationRequest(run.project_id, run.golden_id, run.aspect, run.run_id)
     try:
         forms.show_estimate(_estimate(page, request))
     except ConcordError as error:
@@ -158,10 +150,6 @@ def _draw_table(page: Opened, run: Run, last: Run, ablation: Ablation) -> None:
     reasons = "; ".join(f"{n} × {why}" for why, n in Counter(access.why for access in accesses).items())
     opened = f" The held-out items of this aspect were opened {counted(len(accesses), 'time')} so far: {reasons}."
     st.caption(plain(ablation.opening + (opened if accesses else "")))
-    if ablation.steps:
-        with st.expander("The evaluation steps that the model wrote"):
-            for text in ablation.steps.values():
-                st.text(text)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import streamlit as st
 
 from core import projects
-from core.calibration.calibration_settings import OPERATIONS, RoundSettings
+from core.calibration.calibration_settings import RoundSettings
 from core.data.split import few_labels
+from core.judging.judge_protocol import OPERATIONS
 from core.project_records import CriteriaEntry, Run
 from core.projects.rounds import RoundRequest, RoundResult
 from core.wording import counted, duration, judge_words, money, price_words

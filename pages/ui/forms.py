@@ -15,8 +15,8 @@ from core.calibration.calibration_settings import (
     PRESETS,
     CalibrationSettings,
     RevisitMode,
-    SplitKind,
 )
+from core.data.split import SplitKind
 from core.errors import ConcordError, UsageError
 from core.judging.scoring_styles import Asking
 from core.project_records import GoldenSummary

@@ -10,7 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.calibration.calibration_settings import OPERATIONS, RoundSettings
+from core.calibration.calibration_settings import RoundSettings
+from core.judging.judge_protocol import OPERATIONS
 from core.people import Actor
 from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, RoundRequest

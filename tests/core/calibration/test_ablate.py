@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from core.calibration.ablate import Ablation, AblationRow, ablate, known_scores, plan_of
+from core.calibration.ablate import Ablation, AblationRow, known_scores, plan_of
+from core.calibration.ablate import ablate as ablate_asked
 from core.calibration.calibration_result import Calibration
 from core.calibration.calibration_settings import CalibrationSettings
-from core.judging.llm_judge import LLMJudge
-from core.judging.scoring_styles import Style
-from core.providers.scripted import ScriptedProvider
-from core.records import GoldenSet, Item, ScoreMatrix
+from core.calibration.candidate_pool import AskedJudge
+from core.records import GoldenSet, ScoreMatrix
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, run_whole
 
 SETTINGS = CalibrationSettings(preset="quick", rounds=1, resamples=60)
@@ -33,17 +31,8 @@ def by_source(values: Any, golden: GoldenSet, positions: Any) -> float:
     return float(np.mean([stats.spearmanr(values[g], labels[g]).statistic for g in groups if len(set(labels[g])) > 1]))
 
 
-def scripted(**how: Any) -> LLMJudge:
-    return LLMJudge(ScriptedProvider(), "scripted", spec="scripted", sampling=Style(**how))
-
-
-def in_words(item: Item, k: int) -> Item:
-    """An item with words for a target, which the scripted model can read."""
-    words = ["alpha beta gamma.", "beta delta and more.", "one two three four.", "short.", "a b c d e f g."]
-    return replace(item, target=f"{words[k % 5]} {item.item_id}")
-
-
-WORDED = replace(GOLDEN, items=tuple(in_words(item, k) for k, item in enumerate(GOLDEN.items)))
+def ablate(judge: PlantedJudge, calibration: Calibration, scores: ScoreMatrix) -> Ablation:
+    return ablate_asked(AskedJudge(judge, GOLDEN, TASK), calibration, scores)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +43,7 @@ def refined() -> tuple[Calibration, ScoreMatrix]:
 
 @pytest.fixture(scope="module")
 def ablated(refined: tuple[Calibration, ScoreMatrix]) -> Ablation:
-    return ablate(refined[0], GOLDEN, PlantedJudge(), scores=refined[1])
+    return ablate(PlantedJudge(), *refined)
 
 
 # ── the rows ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -114,12 +103,12 @@ def test_only_what_nobody_scored_is_asked_for() -> None:
     """The judge of these tests fails when an item comes twice with the same criteria."""
     judge = PlantedJudge()
     result, scores = run_whole(GOLDEN, judge, SETTINGS)
-    ablated = ablate(result, GOLDEN, judge, scores=scores)
+    ablated = ablate(judge, result, scores)
     chosen = {criteria.criteria_id for criteria in result.chosen}
     new = [name for name in rows_of(ablated)["without refinement"].criteria_ids if name not in chosen]
     assert ablated.calls == len(new) * len(result.split.held_out)
     assert ablated.usage.requests == ablated.calls
-    assert plan_of(result, GOLDEN, PlantedJudge()).calls(known_scores(GOLDEN, result, scores)) == ablated.calls
+    assert plan_of(result, GOLDEN).calls(known_scores(GOLDEN, result, scores)) == ablated.calls
 
 
 def test_unread_items_are_counted_in_every_row() -> None:
@@ -129,31 +118,9 @@ def test_unread_items_are_counted_in_every_row() -> None:
         return item_id in lost
 
     result, scores = run_whole(GOLDEN, PlantedJudge(unread), SETTINGS)
-    ablated = ablate(result, GOLDEN, PlantedJudge(unread), scores=scores)
+    ablated = ablate(PlantedJudge(unread), result, scores)
     for row in ablated.rows:
         assert row.calibration.n_unscored + row.held_out.n_unscored == len(lost)
         assert {one.item_id for one in ablated.scores.unscored[row.key]} == lost
         assert {one.reason for one in ablated.scores.unscored[row.key]} == {"no verdict"}
     assert ablated.rows[1].n == len(result.split.held_out) - ablated.rows[1].held_out.n_unscored
-
-
-# ── evaluation steps ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_model_writes_steps_and_scores_with_them() -> None:
-    result, scores = run_whole(WORDED, scripted(), SETTINGS)
-    ablated = ablate(result, WORDED, scripted(), scores=scores)
-    row = rows_of(ablated)["with evaluation steps"]
-    assert row.criteria_ids == tuple(criteria.criteria_id for criteria in result.chosen)
-    assert row.first_look
-    assert set(ablated.steps) == set(row.criteria_ids)
-    judge, task, members = scripted(), result.task, []
-    for one in result.chosen:
-        assert ablated.steps[one.criteria_id] == judge.write_steps(task, one.text).text
-        members.append(
-            scripted(steps=ablated.steps[one.criteria_id]).score(task, WORDED.items, [one]).values[0],
-        )
-    at = list(result.split.held_out)
-    own = ablated.scores.values[ablated.scores.criteria_ids.index(row.key)]
-    np.testing.assert_allclose(own[at], np.mean(members, axis=0)[at], equal_nan=True)
-    assert plan_of(result, WORDED, scripted()).calls(known_scores(WORDED, result, scores)) == ablated.calls

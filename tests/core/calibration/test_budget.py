@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.calibration.budget import WorkPlan, cut_words, plan_work
+from core.calibration.budget import WorkPlan, plan_work
 from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.loop import calibrate
 from core.data import split_sources
@@ -44,16 +44,13 @@ def test_a_plan_keeps_to_its_budget_and_says_what_it_cuts(
     plan, whole = (plan_work(one, side, n_held_out) for one in (settings, replace(settings, budget=None)))
     assert settings.budget is not None
     assert plan.calls <= settings.budget
-    words = cut_words(plan, settings, side, n_held_out)
     if settings.budget >= whole.calls:
-        assert (plan, words) == (whole, "")
+        assert plan == whole
         return
-    assert (" drafts" in words) == (plan.drafts < whole.drafts)
-    assert ("no refining" in words) == (plan.rounds < whole.rounds and not plan.rounds)
-    assert ("refinements a round" in words) == (plan.rounds > 0 and plan.refined < whole.refined)
-    assert ("rounds of refining" in words) == (0 < plan.rounds < whole.rounds)
-    assert ("held-out items" in words) == (plan.reserve < (plan.ensemble + 1) * n_held_out)
-    assert words
+    assert (" drafts" in plan.cut) == (plan.drafts < whole.drafts)
+    assert ("rounds of refining" in plan.cut) == ((plan.rounds, plan.refined) != (whole.rounds, whole.refined))
+    assert ("held-out items" in plan.cut) == (plan.reserve < (plan.ensemble + 1) * n_held_out)
+    assert plan.cut
     if plan.rounds:  # parents and refinements are compared on all calibration items
         assert plan.share == 1.0
         assert plan.refined >= min(settings.keep, settings.plan.n_drafts)
@@ -67,9 +64,8 @@ def test_calls_by_hand() -> None:
     """
     side, quick = a_side(24, 1), CalibrationSettings(preset="quick", revisit="full")
     assert plan_work(quick, side, 10) == WorkPlan(12, 1.0, 1, 16, 3, 40, 764)
-    assert plan_work(CalibrationSettings(preset="quick", revisit="full", budget=700), side, 10) == WorkPlan(
-        10, 1.0, 1, 13, 3, 40, 639
-    )
+    words = "The budget of 700 calls covers 10 of 12 drafts; 1 of 1 rounds of refining with 13 of 16 refinements each."
+    assert plan_work(replace(quick, budget=700), side, 10) == WorkPlan(10, 1.0, 1, 13, 3, 40, 639, cut=words)
 
 
 @pytest.mark.parametrize("budget", [1, 40, 290, 500, 900, 1700, 2400, 3300])
@@ -90,7 +86,6 @@ def test_a_run_does_what_was_planned(budget: int, revisit: Any) -> None:
     assert len(result.chosen) <= plan.ensemble
     if budget >= 2 * len(split.held_out) + 49:
         assert work.held_out_scored == len(split.held_out)
-    words = cut_words(plan, settings, side, len(split.held_out))
-    assert words in (*work.left_out, "")
-    assert words in result.stopped_early
-    assert bool(words) == bool(work.left_out)
+    assert plan.cut in (*work.left_out, "")
+    assert plan.cut in result.stopped_early
+    assert bool(plan.cut) == bool(work.left_out)

@@ -75,16 +75,15 @@ def test_a_budget_pays_for_fitting_before_drafts_and_says_where_it_does_not(
     assert all(each.calls <= each.work.calls_planned <= each.settings.budget for each in (fits, tight))  # type: ignore[operator]
 
 
-def test_strengths_of_labels_that_were_seen_are_told_where_the_map_and_the_intervals_rest_on_them(
+def test_a_measured_judge_warns_of_strengths_that_saw_other_labels_and_of_lines_it_cannot_read(
     run: CalibratedRun,
 ) -> None:
     (fitted,) = run.chosen
     edited = "\n".join(fitted.text.splitlines()[:-1])
     by_hand = "Above all, reward texts that say only what the source says. Reward purple prose."
-    told = {text: measured(run, replace(fitted, text=text)).warnings for text in (fitted.text, edited, by_hand)}
-    new = [set(told[text]) - set(told[fitted.text]) - set(run.warnings) for text in told]
-    assert [any("strengths" in words for words in each) for each in new] == [False, True, False]
-    assert [any("“Reward purple prose.”" in words for words in each) for each in new] == [False, False, True]
+    told = [measured(run, replace(fitted, text=text)).warnings for text in (fitted.text, edited, by_hand)]
+    assert [any("strengths" in words for words in each) for each in told] == [False, True, False]
+    assert [any("“Reward purple prose.”" in words for words in each) for each in told] == [False, False, True]
 
 
 def test_the_map_and_the_intervals_rest_on_scores_of_labels_that_no_strengths_were_fitted_to() -> None:

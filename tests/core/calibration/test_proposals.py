@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.proposals import draft_requests, stratified_sample
+from core.stats import LabelledItems
 from tests.core.calibration.planted import GOLDEN
 
 
@@ -27,9 +28,7 @@ def test_sample_covers_the_label_range() -> None:
 
 
 def test_requests_depend_on_the_seed_alone() -> None:
-    labels, positions = GOLDEN.labels("quality"), np.arange(len(GOLDEN.items))
-    once, again, other = (
-        draft_requests(GOLDEN, labels, positions, CalibrationSettings(seed=seed)) for seed in (1, 1, 2)
-    )
+    items = LabelledItems.of(GOLDEN, "quality")
+    once, again, other = (draft_requests(GOLDEN, items, CalibrationSettings(seed=seed)) for seed in (1, 1, 2))
     assert once == again
     assert once != other

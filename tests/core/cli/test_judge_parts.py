@@ -21,7 +21,7 @@ def page(path: str) -> str:
 @pytest.mark.parametrize("judge", ["offline", "scripted:3"])
 def test_what_each_part_brings(run: Run, judge: str) -> None:
     _, made = run("calibrate", SUMMARIES, *QUICK, "--judge", judge)
-    code, body = run("ablate", "out/judge.yaml", SUMMARIES, "--no-steps", "--out", "parts")
+    code, body = run("ablate", "out/judge.yaml", SUMMARIES, "--out", "parts")
     assert (code, body["judge"], body["warnings"]) == (0, judge, [])
     rows = {row["variant"]: row for row in body["rows"]}
     assert rows["final"]["held_out"] == made["held_out"]

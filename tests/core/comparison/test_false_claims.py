@@ -1,4 +1,4 @@
-"""Claims about data in which there is nothing to find, at most 5 % and two errors of the simulation; planted effects."""
+"""Claims about data in which there is nothing to find, at most 5 % and two simulation errors; planted effects."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from core import projects
 from core.calibration.ablate import Ablation, ablate
 from core.calibration.calibration_result import Calibration, Estimate
 from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.candidate_pool import AskedJudge
 from core.demo.build import do_here as drive
 from core.errors import JobError, NotFoundError
 from core.judging.judge_specs import make_judge
@@ -123,18 +124,16 @@ def ablated(request: pytest.FixtureRequest, finished: Finished, ablated_in: Stor
 
 def test_a_run_gives_what_the_inline_driver_gives(ablated: Ablated, golden: GoldenSet, settings: Settings) -> None:
     outcome, calibration = ablated.outcome, ablated.calibration
-    inline = ablate(calibration, golden, make_judge(outcome.judge_spec, settings))
+    judge = make_judge(outcome.judge_spec, settings)
+    ready = judge.prepare(calibration.task, [golden.items[p] for p in calibration.split.calibration])
+    inline = ablate(AskedJudge(ready, golden, calibration.task), calibration)
     assert outcome.rows == inline.rows
-    assert outcome.steps == inline.steps
     np.testing.assert_array_equal(outcome.scores.values, inline.scores.values)
     assert inline.calls > outcome.calls  # the calibration's scores are found again, in a notebook they are not
     assert outcome.rows[0].held_out == calibration.held_out
     assert ablated.estimate.n_held_out == outcome.n_held_out == outcome.rows[0].held_out.n
     if outcome.judge_spec == "scripted":
         assert (bool(ablated.estimate.prompt_tokens), ablated.estimate.cost) == (True, 0.0)
-    else:
-        assert any("no language model" in note for note in ablated.estimate.notes)
-        assert "no language model" in outcome.left_out["with evaluation steps"]
 
 
 def test_new_variants_are_entered_among_the_judges(ablated: Ablated, golden: GoldenSet) -> None:
@@ -164,22 +163,6 @@ def test_a_variant_has_no_map_of_its_own_and_the_final_judge_has(ablated_in: Sto
     assert None in made.values()
 
 
-def test_scores_with_other_steps_do_not_pass_for_plain_ones(
-    ablated_in: Store, settings: Settings, ablated: Ablated, golden: GoldenSet
-) -> None:
-    """What a run stores by criteria id are scores without other steps, and nothing else."""
-    calibration, spec = ablated.calibration, ablated.outcome.judge_spec
-    assert bool(ablated.outcome.steps) == (spec == "scripted")
-    kept = projects.load_scores(ablated_in, ablated.run_id)
-    assert kept.criteria_ids or spec == "scripted"  # there, all plain scores were known
-    if kept.criteria_ids:
-        candidates = {candidate.criteria.criteria_id: candidate.criteria for candidate in calibration.candidates}
-        items = [golden.items[k] for k in calibration.split.calibration]
-        judge = make_judge(spec, settings).prepare(calibration.task, items)
-        plain = judge.score(calibration.task, golden.items, [candidates[name] for name in kept.criteria_ids]).values
-        np.testing.assert_array_equal(np.where(np.isnan(kept.values), np.nan, plain), kept.values)
-
-
 def test_a_look_at_held_out_is_written_down_with_who_asked(ablated_in: Store, ablated: Ablated) -> None:
     asked = ablated.request
     looks = projects.list_held_out_accesses(ablated_in, asked.project_id, asked.golden_id, "coherence")
@@ -204,14 +187,6 @@ def test_the_ablation_of_a_calibration_is_found_again(
     listed = projects.calibrations_of(store, offline.project_id, offline.golden_id, "coherence")
     assert [run.run_id for run in listed] == [offline.run_id, scripted.run_id]
     assert projects.calibrations_of(store, offline.project_id, offline.golden_id, "fluency") == []
-
-
-def test_steps_can_be_left_out_of_the_bill(store: Store, settings: Settings, scripted: AblationRequest) -> None:
-    whole = projects.estimate_ablation(store, settings, scripted).calls
-    spared = projects.estimate_ablation(store, settings, replace(scripted, with_steps=False)).calls
-    calibration = projects.load_calibration(store, scripted.run_id)
-    n_members, n_items = len(calibration.chosen), len(calibration.scores.item_ids)
-    assert whole - spared == n_members * (1 + n_items)  # the steps once, and every item
 
 
 @pytest.mark.parametrize(
