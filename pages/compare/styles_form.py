@@ -10,7 +10,8 @@ import streamlit as st
 from core import projects
 from core.comparison.styles import StylesSettings
 from core.errors import ConcordError
-from core.judging.scoring_styles import MOST_STEPS, PERSONAS, STYLE_FORMS, WRITTEN_FORMS, Style, StyleForm
+from core.judging.render import PERSONAS
+from core.judging.scoring_styles import MOST_STEPS, STYLE_FORMS, WRITTEN_FORMS, Style, StyleForm
 from core.project_records import CriteriaEntry, GoldenSummary
 from core.projects.styles import StepsView, StylesRequest
 from core.wording import number
