@@ -234,8 +234,8 @@ def examine(
         aspect,
         records.aligned(item_ids),
         seen=tuple(given.seen.tolist()),
-        turned=records.turned_aligned(item_ids),
-        mapped=records.mapped_aligned(item_ids),
+        turned=records.of_items(item_ids).turned,
+        mapped=records.of_items(item_ids).mapped,
     )
     if not model and isinstance(judge_file, Path | str):
         card = open_file(judge_file, kind_of_file(judge_file), accept_edited=True).card
