@@ -58,7 +58,10 @@ def examine(
     )
     lines = [*_words(examination), *off, *seen_words(examination.overall)]
     said = examination_finding(examination)
-    body = examination.as_json() | {"headline": said.headline, "claims": list(said.cautions)}
+    body = examination.as_json() | {
+        "headline": said.headline,
+        "claims": [*[said.headline] * bool(examination.worst), *said.cautions],
+    }
     tell(body | noted(off) | seen_counts(examination.overall), lines, as_json)
 
 
