@@ -1,4 +1,4 @@
-"""Metrics: whatever puts one number on an item, as a baseline beside the judges and as a part of a fusion (004 §3).
+"""Metrics: whatever puts one number on an item, as a baseline next to the judges and as a part of a fusion.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What a metric is: a named number per item, with its range, direction, needs and cost in words (004 §3).
+"""What a metric is: a named number per item, with its direction, needs and cost in words.
 
 A metric never judges an item it cannot read: such an item is `Unscored` with its reason and NaN in the array.
 """
@@ -18,7 +18,7 @@ from core.texts import is_blank
 
 Need = Literal["source", "references", "context", "model"]
 Field = Literal["source", "references", "context"]
-Beside = Literal["source", "references"]
+Against = Literal["source", "references"]
 VERSION = 1
 """To be raised when a metric's numbers change, so that kept ones are not taken for new ones."""
 
@@ -45,16 +45,14 @@ Scorer = Callable[[Sequence[Item], OnProgress], MetricScores]
 class Metric:
     """One way to put a number on an item.
 
-    `measures` is one plain sentence.  `low` and `high` end the range (None: open).  `needs` are the parts of an item it
-    reads beside the target, and "model" when it loads one that is not part of the installation.  `cost` is in words.
+    `measures` is one plain sentence.  `needs` are the parts of an item it reads next to the target, and "model" when it
+    loads one that is not part of the installation.  `cost` is in words.
     `scorer` computes; `problem` says in words why it cannot run here at all ("" when it can), without heavy imports.
     `settings` tells apart what the name and the sentence do not (numbers handed in).
     """
 
     name: str
     measures: str
-    low: float | None
-    high: float | None
     needs: frozenset[Need]
     cost: str
     scorer: Scorer = field(repr=False, compare=False)

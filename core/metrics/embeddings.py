@@ -17,7 +17,7 @@ import numpy as np
 
 from core.errors import JudgeError, UsageError
 from core.judging.judge_protocol import OnProgress
-from core.metrics.base import Beside, Field, Metric, MetricScores, lacking, scaled, scores_of, text_by_text, texts_of
+from core.metrics.base import Against, Field, Metric, MetricScores, lacking, scaled, scores_of, text_by_text, texts_of
 from core.metrics.checkpoints import Checkpoint, in_batches, load
 from core.records import FloatArray, Item
 from core.repeval.model import EMBEDDED
@@ -44,8 +44,6 @@ def similarity(name: str, against: Field = "source") -> Metric:
     return Metric(
         name=name,
         measures=f"Cosine of the sentence vectors (MiniLM, first 256 tokens) of the target and of its {against}{best}.",
-        low=-1.0,
-        high=1.0,
         needs=frozenset({against}),
         cost="free; about a minute for 1,000 items without a GPU",
         scorer=scorer,
@@ -97,7 +95,7 @@ def _embedded() -> Checkpoint:
 # ── BERTScore ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def bertscore(name: str, model: str, *, against: Beside = "references") -> Metric:
+def bertscore(name: str, model: str, *, against: Against = "references") -> Metric:
     """BERTScore F1 of the target against the best reference (or the source).
 
     `model` is an id or a folder, with ``@LAYER`` for the layer whose states are compared (0 the embeddings); without
@@ -126,8 +124,6 @@ def bertscore(name: str, model: str, *, against: Beside = "references") -> Metri
     return Metric(
         name=name,
         measures=f"BERTScore F1: tokens of the target matched by meaning with those of the {against}.",
-        low=-1.0,
-        high=1.0,
         needs=frozenset({against, "model"}),
         cost="one model run for each distinct text; slow without a GPU",
         scorer=scorer,

@@ -1,7 +1,7 @@
 """Metrics by a checkpoint with a head: entailment, learned regression, likelihood.
 
 Entailment: a source longer than the model's window is read in chunks of whole sentences; the target is entailed as far
-as its best chunk entails it.  After SummaC (Laban et al. 2022) and 004 §3.1.  Regression: the one output of a model
+as its best chunk entails it.  After SummaC (Laban et al. 2022).  Regression: the one output of a model
 trained on human ratings, such as BLEURT (Sellam et al. 2020).  Likelihood: mean log-probability of the target's tokens
 given the source, by an encoder-decoder (BARTScore; Yuan et al. 2021) or a causal model (GPTScore without instructions;
 Fu et al. 2023).  A judge `hf:MODEL` of the form "likelihood" has GPTScore's instructions for an aspect.
@@ -17,7 +17,7 @@ import numpy as np
 from core.errors import JudgeError
 from core.judging.judge_protocol import OnProgress
 from core.judging.offline.text import split_sentences
-from core.metrics.base import Beside, Metric, MetricScores, scaled, text_by_text, texts_of
+from core.metrics.base import Against, Metric, MetricScores, scaled, text_by_text, texts_of
 from core.metrics.checkpoints import Checkpoint, in_batches, load
 from core.records import FloatArray, Item
 
@@ -60,22 +60,20 @@ def nli(name: str, model: str) -> Metric:
     return Metric(
         name=name,
         measures="Probability that the source entails the target (best over chunks of a long source).",
-        low=0.0,
-        high=1.0,
         needs=frozenset({"source", "model"}),
         cost="one model run for each chunk of each source; slow without a GPU",
         scorer=scorer,
     )
 
 
-def regression(name: str, model: str, *, against: Beside = "source") -> Metric:
+def regression(name: str, model: str, *, against: Against = "source") -> Metric:
     """The single output of a checkpoint trained to score pairs: like BLEURT against references (the best one), or like
     SumBLEURT against the source."""
     measures = f"Score that a model trained on human ratings gives to the target next to its {against}."
     return _of_pairs(name, measures, model, against)
 
 
-def likelihood(name: str, model: str, *, against: Beside = "source") -> Metric:
+def likelihood(name: str, model: str, *, against: Against = "source") -> Metric:
     """Mean log-probability of the target's tokens given the source (or the likeliest reference).
 
     The special tokens that an encoder-decoder's tokenizer adds to the target count, as in BARTScore.
@@ -84,7 +82,7 @@ def likelihood(name: str, model: str, *, against: Beside = "source") -> Metric:
     return _of_pairs(name, measures, model, against, of_tokens=True)
 
 
-def _of_pairs(name: str, measures: str, model: str, against: Beside, *, of_tokens: bool = False) -> Metric:
+def _of_pairs(name: str, measures: str, model: str, against: Against, *, of_tokens: bool = False) -> Metric:
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         checkpoint = load(model, "likelihood" if of_tokens else "classification")
         if not of_tokens and (n_outputs := checkpoint.model.config.num_labels) != 1:
@@ -100,7 +98,7 @@ def _of_pairs(name: str, measures: str, model: str, against: Beside, *, of_token
         return checkpoint.noted(text_by_text(items, [against], lambda item: texts_of(item, against), rate))
 
     cost = f"one model run for each item{' and reference' if against == 'references' else ''}; slow without a GPU"
-    return Metric(name, measures, None, 0.0 if of_tokens else None, frozenset({against, "model"}), cost, scorer)
+    return Metric(name, measures, frozenset({against, "model"}), cost, scorer)
 
 
 # ── computing ────────────────────────────────────────────────────────────────────────────────────────────────

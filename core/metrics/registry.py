@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,54 +45,30 @@ LOWER_IS_BETTER = frozenset(
 
 _LOWER_NAMES = frozenset({"lev_dist", "edit_dist", "edit_distance"})
 
-_PLAIN: dict[str, Callable[[str], Metric]] = {
-    "overlap": overlap,
-    "overlap_pairs": lambda name: overlap(name, pairs=True),
-    "overlap_context": lambda name: overlap(name, "context"),
-    "bleu": bleu,
-    "chrf": chrf,
-    "meteor": meteor,
-    "similarity": similarity,
-    "similarity_reference": lambda name: similarity(name, "references"),
-    "similarity_context": lambda name: similarity(name, "context"),
-}
-_WITH_MODEL: dict[str, Callable[[str, str], Metric]] = {
-    "nli": nli,
-    "regression": regression,
-    "regression_reference": lambda name, model: regression(name, model, against="references"),
-    "bertscore": bertscore,
-    "bertscore_source": lambda name, model: bertscore(name, model, against="source"),
-    "likelihood": likelihood,
-    "likelihood_reference": lambda name, model: likelihood(name, model, against="references"),
-}
 _ROUGES = "rouge1 rouge2 rougeL rouge1_best rouge2_best rougeL_best rouge1_source_p rouge2_source_p rougeL_source_p"
-_LABELS = {
-    "overlap": "Word overlap with the source",
-    "overlap_pairs": "Word-pair overlap with the source",
-    "overlap_context": "Word overlap with the context",
-    "bleu": "BLEU",
-    "chrf": "chrF",
-    "meteor": "METEOR",
-    "similarity": "Similarity to the source",
-    "similarity_reference": "Similarity to the reference",
-    "similarity_context": "Similarity to the context",
-    "nli": "Entailment",
-    "regression": "Trained score (source)",
-    "regression_reference": "Trained score (reference)",
-    "bertscore": "BERTScore",
-    "bertscore_source": "BERTScore (source)",
-    "likelihood": "Likelihood (source)",
-    "likelihood_reference": "Likelihood (reference)",
+_PLAIN: dict[str, tuple[str, Callable[[str], Metric]]] = {
+    "overlap": ("Word overlap with the source", overlap),
+    "overlap_pairs": ("Word-pair overlap with the source", partial(overlap, pairs=True)),
+    "overlap_context": ("Word overlap with the context", partial(overlap, against="context")),
+    **dict.fromkeys(_ROUGES.split(), ("", rouge)),
+    "bleu": ("BLEU", bleu),
+    "chrf": ("chrF", chrf),
+    "meteor": ("METEOR", meteor),
+    "similarity": ("Similarity to the source", similarity),
+    "similarity_reference": ("Similarity to the reference", partial(similarity, against="references")),
+    "similarity_context": ("Similarity to the context", partial(similarity, against="context")),
 }
-"""Names for people."""
+"""Names that need no checkpoint, in the order in which they are offered, with a label for people."""
 
-WITHOUT_MODEL = (
-    *("overlap", "overlap_pairs", "overlap_context", *_ROUGES.split(), "bleu", "chrf", "meteor"),
-    *("similarity", "similarity_reference", "similarity_context"),
-)
-"""Names that need no checkpoint, in the order in which they are offered."""
-
-MODEL_KINDS = tuple(_WITH_MODEL)
+_WITH_MODEL: dict[str, tuple[str, Callable[[str, str], Metric]]] = {
+    "nli": ("Entailment", nli),
+    "regression": ("Trained score (source)", regression),
+    "regression_reference": ("Trained score (reference)", partial(regression, against="references")),
+    "bertscore": ("BERTScore", bertscore),
+    "bertscore_source": ("BERTScore (source)", partial(bertscore, against="source")),
+    "likelihood": ("Likelihood (source)", likelihood),
+    "likelihood_reference": ("Likelihood (reference)", partial(likelihood, against="references")),
+}
 """What may stand before ``:MODEL``."""
 
 
@@ -109,17 +86,16 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
     if golden is not None and golden.kind == "pair":
         raise UsageError(f"{given[:60]} rates one text, and the items of {golden.name} are pairs of texts.")
     if given in _PLAIN:
-        return _PLAIN[given](given)
+        return _PLAIN[given][1](given)
     if given == "rouge" or ROUGE_NAME.fullmatch(given):
         return rouge(given)
-    kind, colon, model = given.removeprefix("hf:").partition(":")
-    if colon and model.strip() and kind in _WITH_MODEL:
-        return _WITH_MODEL[kind](given, model.strip())
+    if model := model_of(given):
+        return _WITH_MODEL[given.removeprefix("hf:").partition(":")[0]][1](given, model)
     if given.partition(":")[0] in ("offline", "repeval", "judge", "replies"):
         raise UsageError(f"The scores of {given[:60]!r} are computed elsewhere; hand them in with given_scores.")
-    kinds = ", ".join(f"{kind}:MODEL" for kind in MODEL_KINDS)
+    kinds = ", ".join(f"{kind}:MODEL" for kind in _WITH_MODEL)
     raise UsageError(
-        f"No assistant is called {given[:60]!r}. Known: {', '.join(WITHOUT_MODEL)}, metric_<column>; with a model: "
+        f"No assistant is called {given[:60]!r}. Known: {', '.join(_PLAIN)}, metric_<column>; with a model: "
         f"{kinds} (MODEL is a Hugging Face id or a folder)."
     )
 
@@ -131,7 +107,7 @@ def metrics_for(golden: GoldenSet) -> list[Metric]:
     Where no item has two references, the best one is the mean, and is not offered a second time.
     """
     several = any(len(item.references) > 1 for item in golden.items)
-    names = () if golden.kind == "pair" else WITHOUT_MODEL
+    names = () if golden.kind == "pair" else tuple(_PLAIN)
     plain = [make_metric(name) for name in names if several or not name.endswith("_best")]
     return plain + [metric_column(golden, column) for column in golden.metrics]
 
@@ -142,14 +118,14 @@ def readable(judge: JudgeScores) -> JudgeScores:
         return judge
     name = judge.name
     kind, _, model = name.removeprefix("hf:").partition(":")
-    if name in _LABELS:
-        name = _LABELS[name]
-    elif match := ROUGE_NAME.fullmatch(name):
+    if match := ROUGE_NAME.fullmatch(name):
         part = {"p": " precision", "r": " recall"}.get(match["part"] or "", "")
         against = " (source)" if match["source"] else " (best reference)" if match["several"] == "best" else ""
         name = f"ROUGE-{match['kind']}{part}{against}"
-    elif model and kind in MODEL_KINDS:
-        name = f"{_LABELS[kind]} by {model.rstrip('/').rpartition('/')[2]}"
+    elif name in _PLAIN:
+        name = _PLAIN[name][0]
+    elif model and kind in _WITH_MODEL:
+        name = f"{_WITH_MODEL[kind][0]} by {model.rstrip('/').rpartition('/')[2]}"
     elif name.startswith(PREFIX):
         name = f"{name.removeprefix(PREFIX)} (column)"
     return replace(judge, name=name)
@@ -158,7 +134,7 @@ def readable(judge: JudgeScores) -> JudgeScores:
 def model_of(name: str) -> str:
     """The MODEL (id or folder) that the metric of that name runs; "" for one that runs none of a person's choice."""
     kind, _, model = name.strip().removeprefix("hf:").partition(":")
-    return model.strip() if kind in MODEL_KINDS else ""
+    return model.strip() if kind in _WITH_MODEL else ""
 
 
 # ── numbers made elsewhere: columns of the upload, scores by item id, a fitted RepEval score ─────────────────────
@@ -176,17 +152,9 @@ def given_scores(
         on_progress(len(items), len(items))
         return scores_of(items, values, dict.fromkeys(np.flatnonzero(np.isnan(values)).tolist(), reason))
 
-    return Metric(
-        name=name,
-        measures=measures,
-        low=None,
-        high=None,
-        needs=frozenset(),
-        cost="none: the numbers are there",
-        scorer=scorer,
-        higher_is_better=higher_is_better,
-        settings=content_digest("scores", numbers),
-    )
+    settings = content_digest("scores", numbers)
+    cost = "none: the numbers are there"
+    return Metric(name, measures, frozenset(), cost, scorer, higher_is_better, settings=settings)
 
 
 def metric_column(golden: GoldenSet, name: str) -> Metric:
@@ -242,8 +210,6 @@ def fitted_repeval(name: str, state: Any, *, ray: str = "", code: tuple[str, ...
     return Metric(
         name=name,
         measures=f"RepEval: {len(fitted.cells)} directions in the hidden states of {fitted.model}.",
-        low=None,
-        high=None,
         needs=frozenset(needs),
         cost="one model run for each distinct text" + ("" if fitted.embedded else "; slow without a GPU"),
         scorer=scorer,

@@ -10,7 +10,6 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Protocol
@@ -59,11 +58,6 @@ def score_or_reason(
             return str(error)
         detail = " ".join(str(error).split())[:200]
         return f"it failed: {type(error).__name__}{': ' + detail if detail else ''}"
-    return _useless(scores) or scores
-
-
-def _useless(scores: MetricScores) -> str:
-    """Why these scores cannot serve anywhere, in words; "" when they vary over at least two items."""
     finite = scores.values[np.isfinite(scores.values)]
     if not finite.size:
         first = f" (first: {scores.unscored[0].detail})" if scores.unscored else ""
@@ -72,7 +66,7 @@ def _useless(scores: MetricScores) -> str:
         return f"it scored 1 of the {scores.values.size} items; at least 2 are needed"
     if finite.min() == finite.max():
         return f"it gave the same number, {finite[0]:g}, to all {finite.size} items it scored"
-    return ""
+    return scores
 
 
 def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
@@ -143,7 +137,11 @@ def kept(metric: Metric, blocks: Blocks) -> Metric:
             key = content_digest("block", [identity, [_written_out(item) for item in block]])
             scores = _read(blocks.get(key), block)
             if scores is None:
-                scores = metric.score(block, partial(_further, on_progress, start, len(items)))
+
+                def further(done: int, _: int, before: int = start) -> None:
+                    on_progress(before + done, len(items))
+
+                scores = metric.score(block, further)
                 blocks.put(key, _written(scores, block))
             parts.append(scores)
             on_progress(start + len(block), len(items))
@@ -154,10 +152,6 @@ def kept(metric: Metric, blocks: Blocks) -> Metric:
         )
 
     return replace(metric, scorer=scorer)
-
-
-def _further(on_progress: OnProgress, before: int, of: int, done: int, _: int) -> None:
-    on_progress(before + done, of)
 
 
 def _weights(metric: Metric) -> str:

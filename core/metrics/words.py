@@ -18,14 +18,14 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.errors import JudgeError, UsageError
 from core.judging.offline.text import cut
-from core.metrics.base import Beside, Metric, Need, item_by_item, texts_of
+from core.metrics.base import Against, Field, Metric, Need, item_by_item, texts_of
 from core.records import Item
 from core.settings import variable
 from core.texts import with_spaces, words_of
@@ -33,8 +33,6 @@ from core.texts import with_spaces, words_of
 if TYPE_CHECKING:
     from rouge_score.scoring import Score
 
-Part = Literal["f", "p", "r"]
-Several = Literal["mean", "best"]
 ROUGE_NAME = re.compile(r"rouge(?P<kind>[1-9L])(?P<source>_source)?(?:_(?P<part>[fpr]))?(?:_(?P<several>mean|best))?")
 MAX_CHARS = 60_000
 """Texts are compared with references up to here (about 10,000 words): chrF counts every run of six characters."""
@@ -42,10 +40,18 @@ MAX_CHARS = 60_000
 _WORD = re.compile(r"\w+|[^\w\s]")
 _APOSTROPHE = re.compile("['’]")
 _NO_WORDS = "The {} holds no words."
-_PART = {"f": "F1", "p": "precision", "r": "recall"}
 
 
-# ── with what the target was written from ────────────────────────────────────────────────────────────────────
+def _of_words(
+    name: str,
+    measures: str,
+    against: Field,
+    prepare: Callable[[], Callable[[Item], float | str]],
+    problem: Callable[[], str] = lambda: "",
+) -> Metric:
+    needs: frozenset[Need] = frozenset({against})
+    cost = "free; about a second for 1,000 items with one reference"
+    return Metric(name, measures, needs, cost, item_by_item(needs, prepare), problem=problem)
 
 
 def overlap(name: str, against: Literal["source", "context"] = "source", *, pairs: bool = False) -> Metric:
@@ -54,58 +60,28 @@ def overlap(name: str, against: Literal["source", "context"] = "source", *, pair
     Words are compared by their stems; each occurrence in the target counts.  A target of one word has no pair and is
     Unscored there.
     """
-    needs: frozenset[Need] = frozenset({against})
-    return Metric(
-        name=name,
-        measures=f"Share of the target's {'pairs of neighbouring words' if pairs else 'words'} found in the {against}.",
-        low=0.0,
-        high=1.0,
-        needs=needs,
-        cost="free; about a second for 1,000 items",
-        scorer=item_by_item(needs, lambda: _share_found(against, 2 if pairs else 1)),
-    )
+    size = 2 if pairs else 1
 
+    def runs(text: str) -> list[tuple[str, ...]]:
+        words = cut(text).stems
+        return [tuple(words[start : start + size]) for start in range(len(words) - size + 1)]
 
-def _share_found(against: Literal["source", "context"], size: int) -> Callable[[Item], float | str]:
-    known: dict[str, frozenset[tuple[str, ...]]] = {}
+    def prepare() -> Callable[[Item], float | str]:
+        known = cache(lambda text: frozenset(runs(text)))  # a source is that of many items
 
-    def measure(item: Item) -> float | str:
-        text = texts_of(item, against)[0]
-        if text not in known:
-            known[text] = frozenset(_runs(cut(text).stems, size))
-        written = _runs(cut(item.target).stems, size)
-        if not written:
-            return f"The target holds fewer than {size} words."
-        return sum(run in known[text] for run in written) / len(written)
+        def measure(item: Item) -> float | str:
+            there, written = known(texts_of(item, against)[0]), runs(item.target)
+            if not written:
+                return f"The target holds fewer than {size} words."
+            return sum(run in there for run in written) / len(written)
 
-    return measure
+        return measure
 
-
-def _runs(words: Sequence[str], size: int) -> list[tuple[str, ...]]:
-    return [tuple(words[start : start + size]) for start in range(len(words) - size + 1)]
+    counted = "pairs of neighbouring words" if pairs else "words"
+    return _of_words(name, f"Share of the target's {counted} found in the {against}.", against, prepare)
 
 
 # ── with references ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _of_references(
-    name: str,
-    measures: str,
-    high: float,
-    prepare: Callable[[], Callable[[Item], float | str]],
-    problem: Callable[[], str] = lambda: "",
-) -> Metric:
-    needs: frozenset[Need] = frozenset({"references"})
-    return Metric(
-        name=name,
-        measures=measures,
-        low=0.0,
-        high=high,
-        needs=needs,
-        cost="free; about a second for 1,000 items with one reference",
-        scorer=item_by_item(needs, prepare),
-        problem=problem,
-    )
 
 
 def bleu(name: str = "bleu") -> Metric:
@@ -118,7 +94,7 @@ def bleu(name: str = "bleu") -> Metric:
         return _sentence_score(BLEU(effective_order=True), with_spaces)
 
     measures = "Sentence BLEU: runs of up to four words in common with the references."
-    return _of_references(name, measures, 100.0, prepare)
+    return _of_words(name, measures, "references", prepare)
 
 
 def chrf(name: str = "chrf") -> Metric:
@@ -131,7 +107,7 @@ def chrf(name: str = "chrf") -> Metric:
         return _sentence_score(CHRF())
 
     measures = "chrF: runs of up to six characters in common with the best reference."
-    return _of_references(name, measures, 100.0, prepare)
+    return _of_words(name, measures, "references", prepare)
 
 
 def _sentence_score(metric: Any, separate: Callable[[str], str] = str) -> Callable[[Item], float | str]:
@@ -145,46 +121,41 @@ def _sentence_score(metric: Any, separate: Callable[[str], str] = str) -> Callab
 def meteor(name: str = "meteor") -> Metric:
     """METEOR (Banerjee and Lavie 2005) of nltk, 0 to 1, the best reference.  Needs nltk's wordnet, which is not part
     of the installation; `missing` says so where it is not found."""
+
+    def prepare() -> Callable[[Item], float | str]:
+        from nltk.corpus import wordnet  # type: ignore[import-untyped]
+        from nltk.translate.meteor_score import meteor_score  # type: ignore[import-untyped]
+
+        try:
+            wordnet.ensure_loaded()
+        except LookupError as error:
+            raise JudgeError("nltk's wordnet data cannot be loaded; `python -m nltk.downloader wordnet`.") from error
+
+        def words(text: str) -> list[str]:
+            return _WORD.findall(with_spaces(text[:MAX_CHARS]))
+
+        def measure(item: Item) -> float | str:
+            references = [words(text) for text in texts_of(item, "references")]
+            return float(meteor_score(references, words(item.target), wordnet=wordnet))
+
+        return measure
+
     measures = "METEOR: words, stems and synonyms in common with the best reference, in a similar order."
-    return _of_references(name, measures, 1.0, _meteor, meteor_problem)
-
-
-def data_folders() -> tuple[Path, ...]:
-    """Where nltk looks for its data: where NLTK_DATA says, the home folder, the Python environment, the system."""
-    named = tuple(Path(folder) for folder in variable("NLTK_DATA").split(os.pathsep) if folder)
-    roots = (Path.home(), Path(sys.prefix), Path(sys.prefix, "share"), Path(sys.prefix, "lib"))
-    system = (Path("/usr/share"), Path("/usr/local/share"), Path("/usr/lib"), Path("/usr/local/lib"))
-    return (*named, *(root / "nltk_data" for root in (*roots, *system)))
+    return _of_words(name, measures, "references", prepare, meteor_problem)
 
 
 def meteor_problem() -> str:
     """Why METEOR cannot run, "" when wordnet is there.  Looks for the file: nltk itself takes seconds to import."""
-    names = ("wordnet.zip", "wordnet")
-    if any((folder / "corpora" / name).exists() for folder in data_folders() for name in names):
+    named = [Path(folder) for folder in variable("NLTK_DATA").split(os.pathsep) if folder]
+    system = ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")
+    roots = (Path.home(), Path(sys.prefix), Path(sys.prefix, "share"), Path(sys.prefix, "lib"), *map(Path, system))
+    corpora = [folder / "corpora" for folder in (*named, *(root / "nltk_data" for root in roots))]
+    if any((folder / "wordnet.zip").exists() or (folder / "wordnet").exists() for folder in corpora):
         return ""
     return (
         "METEOR needs nltk's wordnet data, which is neither where NLTK_DATA says nor in nltk's usual folders; "
         "`python -m nltk.downloader wordnet` brings it"
     )
-
-
-def _meteor() -> Callable[[Item], float | str]:
-    from nltk.corpus import wordnet  # type: ignore[import-untyped]
-    from nltk.translate.meteor_score import meteor_score  # type: ignore[import-untyped]
-
-    try:
-        wordnet.ensure_loaded()
-    except LookupError as error:
-        raise JudgeError("nltk's wordnet data cannot be loaded; `python -m nltk.downloader wordnet`.") from error
-
-    def words(text: str) -> list[str]:
-        return _WORD.findall(with_spaces(text[:MAX_CHARS]))
-
-    def measure(item: Item) -> float | str:
-        references = [words(text) for text in texts_of(item, "references")]
-        return float(meteor_score(references, words(item.target), wordnet=wordnet))
-
-    return measure
 
 
 # ── ROUGE ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -199,88 +170,62 @@ def rouge(name: str) -> Metric:
     match = ROUGE_NAME.fullmatch("rougeL" if name == "rouge" else name)
     if match is None:
         raise UsageError(f"No ROUGE is called {name[:60]!r}; rouge1 … rouge9 and rougeL are, with _source, _p or _r.")
-    kind, part = match["kind"], match["part"] or "f"
-    against: Beside = "source" if match["source"] else "references"
-    several: Several = "best" if match["several"] == "best" else "mean"
-    what = (
-        "longest common subsequence of words" if kind == "L" else ("words" if kind == "1" else f"runs of {kind} words")
-    )
-    over = "" if against == "source" else (", mean over the references" if several == "mean" else ", best reference")
-    needs: frozenset[Need] = frozenset({against})
-    return Metric(
-        name=name,
-        measures=f"ROUGE-{kind} {_PART[part]} against the {against}: {what} in common{over}.",
-        low=0.0,
-        high=1.0,
-        needs=needs,
-        cost="free; about a second for 1,000 items with one reference",
-        scorer=item_by_item(needs, lambda: _rouge(kind, part, against, several)),  # type: ignore[arg-type]
-    )
+    kind, part, best = match["kind"], match["part"] or "f", match["several"] == "best"
+    against: Against = "source" if match["source"] else "references"
+    what = {"L": "longest common subsequence of words", "1": "words"}.get(kind, f"runs of {kind} words")
+    over = "" if against == "source" else ", best reference" if best else ", mean over the references"
+    named, attribute = {"f": ("F1", "fmeasure"), "p": ("precision",) * 2, "r": ("recall",) * 2}[part]
 
+    def prepare() -> Callable[[Item], float | str]:
+        from rouge_score.rouge_scorer import RougeScorer
 
-def _rouge(kind: str, part: Part, against: Beside, several: Several) -> Callable[[Item], float | str]:
-    from rouge_score.rouge_scorer import RougeScorer
+        tokens = Tokens()
+        scorer = None if kind == "L" else RougeScorer([f"rouge{kind}"], tokenizer=tokens)
 
-    tokens = Tokens()
-    scorer = None if kind == "L" else RougeScorer([f"rouge{kind}"], tokenizer=tokens)
-    attribute = {"f": "fmeasure", "p": "precision", "r": "recall"}[part]
+        def compared(target: str, reference: str) -> Score:
+            if scorer is None:
+                return lcs_score(tokens.tokenize(reference), tokens.tokenize(target))
+            return scorer.score(reference, target)[f"rouge{kind}"]
 
-    def compared(target: str, reference: str) -> Score:
-        if scorer is None:
-            return lcs_score(tokens.tokenize(reference), tokens.tokenize(target))
-        return scorer.score(reference, target)[f"rouge{kind}"]
+        def measure(item: Item) -> float | str:
+            if not tokens.tokenize(item.target):
+                return _NO_WORDS.format("target")
+            references = [text for text in texts_of(item, against) if tokens.tokenize(text)]
+            if not references:
+                return _NO_WORDS.format(against if against == "source" else "reference")
+            scores = [compared(item.target, reference) for reference in references]
+            if best:
+                return float(getattr(max(scores, key=lambda score: score.fmeasure), attribute))
+            return float(sum(getattr(score, attribute) for score in scores) / len(scores))
 
-    def measure(item: Item) -> float | str:
-        if not tokens.tokenize(item.target):
-            return _NO_WORDS.format("target")
-        references = [text for text in texts_of(item, against) if tokens.tokenize(text)]
-        if not references:
-            return _NO_WORDS.format(against if against == "source" else "reference")
-        scores = [compared(item.target, reference) for reference in references]
-        if several == "best":
-            return float(getattr(max(scores, key=lambda score: score.fmeasure), attribute))
-        return float(sum(getattr(score, attribute) for score in scores) / len(scores))
+        return measure
 
-    return measure
+    return _of_words(name, f"ROUGE-{kind} {named} against the {against}: {what} in common{over}.", against, prepare)
 
 
 class Tokens:
-    """ROUGE's tokenizer for any script, with a memory for texts (sources and references are shared by many items)."""
+    """ROUGE's tokenizer for any script, with a memory for texts (sources and references are shared by many items).
+
+    Lower-case words, the English ones stemmed (Porter) from four letters on; characters in scripts without spaces.  In
+    ASCII these are the tokens of rouge_score.
+    """
 
     def __init__(self) -> None:
+        from nltk.stem.porter import PorterStemmer  # type: ignore[import-untyped]
         from rouge_score import tokenize
 
-        self._stemmer = _Stemmer()
+        self.stem = lru_cache(maxsize=100_000)(PorterStemmer().stem)
         self._cut = tokenize.tokenize
         self._known: dict[str, list[str]] = {}
 
     def tokenize(self, text: str) -> list[str]:
-        """Lower-case words, the English ones stemmed from four letters on; characters in scripts without spaces.
-
-        In ASCII these are the tokens of rouge_score.
-        """
         if text not in self._known:
             if text.isascii():
-                self._known[text] = self._cut(text, self._stemmer)
+                self._known[text] = self._cut(text, self)
             else:
-                words = (part for word in words_of(text) for part in _APOSTROPHE.split(word.lower()))
-                self._known[text] = [self._stem(word) for word in words]
+                words = [part for word in words_of(text) for part in _APOSTROPHE.split(word.lower())]
+                self._known[text] = [self.stem(word) if word.isascii() and len(word) > 3 else word for word in words]
         return self._known[text]
-
-    def _stem(self, word: str) -> str:
-        return self._stemmer.stem(word) if word.isascii() and len(word) > 3 else word
-
-
-class _Stemmer:
-    """nltk's Porter stemmer, asked once for each word."""
-
-    def __init__(self) -> None:
-        from nltk.stem.porter import PorterStemmer  # type: ignore[import-untyped]
-
-        self._stem = lru_cache(maxsize=100_000)(PorterStemmer().stem)
-
-    def stem(self, word: str) -> str:
-        return str(self._stem(word))
 
 
 def lcs_score(reference: list[str], target: list[str]) -> Score:

@@ -72,7 +72,6 @@ from core.stats.raters import (
     Alpha,
     RaterTable,
     alpha_metric,
-    alphas_of,
     krippendorff_alpha,
     pairwise_spearman,
     rater_table,

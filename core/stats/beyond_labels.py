@@ -24,15 +24,14 @@ freedom.  Excess up to `LEAST_EXCESS` is not called a bias: ranks of scores on f
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from core.records import FloatArray, IntArray, Interval
 from core.stats.claims import LEAST_SOURCES, TOO_FEW
 from core.stats.correlation import average_ranks
-from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
+from core.stats.intervals import CONFIDENCE, ROUNDING, jackknife, t_interval, t_quantile, two_sided
 
 LEAST_RELIABILITY = 0.3
 """Least reliability that single labels are taken to have; a rater's ratings of text quality reach .3 to .6."""
@@ -88,51 +87,74 @@ def beyond_labels(
     kept = np.ones(scores.size, dtype=np.bool_)
     if ratings is not None:
         twice = (~np.isnan(ratings)).sum(axis=0) >= 2
-        if int(twice.sum()) < max(LEAST_RATED, scores.size / 2):
-            ratings = None
-        else:
-            kept &= twice
+        ratings = None if int(twice.sum()) < max(LEAST_RATED, scores.size / 2) else ratings
+        kept = kept if ratings is None else twice
     source = np.unique(sources, return_inverse=True)[1]
     if within:
         kept &= np.bincount(source, weights=kept)[source] >= 2
     if not kept.any():
         return None
     source = np.unique(source[kept], return_inverse=True)[1]
-    halves = [] if ratings is None else _halves(ratings[:, kept])
-    columns = [_ranked(column, source, within) for column in (scores[kept], x[kept], labels[kept])]
-    if any(column is None for column in columns):
-        return None
-    sums = _Sums(source, within)
-    j, of_x, y = (column for column in columns if column is not None)
-    for a, b in ((j, j), (of_x, of_x), (y, y), (j, of_x), (y, of_x), (j, y)):
-        sums.add(a, b)
-    for half in halves:
-        first, second = (_ranked(side, source, within) for side in half)
-        if first is not None and second is not None:
-            for a, b in ((j, first), (second, of_x), (j, second), (first, of_x), (first, second)):
-                sums.add(a, b)
-    if halves and sums.n_products == 6:
-        return None
-    values, errors = _jackknife(sums.by_source, lambda rows: _values(sums.covariances(rows), bool(halves)))
-    n_sources = int(source.max()) + 1
-    behind = min(n_behind or n_sources, n_sources)
-    return _beyond(values, errors, behind, int(kept.sum()), n_sources, halves=bool(halves))
 
-
-def _ranked(values: FloatArray, source: IntArray, within: bool) -> FloatArray | None:
-    """(n,) standardised average ranks, less their mean in the source where `within`; None where nothing varies."""
-    if values.min() == values.max():
-        return None
-    ranks = np.asarray(average_ranks(values), dtype=np.float64)
-    ranks = (ranks - ranks.mean()) / ranks.std()
-    if within:
-        ranks -= (np.bincount(source, weights=ranks) / np.bincount(source))[source]
-        if np.abs(ranks).max() <= 1e-9:
+    def ranked(values: FloatArray) -> FloatArray | None:
+        """Standardised average ranks, less their mean in the source where `within`; None where nothing varies."""
+        if values.min() == values.max():
             return None
-    return np.asarray(ranks, dtype=np.float64)
+        ranks = np.asarray(average_ranks(values), dtype=np.float64)
+        ranks = (ranks - ranks.mean()) / ranks.std()
+        if within:
+            ranks -= (np.bincount(source, weights=ranks) / np.bincount(source))[source]
+        return ranks if np.abs(ranks).max() > 1e-9 else None
+
+    j, of_x, y = (ranked(column[kept]) for column in (scores, x, labels))
+    if j is None or of_x is None or y is None:
+        return None
+    products = [(j, j), (of_x, of_x), (y, y), (j, of_x), (y, of_x), (j, y)]
+    for half in () if ratings is None else _halves(ratings[:, kept]):
+        first, second = (ranked(side) for side in half)
+        if first is not None and second is not None:
+            products += [(j, first), (second, of_x), (j, second), (first, of_x), (first, second)]
+    if ratings is not None and len(products) == 6:
+        return None
+    # sums of products by source, from which the covariances of any selection of sources follow
+    columns = [np.ones(source.size)]
+    for a, b in products:
+        columns += (a * b,) if within else (a * b, a, b)
+    by_source = np.stack([np.bincount(source, weights=column).astype(np.float64) for column in columns], axis=1)
+
+    def values_of(rows: FloatArray) -> FloatArray:
+        n, sums = rows[:, :1], rows[:, 1:]
+        cov = sums / n if within else sums[:, ::3] / n - sums[:, 1::3] * sums[:, 2::3] / n**2
+        return _values(cov, halves=ratings is not None)
+
+    values, errors = jackknife(by_source, values_of)
+    judge, of_labels, low, high, apart_low, apart_high, decides, alike = values.tolist()
+    n, n_sources = int(kept.sum()), int(source.max()) + 1
+    behind = min(n_behind or n_sources, n_sources)
+
+    def around(value: float, error: float) -> Interval | None:
+        known = behind >= 2 and error > ROUNDING
+        return t_interval(value, error, n_sources, "jackknife", most=1.0, behind=behind) if known else None
+
+    sides = around(judge, errors[0]), around(of_labels, errors[1])
+    if ratings is not None and not alike > 2.0 * errors[7]:
+        return Beyond(judge, of_labels, *sides, (np.nan, np.nan), np.nan, None, None, n, RATERS_DISAGREE)
+    expected = (min(low, high), max(low, high))
+    value, interval = nearest_to_zero(apart_low, apart_high), None
+    if behind >= 2 and (errors[4:6] > ROUNDING).all():
+        ends = [
+            t_interval(at, float(error), n_sources, "jackknife", most=2.0, behind=behind)
+            for at, error in ((apart_low, errors[4]), (apart_high, errors[5]))
+        ]
+        interval = replace(ends[0], low=min(end.low for end in ends), high=max(end.high for end in ends))
+    if behind < LEAST_SOURCES or interval is None:
+        return Beyond(judge, of_labels, *sides, expected, value, interval, None, n, TOO_FEW)
+    tested = [apart_low / errors[4], apart_high / errors[5]] if ratings is None else [decides / errors[6]]
+    p = 1.0 if value == 0.0 else max(two_sided(t, behind - 1) for t in tested)
+    return Beyond(judge, of_labels, *sides, expected, value, interval, p, n)
 
 
-def _halves(ratings: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
+def _halves(ratings: FloatArray) -> list[list[FloatArray]]:
     """`SPLITS` pairs of (n,) means of two random halves of each item's ratings (n_raters, n)."""
     row, item = np.nonzero(~np.isnan(ratings))
     values, n = ratings[row, item], ratings.shape[1]
@@ -140,45 +162,15 @@ def _halves(ratings: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
     starts, generator, halves = np.cumsum(sizes) - sizes, np.random.default_rng(0), []
     for _ in range(SPLITS):
         order = np.lexsort((generator.random(item.size), item))
-        place = np.arange(item.size) - starts[item[order]]
-        first = place < (sizes // 2)[item[order]]
+        first = np.arange(item.size) - starts[item[order]] < (sizes // 2)[item[order]]
+        sides = (order[first], order[~first])
         halves.append(
-            tuple(
-                np.bincount(item[order][side], weights=values[order][side], minlength=n)
-                / np.bincount(item[order][side], minlength=n)
-                for side in (first, ~first)
-            )
+            [np.bincount(item[at], values[at], minlength=n) / np.bincount(item[at], minlength=n) for at in sides]
         )
-    return halves  # type: ignore[return-value]
+    return halves
 
 
-class _Sums:
-    """Sums of products of two columns by source, and the covariances that follow from any selection of sources."""
-
-    def __init__(self, source: IntArray, within: bool) -> None:
-        self._source, self._within = source, within
-        self._columns: list[FloatArray] = [np.bincount(source).astype(np.float64)]
-        self.n_products = 0
-
-    def add(self, a: FloatArray, b: FloatArray) -> None:
-        self.n_products += 1
-        sides = (a * b,) if self._within else (a * b, a, b)
-        self._columns += [np.bincount(self._source, weights=side).astype(np.float64) for side in sides]
-
-    @property
-    def by_source(self) -> FloatArray:
-        """(n_sources, n_sums)"""
-        return np.stack(self._columns, axis=1)
-
-    def covariances(self, rows: FloatArray) -> FloatArray:
-        """(n_rows, n_products) from summed rows of `by_source`."""
-        n, sums = rows[:, :1], rows[:, 1:]
-        if self._within:
-            return np.asarray(sums / n, dtype=np.float64)
-        return np.asarray(sums[:, ::3] / n - sums[:, 1::3] * sums[:, 2::3] / n**2, dtype=np.float64)
-
-
-def _values(cov: FloatArray, halves: bool) -> FloatArray:
+def _values(cov: FloatArray, *, halves: bool) -> FloatArray:
     """(n_rows, 8): correlations of scores and labels with x, expected ones, excess at both ends, and what decides.
 
     What decides is without division where there are halves; then the last column is how well the halves agree.
@@ -197,43 +189,6 @@ def _values(cov: FloatArray, halves: bool) -> FloatArray:
     ends = agreed * labels, agreed * labels / reliability
     apart = [judge - end for end in ends]
     return np.stack([judge, labels, *ends, *apart, *apart], axis=1)
-
-
-def _jackknife(by_source: FloatArray, values_of: Callable[[FloatArray], FloatArray]) -> tuple[FloatArray, FloatArray]:
-    """(n_values,) values of all sources together and their standard errors; NaN for one source alone."""
-    total, n = by_source.sum(axis=0, keepdims=True), len(by_source)
-    values = values_of(total)[0]
-    if n < 2:
-        return values, np.full(values.size, np.nan)
-    left = values_of(total - by_source)
-    return values, np.sqrt((n - 1.0) / n * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
-
-
-def _beyond(values: FloatArray, errors: FloatArray, behind: int, n: int, n_sources: int, *, halves: bool) -> Beyond:
-    judge, labels, low, high, apart_low, apart_high, decides, alike = values.tolist()
-    method = f"jackknife over {n_sources:,} sources, t({behind - 1})"
-    reach = t_quantile(behind - 1) * errors if behind >= 2 else np.full(8, np.nan)
-
-    def around(value: float, reach: float) -> Interval | None:
-        if not reach > ROUNDING:
-            return None
-        return Interval(max(value - reach, -1.0), min(value + reach, 1.0), CONFIDENCE, method, n_sources)
-
-    sides = around(judge, reach[0]), around(labels, reach[1])
-    if halves and not alike > 2.0 * errors[7]:
-        return Beyond(judge, labels, *sides, (np.nan, np.nan), np.nan, None, None, n, RATERS_DISAGREE)
-    expected = (min(low, high), max(low, high))
-    ends = ((apart_low, reach[4]), (apart_high, reach[5]))
-    value = nearest_to_zero(apart_low, apart_high)
-    interval = None
-    if (reach[4:6] > ROUNDING).all():
-        least, most = min(at - by for at, by in ends), max(at + by for at, by in ends)
-        interval = Interval(max(least, -2.0), min(most, 2.0), CONFIDENCE, method, n_sources)
-    if behind < LEAST_SOURCES or interval is None:
-        return Beyond(judge, labels, *sides, expected, value, interval, None, n, TOO_FEW)
-    tested = [decides / errors[6]] if halves else [apart_low / errors[4], apart_high / errors[5]]
-    p = 1.0 if value == 0.0 else max(two_sided(t, behind - 1) for t in tested)
-    return Beyond(judge, labels, *sides, expected, value, interval, p, n)
 
 
 def nearest_to_zero(a: float, b: float) -> float:
@@ -268,7 +223,7 @@ def place_taken(judge: FloatArray, people: FloatArray, sources: IntArray) -> Pla
         reliability = np.maximum(np.where(spread > 1e-12, agreed**2, 0.0), LEAST_RELIABILITY)
         return np.stack([j / n / 2.0, (j / n - y / n / np.sqrt(reliability)) / 2.0], axis=1)
 
-    values, errors = _jackknife(sums, values_of)
+    values, errors = jackknife(sums, values_of)
     value, n_sources = nearest_to_zero(*values.tolist()), int(source.max()) + 1
     if n_sources < LEAST_SOURCES:
         return PlaceTaken(value, None, None)
@@ -276,9 +231,8 @@ def place_taken(judge: FloatArray, people: FloatArray, sources: IntArray) -> Pla
     method = f"jackknife over {n_sources:,} sources, t({n_sources - 1})"
     low, high = float((values - reach).min()), float((values + reach).max())
     least = 2.0 * 0.5**n_sources  # where all sources say the same, as many signs of chance
-    tested = [
-        max(two_sided(float(at / error), n_sources - 1), least) if error > ROUNDING else least
-        for at, error in zip(values, errors, strict=True)
-    ]
-    p = 1.0 if value == 0.0 else max(tested)
+    tested = (
+        two_sided(at / error, n_sources - 1) for at, error in zip(values, errors, strict=True) if error > ROUNDING
+    )
+    p = 1.0 if value == 0.0 else max(least, *tested, least)
     return PlaceTaken(value, Interval(max(low, -1.0), min(high, 1.0), CONFIDENCE, method, n_sources), p)

@@ -42,25 +42,85 @@ from core.stats.claims import (
     TOO_FEW,
     Standing,
 )
-from core.stats.intervals import (
-    CONFIDENCE,
-    jackknife_deviations,
-    length,
-    spread_over_sources,
-    t_quantile,
-    two_sided,
-)
-from core.stats.items import LabelledItems
-from core.stats.levels import alignments, level_values
-from core.stats.raters import Alpha, LeftOuts, PairwiseSpearman, RaterTable
-from core.stats.reweighting import leave_outs
+from core.stats.intervals import jackknife_deviations, length, spread_over_sources, t_interval, t_quantile, two_sided
+from core.stats.items import LabelledItems, paired
+from core.stats.levels import alignments, coefficients, level_values, mean_defined
+from core.stats.raters import Alpha, PairwiseSpearman, RaterTable
+from core.stats.reweighting import counted_means, leave_outs, resampled_values
 
 MOST_BLOCKS = 200
 """Sources beyond this number are deleted in this many blocks of equal size, for a judge beside people."""
 
 
-def _names(table: RaterTable) -> list[str]:
-    return [table.raters[row] for row in table.busiest]
+class _LeftOuts:
+    """Each rater of `table` left out in turn, on the `items` that somebody else rated too (and the `judge` scored).
+
+    A rater's row is compared with the mean of the others, and so is the judge's, which comes first.  Of more than
+    `MOST_RATERS`, those with the most ratings are compared; all count in the means.  ValueError when lengths differ,
+    UsageError for an infinite score.
+
+    Attributes: `places` of each rater's items, the `data` on them, the `sources` (n_sources,) of all, `values`
+    (n_raters, n_rows), NaN = undefined, `weights` (n_raters, n_sources) what each source adds to a rater's weight (its
+    items, or at sample level 1; 0 for an undefined rater), `used` (n_sources,) the sources that some value rests on.
+    """
+
+    def __init__(
+        self, table: RaterTable, items: LabelledItems, measure: Measure, judge: FloatArray | None = None
+    ) -> None:
+        if table.values.shape[1] != items.n or (judge is not None and judge.shape != (items.n,)):
+            raise ValueError(f"one entry per item is needed on every side: {table.values.shape}, {items.n} items")
+        self.measure, self.names = measure, [table.raters[row] for row in table.busiest]
+        n_ratings, sums = table.n_ratings, np.nansum(table.values, axis=0)
+        usable = n_ratings >= 2 if judge is None else (n_ratings >= 2) & ~np.isnan(judge)
+        rows = table.values[table.busiest]
+        self.places = [np.flatnonzero(usable & ~np.isnan(row)) for row in rows]
+        self.data = []
+        for row, at in zip(rows, self.places, strict=True):
+            own = items.take(at).labelled((sums[at] - row[at]) / (n_ratings[at] - 1))
+            self.data.append(paired(row[at] if judge is None else np.stack([judge[at], row[at]]), own))
+        self.source_of = [np.unique(items.sources[at]) for at in self.places]
+        self.sources = np.unique(np.concatenate(self.source_of))
+        self._at = [np.searchsorted(self.sources, own) for own in self.source_of]
+        self.weights, self.values = (
+            np.zeros((len(rows), self.sources.size)),
+            np.empty((len(rows), 1 + (judge is not None))),
+        )
+        self._coefficients = []
+        for k, data in enumerate(self.data):
+            if measure.level == "sample":  # NaN in all rows where one has none: all rest on the same sources
+                found = coefficients(data, measure.statistic)
+                found = np.where(np.isnan(found).any(axis=0), np.nan, found)
+                self._coefficients.append(found)
+                self.values[k], behind = mean_defined(found), (~np.isnan(found[0])).astype(np.float64)
+            else:
+                self.values[k] = level_values(data, measure).values
+                behind = np.bincount(data.items.sources).astype(np.float64)
+            if not np.isnan(self.values[k]).any():
+                self.weights[k, self._at[k]] = behind
+        self.used = self.weights.sum(axis=0) > 0
+
+    def average(self) -> FloatArray:
+        """(n_rows,) means over the raters, each weighted by what it rests on."""
+        return _weighted(self.values, self.weights.sum(axis=1))
+
+    def averages(self, counts: FloatArray) -> FloatArray:
+        """(resamples, n_rows) the same with `counts` (resamples, n_sources) of each source."""
+        values = []
+        for k, (data, at) in enumerate(zip(self.data, self._at, strict=True)):
+            own, sample = counts[:, at], self.measure.level == "sample"
+            values.append(
+                counted_means(self._coefficients[k], own) if sample else resampled_values(data, own, self.measure)
+            )
+        return _weighted(np.stack(values, axis=1), counts @ self.weights.T)
+
+
+def _weighted(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """(…, n_rows) means of (…, n_raters, n_rows) by weight, over the raters defined on all rows; NaN where none is."""
+    defined = np.asarray(~np.isnan(values).any(axis=-1))
+    counted = np.where(defined, weights, 0.0)[..., None]
+    total = counted.sum(axis=-2)
+    sums = (np.where(defined[..., None], values, 0.0) * counted).sum(axis=-2)
+    return np.asarray(np.where(total > 0, sums, np.nan) / np.where(total > 0, total, 1.0), dtype=np.float64)
 
 
 def _or_none(value: float) -> float | None:
@@ -134,48 +194,37 @@ def leave_one_out(
     The labels of `items` are not looked at.  The interval leaves out one source at a time, for all raters at once (at
     system level it draws `resamples` of them).  ValueError when lengths differ.
     """
-    left = LeftOuts.of(table, items, measure)
-    by_rater = tuple(
-        RaterAlignment(name, _or_none(value), rater.places.size)
-        for name, value, rater in zip(_names(table), left.values[:, 0], left.by_rater, strict=True)
-    )
-    average = _ceiling(left, table, items)
-    if average.value is None or left.sources.size < 2 or resamples < 1:
+    left = _LeftOuts(table, items, measure)
+    sides = zip(left.names, left.values[:, 0], left.places, strict=True)
+    by_rater = tuple(RaterAlignment(name, _or_none(value), own.size) for name, value, own in sides)
+    twice, used, level = table.n_ratings >= 2, left.used, measure.level
+    average = Alignment(measure.statistic, level, None, 0, n_unscored=int((~twice).sum()))
+    defined = ~np.isnan(left.values[:, 0])
+    if not defined.any():
+        reason = ONE_RATER if len(by_rater) < 2 else NOT_RATED_TWICE
+        if len(by_rater) >= 2 and left.sources.size:
+            largest = max(left.data, key=lambda data: data.items.labels.size)
+            alone = alignments(largest, measure, level_values(largest, measure))[0]
+            reason = f"no rater's ratings can be ranked next to the others' means: {alone.reason}"
+        return LeaveOneOut(replace(average, reason=reason), by_rater, table.n_raters)
+    counted = twice & table.rated[table.busiest][defined].any(axis=0)
+    if level == "sample":
+        counted &= np.isin(items.sources, left.sources[used])
+        average = replace(average, n_groups=int(used.sum()), n_left_out=int((~used).sum()))
+    n = np.unique(items.systems[counted]).size if level == "system" else int(counted.sum())
+    value = left.average()
+    average = replace(average, value=float(value[0]), n=n)
+    if left.sources.size < 2 or resamples < 1:
         return LeaveOneOut(average, by_rater, table.n_raters)
     spread = spread_over_sources(
         left.averages,
-        np.array([average.value]),
-        np.array([int(left.used.sum())]),
+        value,
+        np.array([int(used.sum())]),
         left.sources.size,
         np.random.default_rng(seed),
-        resamples=resamples if measure.level == "system" else 0,
+        resamples=resamples if level == "system" else 0,
     )
     return LeaveOneOut(replace(average, interval=spread.interval(0)), by_rater, table.n_raters)
-
-
-def _ceiling(left: LeftOuts, table: RaterTable, items: LabelledItems) -> Alignment:
-    twice, measure = table.n_ratings >= 2, left.measure
-    average = Alignment(measure.statistic, measure.level, None, 0, n_unscored=int((~twice).sum()))
-    defined = ~np.isnan(left.values[:, 0])
-    if not defined.any():
-        return replace(average, reason=_why_undefined(left))
-    counted = twice & table.rated[table.busiest][defined].any(axis=0)
-    if measure.level == "sample":
-        used = left.used
-        counted &= np.isin(items.sources, left.sources[used])
-        average = replace(average, n_groups=int(used.sum()), n_left_out=int((~used).sum()))
-    n = np.unique(items.systems[counted]).size if measure.level == "system" else int(counted.sum())
-    return replace(average, value=float(left.average()[0]), n=n)
-
-
-def _why_undefined(left: LeftOuts) -> str:
-    if len(left.by_rater) < 2:
-        return ONE_RATER
-    if not left.sources.size:
-        return NOT_RATED_TWICE
-    largest = max((rater.data for rater in left.by_rater), key=lambda data: data.items.labels.size)
-    alone = alignments(largest, left.measure, level_values(largest, left.measure))[0]
-    return f"no rater's ratings can be ranked next to the others' means: {alone.reason}"
 
 
 # ── a judge beside people ────────────────────────────────────────────────────────────────────────────────────
@@ -262,20 +311,53 @@ def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, me
     lengths differ, UsageError for ±inf.
     """
     judge = np.asarray(scores, dtype=np.float64)
-    left = LeftOuts.of(table, items, measure, judge)
-    by_rater = tuple(
-        BesideRater(name, _or_none(own[0]), _or_none(own[1]), rater.places.size)
-        for name, own, rater in zip(_names(table), left.values, left.by_rater, strict=True)
-    )
-    defined = tuple(rater for rater, own in zip(left.by_rater, by_rater, strict=True) if own.difference is not None)
+    left = _LeftOuts(table, items, measure, judge)
+    sides = zip(left.names, left.values, left.places, strict=True)
+    by_rater = tuple(BesideRater(name, _or_none(own[0]), _or_none(own[1]), at.size) for name, own, at in sides)
     n_kept = int(((table.n_ratings >= 2) & ~np.isnan(judge)).sum())
-    why = "" if defined else ONE_RATER if len(by_rater) < 2 else NO_RATER_RANKED if n_kept else NOT_SCORED_BY_BOTH
-    undefined = Alignment(measure.statistic, measure.level, None, 0, reason=why)
-    empty = replace(
-        BesidePeople(undefined, undefined, None, None, None, n_kept, 0, by_rater, table.panel, why),
-        n_in_all=table.n_raters,
+    undefined = Alignment(measure.statistic, measure.level, None, 0)
+    empty = BesidePeople(
+        undefined, undefined, None, None, None, n_kept, 0, by_rater, table.panel, n_in_all=table.n_raters
     )
-    return _averaged(LeftOuts(defined, measure), items, empty) if defined else empty
+    if not left.used.any():
+        why = ONE_RATER if len(by_rater) < 2 else NO_RATER_RANKED if n_kept else NOT_SCORED_BY_BOTH
+        undefined = replace(undefined, reason=why)
+        return replace(empty, judge=undefined, person=undefined, reason=why)
+    n_sources = int(left.used.sum())
+    counts = np.ones((min(n_sources, MOST_BLOCKS), left.used.size))
+    counts[:, left.used] = leave_outs(n_sources, MOST_BLOCKS)
+    own_value, person = left.average().tolist()
+    gap, deleted = own_value - person, left.averages(counts)
+    deleted = np.column_stack([deleted, deleted[:, 0] - deleted[:, 1]])
+    n_blocks, known = len(deleted), len(deleted) > 1 and not np.isnan(deleted).any()
+    errors = [length(jackknife_deviations(column)) for column in deleted.T]
+    blocks = f" of {n_blocks} blocks" if n_blocks < n_sources else ""
+    interval_of_judge, interval_of_person, interval = (
+        t_interval(value, error, n_sources, f"jackknife{blocks}", most=most, behind=n_blocks) if known else None
+        for value, error, most in zip((own_value, person, gap), errors, (1.0, 1.0, 2.0), strict=True)
+    )
+    p = None
+    if known:  # without an error: another value, and the same without any block
+        p = two_sided(gap / errors[2], n_blocks - 1) if errors[2] > 0 else 1.0 if gap == 0 else None
+    behind = [
+        at[np.isin(items.sources[at], left.sources[own > 0])] for at, own in zip(left.places, left.weights, strict=True)
+    ]
+    n_items = int(np.unique(np.concatenate(behind)).size)
+    n = left.data[int(np.argmax(left.weights.any(axis=1)))].items.n_systems if measure.level == "system" else n_items
+    measured = replace(undefined, n=n, n_groups=n_sources if measure.level == "sample" else 0)
+    few = n_sources < LEAST_SOURCES
+    why = ONE_SOURCE if n_blocks < 2 else SAME_EVERYWHERE if known else SINGLE_SOURCES
+    return replace(
+        empty,
+        judge=replace(measured, value=own_value, interval=interval_of_judge),
+        person=replace(measured, value=person, interval=interval_of_person),
+        difference=gap,
+        interval=interval,
+        p=None if few else p,
+        n_items=n_items,
+        n_sources=n_sources,
+        reason=TOO_FEW if few else "" if p is not None else why,
+    )
 
 
 def among_judges(results: Sequence[BesidePeople]) -> list[BesidePeople]:
@@ -301,50 +383,3 @@ def _widened(own: BesidePeople, p: float, n_judges: int) -> BesidePeople:
         method = f"{interval.method}, corrected for {n_judges} judges"
         interval = replace(interval, low=low, high=high, method=method)
     return replace(own, interval=interval, p=p, n_judges=n_judges)
-
-
-def _averaged(left: LeftOuts, items: LabelledItems, empty: BesidePeople) -> BesidePeople:
-    used, level = left.used, left.measure.level
-    n_sources = int(used.sum())
-    counts = np.ones((min(n_sources, MOST_BLOCKS), used.size))
-    counts[:, used] = leave_outs(n_sources, MOST_BLOCKS)
-    judge, person = left.average().tolist()
-    deleted = left.averages(counts)
-    behind = [
-        rater.places[np.isin(items.sources[rater.places], left.sources[own > 0])]
-        for rater, own in zip(left.by_rater, left.weights, strict=True)
-    ]
-    n_items = int(np.unique(np.concatenate(behind)).size)
-    n = left.by_rater[0].data.items.n_systems if level == "system" else n_items
-    measured = replace(empty.judge, n=n, n_groups=n_sources if level == "sample" else 0)
-    few = n_sources < LEAST_SOURCES
-    gap, deletions = judge - person, deleted[:, 0] - deleted[:, 1]
-    interval = _jackknife_interval(gap, deletions, n_sources, 2.0)
-    p = None
-    if interval is not None:  # without an error: another value, and the same without any block
-        error = length(jackknife_deviations(deletions))
-        p = two_sided(gap / error, deletions.size - 1) if error > 0 else 1.0 if gap == 0 else None
-    why = ONE_SOURCE if deleted.shape[0] < 2 else SINGLE_SOURCES if interval is None else SAME_EVERYWHERE
-    return replace(
-        empty,
-        judge=replace(measured, value=judge, interval=_jackknife_interval(judge, deleted[:, 0], n_sources, 1.0)),
-        person=replace(measured, value=person, interval=_jackknife_interval(person, deleted[:, 1], n_sources, 1.0)),
-        difference=gap,
-        interval=interval,
-        p=None if few else p,
-        n_items=n_items,
-        n_sources=n_sources,
-        reason=TOO_FEW if few else "" if p is not None else why,
-    )
-
-
-def _jackknife_interval(point: float, deleted: FloatArray, n_sources: int, most: float) -> Interval | None:
-    """Interval of `point` within ±`most`; `deleted` (n_blocks,) are its values without a block of sources."""
-    n = deleted.size
-    if n < 2 or np.isnan(deleted).any():
-        return None
-    half = t_quantile(n - 1) * length(jackknife_deviations(deleted))
-    method = f"delete-one-source jackknife over {n_sources} sources, t with {n - 1} degrees of freedom"
-    if n < n_sources:
-        method = f"jackknife over {n_sources} sources in {n} blocks, t with {n - 1} degrees of freedom"
-    return Interval(max(point - half, -most), min(point + half, most), CONFIDENCE, method)

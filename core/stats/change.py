@@ -34,7 +34,7 @@ many come.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,10 +44,10 @@ from core.errors import UsageError
 from core.json_form import json_fields
 from core.records import Alignment, FloatArray, IntArray, Interval
 from core.stats.claims import LEAST_SOURCES, TOO_FEW
+from core.stats.intervals import Z95, clustered_error, t_quantile
 
 POWER = 0.8
 _EDGE = 1.0 - 1e-9
-_Q95 = 1.959963984540054
 _WIDEST = 12.0
 
 
@@ -87,37 +87,55 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     reason, where a side or its interval is, or where the two are of different statistics or levels.  No p where one
     is known to rest on fewer than 8 sources.
     """
+    from scipy.optimize import brentq
+    from scipy.special import ndtr, ndtri
+
     if not 0 < alpha < 0.5:
         raise UsageError(f"--alpha must lie between 0 and 0.5; {alpha:g} came.")
     if not 0 < fall <= 1:
         raise UsageError(f"--fall must lie between 0 and 1; {fall:g} came.")
+    undefined = Change(None, None, None, None, None, fall, alpha)
     if now.measure != then.measure:
-        return _undefined(f"the judge file tells {then.measure}, not {now.measure}", alpha, fall)
-    estimates = []
+        return replace(undefined, reason=f"the judge file tells {then.measure}, not {now.measure}")
+    known = []
     for name, alignment in (("now", now), ("in the judge file", then)):
-        if alignment.value is None:
-            return _undefined(f"{name}: {alignment.reason or 'the alignment is undefined'}", alpha, fall)
-        why = alignment.no_interval
-        if alignment.interval is None:
-            return _undefined(f"{name}: the alignment has no interval{f' ({why})' if why else ''}", alpha, fall)
-        estimates.append(_Estimate.of(alignment.value, alignment.interval))
-    current, earlier = estimates
-    source_counts = [alignment.interval.n_sources for alignment in (now, then) if alignment.interval]
-    few = TOO_FEW if any(n is not None and n < LEAST_SOURCES for n in source_counts) else ""
-    q = _quantile(1.0 - alpha)
-    low, high = _limits(current, earlier, q)
+        value, ends, why = alignment.value, alignment.interval, alignment.no_interval
+        if value is None:
+            return replace(undefined, reason=f"{name}: {alignment.reason or 'the alignment is undefined'}")
+        if ends is None:
+            return replace(undefined, reason=f"{name}: the alignment has no interval{f' ({why})' if why else ''}")
+        # the widths of both sides on Fisher's scale, a standard normal quantile of 1 wide
+        q = Z95 if ends.confidence == 0.95 else float(ndtri(0.5 + ends.confidence / 2.0))
+        below, above = max(_z(value) - _z(ends.low), 0.0) / q, max(_z(ends.high) - _z(value), 0.0) / q
+        known.append((value, below, above, ends.n_sources))
+    (value, below, above, n_sources), (earlier, below_then, above_then, n_sources_then) = known
+    few = TOO_FEW if any(n is not None and n < LEAST_SOURCES for n in (n_sources, n_sources_then)) else ""
+    gap, error, error_then = value - earlier, (below + above) / 2.0, (below_then + above_then) / 2.0
+
+    def ends_at(q: float) -> tuple[float, float]:
+        """Ends of the interval of the difference whose sides have the normal quantile `q`."""
+        down = math.hypot(value - math.tanh(_z(value) - q * below), math.tanh(_z(earlier) + q * above_then) - earlier)
+        up = math.hypot(math.tanh(_z(value) + q * above) - value, earlier - math.tanh(_z(earlier) - q * below_then))
+        return gap - down, gap + up
+
+    # p is the level at which an end lies at 0; ends move outwards as q grows
+    side = int(gap < 0)
+    first, last = (ends_at(q)[side] for q in (0.0, _WIDEST))
+    at = _WIDEST if (last < 0.0 if side else last > 0.0) else 0.0
+    if first * last < 0.0:
+        at = brentq(lambda q: ends_at(q)[side], 0.0, _WIDEST, xtol=1e-14)
+    tail = float(ndtr(-at))
+    q, told = float(ndtri(1.0 - alpha)), float(ndtri(1.0 - alpha) + ndtri(POWER))
     method = f"from the intervals of both (MOVER); {now.n} items now, {then.n} then"
-    interval = Interval(low, high, 1.0 - 2.0 * alpha, method).within(-2.0, 2.0)
-    told, n_needed = _quantile(1.0 - alpha) + _quantile(POWER), None
-    if earlier.value - fall > -_EDGE and current.error != 0.0:  # else the fall leaves [-1, 1]
-        reach = _z(earlier.value) - _z(earlier.value - fall)
-        room = (reach / told) ** 2 - earlier.error**2
-        n_needed = math.ceil(now.n * current.error**2 / room) if room > 0 else None
+    n_needed = None
+    if earlier - fall > -_EDGE and error != 0.0:  # else the fall leaves [-1, 1]
+        room = ((_z(earlier) - _z(earlier - fall)) / told) ** 2 - error_then**2
+        n_needed = math.ceil(now.n * error**2 / room) if room > 0 else None
     return Change(
-        current.value - earlier.value,
-        interval,
-        None if few else _p_fallen(current, earlier),
-        earlier.value - math.tanh(_z(earlier.value) - told * math.hypot(current.error, earlier.error)),
+        gap,
+        Interval(*ends_at(q), 1.0 - 2.0 * alpha, method).within(-2.0, 2.0),
+        None if few else tail if gap < 0 else 1.0 - tail,
+        earlier - math.tanh(_z(earlier) - told * math.hypot(error, error_then)),
         n_needed,
         fall,
         alpha,
@@ -125,68 +143,8 @@ def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Estimate:
-    """A value with the widths of its interval on Fisher's scale, a standard normal quantile of 1 wide."""
-
-    value: float
-    below: float
-    above: float
-
-    @classmethod
-    def of(cls, value: float, interval: Interval) -> _Estimate:
-        q = _Q95 if interval.confidence == 0.95 else _quantile(0.5 + interval.confidence / 2.0)
-        middle = _z(value)
-        return cls(value, max(middle - _z(interval.low), 0.0) / q, max(_z(interval.high) - middle, 0.0) / q)
-
-    @property
-    def error(self) -> float:
-        return (self.below + self.above) / 2.0
-
-    def low(self, q: float) -> float:
-        return math.tanh(_z(self.value) - q * self.below)
-
-    def high(self, q: float) -> float:
-        return math.tanh(_z(self.value) + q * self.above)
-
-
-def _limits(current: _Estimate, earlier: _Estimate, q: float) -> tuple[float, float]:
-    """Ends of the interval of current − earlier whose sides have the normal quantile `q`."""
-    value = current.value - earlier.value
-    down = math.hypot(current.value - current.low(q), earlier.high(q) - earlier.value)
-    up = math.hypot(current.high(q) - current.value, earlier.value - earlier.low(q))
-    return value - down, value + up
-
-
-def _p_fallen(current: _Estimate, earlier: _Estimate) -> float:
-    """The level at which an end of the interval lies at 0, by halving; ends move outwards as q grows."""
-    from scipy.special import ndtr
-
-    fallen = current.value < earlier.value
-    inner, outer = 0.0, _WIDEST
-    for _ in range(60):
-        q = (inner + outer) / 2.0
-        low, high = _limits(current, earlier, q)
-        if (high < 0.0) if fallen else (low > 0.0):
-            inner = q
-        else:
-            outer = q
-    tail = float(ndtr(-outer))
-    return tail if fallen else 1.0 - tail
-
-
-def _undefined(reason: str, alpha: float, fall: float) -> Change:
-    return Change(None, None, None, None, None, fall, alpha, reason)
-
-
 def _z(r: float) -> float:
     return math.atanh(max(-_EDGE, min(_EDGE, r)))
-
-
-def _quantile(p: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(p))
 
 
 # ── distributions ────────────────────────────────────────────────────────────────────────────────────────────
@@ -247,16 +205,9 @@ def shift_between(what: str, before: ArrayLike, now: ArrayLike) -> Shift | None:
         return None
     points = np.concatenate([old, new])
     shares = [np.searchsorted(side, points, side="right") / side.size for side in (old, new)]
-    return Shift(
-        what,
-        int(old.size),
-        int(new.size),
-        float(old.mean()),
-        float(new.mean()),
-        float(old.std(ddof=1)),
-        float(new.std(ddof=1)),
-        float(np.abs(shares[0] - shares[1]).max()),
-    )
+    distance = float(np.abs(shares[0] - shares[1]).max())
+    spreads = float(old.std(ddof=1)), float(new.std(ddof=1))
+    return Shift(what, old.size, new.size, float(old.mean()), float(new.mean()), spreads[0], spreads[1], distance)
 
 
 # ── a mean that may be looked at at any time ─────────────────────────────────────────────────────────────────────
@@ -281,38 +232,29 @@ class StreamMean:
         """
         if self.n_sources < LEAST_STREAM or self.error is None:
             return None
-        n, rho2 = self.n_sources, _rho_squared(alpha, max(best_at, LEAST_STREAM))
+        # ρ² by which the sequence is about narrowest there (section 2.4, the approximation with a logarithm)
+        n, spent = self.n_sources, -2.0 * math.log(alpha)
+        rho2 = (spent + math.log(spent + 1.0)) / max(best_at, LEAST_STREAM)
         grown = n * rho2 + 1.0
         width = 2.0 * grown / (n * n * rho2) * math.log(math.sqrt(grown) / alpha)
-        return self.error * math.sqrt(n) * math.sqrt(width)
+        return self.error * math.sqrt(n * width)
 
     def half_width(self, alpha: float) -> float | None:
         """Half the width of the t interval at confidence 1 − `alpha`, for a stream that has ended; None as `radius`."""
-        from scipy.special import stdtrit
-
         if self.n_sources < LEAST_STREAM or self.error is None:
             return None
-        return float(stdtrit(self.n_sources - 1, 1.0 - alpha / 2.0)) * self.error
+        return t_quantile(self.n_sources - 1, 0.05 / alpha) * self.error
 
 
 def stream_mean(values: FloatArray, sources: IntArray) -> StreamMean | None:
     """The mean of `values` (n,) whose items come from `sources` (n,) (whole numbers from 0); None without values."""
     if not values.size:
         return None
-    _, place = np.unique(sources, return_inverse=True)
-    n_sources = int(place.max()) + 1
-    mean = float(values.mean())
-    added = np.bincount(place, weights=values - mean, minlength=n_sources) / values.size
-    error = float(np.sqrt((added**2).sum() * n_sources / (n_sources - 1))) if n_sources > 1 else None
+    mean, n_sources = float(values.mean()), np.unique(sources).size
+    error = clustered_error((values - mean) / values.size, sources) if n_sources > 1 else None
     return StreamMean(mean, error, values.size, n_sources)
 
 
 def share_of_level(alpha: float, k: int) -> float:
     """What the `k`-th stream (from 1) may spend of `alpha`."""
     return alpha / (k * (k + 1))
-
-
-def _rho_squared(alpha: float, n: int) -> float:
-    """ρ² by which the sequence is about narrowest at n (section 2.4, the approximation with a logarithm)."""
-    spent = -2.0 * math.log(alpha)
-    return (spent + math.log(spent + 1.0)) / n

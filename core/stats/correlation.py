@@ -15,8 +15,6 @@ Statistics and levels are those of Liu et al. (2023, AutoCalibrate) and Fu et al
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -28,13 +26,6 @@ PAIRWISE_LIMIT = 192
 
 BLOCK_ELEMENTS = 2_000_000
 """Most elements of an intermediate array: bounds memory and keeps blocks near the processor's cache."""
-
-
-class Pairs(NamedTuple):
-    """Two sides with NaN at the same positions; `labels` may have fewer leading axes than `scores`."""
-
-    scores: FloatArray
-    labels: FloatArray
 
 
 def correlate(scores: ArrayLike, labels: ArrayLike, statistic: Statistic) -> FloatArray:
@@ -51,8 +42,7 @@ def pearson(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
     Deviations are divided by their largest magnitude first, so very large and very small scores neither overflow
     nor vanish.  Invariant under positive linear maps of either side.
     """
-    x, y = pair(scores, labels)
-    return _product_moment(x, y)
+    return _product_moment(*pair(scores, labels))
 
 
 def spearman(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
@@ -69,11 +59,44 @@ def kendall(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
     """
     x, y = pair(scores, labels)
     shape = np.broadcast_shapes(x.shape, y.shape)
-    if shape[-1] < 2 or 0 in shape:
-        return np.full(shape[:-1], np.nan)
-    if shape[-1] <= PAIRWISE_LIMIT:
-        return _kendall_by_pairs(x, y)
-    return _kendall_by_sorting(np.broadcast_to(x, shape), np.broadcast_to(y, shape))
+    values, n = np.full(shape[:-1], np.nan), shape[-1]
+    if n < 2 or 0 in shape:
+        return values
+    x = np.broadcast_to(x, shape)
+    if n > PAIRWISE_LIMIT:
+        from scipy.stats import kendalltau
+
+        flat = values.reshape(-1)
+        rows = zip(x.reshape(-1, n), np.broadcast_to(y, shape).reshape(-1, n), strict=True)
+        for row, (left, right) in enumerate(rows):
+            a, b = left[~np.isnan(left)], right[~np.isnan(left)]
+            if a.size >= 2 and a.min() < a.max() and b.min() < b.max():
+                flat[row] = kendalltau(a, b, method="asymptotic").statistic
+        return flat.reshape(shape[:-1])
+    if len(shape) == 1:
+        return _tau_b(_pair_signs(x), _pair_signs(y))
+    shared = _pair_signs(y) if y.ndim < len(shape) or y.shape[0] == 1 else None
+    step = max(1, BLOCK_ELEMENTS // (int(np.prod(shape[1:-1], dtype=np.intp)) * n**2))
+    for start in range(0, shape[0], step):
+        block = slice(start, start + step)
+        values[block] = _tau_b(_pair_signs(x[block]), _pair_signs(y[block]) if shared is None else shared)
+    return values
+
+
+def _pair_signs(x: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """(..., n(n−1)/2) sign(x_i − x_j), 0 where tied or missing."""
+    i, j = np.triu_indices(x.shape[-1], 1)
+    left, right = x[..., i], x[..., j]
+    return np.subtract(left > right, left < right, dtype=np.float32)
+
+
+def _tau_b(
+    x: np.ndarray[tuple[int, ...], np.dtype[np.float32]], y: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
+) -> FloatArray:
+    # float32 adds up to PAIRWISE_LIMIT² / 2 < 2²⁴ units exactly
+    balance = np.einsum("...p,...p->...", x, y).astype(np.float64)
+    untied = [np.count_nonzero(side, axis=-1).astype(np.float64) for side in (x, y)]
+    return within_one(balance, np.sqrt(untied[0] * untied[1]))
 
 
 def average_ranks(values: ArrayLike) -> FloatArray:
@@ -96,7 +119,7 @@ def average_ranks(values: ArrayLike) -> FloatArray:
     return ranks
 
 
-def pair(scores: ArrayLike, labels: ArrayLike) -> Pairs:
+def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Both sides as float64 with NaN at the same positions; positions no row can use are cut.
 
     Raises ValueError when the shapes do not broadcast or the last axes differ, UsageError for ±inf.
@@ -111,9 +134,9 @@ def pair(scores: ArrayLike, labels: ArrayLike) -> Pairs:
     # row by row in memory: sums then run in one order, and a row's value does not depend on its neighbours
     x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
     if not (np.isnan(x).any() or np.isnan(y).any()):
-        return Pairs(x, y)
+        return x, y
     missing = np.isnan(x) | np.isnan(y)
-    return Pairs(np.where(missing, np.nan, x), np.where(missing, np.nan, y))
+    return np.where(missing, np.nan, x), np.where(missing, np.nan, y)
 
 
 def require_finite(*sides: FloatArray) -> None:
@@ -122,11 +145,11 @@ def require_finite(*sides: FloatArray) -> None:
         raise UsageError("Scores and labels must be finite numbers; infinity came. Leave such items unscored instead.")
 
 
-def present(scores: ArrayLike, labels: ArrayLike) -> Pairs:
+def present(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Both (n,) sides where both are there."""
     x, y = pair(scores, labels)
     kept = ~np.isnan(x)
-    return Pairs(x[kept], y[kept])
+    return x[kept], y[kept]
 
 
 def _product_moment(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -155,50 +178,3 @@ def within_one(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     defined = denominator > 0
     value = np.where(defined, numerator, np.nan) / np.where(defined, denominator, 1.0)
     return np.clip(value, -1.0, 1.0)
-
-
-def _kendall_by_pairs(x: FloatArray, y: FloatArray) -> FloatArray:
-    shape = np.broadcast_shapes(x.shape, y.shape)
-    x = np.broadcast_to(x, shape)
-    if len(shape) == 1:
-        return _tau_b(_pair_signs(x), _pair_signs(y))
-    shared = _pair_signs(y) if y.ndim < len(shape) or y.shape[0] == 1 else None
-    values = np.empty(shape[:-1])
-    rows = max(1, BLOCK_ELEMENTS // (int(np.prod(shape[1:-1], dtype=np.intp)) * shape[-1] ** 2))
-    for start in range(0, shape[0], rows):
-        block = slice(start, start + rows)
-        values[block] = _tau_b(_pair_signs(x[block]), _pair_signs(y[block]) if shared is None else shared)
-    return values
-
-
-def _tau_b(x: _Signs, y: _Signs) -> FloatArray:
-    # float32 adds up to PAIRWISE_LIMIT² / 2 < 2²⁴ units exactly
-    balance = np.einsum("...p,...p->...", x.signs, y.signs).astype(np.float64)
-    return within_one(balance, np.sqrt(x.untied * y.untied))
-
-
-class _Signs(NamedTuple):
-    """signs: (..., n(n−1)/2) float32 of sign(x_i − x_j), 0 where tied or missing; untied: (...) how many are not 0."""
-
-    signs: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
-    untied: FloatArray
-
-
-def _pair_signs(x: FloatArray) -> _Signs:
-    i, j = np.triu_indices(x.shape[-1], 1)
-    left, right = x[..., i], x[..., j]
-    signs = np.subtract(left > right, left < right, dtype=np.float32)
-    return _Signs(signs, np.count_nonzero(signs, axis=-1).astype(np.float64))
-
-
-def _kendall_by_sorting(x: FloatArray, y: FloatArray) -> FloatArray:
-    from scipy.stats import kendalltau
-
-    n = x.shape[-1]
-    values = np.full(x.shape[:-1], np.nan).reshape(-1)
-    for row, (left, right) in enumerate(zip(x.reshape(-1, n), y.reshape(-1, n), strict=True)):
-        kept = ~np.isnan(left)
-        a, b = left[kept], right[kept]
-        if a.size >= 2 and a.min() < a.max() and b.min() < b.max():
-            values[row] = kendalltau(a, b, method="asymptotic").statistic
-    return values.reshape(x.shape[:-1])

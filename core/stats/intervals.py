@@ -52,6 +52,9 @@ from core.stats.reweighting import COUNTS_LIMIT, draw_counts, leave_outs, resamp
 CONFIDENCE = 0.95
 """Of every interval."""
 
+Z95 = 1.959963984540054
+"""Standard normal quantile of a two-sided 95 % interval."""
+
 MOST_PIECES = 400
 """Most delete-one values computed; their variance is then known to about 7 %, the width to 3.5 %."""
 
@@ -237,6 +240,19 @@ def t_interval(
     half = t_quantile(freedom) * error
     method = f"{method} over {n_sources:,} sources, t({freedom})"
     return Interval(max(value - half, -most), min(value + half, most), CONFIDENCE, method, n_sources)
+
+
+def jackknife(by_source: FloatArray, values_of: Callable[[FloatArray], FloatArray]) -> tuple[FloatArray, FloatArray]:
+    """(n_values,) values of all sources together, and their delete-one-source standard errors; NaN for one source.
+
+    `by_source` (n_sources, n_sums) are sums of each source, and `values_of` maps summed rows to (n_rows, n_values).
+    """
+    total, n = by_source.sum(axis=0, keepdims=True), len(by_source)
+    values = values_of(total)[0]
+    if n < 2:
+        return values, np.full(values.size, np.nan)
+    deviations = jackknife_deviations(values_of(total - by_source))
+    return values, np.sqrt((deviations**2).sum(axis=0))
 
 
 def clustered_error(pull: FloatArray, sources: IntArray) -> float:

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from core.errors import UsageError
 from core.records import LEVELS, Alignment, FloatArray, Level, Measure, Statistic
 from core.stats import claims
-from core.stats.correlation import Pairs, correlate
+from core.stats.correlation import correlate
 from core.stats.items import BySource, LabelledItems, Paired, paired
 
 TIE_TOLERANCE = 1e-13
@@ -46,8 +46,7 @@ def level_values(data: Paired, measure: Measure) -> LevelValues:
     if measure.level == "dataset":
         return LevelValues(correlate(data.scores, data.items.labels, measure.statistic))
     if measure.level == "system":
-        means = system_means(data)
-        return LevelValues(correlate(means.scores, means.labels, measure.statistic))
+        return LevelValues(correlate(*system_means(data), measure.statistic))
     raise UsageError(f"Unknown level {measure.level!r}: use {', '.join(LEVELS)}.")
 
 
@@ -91,7 +90,7 @@ def mean_defined(values: FloatArray) -> FloatArray:
     return np.asarray(np.where(count > 0, totals, np.nan) / np.maximum(count, 1), dtype=np.float64)
 
 
-def system_means(data: Paired) -> Pairs:
+def system_means(data: Paired) -> tuple[FloatArray, FloatArray]:
     """Mean score and mean label of each system over the items the candidate has a score for; NaN = none.
 
     (n_candidates, n_systems) each; of the labels there is one row when nothing is unscored.
@@ -100,7 +99,7 @@ def system_means(data: Paired) -> Pairs:
     counts = data.items.sums_by_system(weights)
     totals = data.items.sums_by_system(np.nan_to_num(data.scores))
     labels = data.items.sums_by_system(weights * data.items.labels)
-    return Pairs(settled_means(totals, counts), settled_means(labels, counts))
+    return settled_means(totals, counts), settled_means(labels, counts)
 
 
 def settled_means(totals: FloatArray, counts: FloatArray) -> FloatArray:
@@ -146,6 +145,6 @@ def _reason(scored: Paired, labelled: BySource, level: Level) -> str:
     if level == "system":
         if np.unique(scored.items.systems).size < 2:
             return claims.TOO_FEW_SYSTEMS
-        labels = system_means(scored).labels[0]
+        labels = system_means(scored)[1][0]
     side = "labels" if np.nanmin(labels) == np.nanmax(labels) else "scores"
     return claims.constant(side, "mean" if level == "system" else "item")

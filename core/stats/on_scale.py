@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import JudgeError
-from core.json_form import JsonRecord, json_fields
+from core.json_form import JsonRecord
 from core.records import LEVELS, STATISTICS, Alignment, FloatArray, Measure, Scale
 from core.stats.alignment import RESAMPLES, align
 from core.stats.claims import NO_PAIR
@@ -145,8 +145,8 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
     agreed = hits + n - n_up - n_true + hits
     chance = n_up * n_true + (n - n_up) * (n - n_true)  # of n²
     reasons = {
-        "no score is positive": not n_up,
-        "no label is positive": not n_true,
+        "no score is positive": n_up == 0,
+        "no label is positive": n_true == 0,
         "scores and labels are all of one class": chance == n * n,
     }
     return BinaryAgreement(
@@ -168,7 +168,7 @@ ON_RATERS_SCALE = "on the raters' scale"
 
 
 @dataclass(frozen=True)
-class OnScale:
+class OnScale(JsonRecord):
     """Errors, steps and classes of one judge, None where they have no meaning; `note` says why.
 
     `errors` and `steps` are None where scores leave the scale, `binary` also where the scale has other than two steps.
@@ -210,11 +210,6 @@ class AgreementReport(OnScale):
     """Everything about one judge beside the people: three statistics at each of three levels, and `OnScale`."""
 
     alignments: tuple[Alignment, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """The JSON of `align --all` (DESIGN §3), with the parts beside it."""
-        body = json_fields(self)
-        return {"alignments": body.pop("alignments")} | body
 
 
 def agreement_report(

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from core.json_form import JsonRecord, json_fields
+from core.json_form import JsonRecord
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
-from core.stats.intervals import CONFIDENCE, t_quantile, two_sided
+from core.stats.intervals import CONFIDENCE, t_interval, t_quantile, two_sided
 from core.stats.threshold import FOLDS, Rate, rate, rate_words
 from core.wording import counted, percent, signed, signed_range
 
@@ -97,7 +96,7 @@ def _tie_within(lean: FloatArray, said: FloatArray) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Strength:
+class Strength(JsonRecord):
     """Log-odds of being preferred to an average system, from `n` pairs; `wins` is the share won, ties half."""
 
     system: str
@@ -108,7 +107,7 @@ class Strength:
 
 
 @dataclass(frozen=True, slots=True)
-class Strengths:
+class Strengths(JsonRecord):
     """Strongest first; empty with `reason` where systems cannot be compared.  `n` pairs of `n_sources` sources."""
 
     systems: tuple[Strength, ...]
@@ -116,95 +115,58 @@ class Strengths:
     n_sources: int
     reason: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self) | {"systems": [json_fields(system) for system in self.systems]}
-
 
 def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntArray, names: Sequence[str]) -> Strengths:
     """Strengths of the systems `names` whose codes are `first` and `second` (n,).
 
     `won` (n,) is 1 where the second won, 0 where the first did, .5 for a tie (or anything between); NaN is left out.
     """
+    from scipy.sparse import csr_matrix, diags
+    from scipy.sparse.csgraph import connected_components
+    from scipy.special import expit
+
     known = ~np.isnan(won) & (first != second)
     a, b, y, place = first[known], second[known], won[known], np.unique(sources[known], return_inverse=True)[1]
-    n, k = int(known.sum()), len(names)
-    n_sources = int(place.max(initial=-1)) + 1
+    n, k, n_sources = int(known.sum()), len(names), int(place.max(initial=-1)) + 1
     if n == 0 or k < 2:
         return Strengths((), n, n_sources, "no pair of two systems has a preference")
-    if parts := _apart(a, b, k):
-        return Strengths((), n, n_sources, f"{names[parts[0]]} and {names[parts[1]]} are joined by no chain of pairs")
-    theta = _fit(a, b, y, k)
-    errors = _errors(_information(theta, a, b, k), a, b, y - _sigmoid(theta[b] - theta[a]), place)
-    half = t_quantile(n_sources - 1) * errors if n_sources >= LEAST_SOURCES else None
+    n_parts, part = connected_components(csr_matrix((np.ones(n), (a, b)), (k, k)), directed=False)
+    if n_parts > 1:
+        apart = [names[int(np.argmax(part == one))] for one in (0, 1)]
+        return Strengths((), n, n_sources, f"{apart[0]} and {apart[1]} are joined by no chain of pairs")
+    pairs = np.arange(n)
+    design = csr_matrix((np.repeat([1.0, -1.0], n), (np.tile(pairs, 2), np.concatenate([b, a]))), (n, k))
+
+    def information(theta: FloatArray) -> FloatArray:
+        p, own = expit(design @ theta), expit(theta)
+        return np.asarray((design.T @ diags(p * (1 - p)) @ design) + np.diag(2 * _SHRUNK * own * (1 - own)))
+
+    theta = np.zeros(k)
+    for _ in range(_STEPS):  # Newton's steps; the likelihood is concave
+        score = design.T @ (y - expit(design @ theta)) + _SHRUNK - 2 * _SHRUNK * expit(theta)
+        step = np.clip(np.linalg.solve(information(theta), score), -2.0, 2.0)
+        theta += step
+        if np.abs(step).max() < 1e-10:
+            break
+    theta -= theta.mean()
+    bread = np.linalg.inv(information(theta))
+    by_source = csr_matrix((y - expit(design @ theta), (place, pairs))) @ design
+    spread = by_source @ (bread - bread.mean(axis=0)).T  # strengths next to their mean
+    errors = np.sqrt((spread**2).sum(axis=0) * n_sources / max(n_sources - 1, 1))
     played = np.bincount(a, minlength=k) + np.bincount(b, minlength=k)
     gained = np.bincount(a, 1 - y, minlength=k) + np.bincount(b, y, minlength=k)
-    method = f"sandwich over sources, t({n_sources - 1})"
+    enough = n_sources >= LEAST_SOURCES
     systems = [
         Strength(
             names[j],
             float(theta[j]),
-            None
-            if half is None
-            else Interval(float(theta[j] - half[j]), float(theta[j] + half[j]), CONFIDENCE, method, n_sources),
+            t_interval(float(theta[j]), float(errors[j]), n_sources, "sandwich") if enough else None,
             float(gained[j] / played[j]),
             int(played[j]),
         )
         for j in np.argsort(-theta, kind="stable").tolist()
     ]
-    return Strengths(tuple(systems), n, n_sources, "" if half is not None else TOO_FEW)
-
-
-def _fit(a: IntArray, b: IntArray, y: FloatArray, k: int) -> FloatArray:
-    """(k,) strengths that add up to 0, by Newton's steps; the likelihood is concave."""
-    theta = np.zeros(k)
-    for _ in range(_STEPS):
-        p = _sigmoid(theta[b] - theta[a])
-        step = np.linalg.solve(_information(theta, a, b, k), _score(theta, a, b, y - p, k))
-        theta += np.clip(step, -2.0, 2.0)
-        if np.abs(step).max() < 1e-10:
-            break
-    return np.asarray(theta - theta.mean())
-
-
-def _score(theta: FloatArray, a: IntArray, b: IntArray, rest: FloatArray, k: int) -> FloatArray:
-    own = np.bincount(b, rest, minlength=k) - np.bincount(a, rest, minlength=k)
-    return np.asarray(own + _SHRUNK - 2 * _SHRUNK * _sigmoid(theta))
-
-
-def _information(theta: FloatArray, a: IntArray, b: IntArray, k: int) -> FloatArray:
-    p = _sigmoid(theta[b] - theta[a])
-    weight, own = p * (1 - p), _sigmoid(theta)
-    matrix = np.zeros((k, k))
-    np.add.at(matrix, (a, a), weight)
-    np.add.at(matrix, (b, b), weight)
-    np.add.at(matrix, (a, b), -weight)
-    np.add.at(matrix, (b, a), -weight)
-    return matrix + np.diag(2 * _SHRUNK * own * (1 - own))
-
-
-def _errors(information: FloatArray, a: IntArray, b: IntArray, rest: FloatArray, place: IntArray) -> FloatArray:
-    """(k,) standard errors of strengths beside their mean: sums of scores by source between two bread slices."""
-    n_sources = int(place.max()) + 1
-    scores = np.zeros((n_sources, information.shape[0]))
-    np.add.at(scores, (place, b), rest)
-    np.add.at(scores, (place, a), -rest)
-    bread = np.linalg.inv(information)
-    centred = bread - bread.mean(axis=0)
-    spread = centred @ scores.T
-    return np.asarray(np.sqrt((spread**2).sum(axis=1) * n_sources / max(n_sources - 1, 1)))
-
-
-def _apart(a: IntArray, b: IntArray, k: int) -> tuple[int, int] | None:
-    """Two systems that no chain of pairs joins; None where all are joined."""
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    n_parts, part = connected_components(coo_matrix((np.ones(a.size), (a, b)), (k, k)), directed=False)
-    return None if n_parts == 1 else (int(np.argmax(part == 0)), int(np.argmax(part == 1)))
-
-
-def _sigmoid(x: FloatArray) -> FloatArray:
-    return np.asarray(1.0 / (1.0 + np.exp(-x)))
+    return Strengths(tuple(systems), n, n_sources, "" if enough else TOO_FEW)
 
 
 # ── in words ─────────────────────────────────────────────────────────────────────────────────────────────────

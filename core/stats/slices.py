@@ -15,14 +15,14 @@ ties and ends of the scale included, and has one free number, fitted by maximum 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from core.records import Alignment, FloatArray, IntArray, Measure
 from core.stats.alignment import measured
 from core.stats.claims import LEAST_SOURCES
-from core.stats.intervals import LEAST_RANKED, ROUNDING, two_sided
+from core.stats.intervals import LEAST_RANKED, ROUNDING, jackknife, two_sided
 from core.stats.items import LabelledItems, paired
 
 STRETCHES = 3
@@ -125,34 +125,32 @@ def error_contrasts(errors: Errors, sources: IntArray, codes: IntArray) -> tuple
     A part takes `LEAST_RANKED` items of `LEAST_SOURCES` sources to be tested, and the others together as many.
     """
     n_parts = int(codes.max(initial=-1)) + 1
-    excess, kept = errors.size - errors.expected, codes >= 0
+    kept = codes >= 0
     source = np.unique(sources[kept], return_inverse=True)[1]
     n_sources = int(source.max(initial=-1)) + 1
-    cell = source * n_parts + codes[kept]
+    cell, shape = source * n_parts + codes[kept], (n_sources, n_parts)
     counts, sums = (
-        np.bincount(cell, weights=weights, minlength=n_sources * n_parts).reshape(n_sources, n_parts)
-        for weights in (None, excess[kept])
+        np.bincount(cell, weights, n_sources * n_parts).reshape(shape)
+        for weights in (np.ones(cell.size), (errors.size - errors.expected)[kept])
     )
-    n, of_sources = counts.sum(axis=0), (counts > 0).sum(axis=0)
-    usable = (n >= LEAST_RANKED) & (of_sources >= LEAST_SOURCES)
+    of_sources = (counts > 0).sum(axis=0)
+    usable = (counts.sum(axis=0) >= LEAST_RANKED) & (of_sources >= LEAST_SOURCES)
     counts, sums = (np.where(usable, side, 0.0) for side in (counts, sums))
+
+    def contrast(rows: FloatArray) -> FloatArray:
+        own, own_n, rest, rest_n = rows.T
+        return np.asarray((own / own_n - rest / rest_n)[:, None])
+
     contrasts = []
     for k in range(n_parts):
-        others = np.arange(n_parts) != k
-        freedom = int(min(of_sources[k], (counts[:, others] > 0).any(axis=1).sum())) - 1
-        if not usable[k] or freedom + 1 < LEAST_SOURCES:
-            contrasts.append(UNTESTED)
-            continue
-        own_n, own, rest_n, rest = (
-            side[:, at].sum(axis=1) for at in (np.arange(n_parts) == k, others) for side in (counts, sums)
-        )
-        left = (own.sum() - own) / (own_n.sum() - own_n) - (rest.sum() - rest) / (rest_n.sum() - rest_n)
-        value = float(own.sum() / own_n.sum() - rest.sum() / rest_n.sum())
-        error = float(np.sqrt((n_sources - 1.0) / n_sources * ((left - left.mean()) ** 2).sum()))
-        if error <= ROUNDING:
-            contrasts.append(UNTESTED)
-            continue
-        contrasts.append(Contrast(value, error, freedom, two_sided(value / error, freedom)))
+        rest, rest_n = sums.sum(axis=1) - sums[:, k], counts.sum(axis=1) - counts[:, k]
+        freedom = int(min(of_sources[k], (rest_n > 0).sum())) - 1
+        found = UNTESTED
+        if usable[k] and freedom + 1 >= LEAST_SOURCES:
+            (value,), (error,) = jackknife(np.stack([sums[:, k], counts[:, k], rest, rest_n], axis=1), contrast)
+            if error > ROUNDING:
+                found = Contrast(float(value), float(error), freedom, two_sided(value / error, freedom))
+        contrasts.append(found)
     return tuple(contrasts)
 
 
@@ -162,10 +160,8 @@ def stretches(values: FloatArray, n_stretches: int = STRETCHES) -> IntArray:
     codes = np.full(values.size, -1, dtype=np.intp)
     if known.any():
         cuts = np.unique(np.quantile(values[known], np.arange(1, n_stretches) / n_stretches))
-        sides: tuple[Literal["right", "left"], ...] = (
-            "right",
-            "left",
-        )  # where one value is most of all, either may end
-        both = [np.unique(np.searchsorted(cuts, values[known], side), return_inverse=True)[1] for side in sides]
+        # where one value is most of all, either side may end with it
+        sides = (np.searchsorted(cuts, values[known], "right"), np.searchsorted(cuts, values[known]))
+        both = [np.unique(side, return_inverse=True)[1] for side in sides]
         codes[known] = max(both, key=lambda code: int(code.max()))
     return codes

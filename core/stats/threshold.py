@@ -13,19 +13,21 @@ independent ones would have to be to be known as well.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.json_form import JsonRecord, json_fields
+from core.json_form import JsonRecord
 from core.records import FloatArray, IntArray, Interval
 from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
-from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile
+from core.stats.correlation import average_ranks
+from core.stats.intervals import CONFIDENCE, ROUNDING, Z95, clustered_error, t_quantile
 from core.stats.items import BoolArray
 from core.wording import counted
 
 FOLDS = 5
+CURVE_POINTS = 200
+"""Most points of a curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Rate(JsonRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class ThresholdPoint(JsonRecord):
     """What saying yes from `threshold` on does to the labels there are."""
 
     threshold: float
@@ -49,7 +51,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class YesNo:
+class YesNo(JsonRecord):
     """Scores beside yes-or-no labels.
 
     `threshold` is chosen on all labels: say yes from there on; None where never saying yes costs least.  `precision`,
@@ -69,26 +71,19 @@ class YesNo:
     cost_of_none: float | None
     miss_cost: float
     alarm_cost: float
-    curve: tuple[Point, ...] = ()
+    curve: tuple[ThresholdPoint, ...] = ()
     reason: str = ""
     n_calibration_left_out: int = field(default=0, metadata={"silent": True})
     n_calibration_kept: int = field(default=0, metadata={"silent": True})
-
-    def as_json(self) -> dict[str, Any]:
-        return json_fields(self, but=("curve",)) | {
-            "curve": [
-                {"threshold": p.threshold, "precision": p.precision, "recall": p.recall, "cost": p.cost}
-                for p in self.curve
-            ]
-        }
 
 
 def yes_no(
     scores: ArrayLike, yes: ArrayLike, sources: IntArray, *, miss_cost: float = 1.0, alarm_cost: float = 1.0
 ) -> YesNo:
-    """AUC, threshold and what it does.  `scores` (n,), `yes` (n,) 0 or 1, NaN left out; `sources` (n,) codes.
+    """Choose a threshold, and say what it does.
 
-    Costs are above 0.  Undefined, with the reason, where all labels are the same.
+    `scores` (n,), `yes` (n,) 0 or 1, NaN left out; `sources` (n,) codes.  Costs are above 0.  Undefined, with the
+    reason, where all labels are the same.
     """
     x, y = np.asarray(scores, dtype=np.float64), np.asarray(yes, dtype=np.float64)
     known = ~(np.isnan(x) | np.isnan(y))
@@ -97,11 +92,19 @@ def yes_no(
     if n_yes in (0, n):
         reason = f"all {n:,} labels are the same" if n else NO_PAIR
         none = Rate(None, None, n, reason)
-        return YesNo(*(n, n_yes, n_sources, none, None, none, none, None, None, miss_cost, alarm_cost), reason=reason)
-    curve = _curve(x, said, miss_cost, alarm_cost)
+        return YesNo(n, n_yes, n_sources, none, None, none, none, None, None, miss_cost, alarm_cost, reason=reason)
+    values, hits, alarms = _hits_and_alarms(x, said)
+    chosen = np.unique(np.linspace(0, values.size - 1, CURVE_POINTS).astype(np.intp))
+    costs = (miss_cost * (n_yes - hits) + alarm_cost * alarms) / n
+    columns = (values, hits / (hits + alarms), hits / n_yes, costs)
+    curve = [ThresholdPoint(*row) for row in zip(*(column[chosen].tolist() for column in columns), strict=True)]
     best = _cheapest(x, said, miss_cost, alarm_cost)
-    up = _cross_fitted(x, said, codes, miss_cost, alarm_cost)
-    cost = float((miss_cost * (said & ~up) + alarm_cost * (up & ~said)).mean())
+    folds = (np.random.default_rng(0).permutation(n_sources) % FOLDS)[codes]
+    up = np.zeros(n, dtype=np.bool_)  # whether yes is said, from the threshold that the other folds of sources choose
+    for fold in np.unique(folds):
+        inside = folds == fold
+        others = ~inside if n_sources > 1 else inside  # one source: nothing else chooses
+        up[inside] = x[inside] >= _cheapest(x[others], said[others], miss_cost, alarm_cost)
     return YesNo(
         n,
         n_yes,
@@ -110,27 +113,23 @@ def yes_no(
         None if np.isinf(best) else best,
         rate(said[up], codes[up], "the judge says yes to nothing"),
         rate(up[said], codes[said], ""),
-        cost,
+        float((miss_cost * (said & ~up) + alarm_cost * (up & ~said)).mean()),
         min(miss_cost * n_yes, alarm_cost * (n - n_yes)) / n,
         miss_cost,
         alarm_cost,
-        curve,
+        tuple(curve),
     )
 
 
-# ── AUC ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
-    placed = np.empty(x.size)
-    placed[said] = _share_below(x[said], x[~said])
-    placed[~said] = 1.0 - _share_below(x[~said], x[said])
+    ranks, placed = average_ranks(x), np.empty(x.size)  # placed: the share of the other class on the right side
+    for side in (said, ~said):
+        placed[side] = (ranks[side] - average_ranks(x[side])) / (~side).sum()
+    placed[~said] = 1.0 - placed[~said]
     value, n_sources = float(placed[said].mean()), int(codes.max()) + 1
-    size = np.where(said, said.sum(), (~said).sum())
-    added = np.bincount(codes, weights=(placed - value) / size)
-    error = float(np.sqrt((added**2).sum() * n_sources / (n_sources - 1))) if n_sources > 1 else 0.0
     if n_sources < LEAST_SOURCES:
         return Rate(value, None, x.size, TOO_FEW)
+    error = clustered_error((placed - value) / np.where(said, said.sum(), (~said).sum()), codes)
     if error <= ROUNDING or not 0.0 < value < 1.0:
         return Rate(value, None, x.size, "no interval: scores part the labels the same way in every source")
     middle, half = np.log(value / (1 - value)), t_quantile(n_sources - 1) * error / (value * (1 - value))
@@ -139,23 +138,11 @@ def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
     return Rate(value, Interval(low, high, CONFIDENCE, method, n_sources), x.size)
 
 
-def _share_below(values: FloatArray, others: FloatArray) -> FloatArray:
-    """(n,) the share of `others` below each value, equal ones counting half."""
-    ranked = np.sort(others)
-    below, up_to = np.searchsorted(ranked, values, "left"), np.searchsorted(ranked, values, "right")
-    return np.asarray((below + up_to) / (2.0 * ranked.size))
-
-
-# ── the threshold ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _counts(x: FloatArray, said: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _hits_and_alarms(x: FloatArray, said: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The distinct scores in rising order, and the hits and false alarms of saying yes from each on."""
     values, place = np.unique(x, return_inverse=True)
-    hits, alarms = (
-        np.cumsum(np.bincount(place, weights=side, minlength=values.size)[::-1], dtype=np.float64)[::-1]
-        for side in (said, ~said)
-    )
+    of_side = (np.bincount(place, weights=side, minlength=values.size) for side in (said, ~said))
+    hits, alarms = (np.cumsum(counts[::-1], dtype=np.float64)[::-1] for counts in of_side)
     return values, hits, alarms
 
 
@@ -164,71 +151,29 @@ def _cheapest(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: floa
 
     Of equal ones the lowest: a tie is decided for the class that costs more to miss.
     """
-    values, hits, alarms = _counts(x, said)
+    values, hits, alarms = _hits_and_alarms(x, said)
     costs = np.append(miss_cost * (said.sum() - hits) + alarm_cost * alarms, miss_cost * said.sum())
     best = int(np.argmin(costs))
-    if best == values.size:
-        return np.inf
-    return float(values[best] if best == 0 else (values[best] + values[best - 1]) / 2.0)
-
-
-def _cross_fitted(x: FloatArray, said: BoolArray, codes: IntArray, miss_cost: float, alarm_cost: float) -> BoolArray:
-    """(n,) whether yes is said to each item, from the threshold that the other folds of sources choose."""
-    order = np.random.default_rng(0).permutation(int(codes.max()) + 1)
-    folds = (order % FOLDS)[codes]
-    up = np.zeros(x.size, dtype=np.bool_)
-    for fold in np.unique(folds):
-        inside = folds == fold
-        if not (~inside).any():  # one source: nothing else chooses
-            inside = np.zeros_like(inside)
-        limit = _cheapest(x[~inside], said[~inside], miss_cost, alarm_cost)
-        up[folds == fold] = x[folds == fold] >= limit
-    return up
-
-
-def _curve(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: float, most: int = 200) -> tuple[Point, ...]:
-    values, hits, alarms = _counts(x, said)
-    n_yes, chosen = said.sum(), np.unique(np.linspace(0, values.size - 1, most).astype(np.intp))
-    costs = (miss_cost * (n_yes - hits) + alarm_cost * alarms) / x.size
-    return tuple(
-        Point(float(values[k]), float(hits[k] / (hits[k] + alarms[k])), float(hits[k] / n_yes), float(costs[k]))
-        for k in chosen
-    )
-
-
-# ── shares ───────────────────────────────────────────────────────────────────────────────────────────────────
+    return np.inf if best == values.size else float(values[max(best - 1, 0) : best + 1].mean())
 
 
 def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
     """The share of items of which it `holds` (n,), by source (`codes` (n,)), after Korn and Graubard (1998)."""
-    n = holds.size
-    if not n:
-        return Rate(None, None, 0, empty)
-    place = np.unique(codes, return_inverse=True)[1]
-    n_sources, value = int(place.max()) + 1, float(holds.mean())
-    if n_sources < LEAST_SOURCES:
-        return Rate(value, None, n, TOO_FEW)
-    added = np.bincount(place, weights=holds - value) / n
-    variance = float((added**2).sum() * n_sources / (n_sources - 1))
-    worth = value * (1 - value) / variance if variance > ROUNDING**2 else float(n_sources)
-    worth = min(worth * (_z() / t_quantile(n_sources - 1)) ** 2, float(n))
-    low, high = _clopper_pearson(value * worth, worth)
-    return Rate(value, Interval(low, high, CONFIDENCE, f"Korn and Graubard, {worth:.0f} items' worth", n_sources), n)
-
-
-def _clopper_pearson(hits: float, n: float) -> tuple[float, float]:
     from scipy.special import betaincinv
 
-    tail = (1.0 - CONFIDENCE) / 2.0
-    low = 0.0 if hits <= 0 else float(betaincinv(hits, n - hits + 1, tail))
-    high = 1.0 if hits >= n else float(betaincinv(hits + 1, n - hits, 1.0 - tail))
-    return low, high
-
-
-def _z() -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(1.0 - (1.0 - CONFIDENCE) / 2.0))
+    n, n_sources = holds.size, np.unique(codes).size
+    if not n:
+        return Rate(None, None, 0, empty)
+    value = float(holds.mean())
+    if n_sources < LEAST_SOURCES:
+        return Rate(value, None, n, TOO_FEW)
+    error = clustered_error((holds - value) / n, codes)
+    worth = value * (1 - value) / error**2 if error > ROUNDING else float(n_sources)
+    worth = min(worth * (Z95 / t_quantile(n_sources - 1)) ** 2, float(n))
+    hits, tail = value * worth, (1.0 - CONFIDENCE) / 2.0
+    low = 0.0 if hits <= 0 else float(betaincinv(hits, worth - hits + 1, tail))
+    high = 1.0 if hits >= worth else float(betaincinv(hits + 1, worth - hits, 1.0 - tail))
+    return Rate(value, Interval(low, high, CONFIDENCE, f"Korn and Graubard, {worth:.0f} items' worth", n_sources), n)
 
 
 # ── in words ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -27,7 +27,7 @@ def made(name: str, compute: Callable[[Sequence[Item]], object]) -> Metric:
         on_progress(len(items), len(items))
         return MetricScores(numbers)
 
-    return Metric(name, "A number for tests.", None, None, frozenset(), "none", scorer)
+    return Metric(name, "A number for tests.", frozenset(), "none", scorer)
 
 
 def crash(items: Sequence[Item]) -> object:

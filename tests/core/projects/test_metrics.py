@@ -172,7 +172,7 @@ def failing(name: str, error: Exception, at: str = "i0") -> Metric:
             raise error
         return float(len(item.target))
 
-    return Metric(name, "Fails.", None, None, frozenset(), "free", item_by_item(frozenset(), lambda: measure))
+    return Metric(name, "Fails.", frozenset(), "free", item_by_item(frozenset(), lambda: measure))
 
 
 @pytest.mark.parametrize(

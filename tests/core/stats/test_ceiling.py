@@ -159,7 +159,7 @@ def test_sample_level_is_the_t_interval_over_sources():
     assert standing.difference == pytest.approx(own.mean())
     assert (standing.interval.low, standing.interval.high) == pytest.approx(tuple(expected.confidence_interval()))
     assert standing.p == pytest.approx(expected.pvalue)
-    assert "19 degrees of freedom" in standing.interval.method
+    assert "t(19)" in standing.interval.method
 
 
 def test_only_items_that_judge_rater_and_somebody_else_have():

@@ -16,7 +16,7 @@ from scipy.stats import spearmanr
 
 from core.data import load_golden
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
-from core.stats import alpha_metric, alphas_of, krippendorff_alpha, pairwise_spearman, rater_table, raters
+from core.stats import alpha_metric, krippendorff_alpha, pairwise_spearman, rater_table
 
 NAN = np.nan
 LIKERT, BINARY, SLIDER = Scale(1, 5, 1.0), Scale(0, 1, 1.0), Scale(0, 100, None)
@@ -98,19 +98,6 @@ def test_alpha_undefined_says_why():
     equal = krippendorff_alpha([[2, 2], [2, 2]], "interval")
     assert (equal.value, equal.reason) == (None, "all ratings are equal")
     assert krippendorff_alpha([[1, 2], [1, 2]], "ordinal").value == 1.0
-
-
-@given(RATINGS, st.randoms(use_true_random=False))
-@pytest.mark.parametrize("metric", ["nominal", "interval", "ordinal"])
-@pytest.mark.parametrize("most", [0, 32])
-def test_alphas_of_parts_equal_those_of_the_parts_alone(metric, most, ratings, random):
-    groups = np.array([random.randrange(3) for _ in range(ratings.shape[1])])
-    kept = np.array([[True, True, True], [False, True, True], [True, False, False]])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(raters, "MOST_VALUES", most)
-        found = alphas_of(ratings, metric, groups, kept)
-    alone = [krippendorff_alpha(ratings[:, row[groups]], metric).value for row in kept]
-    np.testing.assert_allclose(found, [np.nan if value is None else value for value in alone], atol=1e-10)
 
 
 def test_pairwise_spearman_against_scipy():
