@@ -1,13 +1,11 @@
-"""Replies kept by request key: asked once, never paid for twice.
+"""Cache replies by request key: asked once, never paid for twice.
 
-`CachedProvider` looks a batch up in one query, sends what is missing, and counts a reply as done only after it is
-committed.  Commits are grouped: a writer thread stores whatever has arrived since its last commit, so that
-throughput stays and a killed process loses at most the replies of its last few milliseconds.
+`CachedProvider` looks a batch up in one query and sends what is missing. A reply counts only after it is committed. A
+writer thread commits replies in groups, so a killed process loses at most those of its last few milliseconds.
 
-What a run was answered belongs to the run (`RunAnswers`): its own answers first, then the cache, then the endpoint.  A
-run that goes on after a kill reads every answer as it first counted: a reply with what it cost when it was paid, a
-reply found in the cache as found, a failure as that failure.  So it takes the same way to the same result, calls and
-cost, and no answered request is asked twice.  A new run asks anew what failed.
+What a run was answered belongs to the run (`RunAnswers`): its own answers come first, then the cache, then the
+endpoint. A resumed run reads every answer as it first counted: a paid reply with its cost, a cached reply as cached, a
+failure as that failure. So it takes the same way to the same result and cost. A new run asks again for what failed.
 """
 
 from __future__ import annotations
@@ -17,10 +15,11 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from core.providers.completions import (
     AsyncProvider,
@@ -32,16 +31,18 @@ from core.providers.completions import (
     ReplyStore,
     Request,
     RunAnswers,
-    TokenLogprobs,
 )
 from core.records import Usage
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
 GATHER = 0.02
-"""Seconds in which replies gather for one commit: many small ones would take the time in which others are read."""
+"""Seconds in which replies gather for one commit, since many small commits would slow down reading."""
 
 
 class CachedProvider:
-    """Wraps `inner` with `store`.  Failures are stored for the run that asked alone, errors never."""
+    """Answer from `store`, and ask `inner` for the rest.  Failures are stored only for the run that asked."""
 
     def __init__(self, inner: Provider, store: ReplyStore) -> None:
         self.inner = inner
@@ -110,26 +111,33 @@ class CachedProvider:
         self.inner.close()
 
     def _deliver_known(self, batch: _Batch) -> list[str]:
-        """Deliver what the run was answered already and what the store holds; the keys of the rest."""
+        """Deliver what the run was answered already and what the store holds; returns the keys of the rest."""
         keys = list(batch.places)
         if isinstance(self.store, RunAnswers):
-            own, counted = self.store.answered(keys), self.store.counted
-            self._deliver(batch, ((k, _as_it_counted(*own[k], again=k in counted)) for k in keys if k in own))
+            own = self.store.answered(keys)
+            for key in own:
+                text, paid = own[key]
+                stored, paid = json.loads(text), paid and key not in self.store.counted
+                if "failure" in stored:
+                    reply: Reply = Failure(stored["failure"], Usage(**stored.get("usage", {})) if paid else Usage())
+                else:
+                    reply = reply_from_json(text) if paid else as_cached(reply_from_json(text))
+                self._deliver(batch, key, reply)
             keys = [key for key in keys if key not in own]
-        stored = self.store.get_replies(keys) if keys else {}
-        self._deliver(batch, ((key, as_cached(reply_from_json(stored[key]))) for key in keys if key in stored))
-        return [key for key in keys if key not in stored]
+        stored_replies = self.store.get_replies(keys) if keys else {}
+        for key in filter(stored_replies.__contains__, keys):
+            self._deliver(batch, key, as_cached(reply_from_json(stored_replies[key])))
+        return [key for key in keys if key not in stored_replies]
 
     def _deliver_kept(self, batch: _Batch) -> None:
         """Deliver the replies that are committed by now."""
         while not batch.kept.empty():
-            self._deliver(batch, [batch.kept.get()])
+            self._deliver(batch, *batch.kept.get())
 
-    def _deliver(self, batch: _Batch, answers: Iterable[tuple[str, Reply]]) -> None:
-        for key, reply in answers:
-            if isinstance(self.store, RunAnswers):
-                self.store.counted.add(key)
-            batch.deliver(key, reply)
+    def _deliver(self, batch: _Batch, key: str, reply: Reply) -> None:
+        if isinstance(self.store, RunAnswers):
+            self.store.counted.add(key)
+        batch.deliver(key, reply)
 
 
 class _Batch:
@@ -159,13 +167,13 @@ class _Batch:
 
 
 class _Writer:
-    """A thread that commits what has queued up, in groups, for all batches that are under way."""
+    """A thread that commits what has queued up, in groups, for all running batches."""
 
     def __init__(self, store: ReplyStore) -> None:
         self.n_batches = 0
         self.error: Exception | None = None
         self._store = store
-        self._queue: queue.SimpleQueue[_Arrived | threading.Event | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[_Batch, str, Reply] | threading.Event | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="concord-replies", daemon=True)
         self._thread.start()
 
@@ -173,12 +181,7 @@ class _Writer:
         """Queue a reply; raises what the store raised for an earlier one, so that no more are paid for."""
         if self.error is not None:
             raise self.error
-        reads = batch.request(key).reads
-        if isinstance(reply, Failure):
-            text = failure_to_json(reply)
-        else:
-            text = reply_to_json(reply, unread=reads is not None and not reads(reply))
-        self._queue.put(_Arrived(batch.kept, key, reply, text))
+        self._queue.put((batch, key, reply))
 
     def finish(self) -> None:
         """Wait until all that was added is committed; raises what the store raised."""
@@ -196,96 +199,66 @@ class _Writer:
         ended = False
         while not ended:
             group = [self._queue.get()]
-            if isinstance(group[0], _Arrived):
+            if isinstance(group[0], tuple):
                 time.sleep(GATHER)
             while not self._queue.empty():
                 group.append(self._queue.get())
             ended = None in group
-            self._commit([entry for entry in group if isinstance(entry, _Arrived)])
+            try:
+                self._commit([entry for entry in group if isinstance(entry, tuple)])
+            except Exception as error:  # handed to the batches, which raise it
+                self.error = error
             for entry in group:
                 if isinstance(entry, threading.Event):
                     entry.set()
 
-    def _commit(self, group: Sequence[_Arrived]) -> None:
+    def _commit(self, group: Sequence[tuple[_Batch, str, Reply]]) -> None:
         if not group or self.error is not None:
             return
-        try:
-            self._store.put_replies([(a.key, a.text) for a in group if isinstance(a.reply, Completion)])
-            failures = [(a.key, a.text) for a in group if isinstance(a.reply, Failure)]
-            if failures and isinstance(self._store, RunAnswers):
-                self._store.put_failures(failures)
-        except Exception as error:  # handed to the batches, which raise it
-            self.error = error
-            return
-        for arrived in group:
-            arrived.kept.put((arrived.key, arrived.reply))
+        replies, failures = list[tuple[str, str]](), list[tuple[str, str]]()
+        for batch, key, reply in group:
+            if isinstance(reply, Failure):
+                failures.append((key, failure_to_json(reply)))
+            else:
+                reads = batch.request(key).reads
+                replies.append((key, reply_to_json(reply, unread=reads is not None and not reads(reply))))
+        self._store.put_replies(replies)
+        if failures and isinstance(self._store, RunAnswers):
+            self._store.put_failures(failures)
+        for batch, key, reply in group:
+            batch.kept.put((key, reply))
 
 
-class _Arrived(NamedTuple):
-    """A reply with its stored form, and where to put it when it is committed."""
+@cache
+def _form() -> TypeAdapter[Completion]:
+    from pydantic import TypeAdapter
 
-    kept: queue.SimpleQueue[tuple[str, Reply]]
-    key: str
-    reply: Reply
-    text: str
+    return TypeAdapter(Completion)
 
 
 def reply_to_json(reply: Completion, *, unread: bool = False) -> str:
-    """The stored form of a reply; the usage is that of the request that was paid for.  `unread`: it says nothing."""
-    fields: dict[str, Any] = {"text": reply.text, "finish": reply.finish, "usage": asdict(reply.usage)}
-    if unread:
-        fields["unread"] = True
-    if reply.logprobs:
-        fields["logprobs"] = [[place.token, place.top] for place in reply.logprobs]
-    if reply.thinking:
-        fields["thinking"] = reply.thinking
-    if reply.without:
-        fields["without"] = reply.without
-    if reply.room:
-        fields["room"] = reply.room
-    return json.dumps(fields)
+    """The stored form of a reply, with the usage that was paid for.  `unread`: it does not say what was asked."""
+    fields = _form().dump_python(reply, mode="json", exclude_defaults=True)
+    return json.dumps(fields | ({"unread": True} if unread else {}))
 
 
 def reply_from_json(stored: str) -> Completion:
-    """The reply as it was when it was paid for."""
-    fields = json.loads(stored)
-    logprobs = tuple(
-        TokenLogprobs(token, tuple((str(other), float(logprob)) for other, logprob in top))
-        for token, top in fields.get("logprobs", ())
-    )
-    return Completion(
-        fields["text"],
-        fields["finish"],
-        Usage(**fields["usage"]),
-        logprobs=logprobs,
-        thinking=int(fields.get("thinking", 0)),
-        without=tuple(map(str, fields.get("without", ()))),
-        room=int(fields.get("room", 0)),
-    )
+    """The reply as it was when it was paid for.  ValueError for what is not a stored reply."""
+    return _form().validate_json(stored)
 
 
 def failure_to_json(failure: Failure) -> str:
-    """With what it cost, where that is anything."""
+    """The stored form of a failure, with its cost if any."""
     fields: dict[str, Any] = {"failure": failure.message}
     return json.dumps(fields if failure.usage == Usage() else fields | {"usage": asdict(failure.usage)})
 
 
 def as_cached(reply: Completion) -> Completion:
-    """The same text, marked as found: nothing sent, nothing paid (cost 0, or None where the price is unknown)."""
+    """The same text, marked as cached: nothing sent, nothing paid (cost 0, or None if the price is unknown)."""
     usage = Usage(cached=1, cost=None if reply.usage.cost is None else 0.0)
     return replace(reply, usage=usage, cached=True)
 
 
-def _as_it_counted(text: str, paid: bool, *, again: bool) -> Reply:
-    """A run's own answer: what it paid for with its cost, unless it has counted since the run was taken up."""
-    stored = json.loads(text)
-    if "failure" in stored:
-        paid_for = Usage(**stored["usage"]) if "usage" in stored and paid and not again else Usage()
-        return Failure(stored["failure"], paid_for)
-    reply = reply_from_json(text)
-    return reply if paid and not again else as_cached(reply)
-
-
 def with_cache(provider: Provider, replies: ReplyStore | None) -> Provider:
-    """`provider` answering from `replies` first, where there is a store."""
+    """`provider`, answering from `replies` first if there is a store."""
     return provider if replies is None else CachedProvider(provider, replies)

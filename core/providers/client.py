@@ -1,4 +1,4 @@
-"""A client for one endpoint, which sends what it was told to send, to that place alone.
+"""A client for one endpoint that sends only what it was told to send, and only to that place.
 
 Keys and headers of its own belong to one place (scheme, host, port).  A redirect that leads to another is an error:
 what was meant for the one is not sent to the other, neither the key nor the texts.
@@ -41,7 +41,7 @@ class RedirectedError(httpx2.TransportError):
 MOST_BYTES = 8 << 20
 """Bytes of a decompressed body that are read; a completion has some thousands."""
 
-CODINGS = "gzip, deflate"
+CODINGS = "gzip"
 """What a server may compress its body with."""
 
 
@@ -98,27 +98,15 @@ class _Body(httpx2.AsyncByteStream):
             raise problem
 
     async def _plain(self) -> AsyncIterator[bytes]:
-        if self._coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
+        if self._coding not in ("identity", "", "gzip"):
             raise NotHttpError("a content coding that was not asked for")
-        unpack = None if self._coding in ("identity", "") else zlib.decompressobj(wbits=47)  # gzip and zlib alike
-        total, started = 0, False
+        unpack = zlib.decompressobj(wbits=31) if self._coding == "gzip" else None
+        total = 0
         async for raw in self._stream:
             rest = raw
             while rest:
-                if unpack is None:
-                    chunk, rest = rest, b""
-                else:
-                    try:
-                        chunk = unpack.decompress(rest, 1 << 16)
-                    except zlib.error:
-                        if started or self._coding != "deflate":
-                            raise
-                        unpack = zlib.decompressobj(wbits=-15)  # some servers leave out the header of zlib
-                        chunk = unpack.decompress(rest, 1 << 16)
-                    started = True
-                    rest = unpack.unconsumed_tail
-                    if unpack.eof and unpack.unused_data and self._coding != "deflate":  # a further member
-                        rest, unpack = unpack.unused_data, zlib.decompressobj(wbits=47)
+                chunk = unpack.decompress(rest, 1 << 16) if unpack else rest
+                rest = unpack.unconsumed_tail if unpack else b""
                 total += len(chunk)
                 if total > MOST_BYTES:
                     raise TooLargeError(f"a body of more than {MOST_BYTES >> 20} MB")
@@ -136,14 +124,8 @@ def in_our_words(error: Exception) -> Exception:
         return error
     if isinstance(error.__cause__ or error, aiohttp.ClientSSLError):
         return NotTlsError("the TLS handshake failed")
-    kinds: tuple[type[httpx2.TransportError], ...] = (
-        httpx2.ConnectTimeout,
-        httpx2.ReadTimeout,
-        httpx2.WriteTimeout,
-        httpx2.PoolTimeout,
-    )
-    kinds += (httpx2.TimeoutException, httpx2.ConnectError, httpx2.ProxyError, httpx2.ReadError, httpx2.WriteError)
-    kind = next((kind for kind in kinds if isinstance(error, kind)), NotHttpError)
+    same = isinstance(error, httpx2.TimeoutException | httpx2.NetworkError | httpx2.ProxyError)
+    kind = type(error) if same else NotHttpError
     return kind(f"{kind.__name__} of the transport")
 
 

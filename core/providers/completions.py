@@ -1,15 +1,15 @@
-"""The `Provider` protocol: requests for completions out, completions in.  No judging here.
+"""The `Provider` protocol: requests for completions in, completions out.  No judging here.
 
-A provider answers a *batch* of requests concurrently and in order of submission (so a server's prefix cache
-works), and never raises for one bad reply: that one is a `Failure` in its place.  It raises `ProviderError` only
-for what makes going on pointless: a refused key, an unknown model, an endpoint that is down.
+A provider answers a *batch* of requests concurrently and in order of submission, so that a server's prefix cache works.
+One bad reply is a `Failure` in its place. `ProviderError` is raised only if going on is pointless: a refused key, an
+unknown model, an endpoint that is down.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from core.errors import ConsentError
 from core.records import Usage, content_digest
@@ -23,17 +23,22 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One completion to ask for.  `sample` tells apart repeated samples of the same prompt at temperature > 0.
+    """One completion to ask for.
 
-    Requests of a batch that differ in `sample` alone are one prompt asked several times: a provider may ask for them
-    together (see `prompt`), and each has a key of its own all the same.  `logprobs` asks for so many of the likeliest
-    tokens in each place, 0 for none; an endpoint that cannot tell them leaves them out of the completion.
-    `effort` says how long a model should think, "" leaves it to the model; a `temperature` of None is left to it too.
-    `extra` is a JSON object of further fields of the request's body, `room` a number of tokens that the model is known
-    to need beside `max_tokens` for its thoughts (it changes no answer that came whole).  `numbers` asks a model in the
-    process for the probabilities of these answers instead of a written reply, `continuation` how likely it is to go on
-    with this text.  `reads` tells whether a reply says what
-    it was asked for: one that does not is kept as evidence of the run that asked, and serves no other.
+    Requests of a batch that differ in `sample` alone are one prompt asked several times. A provider may ask for them
+    together (see `prompt`).
+
+    Attributes:
+        temperature: None leaves it to the model.
+        sample: Tells apart repeated samples of one prompt.
+        json_schema: The JSON text of a schema for the reply, "" for none.
+        logprobs: How many of the likeliest tokens to return in each place.  An endpoint may leave them out.
+        effort: How long a model should think, "" leaves it to the model.
+        numbers: Ask a model in the process for the probabilities of these answers instead of a written reply.
+        continuation: Ask it how likely it is to go on with this text.
+        extra: Further fields of the request's body, a JSON object.
+        room: Tokens that the model needs for its thoughts, on top of `max_tokens`.
+        reads: Whether a reply says what it was asked for.  One that does not serves no other run.
     """
 
     model: str
@@ -70,29 +75,19 @@ class Request:
             self.sample,
             self.json_schema,
         ]
-        if self.logprobs:  # a reply without them is no answer here; keys from before there were any stay as they are
-            parts.append({"logprobs": self.logprobs})
-        if self.effort:
-            parts.append({"effort": self.effort})
-        if self.numbers:
-            parts.append({"numbers": self.numbers})
-        if self.continuation:
-            parts.append({"continuation": self.continuation})
-        if self.extra:
-            parts.append({"extra": self.extra})
+        later = ("logprobs", "effort", "numbers", "continuation", "extra")  # usual requests keep their old keys
+        parts += [{name: value} for name in later if (value := getattr(self, name))]
         return content_digest("reply", parts)
 
 
 OFF_SCALE = "off_scale"
-"""How a weighed reply finishes whose probability lay elsewhere than on the numbers; its text says so."""
-
+"""The finish of a weighed reply whose probability is not on the numbers; its text says so."""
 
 LIKELIHOOD = "likelihood"
-"""How a reply finishes that was not written: its text is the mean log-probability of a token of the continuation."""
+"""The finish of a reply that was not written: its text is the mean log-probability of the continuation's tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenLogprobs:
+class TokenLogprobs(NamedTuple):
     """A token of a reply and the likeliest tokens in its place with the natural logarithms of their probabilities."""
 
     token: str
@@ -101,14 +96,15 @@ class TokenLogprobs:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A reply; `cached` when it came from the store.
+    """A reply.
 
-    `finish` is "stop", "length" (truncated), "refusal", `OFF_SCALE` or `LIKELIHOOD`.
-
-    `logprobs` holds the first tokens of the reply where they were asked for and given, else nothing.  `thinking` counts
-    the tokens of thoughts, which are no part of `text` where the endpoint keeps them apart; they are among the usage.
-    `without` names what was asked for and could not be sent, since the endpoint refuses or ignores it; `room` counts
-    the tokens by which the limit was raised, since thoughts used it up.
+    Attributes:
+        finish: "stop", "length" (truncated), "refusal", `OFF_SCALE` or `LIKELIHOOD`.
+        cached: Whether it came from the store.
+        logprobs: The first tokens of the reply, if they were asked for and given.
+        thinking: Tokens of thoughts.  They are among the usage.
+        without: What was asked for and not sent, because the endpoint refuses or ignores it.
+        room: Tokens by which the limit was raised, because thoughts used it up.
     """
 
     text: str

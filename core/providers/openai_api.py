@@ -1,10 +1,9 @@
-"""Completions from any OpenAI-compatible endpoint.
+"""Get completions from any OpenAI-compatible endpoint.
 
-Retries are made here and nowhere else (the SDK's are off), so that a 429 slows everybody down (`pace`) instead of
-ending the run.  Requests go out in the order of submission with a bounded number in flight; samples of one prompt are
-asked for in one request (`n`) where the endpoint does that, and stay replies of their own.  The very first request of
-each kind goes alone: it shows a wrong key or URL at once, which optional parameters the endpoint refuses, and whether
-it does `n`, logprobs and JSON.  One that does not costs a second request, never the run.
+Retries are made here and nowhere else (the SDK's are off), so that a 429 slows everybody down (`pace`) and does not end
+the run. Requests go out in the order of submission with a bounded number in flight. Samples of one prompt go in one
+request (`n`) if the endpoint does that. The first request of each kind goes alone: it shows a wrong key or URL, refused
+parameters, and whether the endpoint does `n`, logprobs and JSON. Refusals cost a second request, never the run.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ import httpx2
 import openai
 from openai import AsyncOpenAI
 
+from core.errors import ProviderError
 from core.providers.client import TooLargeError, client_of
 from core.providers.completions import Completion, Failure, OnReply, Reply, Request
 from core.providers.endpoints import endpoint_name, place_of
@@ -57,7 +57,7 @@ from core.records import Usage
 log = logging.getLogger(__name__)
 
 FAILURES_IN_A_ROW = 8
-"""So many failed requests with no answer between them mean that the endpoint is down, not that one reply is bad."""
+"""Failed requests in a row that mean that the endpoint is down, not that one reply is bad."""
 
 _NEWER_LIMIT = "max_completion_tokens"
 _LONGEST_BACKOFF = 8.0
@@ -148,61 +148,64 @@ class OpenAIProvider:
         if self._session is None:
             client = client_of(self.base_url, self._api_key, self.headers, self.limits.timeout)
             self._session = _Session(client, Pace(self.limits))
-        batch, waiting = _Arriving([_UNANSWERED] * len(requests), on_reply), deque(prompts_of(requests))
+        session, waiting = self._session, deque(prompts_of(requests))
+        session.fatal = None
+        replies: list[Reply] = [_UNANSWERED] * len(requests)
+        idle = self.limits.concurrency
+
+        def start_workers() -> None:
+            nonlocal idle
+            for _ in range(min(idle, len(waiting))):
+                idle -= 1
+                group.create_task(work())
+
+        async def work() -> None:
+            nonlocal idle
+            while waiting:
+                prompt = waiting.popleft()
+                came = await self._answer(session, prompt)
+                for place, reply in zip(prompt.places, came, strict=False):
+                    replies[place] = reply
+                    if on_reply is not None:
+                        on_reply(place, reply)
+                if left := prompt.places[len(came) :]:  # the endpoint gives one sample a request: ask for each
+                    waiting.extendleft(Prompt(prompt.request, (place,)) for place in reversed(left))
+                    start_workers()
+            idle += 1
+
         try:
             async with asyncio.TaskGroup() as group:
-                self._start(group, self._session, waiting, batch)
+                start_workers()
         except BaseExceptionGroup as errors:
             cause: BaseException = errors
             while isinstance(cause, BaseExceptionGroup):
                 cause = cause.exceptions[0]
             raise cause from None
-        return batch.replies
+        return replies
 
-    def _start(self, group: asyncio.TaskGroup, session: _Session, waiting: deque[Prompt], batch: _Arriving) -> None:
-        more = min(self.limits.concurrency - batch.workers, len(waiting))
-        batch.workers += max(0, more)
-        for _ in range(more):
-            group.create_task(self._work(group, session, waiting, batch))
-
-    async def _work(
-        self, group: asyncio.TaskGroup, session: _Session, waiting: deque[Prompt], batch: _Arriving
-    ) -> None:
-        while waiting:
-            prompt = waiting.popleft()
-            replies = await self._answer(session, prompt, batch)
-            if replies is None:
-                return
-            for place, reply in zip(prompt.places, replies, strict=False):
-                batch.arrived(place, reply)
-            if left := prompt.places[len(replies) :]:  # the endpoint gives one sample a request: ask for each
-                waiting.extendleft(Prompt(prompt.request, (place,)) for place in reversed(left))
-                self._start(group, session, waiting, batch)
-        batch.workers -= 1
-
-    async def _answer(self, session: _Session, prompt: Prompt, batch: _Arriving) -> list[Reply] | None:
-        """Replies to the first samples of `prompt`, at least one; None when the batch is over."""
+    async def _answer(self, session: _Session, prompt: Prompt) -> list[Reply]:
+        """Replies to the first samples of `prompt`, at least one; the first request of each shape goes alone."""
         if self._shape(prompt) in session.probed:
-            return await self._judged(session, prompt, batch)
+            return await self._judged(session, prompt)
         async with session.probing:
-            if batch.over:
-                return None
+            if session.fatal is not None:
+                raise session.fatal
             if (shape := self._shape(prompt)) not in session.probed:
-                replies = await self._judged(session, prompt, batch)
+                replies = await self._judged(session, prompt)
                 session.probed.add(shape)
                 known = self.capabilities(prompt.request.model)
                 if not known.unproven(request_body(prompt.request, known)):
                     session.probed.add(self._shape(prompt))  # what was refused just now was left out and answered
                 return replies
-        return await self._judged(session, prompt, batch)
+        return await self._judged(session, prompt)
 
     def _shape(self, prompt: Prompt) -> tuple[object, ...]:
         """The model and the optional parts that a request sends: what has to be tried out once."""
         body = request_body(prompt.request, self.capabilities(prompt.request.model), len(prompt.places))
         roles = {message["role"] for message in body["messages"]}
-        return prompt.request.model, frozenset(body), frozenset(roles), body.get("top_logprobs", 0)
+        return prompt.request.model, frozenset(body), frozenset(roles)
 
-    async def _judged(self, session: _Session, prompt: Prompt, batch: _Arriving) -> list[Reply]:
+    async def _judged(self, session: _Session, prompt: Prompt) -> list[Reply]:
         """The replies, or a `Failure` each for an error that leaves the rest worth asking; raises for the others."""
         try:
             replies = await self._send(session, prompt)
@@ -215,7 +218,7 @@ class OpenAIProvider:
                 key_name=self.key_name,
             )
             if session.is_fatal(error):
-                batch.over = True
+                session.fatal = mapped
                 raise mapped from None
             return [Failure(str(mapped))] * len(prompt.places)
         if names := left_out(prompt.request, self.capabilities(prompt.request.model)):
@@ -320,34 +323,19 @@ class OpenAIProvider:
         else:
             replies = read_completions(response.content, self.prices.get(body["model"]))
             tokens = sum(reply.usage.prompt_tokens + reply.usage.completion_tokens for reply in replies)
-            session.pace.answered(begun, response.headers, tokens)
+            session.pace.answered(begun, tokens)
             return replies
         finally:
             session.pace.end()
 
     def _go_on_without(self, model: str, names: set[str]) -> None:
         if names - self.capabilities(model).refused:
-            self.capabilities(model).refuse(names)
+            self.capabilities(model).refused |= names
             log.warning("%s does not take %s; going on without", self.endpoint, ", ".join(sorted(names)))
 
 
 class _TooFastError(Exception):
     """The endpoint wants requests to come more slowly, which its pace has taken note of: ask again."""
-
-
-@dataclass
-class _Arriving:
-    """The replies so far, in the event loop's thread; `over` once an error has ended the batch."""
-
-    replies: list[Reply]
-    on_reply: OnReply | None
-    over: bool = False
-    workers: int = 0
-
-    def arrived(self, index: int, reply: Reply) -> None:
-        self.replies[index] = reply
-        if self.on_reply is not None:
-            self.on_reply(index, reply)
 
 
 @dataclass
@@ -360,6 +348,7 @@ class _Session:
     probed: set[tuple[object, ...]] = field(default_factory=set)
     failed_in_a_row: int = 0
     ever_answered: bool = False
+    fatal: ProviderError | None = None
 
     def is_fatal(self, error: Exception) -> bool:
         if concerns_one_request(error):

@@ -1,9 +1,9 @@
-"""How fast an endpoint is asked: as many requests at once as it takes, no sooner than it allows.
+"""Pace requests: as many at once as the endpoint takes, no sooner than it allows.
 
-A 429 takes away a place in flight and makes everybody wait; answers give the places back one by one.  Where one at a
-time is still too fast, requests keep a distance that grows with each refusal and shrinks while there is none.  So a
-strict endpoint makes a run slow, and never ends it: that is for one that answers nothing but 429 for `patience`
-seconds, or asks for a wait of more than `LONGEST_WAIT`.
+A 429 takes away a place in flight and makes everybody wait; answers give the places back one by one. If one at a time
+is still too fast, requests keep a distance that grows with each refusal and shrinks without refusals. So a strict
+endpoint makes a run slow and does not end it. A run ends if nothing but 429 comes for `patience` seconds, or if the
+endpoint asks for a wait of more than `LONGEST_WAIT`.
 """
 
 from __future__ import annotations
@@ -13,34 +13,32 @@ import email.utils
 import logging
 import math
 import random
-import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 log = logging.getLogger(__name__)
 
 LONGEST_WAIT = 3600.0
-"""Seconds that an endpoint may ask for, with no answer between; more is for people to decide."""
+"""Seconds that an endpoint may ask for with no answer in between."""
 
 FIRST_WAIT, LONGEST_OWN_WAIT = 0.5, 30.0
-"""Seconds waited where the endpoint does not say how long: doubled each time."""
+"""Seconds waited if the endpoint does not say how long, doubled each time."""
 
 TOLD_FROM = 5.0
-"""Seconds of waiting from which it is told in the log."""
+"""A wait of this many seconds or more is logged."""
 
 _CALM, _CALM_PACE = 4, 16
 _LEAST_GAP, _MOST_GAP = 0.02, 60.0
-_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
     """How an endpoint is asked; `timeout` is in seconds for one attempt.
 
-    After 408, 409, 5xx, a lost connection or a reply that is no completion a request is sent again `retries` times with
-    growing waits; after 429 as often as it takes, unless nothing else comes for `patience` seconds.
+    After 408, 409, 5xx, a lost connection or a reply that is not a completion, a request is sent again up to `retries`
+    times. After 429 it is sent as often as it takes, unless nothing else comes for `patience` seconds.
     """
 
     concurrency: int = 64
@@ -84,9 +82,8 @@ class Pace:
         self.in_flight -= 1
         self._freed.set()
 
-    def answered(self, begun: int, headers: Mapping[str, str], tokens: int) -> None:
-        """An answer came: go faster by and by, and keep to what its headers allow."""
-        now = time.monotonic()
+    def answered(self, begun: int, tokens: int) -> None:
+        """An answer of so many tokens came: go faster by and by."""
         if begun == self._epoch:
             self._in_a_row, self._waited, self._asked = 0, 0.0, 0.0
             self._calm += 1
@@ -96,12 +93,10 @@ class Pace:
             slower = self._gap * 0.8
             self._gap, self._calm = max(self._least_gap, slower if slower > _LEAST_GAP else 0.0), 0
         if self._tokens_per_minute:
-            self._open_at = max(self._open_at, now) + 60.0 * tokens / self._tokens_per_minute
-        if (wait := used_up(headers)) is not None:
-            self._open_at = max(self._open_at, now + min(wait, LONGEST_WAIT))
+            self._open_at = max(self._open_at, time.monotonic()) + 60.0 * tokens / self._tokens_per_minute
 
     def refused(self, begun: int, asked: float | None) -> bool:
-        """A 429 came, asking for a wait of so many seconds; False when it is no use to try again."""
+        """A 429 came, asking for a wait of so many seconds; False if it is no use to try again."""
         crowded = self.limit > 1 and self.in_flight > 1
         self.limit = max(1, min(self.limit, self.in_flight) - 1)
         self._calm = 0
@@ -124,45 +119,16 @@ class Pace:
 
 
 def wait_asked_for(headers: Mapping[str, str]) -> float | None:
-    """Seconds that `retry-after-ms` or `retry-after` (a number or a date) asks for; None where nothing usable."""
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            wait = float(headers[name]) / unit
-        except (KeyError, ValueError):
-            continue
-        return wait if wait > 0 and not math.isnan(wait) else None
+    """Seconds that `retry-after-ms` or `retry-after` (a number or a date) asks for; None if nothing usable."""
+    wait = math.nan
     try:
-        moment = email.utils.parsedate_to_datetime(headers["retry-after"])
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return None
-    return _until(moment)
-
-
-def used_up(headers: Mapping[str, str]) -> float | None:
-    """Seconds until there are requests and tokens again, where the headers say that none are left."""
-    waits = []
-    for kind in ("requests", "tokens"):
-        for remaining, reset in (
-            (f"x-ratelimit-remaining-{kind}", f"x-ratelimit-reset-{kind}"),
-            (f"anthropic-ratelimit-{kind}-remaining", f"anthropic-ratelimit-{kind}-reset"),
-        ):
-            if headers.get(remaining, "").strip() == "0" and (wait := _seconds(headers.get(reset, ""))):
-                waits.append(wait)
-    return max(waits, default=None)
-
-
-def _seconds(text: str) -> float | None:
-    """Of "12ms", "6m0s", "1.5" or an RFC 3339 date; None for anything else or what is past."""
-    text = text.strip()
-    if text and (parts := _DURATION.fullmatch(text)):
-        days, hours, minutes, seconds, thousandths = (float(part or 0) for part in parts.groups())
-        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds + thousandths / 1000
-    try:
-        return float(text) if text.replace(".", "", 1).isdigit() else _until(datetime.fromisoformat(text))
+        if "retry-after-ms" in headers:
+            wait = float(headers["retry-after-ms"]) / 1000.0
+        else:
+            wait = float(headers["retry-after"])
+    except KeyError:
+        pass
     except ValueError:
-        return None
-
-
-def _until(moment: datetime) -> float | None:
-    wait = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - time.time()
+        with suppress(ValueError, TypeError, OverflowError):
+            wait = email.utils.parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time()
     return wait if wait > 0 else None

@@ -1,4 +1,4 @@
-"""The JSON of chat completions: a `Request` to a body, a body to completions or failures with what they cost."""
+"""The JSON of chat completions: from a `Request` to a body, from a body to replies with their cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 from core.providers.completions import Completion, Failure, Reply, Request, TokenLogprobs
@@ -18,20 +17,14 @@ from core.secret_values import hide_sent
 T = TypeVar("T")
 
 EXTRAS = ("response_format", "logprobs", "n")
-"""What many endpoints do not do; a run goes on without each of them."""
+"""What many endpoints do not do; a run continues without each of them."""
 
 OPTIONAL = ("reasoning_effort", "seed", "top_p", "temperature", "max_tokens", *EXTRAS)
 MOST_AT_ONCE = 20
 """Samples asked for in one request at most."""
 
-MOST_LOGPROBS = 20
-FEWER_LOGPROBS = 5
-"""Where an endpoint does not take the one, the other is tried."""
-
-MANY_LOGPROBS = "so many logprobs"
-
 ROOM_TO_THINK = (4096, 16384)
-"""Tokens added to the limit where a model's thoughts use it up; the second where the first are not enough."""
+"""Tokens added to the limit if a model's thoughts use it up; the second if the first are not enough."""
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -54,10 +47,9 @@ class Prompt:
 
 
 def prompts_of(requests: Sequence[Request], *, several: bool = True) -> list[Prompt]:
-    """The requests in order of first appearance, samples of one prompt together.
+    """The requests in order of first appearance, up to `MOST_AT_ONCE` samples of one prompt together.
 
-    `MOST_AT_ONCE` at most.  One by one where an endpoint does not take `several`, and at temperature 0, where several
-    are all the same and some servers refuse.
+    Samples go one by one if an endpoint does not take `several`, and at temperature 0, where all are the same.
     """
     places: dict[Request, list[int]] = {}
     for index, request in enumerate(requests):
@@ -75,18 +67,20 @@ class NotACompletionError(ValueError):
 
 @dataclass
 class Capabilities:
-    """What the endpoint was found to do and to refuse; filled while the first calls are made.
+    """What an endpoint does and refuses, learnt from the first calls.
 
-    `refused` holds names of `OPTIONAL`, and "system" for messages of that role; they are not sent again.  A refused
-    `max_tokens` is sent as `max_completion_tokens` (newer OpenAI models want that), a refused system message is put
-    before the first user message, a refused `response_format` leaves the reply to the free-text reader, without
-    `logprobs` the rating is read, and without `n` every sample is a request of its own.  `proven` holds those of
-    `EXTRAS` that an answer has shown to work, `room` is added to the token limit for a model that thinks.
+    What is refused is not sent again. `max_tokens` is then sent as `max_completion_tokens`, and a system message is put
+    before the first user message. Without a schema the reply is read as text, without logprobs the stated rating
+    counts, and without `n` every sample is a request of its own.
+
+    Attributes:
+        refused: Names of `OPTIONAL`, and "system" for messages of that role.
+        proven: Names of `EXTRAS` that an answer has shown to work.
+        room: Tokens added to the limit for a model that thinks.
     """
 
     refused: set[str] = field(default_factory=set)
     proven: set[str] = field(default_factory=set)
-    most_logprobs: int = MOST_LOGPROBS
     room: int = 0
 
     def unproven(self, body: Mapping[str, Any]) -> set[str]:
@@ -94,49 +88,32 @@ class Capabilities:
         return {name for name in EXTRAS if name in body} - self.proven
 
     def named_in(self, message: str, param: str | None, body: Mapping[str, Any]) -> str | None:
-        """The optional part of `body` that an error about it names; None where sending less makes no sense."""
+        """The optional part of `body` that an error about it names; None if sending less makes no sense."""
         sent = [name for name in OPTIONAL if name in body]
         if any(part["role"] == "system" for part in body.get("messages", ())):
             sent.insert(0, "system")
         param = "logprobs" if param == "top_logprobs" else param
-        mentioned = (name for name in sent if re.search(_MENTION.get(name, rf"(?<!\w){name}(?!\w)"), message))
-        named = param if param in sent else next(mentioned, None)
-        many = named == "logprobs" and body["top_logprobs"] > FEWER_LOGPROBS
-        return MANY_LOGPROBS if many else named
-
-    def refuse(self, names: set[str]) -> None:
-        """Note that the endpoint does not do `names`."""
-        if MANY_LOGPROBS in names:
-            self.most_logprobs = FEWER_LOGPROBS
-        self.refused |= names - {MANY_LOGPROBS}
+        if param in sent:
+            return param
+        patterns = ((name, _MENTION.get(name, rf"(?<!\w){name}(?!\w)")) for name in sent)
+        return next((name for name, pattern in patterns if re.search(pattern, message)), None)
 
     def lesser(self, body: Mapping[str, Any]) -> list[tuple[set[str], dict[str, Any]]]:
-        """(what is missing, the body without it): to try when `body` failed and some of its extras are unproven.
-
-        Fewer logprobs, then without each of those extras, then without all of them.
-        """
-        extras = sorted(self.unproven(body))
-        tries = []
-        if "logprobs" in extras and body["top_logprobs"] > FEWER_LOGPROBS:
-            tries.append(({MANY_LOGPROBS}, {**body, "top_logprobs": FEWER_LOGPROBS}))
-        tries += [({name}, without(body, {name})) for name in extras]
-        return tries if len(extras) == 1 else [*tries, (set(extras), without(body, set(extras)))]
+        """(what is left out, the body without it), to try if `body` failed: each unproven extra, then all of them."""
+        extras = self.unproven(body)
+        missing = [{name} for name in sorted(extras)] + ([extras] if len(extras) > 1 else [])
+        return [(names, without(body, names)) for names in missing]
 
     def learn_from_answer(self, body: Mapping[str, Any], replies: Sequence[Reply]) -> None:
-        """Note which extras of `body` the endpoint did, and which it left aside without a word."""
-        fresh = self.unproven(body)
+        """Note which extras of `body` the endpoint did, and which it silently ignored."""
         first = next((reply for reply in replies if isinstance(reply, Completion) and reply.text), None)
-        if "n" in fresh and replies:
-            self._note("n", done=len(replies) >= body["n"])
-        if first is None or first.finish == "refusal":
-            return
-        if "logprobs" in fresh:
-            self._note("logprobs", done=bool(first.logprobs))
-        if "response_format" in fresh and first.finish == "stop":
-            self._note("response_format", done=_is_json_object(first.text))
-
-    def _note(self, name: str, *, done: bool) -> None:
-        (self.proven if done else self.refused).add(name)
+        done = {"n": len(replies) >= body.get("n", 1)} if replies else {}
+        if first is not None and first.finish != "refusal":
+            done["logprobs"] = bool(first.logprobs)
+            if first.finish == "stop":
+                done["response_format"] = _is_json_object(first.text)
+        for name in self.unproven(body) & done.keys():
+            (self.proven if done[name] else self.refused).add(name)
 
 
 _MENTION = {"system": r"(?i)system['\"`]? (?:role|message|prompt|instruction)|role[^.]*system|[Dd]eveloper instruction"}
@@ -163,7 +140,7 @@ def request_body(request: Request, capabilities: Capabilities, samples: int = 1)
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
     if request.logprobs:
         body["logprobs"] = True
-        body["top_logprobs"] = min(request.logprobs, capabilities.most_logprobs)
+        body["top_logprobs"] = request.logprobs
     if samples > 1:
         body["n"] = samples
     if request.extra:
@@ -224,10 +201,10 @@ def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str
 
 
 def read_completions(body: bytes, price: Price | None) -> list[Reply]:
-    """The choices of a 200 reply, at least one; the first carries the request and its prompt tokens.
+    """The choices of a 200 reply, at least one; the first carries the usage of all.
 
-    `Failure` where the endpoint answered but gave no text (content filter, no choices), paid for like any other;
-    `NotACompletionError` when the body is something else altogether.
+    A choice without text (content filter, say) is a `Failure`, paid for like any other.  NotACompletionError if the
+    body is something else altogether.
     """
     try:
         reply = json.loads(body)
@@ -239,38 +216,15 @@ def read_completions(body: bytes, price: Price | None) -> list[Reply]:
     usage = read_usage(reply.get("usage"), price)
     if not choices:
         return [Failure(NO_CHOICES, usage)]
-    shares = _shares(usage, choices, price)
-    told = _count(_part(reply.get("usage"), "completion_tokens_details", dict), "reasoning_tokens") // len(choices)
-    return [_completion(choice, share, told) for choice, share in zip(choices, shares, strict=True)]
+    thinking = _count(_part(reply.get("usage"), "completion_tokens_details", dict), "reasoning_tokens") // len(choices)
+    rest = Usage(cost=None if usage.cost is None else 0.0)
+    return [_completion(choice, rest if k else usage, thinking) for k, choice in enumerate(choices)]
 
 
 def _part(value: object, name: str, kind: type[T]) -> T | None:
     """What stands under `name` in an object of the JSON; None where it is missing or of another kind."""
     part = value.get(name) if isinstance(value, dict) else None
     return part if isinstance(part, kind) else None
-
-
-def _shares(usage: Usage, choices: Sequence[object], price: Price | None) -> list[Usage]:
-    """The usage of one request over its choices; they add up to it.
-
-    The prompt, paid for once, stands with the first; the tokens of the replies are shared by the length of their texts,
-    which is as near as the endpoint's one sum allows.
-    """
-    if len(choices) == 1:
-        return [usage]
-    lengths = [1 + len(_part(_part(choice, "message", dict), "content", str) or "") for choice in choices]
-    bounds = [usage.completion_tokens * length // sum(lengths) for length in accumulate(lengths, initial=0)]
-    prompts = [(usage.prompt_tokens, usage.cached_prompt_tokens), *((0, 0) for _ in choices[1:])]
-    return [
-        Usage(
-            requests=int(k == 0),
-            prompt_tokens=prompt,
-            completion_tokens=end - start,
-            cost=None if price is None or usage.cost is None else price.cost(prompt, end - start, cached),
-            cached_prompt_tokens=cached,
-        )
-        for k, ((prompt, cached), (start, end)) in enumerate(zip(prompts, pairwise(bounds), strict=True))
-    ]
 
 
 def _completion(choice: object, usage: Usage, thinking: int) -> Reply:
@@ -297,30 +251,28 @@ _THOUGHT, _OPENING = "<think", 20
 
 
 def _logprobs(content: Sequence[object]) -> tuple[TokenLogprobs, ...]:
-    """The first tokens with their alternatives; nothing where they are not told or not of the usual form."""
+    """The first tokens with their alternatives; nothing if they are missing or not of the usual form."""
     places = []
     for place in content[:LOGPROB_PLACES]:
         token = _part(place, "token", str)
         if token is None:
             return ()
-        alternatives = map(_alternative, _part(place, "top_logprobs", list) or [])
-        places.append(TokenLogprobs(_encodable(token), tuple(entry for entry in alternatives if entry is not None)))
+        top = [
+            (_encodable(other), float(logprob))
+            for entry in _part(place, "top_logprobs", list) or []
+            if isinstance(entry, dict)
+            and (other := _part(entry, "token", str)) is not None
+            and isinstance(logprob := entry.get("logprob"), int | float)
+            and math.isfinite(logprob)
+        ]
+        places.append(TokenLogprobs(_encodable(token), tuple(top)))
     return tuple(places) if any(place.top for place in places) else ()
 
 
-def _alternative(entry: object) -> tuple[str, float] | None:
-    """A token and its logarithm; None without a finite one."""
-    token = _part(entry, "token", str)
-    logprob = entry.get("logprob") if isinstance(entry, dict) else None
-    if token is None or isinstance(logprob, bool) or not isinstance(logprob, int | float) or not math.isfinite(logprob):
-        return None
-    return _encodable(token), float(logprob)
-
-
 def read_usage(raw: object, price: Price | None) -> Usage:
-    """`Usage` of one request; tokens are 0 and the cost None when the endpoint does not tell them.
+    """`Usage` of one request; tokens are 0 and the cost None if the endpoint does not report them.
 
-    Thoughts are paid for as replies are; where they stand in the total alone, they are taken from there.
+    Thoughts are paid for as replies are; if only the total holds them, they are taken from there.
     """
     if not isinstance(raw, dict):
         return Usage(requests=1)

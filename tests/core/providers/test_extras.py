@@ -17,7 +17,7 @@ from core.errors import AuthError, EndpointDownError
 from core.providers.cached import CachedProvider
 from core.providers.completions import Completion, Message, Reply, Request
 from core.providers.prices import Price
-from core.providers.wire import FEWER_LOGPROBS, Capabilities, read_completions, request_body
+from core.providers.wire import Capabilities, read_completions, request_body
 from core.records import Usage
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
@@ -65,9 +65,8 @@ def test_where_an_extra_is_not_done_replies_come_without_it(
     assert extra in provider.capabilities("m").refused
     assert not any(reply.logprobs for reply in replies if isinstance(reply, Completion))
     asked = [extra in body for body in server.fake.bodies]
-    most = 2 if extra == "logprobs" and how != "ignore" else 1  # fewer of them were tried first
-    assert asked == [True] * most + [False] * (len(asked) - most), "found out with the first request alone, and kept"
-    assert len(asked) == 4 * n + (how != "ignore") * most
+    assert asked == [True] + [False] * (len(asked) - 1), "found out with the first request alone, and kept"
+    assert len(asked) == 4 * n + (how != "ignore")
 
 
 def test_several_samples_that_take_too_long_are_asked_for_one_by_one(make: Make, server: RunningServer) -> None:
@@ -153,7 +152,7 @@ def test_what_is_refused_is_logged_without_the_prompt(make: Make, server: Runnin
     ],
 )
 def test_refusals_in_the_words_of_real_servers(message: str, param: str | None, named: str | None) -> None:
-    request = Request("m", (Message("system", "s"), Message("user", "u")), 1.0, 64, 0.9, logprobs=FEWER_LOGPROBS)
+    request = Request("m", (Message("system", "s"), Message("user", "u")), 1.0, 64, 0.9, logprobs=5)
     capabilities = Capabilities()
     assert capabilities.named_in(message, param, request_body(request, capabilities, 2)) == named
 
@@ -166,7 +165,7 @@ def test_each_parameter_refused_is_learnt_once_and_for_its_model_alone(
 ) -> None:
     server.fake.refuse = frozenset({name})
     messages = (Message("system", "You are careful."), Message("user", NUMBER.format(0)))
-    one = Request("m", messages, 1.0, 64, 0.9, 7, json_schema=SCHEMA, logprobs=FEWER_LOGPROBS)
+    one = Request("m", messages, 1.0, 64, 0.9, 7, json_schema=SCHEMA, logprobs=5)
     asked = [replace(one, seed=seed, sample=k) for seed in range(4) for k in range(2)]
     provider = make()
     assert len(texts(provider.complete(asked))) == 8
