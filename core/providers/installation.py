@@ -1,8 +1,8 @@
-"""What this installation sends to which endpoint: its endpoint file, and the key and URL of the environment.
+"""Decide what this installation sends to which endpoint, from its endpoint file and the environment.
 
-The only place that joins a host with the name of its key.  Nothing of it is read from a judge file, a zip or an upload.
-A host in the file is sent the key that the file names for it, and no other.  Any other is treated as if there were no
-file, except that an OPENAI_API_KEY which the file gives to some host stays with that and with the environment's own.
+This is the only place that joins a host with the name of its key. A judge file, a zip or an upload has no say. A host
+in the file is sent the key that the file names for it, and no other. Any other host is treated as if there were no
+file. The exception: an OPENAI_API_KEY that the file gives to a host goes only there and to the environment's own host.
 """
 
 from __future__ import annotations
@@ -64,22 +64,21 @@ class Installation:
         return usual if of_environment else ""
 
     def key(self, base_url: str) -> str | None:
-        """The key for `base_url`.  AuthError where its variable is not set."""
+        """The key for `base_url`.  AuthError if its variable is not set."""
         name = self.key_name(base_url)
-        if not name:
-            return None
-        return self._values([name], base_url)[name]
+        return self._value(name, base_url) if name else None
 
     def headers(self, base_url: str) -> Mapping[str, str]:
         """The headers that every request to `base_url` has, filled with their variables.  AuthError as `key`."""
         named = self.entry(base_url)
         if named is None:
             return {}
-        from core.providers.endpoint_file import filled, variables_in
+        from core.providers.endpoint_file import VARIABLE
 
-        texts = named.headers.values()
-        values = self._values([name for text in texts for name in variables_in(text)], base_url)
-        return {name: filled(text, values) for name, text in named.headers.items()}
+        return {
+            name: VARIABLE.sub(lambda match: self._value(match[1] or match[2], base_url), text)
+            for name, text in named.headers.items()
+        }
 
     def extra_body(self, base_url: str) -> Mapping[str, Any]:
         """What every request to `base_url` says beside its own words."""
@@ -99,19 +98,15 @@ class Installation:
         anywhere = (self.file.prices if self.file else {}).get(model)
         return own or anywhere or list_price(base_url, model)
 
-    def _values(self, names: list[str], base_url: str) -> dict[str, str]:
-        """The values of environment variables, each a line of plain ASCII."""
-        usual = {OPENAI_KEY: self.settings.openai_api_key or ""}
-        values = {name: usual[name] if name in usual else variable(name) for name in names}
-        for name, value in values.items():
-            remember(value)
-            if not value:
-                raise AuthError(
-                    f"The endpoint file names the environment variable {name} for {base_url}, and it is not set.",
-                    hint=f"Set {name} where Concord and its worker run.",
-                )
-            if not (value.isascii() and value.isprintable()):
-                raise UsageError(
-                    f"The environment variable {name} holds what no header may: a line break or odd letters."
-                )
-        return values
+    def _value(self, name: str, base_url: str) -> str:
+        """The value of an environment variable: a line of plain ASCII."""
+        value = (self.settings.openai_api_key or "") if name == OPENAI_KEY else variable(name)
+        remember(value)
+        if not value:
+            raise AuthError(
+                f"The endpoint file names the environment variable {name} for {base_url}, and it is not set.",
+                hint=f"Set {name} where Concord and its worker run.",
+            )
+        if not (value.isascii() and value.isprintable()):
+            raise UsageError(f"The environment variable {name} holds what no header may: a line break or odd letters.")
+        return value
