@@ -97,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
     as_json = "--json" in arguments
     try:
         if (items := golden_items()) != USUAL_GOLDEN_ITEMS:
-            from core.data.files import LIMITS
+            from core.data.sources import LIMITS
 
             LIMITS.items = items
         outcome = _parser()(args=arguments, standalone_mode=False, prog_name="python -m core")

@@ -341,8 +341,8 @@ def read_table(
 ) -> tuple[Verdicts, int, list[str]]:
     """The verdicts of a file, how many are for items beyond the golden set, and what to say of scores off the scale."""
     from core.comparison.given_verdicts import in_records, off_scale_words
+    from core.data.scale import Values
     from core.data.split import task_of
-    from core.data.values import Values
 
     task, item_ids = task_of(golden, aspect), frozenset(golden.item_ids)
     verdicts = in_records(file, task, Values.of(values).verdicts)

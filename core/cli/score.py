@@ -18,7 +18,7 @@ from core.files import require_new
 from core.wording import counted, percent, price_words
 
 if TYPE_CHECKING:
-    from core.data.findings import Finding
+    from core.data.sources import FileFinding
     from core.providers.completions import ReplyStore
     from core.scoring import BatchWritten, FusedScores, ScoredFile, ScoreRequest
     from core.scoring.request import SureScores
@@ -331,7 +331,7 @@ def _score_words(body: dict[str, Any]) -> list[str]:
     ]
 
 
-def _finding_words(findings: tuple[Finding, ...]) -> list[str]:
+def _finding_words(findings: tuple[FileFinding, ...]) -> list[str]:
     """Warnings about the rows, the first few; notes are left to `check`."""
     warnings = [f"warning: {f.message}{place(f.row, f.column)}" for f in findings if f.severity == "warning"]
     rest = len(warnings) - FINDINGS_SHOWN

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from core.data.scale import off_scale
+from core.data.scale import Codes, off_scale
 from core.data.split import task_of, text_digest, texts_behind
-from core.data.values import Codes
 from core.errors import UsageError
 from core.judge_files.judge_reading import kind_of_file, open_file
 from core.judge_files.verdict_files import OFF_SCALE, read_verdicts
@@ -58,7 +57,7 @@ class LabelledVerdicts:
     @cached_property
     def mapped(self) -> FloatArray | None:
         """The scores on the raters' scale, None without a map."""
-        return self.verdicts.of_items(self.item_ids).mapped
+        return self.verdicts.mapped_aligned(self.item_ids)
 
     @property
     def scored(self) -> IntArray:

@@ -23,7 +23,6 @@ Comma = Literal["decimal", "thousands"]
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?\d+,\d{1,4}", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", re.ASCII)
-_WORDS = {"true": 1.0, "false": 0.0}
 _NO_VALUE = frozenset("n/a na nan null none nil #n/a #na <na> #null! - -- – —".split())
 _PATH = re.compile(r"[^.\[\]]+(?:\[\d{1,6}\]|\.[^.\[\]]+)+")
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
@@ -45,7 +44,7 @@ def shown(value: object, limit: int = 60) -> str:
 
 
 def read_number(cell: Any, comma: Comma | None = None) -> float | None:
-    """The finite number in `cell`; None for an empty one.  Booleans are 1 and 0, a decimal comma is a point.
+    """Read the finite number in `cell`; None for an empty one.  Booleans are 1 and 0, a decimal comma is a point.
 
     `comma` says what a comma stands for where that is known.  CellError for text, NaN, infinity, formulas, and
     numbers too large for a float; AmbiguousCommaError for "1,234" and the like while `comma` is None.
@@ -53,7 +52,23 @@ def read_number(cell: Any, comma: Comma | None = None) -> float | None:
     if cell is None or cell == "":
         return None
     if isinstance(cell, str):
-        return _number_in_text(cell, comma)
+        text = visible_name(cell[:400]).replace("\u2212", "-")  # a real minus sign
+        if not text:
+            return None
+        if text.lower() in ("true", "false"):
+            return float(text.lower() == "true")
+        meanings = comma_meanings(text)
+        if comma is None and len(meanings) == 2:
+            raise AmbiguousCommaError(f"{text} can mean {text.replace(',', '.')} or {text.replace(',', '')}")
+        if comma == "thousands" and comma in meanings:
+            text = text.replace(",", "")
+        elif "decimal" in meanings and comma != "thousands":
+            text = text.replace(",", ".")
+        if text.startswith("="):
+            raise CellError(f"a formula is not evaluated, {shown(text)} came; paste its value")
+        if len(cell) > 400 or not _NUMBER.fullmatch(text):
+            raise CellError(f"a number was expected, {shown(cell)} came; leave the cell empty where there is no label")
+        cell = float(text)
     if not isinstance(cell, (int, float)):
         raise CellError(f"a number was expected, {shown(cell)} came")
     try:
@@ -74,38 +89,12 @@ def is_no_value(cell: Any) -> bool:
     return visible_name(cell).lower() in _NO_VALUE
 
 
-def _number_in_text(cell: str, comma: Comma | None) -> float | None:
-    text = visible_name(cell[:400])
-    text = text.replace("\u2212", "-")  # a real minus sign
-    if not text:
-        return None
-    if text.lower() in _WORDS:
-        return _WORDS[text.lower()]
-    if "," in text:
-        text = _without_comma(text, comma)
-    if text.startswith("="):
-        raise CellError(f"a formula is not evaluated, {shown(text)} came; paste its value")
-    if len(cell) > 400 or not _NUMBER.fullmatch(text):
-        raise CellError(f"a number was expected, {shown(cell)} came; leave the cell empty where there is no label")
-    return read_number(float(text))
-
-
-def _without_comma(text: str, comma: Comma | None) -> str:
-    """A number with a point for its decimal comma, or without the commas between its thousands; else `text`."""
-    meanings = comma_meanings(text)
-    if comma is None and len(meanings) == 2:
-        raise AmbiguousCommaError(f"{text} can mean {text.replace(',', '.')} or {text.replace(',', '')}")
-    if comma == "thousands" and comma in meanings:
-        return text.replace(",", "")
-    return text.replace(",", ".") if "decimal" in meanings and comma != "thousands" else text
-
-
 def comma_meanings(cell: Any) -> tuple[Comma, ...]:
     """What the comma in a number may stand for: decimals in "3,5", both in "1,234"; nothing in what is no such text."""
     if not isinstance(cell, str) or "," not in cell or len(cell) >= 400:
         return ()
-    forms: dict[Comma, re.Pattern[str]] = {"decimal": _COMMA, "thousands": _THOUSANDS}
-    return tuple(comma for comma, form in forms.items() if form.fullmatch(cell.strip()))
+    forms: tuple[tuple[Comma, re.Pattern[str]], ...] = (("decimal", _COMMA), ("thousands", _THOUSANDS))
+    return tuple(comma for comma, form in forms if form.fullmatch(cell.strip()))
 
 
 def comma_in(cells: abc.Iterable[Any]) -> Comma | None:

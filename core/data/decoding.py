@@ -13,7 +13,7 @@ import zlib
 from collections import abc
 from typing import IO, Any
 
-from core.data.files import MORE_ROWS
+from core.data.sources import MORE_ROWS
 from core.errors import GoldenError
 from core.sandbox import Job
 
@@ -22,8 +22,10 @@ _ROW_OR_MERGE = re.compile(rb"<(?:\w+:)?(?:row|mergeCell)\s[^>]*>")
 _ROW_NUMBER, _HIDDEN = re.compile(rb'\sr="(\d+)"'), re.compile(rb'\shidden="(?:1|true)"')
 _MERGED = re.compile(rb'\sref="([A-Z]+\d+:[A-Z]+\d+)"')
 
+Options = abc.Mapping[str, Any]
 
-def _bound_rows(n_rows: int, options: abc.Mapping[str, Any]) -> None:
+
+def _bound_rows(n_rows: int, options: Options) -> None:
     most = options["rows"]
     if most is not None and n_rows > most:
         raise GoldenError(f"The file has too many rows; at most {most:,} are read. {MORE_ROWS}")
@@ -32,7 +34,7 @@ def _bound_rows(n_rows: int, options: abc.Mapping[str, Any]) -> None:
 # ── Parquet ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def parquet_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[list[Any]]:
+def parquet_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
     """The column names, then each row's cells, a few rows at a time.
 
     `options`: ``rows`` that are read at most (None: any number), ``start`` rows that are left out.  GoldenError names
@@ -41,8 +43,7 @@ def parquet_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterato
     import pyarrow as arrow
     from pyarrow import parquet
 
-    start = options["start"]
-    done = 0
+    start, done = options["start"], 0
     try:
         opened = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
         _bound_rows(opened.metadata.num_rows, options)
@@ -50,7 +51,13 @@ def parquet_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterato
         yield [*opened.schema_arrow.names, *(name for name, _, _ in index)]
         for field in opened.schema_arrow:
             _check_type(field.name, field.type)
-        groups, done = _groups_from(opened, start)
+        groups: list[int] = []  # row groups that hold rows after the first `start`
+        for k in range(opened.metadata.num_row_groups):
+            size = opened.metadata.row_group(k).num_rows
+            if groups or done + size > start:
+                groups.append(k)
+            else:
+                done += size
         for batch in opened.iter_batches(PARQUET_ROWS, row_groups=groups, use_threads=False) if groups else ():
             columns = [_cells(batch, k, done) for k in range(batch.num_columns)]
             for k in range(batch.num_rows):
@@ -69,31 +76,17 @@ def parquet_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterato
 def _numbered_index(metadata: abc.Mapping[bytes, bytes] | None) -> list[tuple[str, int, int]]:
     """(name, first, step) of an index of pandas that has a name and is no column of the file."""
     try:
-        said = json.loads((metadata or {}).get(b"pandas", b"{}"))["index_columns"]
         return [
             (one["name"], int(one["start"]), int(one["step"]))
-            for one in said
+            for one in json.loads((metadata or {}).get(b"pandas", b"{}"))["index_columns"]
             if isinstance(one, dict) and one.get("kind") == "range" and isinstance(one.get("name"), str)
         ]
     except (ValueError, KeyError, TypeError, RecursionError):
         return []
 
 
-def _groups_from(opened: Any, start: int) -> tuple[list[int], int]:
-    """The row groups that hold rows after the first `start`, and how many rows lie before them."""
-    groups: list[int] = []
-    before = 0
-    for k in range(opened.metadata.num_row_groups):
-        size = opened.metadata.row_group(k).num_rows
-        if groups or before + size > start:
-            groups.append(k)
-        else:
-            before += size
-    return groups, before
-
-
 def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:
-    """Categories within lists and objects are refused: a few bytes of them unfold to gigabytes."""
+    """Refuse categories within lists and objects: a few bytes of them unfold to gigabytes."""
     from pyarrow import types
 
     if types.is_dictionary(kind) and inner:
@@ -114,19 +107,15 @@ def _cells(batch: Any, place: int, done: int) -> list[Any]:
         like = {types.is_duration: arrow.duration("us"), types.is_time64: arrow.time64("us")}
         coarser = next((other for holds, other in like.items() if holds(kind)), None)
         column = compute.cast(column, coarser or arrow.timestamp("us", kind.tz), safe=False)
-    faults = (arrow.ArrowException, ValueError, OverflowError, KeyError)
-    try:
-        return [plain_cell(cell) for cell in column.to_pylist()]
-    except faults:
-        cells: list[Any] = []
-        for row, cell in enumerate(column, start=done + 1):
-            try:
-                cells.append(plain_cell(cell.as_py()))
-            except faults as problem:
-                came = f"a {cell.type} that no date, time or text can be ({str(problem)[:120]})"
-                name = batch.schema.names[place]
-                raise GoldenError(f"The cell cannot be read: {came}.", row=row, column=name) from problem
-        return cells
+    cells: list[Any] = []
+    for row, cell in enumerate(column, start=done + 1):
+        try:
+            cells.append(plain_cell(cell.as_py()))
+        except (arrow.ArrowException, ValueError, OverflowError, KeyError) as problem:
+            came = f"a {cell.type} that no date, time or text can be ({str(problem)[:120]})"
+            name = batch.schema.names[place]
+            raise GoldenError(f"The cell cannot be read: {came}.", row=row, column=name) from problem
+    return cells
 
 
 def plain_cell(cell: Any) -> Any:
@@ -147,7 +136,7 @@ def plain_cell(cell: Any) -> Any:
 # ── workbooks ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[list[Any]]:
+def xlsx_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
     """Facts about the sheets, then number and cells of each filled row of the first visible one; formulas stay text.
 
     Hidden rows are left out.  A merged cell has its value in each of its rows.
@@ -177,7 +166,15 @@ def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[l
                 }
             ]
             sheet.reset_dimensions()  # a stored dimension may be wrong, or large on purpose
-            yield from _filled_rows(_seen(sheet.iter_rows(values_only=True), hidden, merged), options)
+            n_cells = 0
+            rows = _seen(sheet.iter_rows(values_only=True), hidden, merged)
+            for n_rows, (number, cells) in enumerate(rows):
+                _bound_rows(n_rows, options)
+                n_cells += len(cells)
+                if n_cells > options["cells"]:
+                    raise GoldenError(f"The sheet spans too many cells; at most {options['cells']} are read.")
+                if any(cell is not None and cell != "" for cell in cells):
+                    yield [number, [plain_cell(cell) for cell in cells]]
     except (GoldenError, MemoryError):
         raise
     except Exception as problem:  # a hostile workbook can make the XML reader raise nearly anything
@@ -185,13 +182,12 @@ def xlsx_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[l
 
 
 def _named(sheets: abc.Sequence[Any], name: str) -> Any:
-    """The sheet of that name, however it is spelled with capitals.  GoldenError lists the sheets for an unknown one."""
+    """The sheet of that name, in any case where none is exact.  GoldenError lists the sheets for an unknown one."""
     alike = [sheet for sheet in sheets if sheet.title.strip().casefold() == name.strip().casefold()]
-    exact = [sheet for sheet in alike if sheet.title == name]
     if not alike:
         names = ", ".join(repr(sheet.title[:60]) for sheet in sheets[:20])
         raise GoldenError(f"The workbook has no sheet {name[:60]!r}. It has: {names}.")
-    return (exact or alike)[0]
+    return max(alike, key=lambda sheet: sheet.title == name)
 
 
 def _hidden_and_merged(file: IO[bytes], path: str) -> tuple[set[int], dict[int, list[tuple[int, int]]]]:
@@ -223,7 +219,7 @@ def _seen(
     rows: abc.Iterable[abc.Sequence[Any]], hidden: abc.Set[int], merged: abc.Mapping[int, list[tuple[int, int]]]
 ) -> abc.Iterator[tuple[int, abc.Sequence[Any]]]:
     """Number and cells of the rows that are not hidden, with the values of merged cells filled in."""
-    held: dict[int, tuple[int, Any]] = {}
+    held: dict[int, tuple[int, Any]] = {}  # column → last row of the merged cell, and its value
     width = 0
     for number, cells in enumerate(rows, start=1):
         width = max(width, len(cells))
@@ -242,49 +238,37 @@ def _seen(
             yield number, cells
 
 
-def _filled_rows(
-    lines: abc.Iterable[tuple[int, abc.Sequence[Any]]], options: abc.Mapping[str, Any]
-) -> abc.Iterator[list[Any]]:
-    slots = 0
-    for count, (number, cells) in enumerate(lines):
-        _bound_rows(count, options)
-        slots += len(cells)
-        if slots > options["cells"]:
-            raise GoldenError(f"The sheet spans too many cells; at most {options['cells']} are read.")
-        if any(cell is not None and cell != "" for cell in cells):
-            yield [number, [plain_cell(cell) for cell in cells]]
-
-
 def _bound_workbook(file: IO[bytes], limit: int) -> None:
+    """Refuse what is no workbook, unpacks too large, or declares XML entities.
+
+    By a document type, a few bytes could unfold to gigabytes or to local files.
+    """
     try:
         with zipfile.ZipFile(file) as packed:
             if sum(entry.file_size for entry in packed.infolist()) > limit:
                 raise GoldenError(f"Unpacked, the workbook is larger than {limit >> 20} MB.")
             if "[Content_Types].xml" not in packed.namelist():
                 raise GoldenError("This is not an XLSX workbook.")
-            if any(_declares_entities(packed, entry) for entry in packed.infolist()):
-                raise GoldenError("The workbook declares XML entities, which no spreadsheet program writes.")
+            for entry in packed.infolist():
+                if not entry.filename.lower().endswith((".xml", ".rels")):
+                    continue
+                tail = b""
+                with packed.open(entry) as part:
+                    while chunk := part.read(1 << 20):
+                        tail += chunk.replace(b"\0", b"")  # UTF-16 too
+                        if b"<!DOCTYPE" in tail:
+                            raise GoldenError(
+                                "The workbook declares XML entities, which no spreadsheet program writes."
+                            )
+                        tail = tail[-9:]
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, RuntimeError) as problem:
         raise GoldenError("This is not an XLSX workbook (old .xls files must be saved as .xlsx).") from problem
-
-
-def _declares_entities(packed: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bool:
-    """Whether a part has a document type, by which a few bytes could unfold to gigabytes or to local files."""
-    if not entry.filename.lower().endswith((".xml", ".rels")):
-        return False
-    tail = b""
-    with packed.open(entry) as part:
-        while chunk := part.read(1 << 20):
-            if b"<!DOCTYPE" in tail + chunk.replace(b"\0", b""):
-                return True
-            tail = chunk.replace(b"\0", b"")[-9:]
-    return False
 
 
 # ── whole tables ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def table_rows(file: IO[bytes], options: abc.Mapping[str, Any]) -> abc.Iterator[Any]:
+def table_rows(file: IO[bytes], options: Options) -> abc.Iterator[Any]:
     """A text file (`options` are those of `read_table`) as a table: columns and findings, then numbered rows."""
     from dataclasses import asdict
 

@@ -8,30 +8,29 @@ from pathlib import Path
 from typing import Any
 
 from core.data.cells import clean_text
-from core.data.check import check_aspect, check_items, check_mapping, check_repeated, check_scale, group_facts
+from core.data.check import check_aspect, check_mapping, check_scale, group_facts
 from core.data.columns import Mapping, chosen_roles, mapping_of, propose_mapping, read_map
-from core.data.files import LIMITS
-from core.data.findings import Finding, FindingLog, first_error, has_errors
-from core.data.items import read_items
+from core.data.item_rows import check_items, read_items
 from core.data.kinds import detect_kind
-from core.data.label_cells import AspectCells, read_labels, read_metrics
-from core.data.meanings import (
+from core.data.label_cells import (
+    AspectCells,
     Question,
     leave_out_missing,
     missing_question,
     never_reaches_the_end,
-    note_on_zero,
+    note_on_codes,
+    read_labels,
+    read_metrics,
     settle_best,
     settle_preferences,
     turn_ranks,
-    with_ranks,
 )
 from core.data.pairs import with_preferences
-from core.data.reshape import with_joined_raters, with_label_studio, with_ranked_texts
-from core.data.scale import find_scale, is_usual
+from core.data.reshape import with_joined_raters, with_label_studio
+from core.data.scale import Values, find_scale, is_usual
+from core.data.sources import LIMITS, FileFinding, FindingLog, first_error, has_errors
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table
-from core.data.values import Values
 from core.errors import AspectError, GoldenError
 from core.memory import uncollected
 from core.records import AspectLabels, GoldenSet, Rating, Scale
@@ -49,7 +48,7 @@ class BuiltGolden:
     """
 
     golden: GoldenSet | None
-    findings: tuple[Finding, ...]
+    findings: tuple[FileFinding, ...]
     mapping: Mapping
     draft: GoldenSet | None = None
     n_rows: int = 0
@@ -70,15 +69,24 @@ def load_golden(
 ) -> GoldenSet:
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
-    `mapping`: role → column, as a dict or ``"target=agent_answer,human_quality=stars"``; a column within nested JSON
-    is named by its path, such as ``output.choices[0].text``.  Other columns play the part that `propose_mapping`
-    proposes.  `kept`: role → column of an earlier file, such as `GoldenSet.columns`;
-    used where this file has the column and none with the name of the role.  `scales`: aspect → confirmed scale;
-    others are found.  `ranks`: aspects or columns that hold ranks within a source, 1 the best; None: those that are
-    called so.  `values`: what codes and choices mean, such as ``"missing=99"`` (`core.data.values`).  `sheet`
-    names a workbook's sheet; None: the first visible one.  The file has at most 200 MB, packed and unpacked, more where
-    more items are allowed.  GoldenError with file, row and column for the first thing that forbids its use;
-    `build_golden` gives all findings.
+    The file has at most 200 MB, packed and unpacked, more where more items are allowed.
+
+    Args:
+        path: The file.
+        mapping: Role → column, as a dict or ``"target=agent_answer,human_quality=stars"``; a column within nested JSON
+            is named by its path, such as ``output.choices[0].text``.  Other columns play the part that
+            `propose_mapping` proposes.
+        kept: Role → column of an earlier file, such as `GoldenSet.columns`; used where this file has the column and
+            none with the name of the role.
+        scales: Aspect → confirmed scale; others are found.
+        ranks: Aspects or columns that hold ranks within a source, 1 the best; None: those that are called so.
+        values: What codes and choices mean, such as ``"missing=99"`` (`core.data.scale`).
+        name: The name of the golden set; None: that of the file.
+        sheet: A workbook's sheet; None: the first visible one.
+
+    Raises:
+        GoldenError: The first thing that forbids the use of the file, with row and column; `build_golden` gives all
+            findings.
     """
     table, chosen = _read(path, mapping, kept, ranks=ranks, values=values, sheet=sheet)
     return _usable(build_golden(table, chosen, scales, name=name), path)
@@ -112,12 +120,12 @@ def check_file(
     return as_check_json(build_golden(*_read(path, mapping, ranks=ranks, values=values, sheet=sheet)))
 
 
-def golden_table(table: Table, ranks: abc.Collection[str] | None = None, named: abc.Collection[str] = ()) -> Table:
-    """Turn rankings, pairs and columns of several raters into one row an item and one column an aspect.
+def golden_table(table: Table, named: abc.Collection[str] = ()) -> Table:
+    """Turn exports, pairs and columns of several raters into one row per item and one column per aspect.
 
     Columns in `named`, to which a person gave a role, are not joined with others.
     """
-    return with_joined_raters(with_preferences(with_ranked_texts(with_label_studio(table), ranks)), named)
+    return with_joined_raters(with_preferences(with_label_studio(table)), named)
 
 
 def _read(
@@ -129,19 +137,17 @@ def _read(
     values: Values | str | abc.Sequence[str] | None = None,
     sheet: str | None = None,
 ) -> tuple[Table, Mapping]:
-    """The table of a file, a row an item, and its mapping with what a person said of columns, ranks and values."""
+    """The table of a file, a row per item, and its mapping with what a person said of columns, ranks and values."""
     given = dict(mapped.roles) if isinstance(mapped, Mapping) else read_map(mapped)
     paths = {*given.values(), *(kept or {}).values()}
     table = read_table(path, max_mb=LIMITS.mb, max_rows=LIMITS.items, sheet=sheet, paths=paths)
-    if isinstance(mapped, Mapping):
-        table, mapping = golden_table(table, ranks, set(given.values())), mapped
-    else:
+    if not isinstance(mapped, Mapping):
         given = chosen_roles(table.columns, given, kept or {})
-        table = golden_table(table, ranks, set(given.values()))
-        mapping = mapping_of(table.columns, table.rows, given, {})
+    table = golden_table(table, set(given.values()))
+    mapping = mapped if isinstance(mapped, Mapping) else mapping_of(table.columns, table.rows, given, {})
     if values is not None:
         mapping = replace(mapping, values=Values.of(values))
-    return table, mapping if ranks is None else with_ranks(mapping, ranks)
+    return table, mapping if ranks is None else mapping.with_ranks(ranks)
 
 
 def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:
@@ -160,13 +166,19 @@ def build_golden(
     labels_needed: bool = True,
     left_out: abc.Collection[int] = (),
 ) -> BuiltGolden:
-    """Build and check a golden set.
+    """Build and check a golden set; what is wrong comes back as findings.
 
-    `mapping` None: as proposed.  `scales`: aspect → confirmed scale; the others are found from the values.
-    `labels_needed` False ignores label columns (for scoring new items).  `left_out`: numbers of rows, as findings
-    have them, that take no part.  AspectError for a scale of an unknown aspect,
-    GoldenError for more rows or labels than a golden set may have; everything else that is wrong comes back as
-    findings.
+    Args:
+        table: The rows, one per item or per rating (`golden_table`).
+        mapping: Which column plays which part; None: as proposed.
+        scales: Aspect → confirmed scale; the others are found from the values.
+        name: The name of the golden set; None: that of the file.
+        labels_needed: False ignores label columns, for scoring new items.
+        left_out: Numbers of rows, as findings have them, that take no part.
+
+    Raises:
+        AspectError: A scale was given for an unknown aspect.
+        GoldenError: More rows or labels than a golden set may have.
     """
     if len(table.rows) > LIMITS.items:
         raise GoldenError(
@@ -176,7 +188,14 @@ def build_golden(
             file=table.name,
         )
     if left_out:
-        table = _without(table, left_out)
+        kept = [(place, number, row) for place, number, row in table.placed() if number not in left_out]
+        table = replace(
+            table,
+            rows=tuple(row for _, _, row in kept),
+            findings=tuple(finding for finding in table.findings if finding.row not in left_out),
+            numbers=tuple(number for _, number, _ in kept),
+            places=tuple(place for place, _, _ in kept),
+        )
     log = FindingLog(list(table.findings))
     if left_out:
         log.add("note", f"{left_out_words(left_out)} left out by choice.")
@@ -188,27 +207,26 @@ def build_golden(
     rows = read_items(table, mapping, log)
     check_items(rows, mapping, log)
     aspects: dict[str, AspectCells] = read_labels(table, mapping, rows, log) if labels_needed else {}
-    check_repeated(rows, aspects, log)
     leave_out_missing(aspects, mapping, log)
     ranked = turn_ranks(aspects, mapping, rows, log)
-    questions: list[Question] = []
     known = ranked | dict(scales or {})
-    unknown = [aspect for aspect in known if aspect not in aspects]
-    if unknown and aspects:
+    if aspects and (unknown := [aspect for aspect in known if aspect not in aspects]):
         raise AspectError(f"A scale was given for {unknown[0]!r}, but the aspects are: {', '.join(aspects)}.")
+    questions: list[Question] = []
     labels: dict[str, AspectLabels] = {}
     for aspect, cells in aspects.items():
         if not any(cells.gold):
             log.add("warning", f"{aspect} has no labels and is left out.")
             continue
-        scale, asked = _settled(cells, known.get(aspect), mapping, log, ranks=aspect in ranked, worded=table.worded)
+        ranks = aspect in ranked
+        scale, asked = _settled(cells, known.get(aspect), mapping, log, ranks=ranks, worded=table.worded)
         questions += asked
-        check_aspect(cells, scale, rows, log, pairs=mapping.kind == "pair", ranks=aspect in ranked)
-        labels[aspect] = AspectLabels(aspect, scale, cells.values, aspect in ranked)
+        check_aspect(cells, scale, rows, log, pairs=mapping.kind == "pair", ranks=ranks)
+        labels[aspect] = AspectLabels(aspect, scale, cells.values, ranks)
     if aspects and not labels:
         log.add("error", "There is not one human label in the file.")
     draft = GoldenSet(
-        name=name or stem(table.name),
+        name=name or _stem(table.name),
         kind=mapping.kind,
         items=tuple(rows.items),
         aspects=labels,
@@ -240,9 +258,8 @@ def _settled(
     worded: abc.Collection[str],
 ) -> tuple[Scale, list[Question]]:
     """The scale of an aspect with labels, checked, and what a person has to say first; labels change in place."""
-    pairs = mapping.kind == "pair"
+    pairs, scale = mapping.kind == "pair", confirmed
     asked = [] if ranks else [missing_question(cells, mapping, confirmed)]
-    scale = confirmed
     if pairs and confirmed is None and not any(asked):
         settled = settle_preferences(cells, mapping, worded, log)
         scale = settled if isinstance(settled, Scale) else None
@@ -250,7 +267,7 @@ def _settled(
     if scale is None:
         gold = [label.value for label in cells.gold if label is not None and cells.gold_given]
         ratings = [label.value for label in cells.ratings]
-        scale = find_scale(gold, ratings, all_count=mapping.values.all_count(cells.aspect))
+        scale = find_scale(gold, ratings, all_count=mapping.values.is_missing(None, cells.aspect))
         if pairs and not any(asked):
             asked.append(never_reaches_the_end(cells, mapping, scale, log))
         if not is_usual(scale):
@@ -260,18 +277,9 @@ def _settled(
         raise GoldenError(f"The scale of {cells.aspect!r} must run from low to high, {scale} came.")
     check_scale(cells, scale, log)
     if not ranks and not pairs:
-        note_on_zero(cells, mapping, scale, log)
+        note_on_codes(cells, mapping, scale, log)
         asked.append(settle_best(cells, mapping, scale, log))
     return scale, list(filter(None, asked))
-
-
-def _without(table: Table, numbers: abc.Collection[int]) -> Table:
-    """The table without the rows of these numbers; the others keep theirs."""
-    kept = [(place, number, row) for place, number, row in table.placed() if number not in numbers]
-    findings = tuple(finding for finding in table.findings if finding.row not in numbers)
-    rows = tuple(row for _, _, row in kept)
-    places, kept_numbers = tuple(place for place, _, _ in kept), tuple(number for _, number, _ in kept)
-    return replace(table, rows=rows, findings=findings, numbers=kept_numbers, places=places)
 
 
 def left_out_words(numbers: abc.Collection[int]) -> str:
@@ -280,20 +288,19 @@ def left_out_words(numbers: abc.Collection[int]) -> str:
     return f"{len(numbers):,} row{'' if len(numbers) == 1 else 's'} ({first}{', …' if len(numbers) > 6 else ''})"
 
 
-def stem(name: str) -> str:
+def _stem(name: str) -> str:
     """A file's name without its endings: ``"summeval.jsonl.gz"`` → ``"summeval"``."""
     base = clean_text(name).rsplit("/", 1)[-1]
-    head = base.split(".", 1)[0]
-    return head or base or "golden set"
+    return base.split(".", 1)[0] or base or "golden set"
 
 
 # ── check ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def as_check_json(built: BuiltGolden) -> dict[str, Any]:
-    """The JSON of ``check`` (DESIGN §3) of what `build_golden` gave, errors or not (then over what could be read).
+    """The JSON of ``check`` of what `build_golden` gave, errors or not (then over what could be read).
 
-    The mapping and a few more counts stand beside the fixed keys; `digest` is null when the file cannot be used.
+    The mapping and a few more counts stand next to the fixed keys; `digest` is null when the file cannot be used.
     """
     draft = built.draft
     return {
@@ -316,14 +323,14 @@ def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
 
     "n_calibration" of the labels would choose criteria with the usual split; null where nothing can be split.
     """
-    scale, groups = golden.aspects[aspect].scale, group_facts(golden.labels(aspect), golden.items)
-    values = [value for value in golden.aspects[aspect].values if value is not None]
+    labels, groups = golden.aspects[aspect], group_facts(golden.labels(aspect), golden.items)
+    values = [value for value in labels.values if value is not None]
     raters = [rating.rater_id for rating in golden.ratings if rating.aspect == aspect]
     return {
-        "scale": [scale.low, scale.high],
-        "step": scale.step,
-        "scale_given": scale.given,
-        "ranks": golden.aspects[aspect].ranks,
+        "scale": [labels.scale.low, labels.scale.high],
+        "step": labels.scale.step,
+        "scale_given": labels.scale.given,
+        "ranks": labels.ranks,
         "n_labelled": len(values),
         "n_calibration": calibration_labels(golden, aspect),
         "mean": sum(values) / len(values),

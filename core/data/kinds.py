@@ -23,7 +23,7 @@ DATA_NAMES = frozenset(
 
 TEXTS_OF_PAIRS = "text response answer output completion summary candidate generation reply target message".split()
 PAIRS = tuple((f"{text}_{first}", f"{text}_{second}") for first, second in ("ab", "12") for text in TEXTS_OF_PAIRS)
-"""Usual names of two texts, of which people prefer one; `texts_of_pairs` finds more."""
+"""Usual names of two texts, of which people prefer one; `pair_in` finds more."""
 Sides = tuple[str, str]
 SIDES: tuple[Sides, ...] = (("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"), ("first", "second"))
 _FORMS = ("{text}_{side}", "{side}_{text}", *(f"{who}_{{side}}_{{text}}" for who in ("model", "system", "assistant")))
@@ -34,19 +34,8 @@ def side_key(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[0-9]+$)", "_", folded(name))
 
 
-def texts_of_pairs(columns: abc.Iterable[str]) -> tuple[str, str] | None:
-    """The columns of the two texts; None where there are not both."""
-    found = _pair_in(columns)
-    return found and found[0]
-
-
-def sides_of_pair(columns: abc.Iterable[str]) -> Sides | None:
-    """How the columns of the two texts tell them apart: ("a", "b"), ("1", "2"), ("0", "1") …; None without a pair."""
-    found = _pair_in(columns)
-    return found and found[1]
-
-
-def _pair_in(columns: abc.Iterable[str]) -> tuple[tuple[str, str], Sides] | None:
+def pair_in(columns: abc.Iterable[str]) -> tuple[tuple[str, str], Sides] | None:
+    """The columns of two texts and how they tell them apart, ("a", "b"), ("1", "2") …; None without both."""
     named = {side_key(column): column for column in reversed(list(columns))}
     for sides, form, text in itertools.product(SIDES, _FORMS, TEXTS_OF_PAIRS):
         first, second, third = (form.format(side=side, text=text) for side in (*sides, "2"))
@@ -70,20 +59,20 @@ def read_turns(value: Any) -> list[str] | None:
     """A list of messages (``{"role" | "speaker", "content" | "text"}``) as ``speaker: text``; None if it is not one."""
     if not isinstance(value, (list, tuple)) or not value:
         return None
-    turns = [_turn(message) for message in value]
-    return None if None in turns else [turn for turn in turns if turn is not None]
-
-
-def _turn(message: Any) -> str | None:
-    if not isinstance(message, abc.Mapping):
-        return None
-    text = next((message[key] for key in _TEXT_KEYS if message.get(key) is not None), None)
-    speaker = next((message[key] for key in _SPEAKER_KEYS if message.get(key) is not None), None)
-    if speaker is None or not isinstance(text, (str, list)):
-        return None
-    if not isinstance(text, str):  # chat messages may hold a list of parts: their texts, one a line
-        text = "\n".join(_scalar(part.get("text") if isinstance(part, abc.Mapping) else part) for part in text)
-    return f"{_scalar(speaker)}: {text}"
+    turns = []
+    for message in value:
+        if not isinstance(message, abc.Mapping):
+            return None
+        speaker, text = (
+            next((message[key] for key in keys if message.get(key) is not None), None)
+            for keys in (_SPEAKER_KEYS, _TEXT_KEYS)
+        )
+        if speaker is None or not isinstance(text, (str, list)):
+            return None
+        if not isinstance(text, str):  # chat messages may hold a list of parts: their texts, one a line
+            text = "\n".join(_scalar(part.get("text") if isinstance(part, abc.Mapping) else part) for part in text)
+        turns.append(f"{_scalar(speaker)}: {text}")
+    return turns
 
 
 def source_text(cell: Any) -> str:
@@ -111,11 +100,8 @@ def reference_texts(cell: Any) -> tuple[str, ...]:
 
 def _unpacked(cell: Any) -> Any:
     """`cell`, or the object or list that its JSON text stands for (as cells of CSV and XLSX files must)."""
-    if isinstance(cell, str) and cell.lstrip()[:1] in ("{", "["):
-        value = parse_json(cell)
-        if isinstance(value, (dict, list)) and value:
-            return value
-    return cell
+    value = parse_json(cell) if isinstance(cell, str) and cell.lstrip()[:1] in ("{", "[") else None
+    return value if isinstance(value, (dict, list)) and value else cell
 
 
 def readable(value: Any, indent: str = "") -> str:
@@ -123,27 +109,28 @@ def readable(value: Any, indent: str = "") -> str:
 
     Null entries are left out, so that an absent key and a null one read the same.
     """
+    lines = []
     if isinstance(value, abc.Mapping):
-        return "\n".join(_entry(str(key), inner, indent) for key, inner in value.items() if inner is not None)
-    if isinstance(value, (list, tuple)):
-        return "\n".join(indent + _row(inner, indent) for inner in value if inner is not None)
-    return indent + _scalar(value)
-
-
-def _entry(key: str, value: Any, indent: str) -> str:
-    if isinstance(value, (list, tuple)) and not any(isinstance(v, (abc.Mapping, list, tuple)) for v in value):
-        return f"{indent}{key}: {', '.join(_scalar(v) for v in value if v is not None)}"
-    if isinstance(value, (abc.Mapping, list, tuple)):
-        return f"{indent}{key}:\n{readable(value, indent + '  ')}"
-    return f"{indent}{key}: {_scalar(value)}"
-
-
-def _row(value: Any, indent: str) -> str:
-    if isinstance(value, abc.Mapping):
-        return "- " + readable(value, indent + "  ").lstrip()
-    if isinstance(value, (list, tuple)):
-        return " | ".join(_scalar(v) if not isinstance(v, (abc.Mapping, list)) else readable(v) for v in value)
-    return _scalar(value)
+        for key, inner in value.items():
+            if not isinstance(inner, (abc.Mapping, list, tuple)):
+                words = "" if inner is None else f" {_scalar(inner)}"
+            elif isinstance(inner, abc.Mapping) or any(isinstance(v, (abc.Mapping, list, tuple)) for v in inner):
+                words = f"\n{readable(inner, indent + '  ')}"
+            else:
+                words = f" {', '.join(_scalar(v) for v in inner if v is not None)}"
+            lines += [f"{indent}{key}:{words}"] if inner is not None else []
+        return "\n".join(lines)
+    if not isinstance(value, (list, tuple)):
+        return indent + _scalar(value)
+    for inner in value:
+        if isinstance(inner, abc.Mapping):
+            lines.append(f"{indent}- {readable(inner, indent + '  ').lstrip()}")
+        elif isinstance(inner, (list, tuple)):
+            cells = (readable(v) if isinstance(v, (abc.Mapping, list)) else _scalar(v) for v in inner)
+            lines.append(indent + " | ".join(cells))
+        elif inner is not None:
+            lines.append(indent + _scalar(inner))
+    return "\n".join(lines)
 
 
 def _scalar(value: Any) -> str:
@@ -156,7 +143,7 @@ def _scalar(value: Any) -> str:
     return str(value)
 
 
-def detect_kind(rows: abc.Iterable[abc.Mapping[str, Any]], roles: abc.Mapping[str, str]) -> ItemKind:
+def detect_kind(rows: abc.Sequence[abc.Mapping[str, Any]], roles: abc.Mapping[str, str]) -> ItemKind:
     """What the items are, from the roles that are filled and the first 50 sources.
 
     Columns named as text A and text B make ``pair``.  A context makes ``source_context_target`` (a dialogue with a
@@ -164,28 +151,25 @@ def detect_kind(rows: abc.Iterable[abc.Mapping[str, Any]], roles: abc.Mapping[st
     ``act(slot=value)``, ``slot[value]``, ``a | b | c`` triples, or a column called mr, data, …) make ``data_text``;
     messages, text in turns, or a column called dialogue, messages, … make ``conversation``.
     """
-    rows = rows if isinstance(rows, abc.Sequence) else list(rows)
     texts = roles.get("target", ""), roles.get("context", "")
-    if texts_of_pairs(texts) == texts:
+    if (pair := pair_in(texts)) and pair[0] == texts:
         return "pair"
-    if _cells(rows, roles.get("context")):
+
+    def cells(role: str) -> list[Any]:
+        column = roles.get(role)
+        filled = (row[column] for row in rows if column and row.get(column) not in (None, "", [], {}))
+        return [_unpacked(cell) for cell in itertools.islice(filled, _SAMPLE)]
+
+    if cells("context"):
         return "source_context_target"
-    sources = [_unpacked(cell) for cell in _cells(rows, roles.get("source"))]
+    sources = cells("source")
     if not sources:
-        targets = [_unpacked(cell) for cell in _cells(rows, roles.get("target"))]
-        spoken = folded(roles.get("target", "")) in CONVERSATION_NAMES or _mostly(_is_spoken, targets)
-        return "conversation" if spoken else "single"
+        name, values = folded(roles.get("target", "")), cells("target")
+        return "conversation" if name in CONVERSATION_NAMES or _mostly(_is_spoken, values) else "single"
     name = folded(roles["source"])
     if name in CONVERSATION_NAMES or _mostly(_is_spoken, sources):
         return "conversation"
     return "data_text" if name in DATA_NAMES or _mostly(_is_data, sources) else "source_target"
-
-
-def _cells(rows: abc.Sequence[abc.Mapping[str, Any]], column: str | None) -> list[Any]:
-    if column is None:
-        return []
-    filled = (row[column] for row in rows if row.get(column) not in (None, "", [], {}))
-    return list(itertools.islice(filled, _SAMPLE))
 
 
 def _mostly(test: abc.Callable[[Any], bool], values: abc.Sequence[Any]) -> bool:

@@ -1,11 +1,22 @@
-"""From label cells to numbers: gold labels, individual ratings and metrics, with a finding for every cell refused."""
+"""From label cells to numbers, and what the numbers of each aspect mean.
+
+Cells become gold labels, individual ratings and metrics, with a finding for every cell refused.  Then a person's
+answers are applied, and a question is asked where an answer is needed.
+
+A rank, 1 the best, becomes the share of the other texts of its source that it stands above, (n − rank) / (n − 1) with n
+texts: 1 the best, 0 the last, whatever other sources hold.  Texts of one source may share a rank, or the mean of the
+places that they share (2.5 and 2.5: half a win each), and some may have none; of a source of one text nothing is known.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, abc
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from core.data.cells import (
     AmbiguousCommaError,
@@ -14,6 +25,7 @@ from core.data.cells import (
     aspect_key,
     comma_in,
     comma_meanings,
+    folded,
     is_no_value,
     read_id,
     read_list,
@@ -21,19 +33,20 @@ from core.data.cells import (
     shown,
 )
 from core.data.columns import Mapping, RatingColumn
-from core.data.files import LIMITS
-from core.data.findings import FindingLog
-from core.data.items import ItemRows
+from core.data.item_rows import ItemRows
+from core.data.kinds import Sides, pair_in
+from core.data.pairs import A_BETTER, B_BETTER, PREFERENCES, TIE
+from core.data.scale import CODES, Codes, strays
+from core.data.sources import LIMITS, FindingLog
 from core.data.tables import Row, Table
-from core.errors import GoldenError
+from core.errors import AspectError, GoldenError
+from core.records import Scale
+from core.wording import counted
 
 MAX_ASPECTS = 200
-COMMA_ASKED = (
-    "Write it with a decimal point or without the comma, or say on the Golden set screen what commas stand for."
-)
 
 
-class Label(NamedTuple):
+class LabelCell(NamedTuple):
     """A number and its cell: the position of its item, data row (from 1) and column; its rater and panel, if named."""
 
     value: float
@@ -52,9 +65,9 @@ class AspectCells:
     """
 
     aspect: str
-    gold: list[Label | None]
+    gold: list[LabelCell | None]
     gold_given: bool = True
-    ratings: list[Label] = field(default_factory=list)
+    ratings: list[LabelCell] = field(default_factory=list)
 
     @property
     def values(self) -> tuple[float | None, ...]:
@@ -66,6 +79,11 @@ class AspectCells:
         """Where the first gold label stands."""
         return next((label.column for label in self.gold if label is not None), None)
 
+    @property
+    def labels(self) -> list[LabelCell]:
+        """All labels that were read from cells, ratings first."""
+        return [*self.ratings, *(label for label in self.gold if label is not None and self.gold_given)]
+
     def means(self, *, panels: bool = True) -> dict[int, float]:
         """Position of an item → the mean of its ratings; `panels`: those of named panels too."""
         by_item: dict[int, list[float]] = {}
@@ -75,11 +93,23 @@ class AspectCells:
         return {position: fmean(values) for position, values in by_item.items()}
 
     def gold_from_ratings(self) -> None:
-        """Gold labels as means of the ratings of each item."""
+        """Make the gold labels the means of the ratings of each item."""
         self.gold_given, means = False, self.means()
         for label in self.ratings:
             if self.gold[label.position] is None:
-                self.gold[label.position] = Label(means[label.position], label.position, label.row, label.column)
+                self.gold[label.position] = LabelCell(means[label.position], label.position, label.row, label.column)
+
+    def change(self, new: abc.Callable[[LabelCell], float | None]) -> None:
+        """Give each label a new value, or take it out (None); gold labels that are means of ratings follow."""
+
+        def changed(labels: abc.Iterable[LabelCell | None]) -> list[LabelCell | None]:
+            values = ((label, None if label is None else new(label)) for label in labels)
+            return [None if label is None or value is None else label._replace(value=value) for label, value in values]
+
+        self.ratings = [label for label in changed(self.ratings) if label is not None]
+        self.gold = changed(self.gold) if self.gold_given else [None] * len(self.gold)
+        if not self.gold_given:
+            self.gold_from_ratings()
 
 
 def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> dict[str, AspectCells]:
@@ -93,7 +123,13 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
     for aspect in mapping.aspects:
         reader.cells_of(aspect)
     for aspect, column in mapping.gold_columns.items():
-        reader.read_gold(aspect, column)
+        cells = reader.cells_of(aspect)
+        for number, _, position, cell in reader.filled(column):
+            if isinstance(cell, (list, tuple)) or (isinstance(cell, str) and cell.lstrip()[:1] == "["):
+                message = f"One number was expected, {shown(cell)} came; name a column of lists ann_{aspect}."
+                log.add("error", message, row=number, column=column, kind="label")
+            elif (value := reader.number(cell, number, column)) is not None:
+                cells.gold[position] = LabelCell(value, position, number, column)
     for rating_column in mapping.rating_columns:
         reader.read_ratings(rating_column)
     for aspect, cells in reader.aspects.items():
@@ -105,8 +141,7 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 def asks_about_commas(table: Table, mapping: Mapping) -> bool:
     """Whether a column of labels holds a number such as 1,234, and nothing shows what its comma stands for."""
     labels = {*mapping.gold_columns.values(), *(rating.column for rating in mapping.rating_columns)}
-    if "value" in mapping.roles:
-        labels.add(mapping.roles["value"])
+    labels |= {mapping.roles["value"]} if "value" in mapping.roles else set()
     return any(
         comma_in(texts) is None and any(len(comma_meanings(text)) == 2 for text in texts)
         for texts in (_texts(table, column) for column in labels)
@@ -116,15 +151,24 @@ def asks_about_commas(table: Table, mapping: Mapping) -> bool:
 def read_metrics(
     table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 ) -> dict[str, tuple[float | None, ...]]:
-    """Metric name → one value an item; a list counts by its mean, what is no number is left out with a finding."""
+    """Metric name → one value per item; a list counts by its mean, what is no number is left out with a finding."""
     reader = _Reader(table, mapping, items, log)
-    return {name: reader.metric(column) for name, column in mapping.metric_columns.items()}
-
-
-CHOICE = (
-    "A preference is A, B or tie, the name of one of the pair's two systems, or a number; {cell} came. Leave the cell "
-    "empty where nobody chose."
-)
+    metrics: dict[str, tuple[float | None, ...]] = {}
+    for name, column in mapping.metric_columns.items():
+        values: list[float | None] = [None] * len(items.items)
+        for number, _, position, cell in reader.filled(column):
+            try:
+                read = (read_number(entry, reader.comma_of(column, entry)) for entry in read_list(cell))
+                numbers = [value for value in read if value is not None]
+            except CellError as problem:
+                message = f"{_capital(problem)}; the metric is left out for this item."
+                log.add("warning", message, row=number, column=column, kind="metric")
+                continue
+            if len(numbers) > 1:
+                log.once("note", "The metric is a list; its mean is used.", row=number, column=column)
+            values[position] = fmean(numbers) if numbers else None
+        metrics[name] = tuple(values)
+    return metrics
 
 
 class _Reader:
@@ -135,8 +179,6 @@ class _Reader:
         self.commas: dict[str, Comma | None] = {}
         self.n_labels = 0
         self.aspects: dict[str, AspectCells] = {}
-        self.spellings: dict[str, str] = {}
-        self.unnamed: Counter[tuple[int, str]] = Counter()
 
     def cells_of(self, aspect: str) -> AspectCells:
         if aspect not in self.aspects:
@@ -165,18 +207,27 @@ class _Reader:
         self.n_labels += 1
         if self.n_labels > LIMITS.labels:
             raise self.too_many("there are more ratings")
-        comma = self.comma_of(column, cell)
         if is_no_value(cell):
             self.log.once("warning", f"{shown(cell)} counts as no label, first in this row.", row=row, column=column)
             return None
+        comma = self.comma_of(column, cell)
         try:
             value = read_number(cell, comma)
         except AmbiguousCommaError as problem:
-            self.log.add("error", f"{problem}. {COMMA_ASKED}", row=row, column=column, kind="comma")
+            message = (
+                f"{problem}. Write it with a decimal point or without the comma, or say on the Golden set screen what "
+                "commas stand for."
+            )
+            self.log.add("error", message, row=row, column=column, kind="comma")
             return None
         except CellError as problem:
-            words = CHOICE.format(cell=shown(cell)) if self.pairs and isinstance(cell, str) else f"{_capital(problem)}."
-            self.log.add("error", words, row=row, column=column, kind="label")
+            message = f"{_capital(problem)}."
+            if self.pairs and isinstance(cell, str):
+                message = (
+                    "A preference is A, B or tie, the name of one of the pair's two systems, or a number; "
+                    f"{shown(cell)} came. Leave the cell empty where nobody chose."
+                )
+            self.log.add("error", message, row=row, column=column, kind="label")
             return None
         if comma == "thousands":
             self.log.once("note", "Commas between thousands were left out.", row=row, column=column)
@@ -192,105 +243,69 @@ class _Reader:
             self.commas[column] = self.comma or comma_in(_texts(self.table, column))
         return self.commas[column]
 
-    def read_gold(self, aspect: str, column: str) -> None:
-        cells = self.cells_of(aspect)
-        for number, _, position, cell in self.filled(column):
-            if isinstance(cell, (list, tuple)) or (isinstance(cell, str) and cell.lstrip()[:1] == "["):
-                message = f"One number was expected, {shown(cell)} came; name a column of lists ann_{aspect}."
-                self.log.add("error", message, row=number, column=column, kind="label")
-            elif (value := self.number(cell, number, column)) is not None:
-                cells.gold[position] = Label(value, position, number, column)
-
     def read_ratings(self, spec: RatingColumn) -> None:
-        cells = self.cells_of(spec.aspect)
+        """Lists of ratings.  A rater named twice in one row counts as two ("W4", "W4 (2)"), so that none is lost."""
+        cells, column = self.cells_of(spec.aspect), spec.raters_column
         for number, row, position, cell in self.filled(spec.column):
             entries = read_list(cell)
-            raters = self.raters(spec, number, row, len(entries)) or [""] * len(entries)
-            for slot, (entry, rater) in enumerate(zip(entries, raters, strict=True), start=1):
+            raters = [] if column is None else [read_id(name) for name in read_list(row.get(column))]
+            if column is not None and len(raters) != len(entries):
+                message = f"{len(entries)} ratings but {len(raters)} raters; the raters are numbered here instead."
+                self.log.add("warning", message, row=number, column=column, kind="raters")
+                raters = []
+            times: Counter[str] = Counter()
+            for slot, (entry, name) in enumerate(zip(entries, raters or [""] * len(entries), strict=True), start=1):
+                times[name] += 1
+                rater = name or f"{spec.panel or 'r'}{slot}"
+                if name and times[name] > 1:
+                    message = "A rater is named twice in one row; the later rating counts as another rater's."
+                    self.log.once("note", message, row=number, column=column)
+                    rater = f"{name} ({times[name]})"
                 if (value := self.number(entry, number, spec.column)) is not None:
-                    name = rater or f"{spec.panel or 'r'}{slot}"
-                    cells.ratings.append(Label(value, position, number, spec.column, name, spec.panel))
-
-    def raters(self, spec: RatingColumn, number: int, row: Row, n_ratings: int) -> list[str]:
-        """Rater ids of a row, or [] when they are not named or do not match the ratings in number.
-
-        A rater named twice in one row counts as two ("W4", "W4 (2)"), so that no rating is lost.
-        """
-        column = spec.raters_column
-        if column is None:
-            return []
-        named = [read_id(name) for name in read_list(row.get(column))]
-        if len(named) != n_ratings:
-            message = f"{n_ratings} ratings but {len(named)} raters; the raters are numbered here instead."
-            self.log.add("warning", message, row=number, column=column, kind="raters")
-            return []
-        times: Counter[str] = Counter()
-        for slot, name in enumerate(named):
-            times[name] += 1
-            if name and times[name] > 1:
-                message = "A rater is named twice in one row; the later rating counts as another rater's."
-                self.log.once("note", message, row=number, column=column)
-                named[slot] = f"{name} ({times[name]})"
-        return named
+                    cells.ratings.append(LabelCell(value, position, number, spec.column, rater, spec.panel))
 
     def read_long(self, mapping: Mapping) -> dict[str, AspectCells]:
-        """One row a rating; gold labels are means over the raters.  The aspect is a cell or the column's name."""
-        long_columns = {mapping.roles["value"]: ""} if {"aspect", "value"} <= mapping.roles.keys() else {}
-        columns = long_columns or {column: aspect for aspect, column in mapping.gold_columns.items()}
+        """One row per rating; gold labels are means over the raters.  The aspect is a cell or the column's name."""
+        roles, columns = mapping.roles, {column: aspect for aspect, column in mapping.gold_columns.items()}
+        if {"aspect", "value"} <= roles.keys():
+            columns = {roles["value"]: ""}
+        spellings: dict[str, str] = {}
         first_rows: dict[tuple[int, str, str], int] = {}
+        unnamed: Counter[tuple[int, str]] = Counter()
         for column, name in columns.items():
             for number, row, position, cell in self.filled(column):
-                aspect = name or self.aspect_cell(mapping.roles["aspect"], number, row)
+                aspect = name
+                if not name:
+                    written = read_id(row.get(roles["aspect"]))[:200]
+                    aspect = spellings.setdefault(aspect_key(written) or written, written)
+                    if aspect != written:
+                        message = f"{shown(written)} and {shown(aspect)} are read as one aspect."
+                        self.log.once("note", message, column=roles["aspect"])
+                    if not aspect:
+                        message = "The aspect is missing."
+                        self.log.add("error", message, row=number, column=roles["aspect"], kind="aspect")
+                    elif aspect not in self.aspects and len(self.aspects) >= MAX_ASPECTS:
+                        message = f"More than {MAX_ASPECTS} different aspects: is this the right column?"
+                        self.log.once("error", message, row=number, column=roles["aspect"])
+                        aspect = ""
                 value = self.number(cell, number, column)
                 if not aspect or value is None:
                     continue
-                rater = self.rater_cell(row.get(mapping.roles.get("annotator_id", "")), position, aspect)
+                rater = read_id(row.get(roles.get("annotator_id", "")))
+                if not rater:  # r1, r2, … in the order of an item's unnamed ratings
+                    unnamed[position, aspect] += 1
+                    rater = f"r{unnamed[position, aspect]}"
                 first = first_rows.setdefault((position, aspect, rater), number)
                 if first != number:
                     message = f"{shown(rater)} rated {aspect} of this item in row {first} already; keep one of the two."
                     self.log.add("error", message, row=number, column=column, kind="twice")
                     continue
-                self.cells_of(aspect).ratings.append(Label(value, position, number, column, rater))
+                self.cells_of(aspect).ratings.append(LabelCell(value, position, number, column, rater))
         for cells in self.aspects.values():
             cells.gold_from_ratings()
-            if "annotator_id" not in mapping.roles and len(cells.ratings) == len(cells.means()):
+            if "annotator_id" not in roles and len(cells.ratings) == len(cells.means()):
                 cells.gold_given, cells.ratings = True, []
         return self.aspects
-
-    def rater_cell(self, cell: Any, position: int, aspect: str) -> str:
-        """The rater's id, or r1, r2, … in the order of an item's unnamed ratings."""
-        if rater := read_id(cell):
-            return rater
-        self.unnamed[position, aspect] += 1
-        return f"r{self.unnamed[position, aspect]}"
-
-    def aspect_cell(self, column: str, number: int, row: Row) -> str:
-        aspect = written = read_id(row.get(column))[:200]
-        aspect = self.spellings.setdefault(aspect_key(written) or written, written)
-        if aspect != written:
-            self.log.once("note", f"{shown(written)} and {shown(aspect)} are read as one aspect.", column=column)
-        if not aspect:
-            self.log.add("error", "The aspect is missing.", row=number, column=column, kind="aspect")
-        elif aspect not in self.aspects and len(self.aspects) >= MAX_ASPECTS:
-            message = f"More than {MAX_ASPECTS} different aspects: is this the right column?"
-            self.log.once("error", message, row=number, column=column)
-            return ""
-        return aspect
-
-    def metric(self, column: str) -> tuple[float | None, ...]:
-        values: list[float | None] = [None] * len(self.items.items)
-        for number, _, position, cell in self.filled(column):
-            try:
-                read = (read_number(entry, self.comma_of(column, entry)) for entry in read_list(cell))
-                numbers = [value for value in read if value is not None]
-            except CellError as problem:
-                message = f"{_capital(problem)}; the metric is left out for this item."
-                self.log.add("warning", message, row=number, column=column, kind="metric")
-                continue
-            if len(numbers) > 1:
-                self.log.once("note", "The metric is a list; its mean is used.", row=number, column=column)
-            values[position] = fmean(numbers) if numbers else None
-        return tuple(values)
 
 
 def _texts(table: Table, column: str) -> list[str]:
@@ -301,3 +316,237 @@ def _texts(table: Table, column: str) -> list[str]:
 def _capital(problem: Exception) -> str:
     text = str(problem)
     return text[:1].upper() + text[1:]
+
+
+# ── what the numbers mean ────────────────────────────────────────────────────────────────────────────────────
+
+_ONE_IS_BEST = re.compile(
+    r"\b1\s*(?:=|:|is|means|→|->|-)?\s*(?:the\s+)?(?:best|excellent|highest|perfect|very good|top|sehr gut)\b"
+    r"|\b(?:best|excellent)\s*(?:=|:|is)\s*1\b"
+    r"|\b(?!0\b|1\b)\d{1,3}\s*(?:=|:|is|means|→|->|-)?\s*(?:the\s+)?(?:worst|terrible|very bad|very poor|poorest)\b"
+    r"|\b(?:lower|low|smaller) (?:is|=|means) (?:better|best|good)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person has to say of an aspect before the file can be used.
+
+    "missing": are `numbers` labels?  "pairs": which of `numbers` are the first text, the second and a tie?  "best": is
+    the lowest label the best?
+    """
+
+    kind: Literal["missing", "pairs", "best"]
+    aspect: str
+    numbers: tuple[float, ...] = ()
+
+
+def leave_out_missing(aspects: abc.Mapping[str, AspectCells], mapping: Mapping, log: FindingLog) -> None:
+    """Take out the labels that a person says are none, in place; a note tells how many."""
+    for aspect, cells in aspects.items():
+        lost = [label for label in cells.labels if mapping.values.is_missing(label.value, aspect)]
+        if lost:
+            gone = {label.value for label in lost}
+            cells.change(lambda label, gone=gone: None if label.value in gone else label.value)  # type: ignore[misc]
+            message = (
+                f"{counted(len(lost), 'label')} of {aspect} left out as missing ({_listed(gone)}), the first here."
+            )
+            log.add("note", message, row=lost[0].row, column=lost[0].column)
+
+
+def missing_question(cells: AspectCells, mapping: Mapping, confirmed: Scale | None) -> Question | None:
+    """Whether some labels lie so far outside that they may be codes for a missing label, or slips."""
+    if mapping.values.is_missing(None, cells.aspect) or confirmed is not None:
+        return None
+    found = strays(np.array([label.value for label in cells.labels]))
+    return Question("missing", cells.aspect, found) if found else None
+
+
+def note_on_codes(cells: AspectCells, mapping: Mapping, scale: Scale, log: FindingLog) -> None:
+    """Say that 0 or -1 counts as a label where it might mean none."""
+    values = {label.value for label in cells.labels}
+    low = min(values)
+    zero = low == scale.low == 0 and scale.high in (3, 4, 5, 10) and values >= {1.0, 2.0, 3.0}
+    alone = low == -1 and sum(value < 0 for value in values) == 1
+    if mapping.values.missing or scale.given or scale.step != 1 or not (zero or alone):
+        return
+    found = [label for label in cells.labels if label.value == low]
+    message = (
+        f"{low:g} counts as the lowest label of {cells.aspect}, {counted(len(found), 'time')}. If it means no label, "
+        f"add --values missing={low:g}."
+    )
+    log.add("note", message, row=found[0].row, column=found[0].column)
+
+
+def settle_preferences(
+    cells: AspectCells, mapping: Mapping, worded: abc.Collection[str], log: FindingLog
+) -> Scale | Question | None:
+    """Turn codes for a choice between two texts into 1, 2 and 3, in place; or ask which is which.
+
+    `worded` are the columns that name the chosen text in words, which were numbers from 1 to 3 from the start.  Returns
+    the scale of such choices, None for a scale that is to be found, or the question.
+    """
+    labels, answer = cells.labels, mapping.values.pairs
+    numbers = {label.value for label in labels}
+    pair = pair_in(mapping.roles.get(role, "") for role in ("target", "context"))
+    codes = answer or codes_of(numbers, pair and pair[1])
+    if codes == "scale" or any(label.column in worded for label in labels):
+        return PREFERENCES if numbers <= {A_BETTER, TIE, B_BETTER} else None
+    if codes is None:
+        return _which_is_which(cells, log)
+    for label in labels:
+        if meaning_of(label.value, codes) is None:
+            message = f"{label.value:g} is none of the numbers for a choice: {codes_words(codes)}."
+            log.add("error", message, row=label.row, column=label.column, kind="choice")
+    cells.change(lambda label: meaning_of(label.value, codes) or TIE)
+    if answer is None:
+        log.add("note", f"Choices of {cells.aspect} are read as {codes_words(codes)}.", column=labels[0].column)
+    graded = not {label.value for label in cells.labels} <= {A_BETTER, TIE, B_BETTER}
+    return replace(PREFERENCES, step=None) if graded else PREFERENCES
+
+
+def meaning_of(number: float, codes: Codes) -> float | None:
+    """1 (the first text is better), 2 (a tie) or 3 (the second is); None where no code says so.
+
+    What lies between the two codes is as far between 1 and 3, as shares of votes are.  Halfway is a tie next to any
+    other code for one.
+    """
+    first, second, tie = codes
+    if number == tie:
+        return TIE
+    share = (number - first) / (second - first)
+    fraction = not number.is_integer() or share in (0.0, 1.0)
+    return A_BETTER + share * (B_BETTER - A_BETTER) if 0 <= share <= 1 and fraction else None
+
+
+def codes_of(numbers: abc.Iterable[float], sides: Sides | None) -> Codes | Literal["scale"] | None:
+    """What the different `numbers` of a choice stand for: codes, a scale, or None where that is open.
+
+    On a scale high numbers prefer the second text.  `sides` are the ends of the names of the texts' columns: next to _1
+    and _2 the numbers 1 and 2 are the texts, next to _0 and _1 so are 0 and 1.
+    """
+    given = set(numbers)
+    if 1.5 in given and given <= {1, 1.5, 2}:
+        return 1.0, 2.0, 1.5
+    if sides == ("1", "2"):
+        if given <= {0, 1, 1.5, 2} and (2 in given or 0 not in given):
+            return 1.0, 2.0, 0.0 if 0 in given else None
+        if min(given) >= 1 and max(given) <= 2:  # shares of votes
+            return 1.0, 2.0, None
+    if sides == ("0", "1") and given <= {0, 0.5, 1}:
+        return 0.0, 1.0, 0.5 if 0.5 in given else None
+    if given <= {1, 2, 3}:
+        own = 3 in given and (sides not in (("1", "2"), ("0", "1")) or given == {1, 3})
+        return "scale" if own else None
+    few = given - CODES <= {0, 0.5, 1, 1.5, 2} or (len(given) <= 3 and given >= {1, 2} and max(given) > 7)
+    return None if given <= {-1, 0, 1} or (few and min(given) != -max(given)) else "scale"
+
+
+def codes_words(codes: Codes) -> str:
+    """``"1 for the first text, 2 for the second, 0 for a tie"``."""
+    first, second, tie = codes
+    words = f"{first:g} for the first text, {second:g} for the second"
+    return words if tie is None else f"{words}, {tie:g} for a tie"
+
+
+def never_reaches_the_end(cells: AspectCells, mapping: Mapping, scale: Scale, log: FindingLog) -> Question | None:
+    """Ask about preferences on a scale whose upper end, the second text, nobody ever chose."""
+    highest = max(label.value for label in cells.labels)
+    if scale.given or mapping.values.pairs is not None or highest >= scale.high or scale == PREFERENCES:
+        return None
+    return _which_is_which(cells, log)
+
+
+def _which_is_which(cells: AspectCells, log: FindingLog) -> Question:
+    numbers = tuple(sorted({label.value for label in cells.labels}))
+    first, second = numbers[0], numbers[-1] if len(numbers) > 1 else numbers[0] + 1
+    message = (
+        f"{cells.aspect} holds the choices {_listed(numbers)}. Say which number is the first text, the second and a "
+        f"tie, such as --values pairs={first:g}/{second:g}; or --values pairs=scale where high numbers prefer the "
+        "second text."
+    )
+    log.add("error", message, column=cells.labels[0].column)
+    return Question("pairs", cells.aspect, numbers)
+
+
+def settle_best(cells: AspectCells, mapping: Mapping, scale: Scale, log: FindingLog) -> Question | None:
+    """Turn an aspect round whose lowest label is the best, in place; or ask where its name says so."""
+    best, column = mapping.values.best_of(cells.aspect), cells.labels[0].column
+    if best == "low":
+        cells.change(lambda label: scale.low + scale.high - label.value)
+        message = (
+            f"The labels of {cells.aspect} are turned round: {scale.low:g} was the best and is {scale.high:g} now. "
+            "Higher is better in everything that follows."
+        )
+        log.add("note", message, column=column)
+    elif best is None and any(_ONE_IS_BEST.search(re.sub(r"[_\s]+", " ", name)) for name in (column, cells.aspect)):
+        message = (
+            f"The name says that low labels of {cells.aspect} are good. Turn them round with --values best=low, or "
+            "keep them with --values best=high."
+        )
+        log.add("error", message, column=column)
+        return Question("best", cells.aspect, (scale.low, scale.high))
+    return None
+
+
+def sounds_like_ranks(name: str) -> bool:
+    """Whether a column or an aspect is called so."""
+    return not {"rank", "ranks", "ranking", "ranked"}.isdisjoint(folded(name).split("_"))
+
+
+def turn_ranks(
+    aspects: abc.Mapping[str, AspectCells], mapping: Mapping, rows: ItemRows, log: FindingLog
+) -> dict[str, Scale]:
+    """Turn the ranks among `aspects` round, in place; aspect → its scale.  Those are `mapping.ranks`, else by name.
+
+    An error is logged for every cell that is no rank among the texts of its source.  AspectError where a person named
+    an aspect that there is not.
+    """
+    if aspects and (unknown := [name for name in mapping.ranks or () if name not in aspects]):
+        known = ", ".join(aspects)
+        raise AspectError(f"there are no ranks {unknown[0][:100]!r}; columns of labels: {known}. Name one of them.")
+    of_source = Counter(item.source_id for item in rows.items)
+    sizes = [of_source[item.source_id] for item in rows.items]
+
+    def share(label: LabelCell) -> float | None:
+        n = sizes[label.position]
+        if not 1 <= label.value <= n:
+            why = f"{label.value:g} is no rank: the source has {counted(n, 'text')}, so 1 to {n} was expected."
+        elif label.rater and not (2 * label.value).is_integer():  # gold labels may be people's means
+            why = f"{label.value:g} is no rank: a whole number was expected, or a half where texts share a place."
+        elif n == 1:
+            why = "The text is alone in its source, so its rank says nothing; it gets no label."
+            log.add("warning", why, row=label.row, column=label.column, kind="alone")
+            return None
+        else:
+            return (n - label.value) / (n - 1)
+        log.add("error", why, row=label.row, column=label.column, kind="rank")
+        return None
+
+    scales: dict[str, Scale] = {}
+    for aspect, cells in aspects.items():
+        if not (sounds_like_ranks(aspect) if mapping.ranks is None else aspect in mapping.ranks):
+            continue
+        if max(sizes, default=0) < 2:
+            message = (
+                f"{aspect} holds ranks, which compare the texts of one source, and every source here has one text. Say "
+                "which column names the source, or that these are no ranks."
+            )
+            log.add("error", message, column=cells.column)
+            continue
+        cells.change(share)
+        scales[aspect] = Scale(0.0, 1.0, given=True)
+        message = (
+            f"{aspect} holds ranks, 1 the best of a source: a label is the share of the other texts of its source that "
+            "a text stands above, so that higher is better. Alignment is measured within sources, at sample level."
+        )
+        if mapping.ranks is None:
+            message += " So its name says; where a higher rank is better, call it otherwise or say that it holds none."
+        log.add("warning" if mapping.ranks is None else "note", message, column=cells.column)
+    return scales
+
+
+def _listed(numbers: abc.Iterable[float]) -> str:
+    first = sorted(numbers)
+    return ", ".join(f"{number:g}" for number in first[:8]) + (" …" if len(first) > 8 else "")

@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.data import files
+from core.data import sources
 from core.data.cells import MAX_DEPTH, cell_at, clean_text, folded, n_values
 from core.data.columns import is_role
-from core.data.files import MORE_ROWS, USUAL_MB, Source, check_names, open_source
-from core.data.findings import Finding, FindingLog
+from core.data.sources import USUAL_MB, FileFinding, FindingLog, Source, open_source
 from core.errors import UsageError
 from core.memory import uncollected
 from core.sandbox import Allowance, Reader, RefusedError
@@ -37,7 +36,7 @@ from core.texts import visible_name
 SMALL = 1 << 20
 """Bytes of plain text that cost too little to need a process of their own."""
 MAX_CELLS = 5_000_000
-_UNPACKED_USUALLY, _BINARY = 10, (".parquet", ".xlsx")
+_UNPACKED_USUALLY = 10
 _DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*(?:[\r\n]|\Z)', re.IGNORECASE)
 """The first line by which Excel is told the delimiter."""
@@ -49,6 +48,7 @@ READER = Reader("core.data.decoding")
 """One process for all files of this one; it starts with the first."""
 
 Row = abc.Mapping[str, Any]
+Numbered = abc.Iterator[tuple[int, list[Any]]]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Table:
     name: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FileFinding, ...] = ()
     numbers: tuple[int, ...] = ()
     worded: frozenset[str] = frozenset()
     places: tuple[int, ...] = ()
@@ -80,7 +80,7 @@ class Table:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file whose rows can be read as often as wanted.  `most_rows`: how many at most; None for any number.
+    """A file whose rows can be read as often as needed.  `most_rows`: how many at most; None for any number.
 
     `encoding` and `delimiter` are "" where the format has none; `document` holds the rows of a format without rows of
     its own, `numbers` their numbers in a workbook.  `findings` are those of the file as a whole.  `paths` into nested
@@ -93,17 +93,13 @@ class TableFile:
     delimiter: str = ""
     columns: tuple[str, ...] = ()
     document: tuple[Row, ...] | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FileFinding, ...] = ()
     numbers: tuple[int, ...] = ()
     paths: tuple[str, ...] = ()
 
     def rows(self, start: int = 0, log: FindingLog | None = None) -> Rows:
         """One pass over the rows after the first `start`; `log` takes the findings on rows."""
         return Rows(self, start, log)
-
-    def lines(self) -> abc.Generator[str, None, None]:
-        """The lines of a text file, as its format wants their ends."""
-        return self.source.lines(self.encoding, "" if self.delimiter else "\n")
 
 
 class Rows:
@@ -119,31 +115,34 @@ class Rows:
         self._take(file.columns)
         self._log = FindingLog() if log is None else log
 
+    def _take(self, columns: abc.Iterable[str]) -> None:
+        self._columns = dict.fromkeys(columns)
+        self._blank = {name for name in self._columns if name.startswith("(column ")}
+
     @property
     def columns(self) -> tuple[str, ...]:
         """In file order, less those without a name and without a cell, as spreadsheets leave at the right."""
         return tuple(name for name in self._columns if name not in self._blank)
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
+    def findings(self) -> tuple[FileFinding, ...]:
         """On the file, then on its rows."""
         return (*self.file.findings, *self._log.sorted())
 
     def __iter__(self) -> abc.Iterator[Row]:
-        source, most, count = self.file.source, self.file.most_rows, 0
-        place = self.start
+        source, most, n_held, place = self.file.source, self.file.most_rows, 0, self.start
         with closing(self._plain_rows()) as rows:
             for place, (number, row) in enumerate(rows, start=self.start + 1):
                 self.number = number
                 if most is not None and place > most:
-                    raise source.refuse(f"The file has too many rows; at most {most:,} are read. {MORE_ROWS}")
+                    raise source.refuse(f"The file has too many rows; at most {most:,} are read. {sources.MORE_ROWS}")
                 held = len(row) if self.file.delimiter else n_values(row)  # of JSON at any depth
                 if held is None:
                     message = f"The row is nested too deeply: more than {MAX_DEPTH} levels."
                     raise source.refuse(message, row=number)
-                count += held
+                n_held += held
                 if most is not None:
-                    source.bound_values(count, row=None if self.file.delimiter else number)
+                    source.bound_values(n_held, row=None if self.file.delimiter else number)
                 if self._blank:
                     self._blank -= {name for name in self._blank if row.get(name) not in (None, "")}
                 found = {path: cell for path in self.file.paths if (cell := cell_at(row, path)) is not None}
@@ -153,45 +152,42 @@ class Rows:
             raise source.refuse("The file holds no data rows.")
 
     def _plain_rows(self) -> abc.Generator[tuple[int, Row], None, None]:
-        source, start = self.file.source, self.start
-        if self.file.document is not None:
-            numbers = self.file.numbers or range(1, len(self.file.document) + 1)
-            yield from itertools.islice(zip(numbers, self.file.document, strict=True), start, None)
+        file, source, start = self.file, self.file.source, self.start
+        if file.document is not None:
+            numbers = file.numbers or range(1, len(file.document) + 1)
+            yield from itertools.islice(zip(numbers, file.document, strict=True), start, None)
         elif source.suffix == ".parquet":
-            most = self.file.most_rows
-            allowance = Allowance.of(source.size, streaming=most is None)
-            unpacked = 0 if most is None else source.unpacked
-            with closing(_decoded("parquet", source, {"rows": most, "start": start}, allowance, unpacked)) as cells:
+            allowance = Allowance.of(source.size, streaming=file.most_rows is None)
+            most = 0 if file.most_rows is None else source.unpacked
+            options = {"rows": file.most_rows, "start": start}
+            with closing(_decoded("parquet", source, options, allowance, most)) as cells:
                 yield from self._under_header(enumerate(cells, start))
-        elif self.file.delimiter:
-            with closing(self.file.lines()) as lines:
-                yield from itertools.islice(
-                    self._under_header(_without_questions(csv_rows(lines, self.file.delimiter, source))), start, None
-                )
         else:
-            with closing(self.file.lines()) as lines:
-                for number, row in jsonl_rows(lines, source, start):
+            with closing(source.lines(file.encoding, "" if file.delimiter else "\n")) as lines:
+                if file.delimiter:
+                    rows = _without_questions(_csv_rows(lines, file.delimiter, source))
+                    yield from itertools.islice(self._under_header(rows), start, None)
+                    return
+                filled = ((number, line) for number, line in enumerate(lines, start=1) if not line.isspace())
+                for number, line in itertools.islice(filled, start, None):
+                    row = _json_line(line, number, source)
                     if not row.keys() <= self._columns.keys():
                         self._columns |= dict.fromkeys(row)
-                        check_names(self._columns, source)
+                        source.check_names(self._columns)
                     yield number, row
 
-    def _under_header(self, lines: abc.Iterator[tuple[int, list[Any]]]) -> abc.Iterator[tuple[int, Row]]:
+    def _under_header(self, lines: Numbered) -> abc.Iterator[tuple[int, Row]]:
         """The numbered rows after the first, which holds the names of their columns."""
-        columns = column_names(next(lines, (0, []))[1], self.file.source)
+        columns, source = _column_names(next(lines, (0, []))[1], self.file.source), self.file.source
         self._take(columns)
         for number, cells in lines:
             if len(cells) != len(columns):
                 came = f"{len(cells)} cells came where the header names {len(columns)};"
                 if len(cells) > len(columns):
-                    raise self.file.source.refuse(f"{came} a text with the delimiter must be quoted.", row=number)
+                    raise source.refuse(f"{came} a text with the delimiter must be quoted.", row=number)
                 message = f"{came} the rest is read as empty."
                 self._log.add("warning", message, row=number, column=columns[len(cells)], kind="row")
             yield number, dict(zip(columns, cells, strict=False))
-
-    def _take(self, columns: tuple[str, ...]) -> None:
-        self._columns = dict.fromkeys(columns)
-        self._blank = {name for name in columns if name.startswith("(column ")}
 
 
 def open_table(
@@ -208,38 +204,36 @@ def open_table(
 
     `max_mb` None reads a file of any length row by row; what has to be read whole is bounded all the same.  `sheet`
     names a workbook's sheet, hidden or not; None: the first visible one.  `paths` are columns within nested JSON, as
-    `TableFile` has them.  UsageError for any other format.
+    `TableFile` has them.  UsageError for a sheet of any other format.
     """
     nested = tuple(path for path in dict.fromkeys(paths) if "." in path or "[" in path)
     source = open_source(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
     if source.limit is None and source.suffix in (".json", ".xlsx"):
         source = open_source(file, name, suffix=suffix, max_rows=max_rows)
-    most = None if source.limit is None else min(files.MAX_ROWS, max_rows or files.MAX_ROWS)
+    most = None if source.limit is None else min(sources.MAX_ROWS, max_rows or sources.MAX_ROWS)
     if source.suffix == ".xlsx":
-        return _workbook(source, most or files.MAX_ROWS, sheet)
+        return _workbook(source, most or sources.MAX_ROWS, sheet)
     if sheet is not None:
         raise UsageError(f"{source.name} has no sheets. Leave out --sheet, or give an XLSX workbook.")
     if source.suffix == ".parquet":
         return TableFile(source, most, paths=nested)
     encoding, damaged = source.encoding()
-    is_csv = source.suffix in (".csv", ".tsv")
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FileFinding, ...] = ()
     if damaged is not None:
         message = (
             f"The file is not UTF-8 (first at line {damaged}); it was read as Windows-1252. Check accented letters."
         )
-        findings = (Finding("warning", message, row=damaged),)
-    if source.suffix == ".json" and (document := json_rows(source, encoding)) is not None:
+        findings = (FileFinding("warning", message, row=damaged),)
+    document: tuple[Row, ...] | None = None
+    columns: tuple[str, ...] = ()
+    delimiter = ""
+    if source.suffix in (".csv", ".tsv"):
+        with source.reading() as text:
+            delimiter = _delimiter_of(text.read(sources.HEAD).decode(encoding, "replace"))
+    elif source.suffix == ".json" and (document := _json_document(source, encoding)) is not None:
         columns = tuple(dict.fromkeys(itertools.chain.from_iterable(document)))
-        check_names(columns, source)
-        return TableFile(
-            source, most, encoding, columns=columns, document=tuple(document), findings=findings, paths=nested
-        )
-    if not is_csv:
-        return TableFile(source, most, encoding, findings=findings, paths=nested)
-    with source.reading() as text:
-        delimiter = sniff_delimiter(text.read(files.HEAD).decode(encoding, "replace"))
-    return TableFile(source, most, encoding, delimiter, findings=findings, paths=nested)
+        source.check_names(columns)
+    return TableFile(source, most, encoding, delimiter, columns, document, findings, paths=nested)
 
 
 def read_table(
@@ -255,14 +249,13 @@ def read_table(
     """Read a CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``) whole.
 
     `file` is a path or the bytes of an upload (then `name` gives the suffix).  `max_mb` bounds the file and what it
-    unpacks to; rows, columns and values are bounded too.  XLSX: `sheet`, or the
-    first visible one; formulas stay text.  `paths` as `open_table`.  GoldenError for anything that cannot be read.
+    unpacks to; rows, columns and values are bounded too.  `sheet` and `paths` as `open_table`; formulas of a workbook
+    stay text.  GoldenError for anything that cannot be read.
     """
     with uncollected():
         rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, sheet=sheet, paths=paths).rows()
         numbered = [(rows.number, row) for row in rows]
-    numbers = tuple(number for number, _ in numbered)
-    return Table(rows.file.source.name, rows.columns, tuple(row for _, row in numbered), rows.findings, numbers)
+    return _table_of(rows.file.source.name, rows.columns, rows.findings, numbered)
 
 
 def read_upload(
@@ -273,20 +266,25 @@ def read_upload(
     The process has little memory, little time and no secrets, and only plain values come back from it.
     """
     source = open_source(data, name, suffix=suffix, max_mb=max_mb)
-    if source.suffix in _BINARY or (source.size <= SMALL and not source.packed):
+    if source.suffix in (".parquet", ".xlsx") or (source.size <= SMALL and not source.packed):
         return read_table(data, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
     allowance = Allowance.of(min(source.unpacked, _UNPACKED_USUALLY * source.size))
     options = {"name": name, "suffix": suffix, "max_mb": max_mb, "max_rows": max_rows}
     with uncollected(), closing(_decoded("table", source, options, allowance)) as lines:
         head = next(lines)
         numbered = list(lines)
-    findings = tuple(Finding(**finding) for finding in head["findings"])
+    return _table_of(name, head["columns"], (FileFinding(**finding) for finding in head["findings"]), numbered)
+
+
+def _table_of(
+    name: str, columns: abc.Iterable[str], findings: abc.Iterable[FileFinding], numbered: abc.Sequence[tuple[int, Row]]
+) -> Table:
     numbers, rows = (tuple(part[k] for part in numbered) for k in (0, 1))
-    return Table(name, tuple(head["columns"]), rows, findings, numbers)
+    return Table(name, tuple(columns), rows, tuple(findings), numbers)  # type: ignore[arg-type]
 
 
 def _decoded(
-    job: str, source: Source, options: abc.Mapping[str, Any], allowance: Allowance, most: int = 0
+    job: str, source: Source, options: Row, allowance: Allowance, most: int = 0
 ) -> abc.Generator[Any, None, None]:
     """What the confined process makes of a file; what it refuses, as an error that names the file."""
     try:
@@ -297,44 +295,39 @@ def _decoded(
 
 
 def _workbook(source: Source, most_rows: int, sheet: str | None) -> TableFile:
-    """A sheet of a workbook, by default the first visible one, its first filled row the header; formulas stay text."""
+    """A sheet of a workbook, by default the first visible one, its first filled row the header."""
     options = {"rows": most_rows, "cells": MAX_CELLS, "unpacked": source.unpacked, "sheet": sheet}
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
-    titles = 0
     numbers: list[int] = []
+    notes: list[FileFinding] = []
     with closing(_decoded("xlsx", source, options, Allowance.of(source.size), 2 * source.unpacked)) as lines:
         (facts,) = next(lines)
         for number, cells in _without_questions(lines):
+            n_filled = sum(cell not in (None, "") for cell in cells)
             if not columns:
-                columns = column_names(cells, source)
-            elif (
-                not rows
-                and sum(not name.startswith("(column ") for name in columns) == 1  # a title above the header
-                and sum(cell not in (None, "") for cell in cells) > 1
-            ):
-                columns, titles = column_names(cells, source), titles + 1
+                columns = _column_names(cells, source)
+            elif not rows and n_filled > 1 and sum(not name.startswith("(column ") for name in columns) == 1:
+                columns = _column_names(cells, source)
+                notes = [FileFinding("note", "A title above the header was left out.")]
             elif any(cell not in (None, "") for cell in cells[len(columns) :]):
                 raise source.refuse(f"A cell stands right of the {len(columns)} named columns.", row=number)
             else:
                 numbers.append(number)
                 rows.append(dict(zip(columns, cells, strict=False)))
+    name = repr(facts["name"][:60])
     if not columns:
-        raise source.refuse(f"The sheet {facts['name'][:60]!r} is empty. Use --sheet, or save another sheet as a file.")
-    notes: list[Finding] = []
-    if titles:
-        notes.append(Finding("note", "A title above the header was left out."))
+        raise source.refuse(f"The sheet {name} is empty. Use --sheet, or save another sheet as a file.")
     if facts["others"] and sheet is None:
-        others = " or ".join(repr(name[:60]) for name in facts["others"][:8])
-        message = f"The first of {len(facts['others']) + 1} visible sheets was read, {facts['name'][:60]!r}."
-        notes.append(Finding("note", f"{message} To read {others}, use --sheet or save it as a file."))
+        others = " or ".join(repr(other[:60]) for other in facts["others"][:8])
+        message = f"The first of {len(facts['others']) + 1} visible sheets was read, {name}."
+        notes.append(FileFinding("note", f"{message} To read {others}, use --sheet or save it as a file."))
     if facts["hidden_before"] and sheet is None:
-        notes.append(Finding("note", f"Hidden sheets are skipped; {facts['name'][:60]!r} was read."))
+        notes.append(FileFinding("note", f"Hidden sheets are skipped; {name} was read."))
     if n := facts["hidden_rows"]:
         what = "1 hidden row was" if n == 1 else f"{n:,} hidden rows were"
-        notes.append(
-            Finding("warning", f"{what} left out. Clear the filter or unhide rows in the workbook to use them.")
-        )
+        message = f"{what} left out. Clear the filter or unhide rows in the workbook to use them."
+        notes.append(FileFinding("warning", message))
     return TableFile(
         source, most_rows, columns=columns, document=tuple(rows), findings=tuple(notes), numbers=tuple(numbers)
     )
@@ -343,7 +336,7 @@ def _workbook(source: Source, most_rows: int, sheet: str | None) -> TableFile:
 # ── text: nothing is evaluated, everything is bounded ───────────────────────────────────────────────────────────
 
 
-def column_names(cells: abc.Sequence[Any], source: Source) -> tuple[str, ...]:
+def _column_names(cells: abc.Sequence[Any], source: Source) -> tuple[str, ...]:
     """Column names of a header, trimmed; a blank one becomes "(column 3)".  GoldenError for none or a repeated one."""
     names = [
         visible_name(clean_text("" if cell is None else str(cell))) or f"(column {place})"
@@ -351,23 +344,22 @@ def column_names(cells: abc.Sequence[Any], source: Source) -> tuple[str, ...]:
     ]
     if not names:
         raise source.refuse("The file is empty: there is not even a header line.")
-    check_names(names, source)
+    source.check_names(names)
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
         raise source.refuse("Two columns have this name; rename one.", column=twice)
     return tuple(names)
 
 
-def _without_questions(rows: abc.Iterator[tuple[int, list[Any]]]) -> abc.Iterator[tuple[int, list[Any]]]:
+def _without_questions(rows: Numbered) -> Numbered:
     """The rows without those in which Qualtrics writes the questions and ids of the columns under their names."""
     start = list(itertools.islice(rows, 3))
     if len(start) == 3 and all(_IMPORT_ID(str(cell)) for cell in start[2][1] if cell is not None):
         del start[1:]
-    yield from start
-    yield from rows
+    return itertools.chain(start, rows)
 
 
-def csv_rows(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.Iterator[tuple[int, list[str]]]:
+def _csv_rows(lines: abc.Iterable[str], delimiter: str, source: Source) -> Numbered:
     """The header of CSV text, then the cells of each row that is not blank, with its number in the file from 1.
 
     Blank rows and a first line ``sep=;`` count; a row is one, however many lines its texts have.  GoldenError for a
@@ -378,19 +370,17 @@ def csv_rows(lines: abc.Iterable[str], delimiter: str, source: Source) -> abc.It
     width = row = 0
     try:
         for row, cells in enumerate(reader, start=1):
-            if not width and cells and _SEPARATOR.match(delimiter.join(cells)):
-                continue
+            if not width:  # above the header
+                named = any(cell.strip() for cell in cells) and not _SEPARATOR.match(delimiter.join(cells))
+                width = len(cells) if named else 0
             if width and cells and (len(cells) > 1 or cells[0].strip() or width == 1):
-                yield row, [original_cell(cell) for cell in cells]
-            elif not width and any(cell.strip() for cell in cells):
-                width = len(cells)
                 yield row, [original_cell(cell) for cell in cells]
     except csv.Error as problem:
         message = f"The CSV is broken at line {reader.line_num}: {problem}. A quotation mark may be missing."
         raise source.refuse(message, row=row + 1) from problem
 
 
-def sniff_delimiter(text: str) -> str:
+def _delimiter_of(text: str) -> str:
     """The delimiter that the first line names (``sep=;``), else the one that fits best.
 
     It gives the most known column names, then the most even rows, then the most columns.
@@ -399,47 +389,37 @@ def sniff_delimiter(text: str) -> str:
     def fitness(delimiter: str) -> tuple[int, bool, int]:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         try:
-            head = [cells for cells in itertools.islice(reader, 20) if cells]
+            head = [cells for cells in itertools.islice(reader, 20) if cells] or [[]]
         except csv.Error:
-            head = []
-        known = sum(is_role(folded(cell)) for cell in head[0]) if head else 0
+            head = [[]]
         even = len(head) > 1 and len({len(cells) for cells in head[:-1]}) == 1
-        width = len(head[0]) if head else 0
-        return known, even and width > 1, width
+        return sum(is_role(folded(cell)) for cell in head[0]), even and len(head[0]) > 1, len(head[0])
 
     named = _SEPARATOR.match(text.lstrip("\ufeff"))
     return named[1] if named else max(_DELIMITERS, key=fitness)
 
 
-def jsonl_rows(lines: abc.Iterable[str], source: Source, start: int = 0) -> abc.Iterator[tuple[int, dict[str, Any]]]:
-    """The number and the object of each line that is not blank, after the first `start`.  GoldenError with the line."""
-    row = 0
-    for number, line in enumerate(lines, start=1):
-        if line.isspace():
-            continue
-        row += 1
-        if row <= start:
-            continue
-        source.bound_values(_values_in(line), row=number)
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as problem:
-            raise source.refuse(f"Line {number} is not JSON: {_reason(problem)}.", row=number) from problem
-        if not isinstance(value, dict):
-            raise source.refuse(f"Line {number} must be a JSON object, a {type(value).__name__} came.", row=number)
-        yield number, _with_plain_names(value, number, source)
+def _json_line(line: str, number: int, source: Source) -> dict[str, Any]:
+    """The object of a line.  GoldenError with the line."""
+    source.bound_values(_values_in(line), row=number)
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        raise source.refuse(f"Line {number} is not JSON: {_reason(problem)}.", row=number) from problem
+    if not isinstance(value, dict):
+        raise source.refuse(f"Line {number} must be a JSON object, a {type(value).__name__} came.", row=number)
+    return _with_plain_names(value, number, source)
 
 
-def json_rows(source: Source, encoding: str) -> list[dict[str, Any]] | None:
+def _json_document(source: Source, encoding: str) -> tuple[dict[str, Any], ...] | None:
     """The objects of a JSON array, alone or as the ``data`` of one page of an API's list; None for JSON lines."""
     with source.reading() as file:
         text = file.read().decode(encoding, "replace")
-    lone = text.lstrip()[:1] == "{"
     source.bound_values(_values_in(text))
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as problem:
-        if lone:
+        if text.lstrip()[:1] == "{":
             return None
         where = f" at line {problem.lineno}" if isinstance(problem, json.JSONDecodeError) else ""
         raise source.refuse(f"The file is not JSON{where}: {_reason(problem)}.") from problem
@@ -450,7 +430,7 @@ def json_rows(source: Source, encoding: str) -> list[dict[str, Any]] | None:
     for row, entry in enumerate(value, start=1):
         if not isinstance(entry, dict):
             raise source.refuse(f"A JSON object was expected, a {type(entry).__name__} came.", row=row)
-    return [_with_plain_names(entry, row, source) for row, entry in enumerate(value, start=1)]
+    return tuple(_with_plain_names(entry, row, source) for row, entry in enumerate(value, start=1))
 
 
 def _with_plain_names(value: dict[str, Any], row: int, source: Source) -> dict[str, Any]:
@@ -471,9 +451,9 @@ def _reason(problem: Exception) -> str:
 
 def _values_in(text: str) -> int:
     """How many values JSON text holds at most, known before it is read; exact only where there are too many."""
-    count = len(text) + 1 if len(text) < files.MAX_VALUES else _commas_and_brackets(text)
-    return count if count <= files.MAX_VALUES else _commas_and_brackets(_JSON_TEXT.sub("", text))
 
+    def marks(text: str) -> int:
+        return text.count(",") + text.count("[") + text.count("{") + 1
 
-def _commas_and_brackets(text: str) -> int:
-    return text.count(",") + text.count("[") + text.count("{") + 1
+    count = len(text) + 1 if len(text) < sources.MAX_VALUES else marks(text)
+    return count if count <= sources.MAX_VALUES else marks(_JSON_TEXT.sub("", text))

@@ -15,8 +15,9 @@ from core.calibration.calibration_result import Calibration
 from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.loop import calibrate
 from core.comparison import usual_level
+from core.data.recordings import load_recording
 from core.data.split import calibration_digests, inner_fold, task_of, text_digest
-from core.data.verdict_files import load_recording, match
+from core.data.verdict_imports import match
 from core.errors import ConcordError, UsageError
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.fusion_split import FusionSplit, cross_fitted, seen_sources

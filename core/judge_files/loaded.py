@@ -15,7 +15,7 @@ from core.data import Table, build_golden
 from core.data.cells import read_id
 from core.data.columns import ALIASES, METRIC, mapping_of
 from core.data.columns import Mapping as Columns
-from core.data.findings import first_error
+from core.data.sources import first_error
 from core.data.split import calibration_digests, text_digest
 from core.errors import GoldenError, UsageError
 from core.judge_files.judge_reading import kept_columns

@@ -1,6 +1,6 @@
 """Files of verdicts (`item_id`, `score`; null is unscored) and of replies (`item_id`, `responses`).
 
-Both are read by `core.data.verdict_files`, in all its formats and under usual other names.  `read_verdicts` takes
+Both are read by `core.data.recordings`, in all its formats and under usual other names.  `read_verdicts` takes
 either; `read_replies_file` is the command `read-ratings` (DESIGN §3): replies → ratings, of any size.  An item's score
 is the mean of its readable replies; an item without one has the score null.
 """
@@ -17,24 +17,23 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from core.data.kinds import sides_of_pair
-from core.data.meanings import codes_of, meaning_of
+from core.data.kinds import pair_in
+from core.data.label_cells import codes_of, meaning_of
 from core.data.pairs import PREFERENCES, side_named
-from core.data.scale import off_scale
-from core.data.values import Codes
-from core.data.verdict_files import (
+from core.data.recordings import (
     BY_ORDER,
     CALIBRATION_ITEM,
-    Entry,
+    RecordedRow,
     Recording,
     Reply,
-    by_order,
+    each_once,
     entries,
     load_recording,
+    open_recording,
     propose_columns,
 )
-from core.data.verdict_files.match import default_use, number_in, reading_of, with_notes
-from core.data.verdict_files.recording import each_once, open_recording
+from core.data.scale import Codes, off_scale
+from core.data.verdict_imports import by_order, number_in, reading_of, with_notes
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
 from core.judging.parse import read_rating, read_rating_as_paper
@@ -91,11 +90,11 @@ def read_verdicts(
     """
     recording = load_recording(path, max_rows=None)
     columns = propose_columns(recording)
-    replies_first, of_one = default_use(columns) == "replies", columns.found.get("aspect") == "exact"
+    replies_first, of_one = columns.replies_first, columns.found.get("aspect") == "exact"
     wanted = aspect if of_one else ""
     readings: dict[str, list[Reading]] = {}
     texts: dict[str, list[str]] = {}
-    noted: dict[str, Entry] = {}
+    noted: dict[str, RecordedRow] = {}
     for entry in each_once(entries(recording, columns, wanted, any_id=True), recording.name):
         of_item = readings.setdefault(entry.item_id, [])
         noted.setdefault(entry.item_id, entry)
@@ -143,7 +142,8 @@ def _choices(
 ) -> dict[str, list[Reading]]:
     """Scores of pairs as 1, 2 and 3.  GoldenError where nothing says what they stand for."""
     numbers = sorted({one.value for of_item in readings.values() for one in of_item if one.value is not None})
-    sides = sides_of_pair(recording.columns)
+    pair = pair_in(recording.columns)
+    sides = pair and pair[1]
     if codes is None:
         codes = codes_of(numbers, sides) if numbers and sides in (("1", "2"), ("0", "1")) else "scale"
         if codes is None or (codes == "scale" and numbers and set(numbers) <= {-1, 0, 0.5, 1, 1.5, 2}):
@@ -167,7 +167,7 @@ def _meant(reading: Reading, value: float, codes: Codes) -> Reading:
     return Reading(None, "out of range", detail=f"The score {value:g} is none of the numbers for a choice.")
 
 
-def _score(entry: Entry, name: str, *, pairs: bool = False) -> Reading:
+def _score(entry: RecordedRow, name: str, *, pairs: bool = False) -> Reading:
     if not entry.has_score:
         message = "neither a 'score' nor 'responses' column is there, nor one of another usual name"
         raise GoldenError(message, file=name, row=entry.row)

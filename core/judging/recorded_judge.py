@@ -1,6 +1,6 @@
 """A judge that replays a file of replies or scores: for judges run elsewhere, and for published responses.
 
-It scores by item id, whatever the criteria; it cannot draft.  The file is whatever `core.data.verdict_files` reads,
+It scores by item id, whatever the criteria; it cannot draft.  The file is whatever `core.data.recordings` reads,
 with `item_id` and either `responses` (replies) or `score` (a number, or empty for unscored), or aliases of these.
 Several rows of one item are its samples where a column numbers them.
 """
@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from core.data.verdict_files import Entry, ImportChoices, Use, entries, load_recording, propose_columns
-from core.data.verdict_files.match import Reader, number_in
-from core.data.verdict_files.recording import OWN_NAMES, each_once
+from core.data.recordings import OWN_NAMES, RecordedRow, each_once, entries, load_recording, propose_columns
+from core.data.verdict_imports import ImportChoices, RecordingReader, Use, number_in
 from core.errors import GoldenError, JudgeError, UsageError
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
 from core.judging.parse import read_rating
@@ -30,7 +29,7 @@ class RecordedJudge(Judge):
     is_llm = False
 
     def __init__(
-        self, path: Path, recorded: Mapping[str, Sequence[Entry]], aliases: Mapping[str, str] | None = None
+        self, path: Path, recorded: Mapping[str, Sequence[RecordedRow]], aliases: Mapping[str, str] | None = None
     ) -> None:
         """`recorded`: item id → its rows; `aliases`: part → the column taken for it under another name."""
         self.path = path
@@ -43,7 +42,7 @@ class RecordedJudge(Judge):
         try:
             recording = load_recording(path, max_mb=_MOST_MB)
             columns = propose_columns(recording)
-            rows: dict[str, list[Entry]] = {}
+            rows: dict[str, list[RecordedRow]] = {}
             for entry in each_once(entries(recording, columns), recording.name):
                 rows.setdefault(entry.item_id, []).append(entry)
         except GoldenError as error:
@@ -103,10 +102,10 @@ class RecordedJudge(Judge):
         use: Use = "replies" if any(entry.replies for entry in rows) else "scores"
         as_given = ImportChoices(scale=task.scale, take="own")
         answered = [entry for entry in rows if (entry.replies if use == "replies" else entry.has_score)]
-        return Reader(use, as_given, task.scale, task.aspect, read_rating).verdict(item.item_id, answered)
+        return RecordingReader(use, as_given, task.scale, task.aspect, read_rating).verdict(item.item_id, answered)
 
 
-def _check(path: Path, rows: Sequence[Entry]) -> None:
+def _check(path: Path, rows: Sequence[RecordedRow]) -> None:
     """UsageError for rows of one item that cannot be used: empty, or with a score that is no number."""
     if any(entry.replies for entry in rows):
         return

@@ -489,13 +489,13 @@ def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) ->
 
 def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
     """`result` of run `run_id` with as much as may be claimed: no p of its gain once held-out items were used."""
-    from core.findings.agreement import gain_warning
+    from core.stats import gain_words
 
     reason = held_out_used(store, store.runs.get(run_id))
     if not reason:
         return result
     gain = replace(result.gain, p=None, p_reason=reason)
-    said, says = gain_warning(result.gain), gain_warning(gain)
+    said, says = gain_words(result.gain), gain_words(gain)
     return replace(result, gain=gain, warnings=tuple(says if words == said else words for words in result.warnings))
 
 

@@ -21,7 +21,8 @@ from core.settings import Settings
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.data.verdict_files import ImportChoices, ImportPreview, Recording
+    from core.data.recordings import Recording
+    from core.data.verdict_imports import ImportChoices, ImportPreview
 
 _LONGEST_NAME = 120
 
@@ -71,9 +72,8 @@ def read_recording(store: Store, data: bytes, name: str, *, max_mb: float) -> Re
     GoldenError for a file that cannot be read.
     """
     from core.data import read_upload
-    from core.data.files import LIMITS
-    from core.data.verdict_files import load_recording
-    from core.data.verdict_files.recording import MAX_ROWS
+    from core.data.recordings import MAX_ROWS, load_recording
+    from core.data.sources import LIMITS
 
     most = max(MAX_ROWS, LIMITS.items)
     return load_recording(data, name, max_mb=max_mb, max_rows=most, read=read_upload)
@@ -94,9 +94,9 @@ def preview_import(
 
     `file` is its content (then `name` gives its ending) or what `load_recording` made of it.  NotFoundError for an
     unknown golden set, GoldenError for a file that cannot be read, AspectError and UsageError as
-    `core.data.verdict_files.match`.
+    `core.data.verdict_imports`.
     """
-    from core.data.verdict_files import match
+    from core.data.verdict_imports import match
     from core.judging.parse import read_rating
 
     golden = store.goldens.load(golden_id)

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from core.comparison.corrected_means import MoreVerdicts
-from core.data.verdict_files.match import ScoredRows, read_scored
+from core.data.verdict_imports import ScoredRows, read_scored
 from core.errors import GoldenError
 from core.records import FloatArray, GoldenSet, IntArray, JudgeScores
 from core.stats.items import BoolArray

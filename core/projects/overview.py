@@ -30,7 +30,7 @@ NEEDS: dict[Task, Role] = {"label": "annotator", "vote": "annotator"}
 RECHECKED: dict[Decision, str] = {
     "holds": "recheck: holds",
     "fallen": "recheck: fallen",
-    "inconclusive": "recheck inconclusive",
+    "cannot be told": "recheck inconclusive",
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from core.comparison.corrected_means import by_need, judged_items
 from core.comparison.sureness import expected_errors
-from core.data.verdict_files.match import ScoredRows
+from core.data.verdict_imports import ScoredRows
 from core.errors import UsageError
 from core.project_records import GoldenSummary
 from core.projects.judge_line import judge_line

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.data import Table
 from core.data import read_upload as read_table_sent
-from core.data.files import LIMITS
 from core.data.golden import golden_table
+from core.data.sources import LIMITS
 from core.errors import NotFoundError, UsageError
 from core.project_records import AspectSummary, GoldenPage, GoldenSummary, ProjectSummary
 from core.projects.roles import requires

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from core.data.recordings import CALIBRATION_ITEM
 from core.data.split import KnownTexts, task_of
-from core.data.verdict_files import CALIBRATION_ITEM
 from core.errors import UsageError
 from core.files import json_lines, write_json, write_text
 from core.judge_files.judge_reading import FORMATS, VERSION

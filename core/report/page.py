@@ -17,13 +17,12 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from core.findings.system_quality import means_finding, preferences_finding
-from core.findings.weak_spots import bias_finding, distribution_words, examination_finding, sureness_finding
+from core.comparison.means_finding import estimate_words, means_finding
 from core.report import plots, words
 from core.report.facts import History, Report
 from core.report.figures import Drawing
 from core.report.figures.examination import distribution_figure, parts_figure
-from core.report.headline import WEAK, asides, bar, better_system, brings, headline, limits, sign_off, standing
+from core.report.findings import bar, better_system, brings, headline, limits, preferred_systems, sign_off
 from core.stats.preferences import Strength
 from core.word_diff import Piece, word_diff
 from core.wording import VERSION_ORIGINS, VERSION_STATES
@@ -64,8 +63,7 @@ def html_page(report: Report) -> str:
 
 def appendix_page(report: Report) -> str:
     """Everything behind the report, as a document of its own of well under 5 MB."""
-    values, curve, sure = report.sources.values, report.on_the_scale.curve, report.on_the_scale.sure
-    spread = report.examination.distribution
+    spread, curve = report.sources.values, report.on_the_scale.curve
     return _rendered(
         "appendix.html",
         report,
@@ -74,16 +72,12 @@ def appendix_page(report: Report) -> str:
         diffs=_changes(report.history),
         most_judges=plots.MOST_JUDGES,
         means=means_finding(report.means, words.bounded(report.aspect, 80)),
-        preferred=None if report.strengths is None else preferences_finding(report.strengths),
-        examination=examination_finding(report.examination),
-        biases=[bias_finding(bias) for bias in report.examination.biases],
-        spread_words=None if spread is None else distribution_words(spread),
-        sure=None if sure is None else sureness_finding(sure),
-        asides=asides(report),
+        preferred=preferred_systems(report),
         strength_by_judge=_by_judge(report),
         bar=bar(report),
-        quarter=np.quantile(values, (0.25, 0.5, 0.75)).tolist() if values else [],
-        below=sum(value < 0 for value in values),
+        mean_words=estimate_words,
+        quarter=np.quantile(spread, (0.25, 0.5, 0.75)).tolist() if spread else [],
+        below=sum(value < 0 for value in spread),
         before=curve.before if curve else None,
         after=curve.after if curve else None,
         free=all(line.usage.requests + line.usage.cached == 0 for line in report.costs),
@@ -101,7 +95,6 @@ def _rendered(template: str, report: Report, **more: Any) -> str:
         template,
         r=report,
         head=headline(report),
-        weak=standing(report) in WEAK,
         origin=words.ORIGIN_WORDS,
         made=VERSION_ORIGINS,
         state=VERSION_STATES,

@@ -9,7 +9,7 @@ import numpy as np
 
 from core.comparison.corrected_means import MoreVerdicts, judged_items
 from core.comparison.decisions import Preferences, preferred
-from core.data.verdict_files.match import ScoredRows
+from core.data.verdict_imports import ScoredRows
 from core.records import Alignment, Measure
 from core.report.measured import Judged
 from core.stats import LabelledItems, align

@@ -16,12 +16,10 @@ from types import MappingProxyType
 import numpy as np
 
 from core.data import Mapping, load_items
-from core.data.check import EmptyTexts, check_mapping
+from core.data.check import check_mapping
 from core.data.columns import METRIC, mapping_of
-from core.data.files import LIMITS
-from core.data.findings import Finding, FindingLog, first_error, has_errors
-from core.data.items import RowReader, repeated_id
-from core.data.reshape import ranks_in_rows
+from core.data.item_rows import EmptyTexts, RowReader, repeated_id
+from core.data.sources import LIMITS, FileFinding, FindingLog, first_error, has_errors
 from core.data.tables import TableFile, open_table
 from core.errors import GoldenError
 from core.judge_files.judge_reading import kept_columns
@@ -53,7 +51,7 @@ class ItemFile:
     digest: str
     n_items: int
     filled: abc.Mapping[str, int]
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FileFinding, ...] = ()
     table: TableFile | None = None
     mapping: Mapping | None = None
     kept: tuple[Item, ...] = field(default=(), repr=False)
@@ -103,7 +101,7 @@ def validate_items(
     digest, first = file_digest(path), table.rows()
     head = list(itertools.islice(first, HEAD_ROWS))
     mapping = mapping_of(first.columns, head, given, kept)
-    if mapping.layout == "long" or ranks_in_rows(first.columns):
+    if mapping.layout == "long":
         return _joined(path, digest, given, kept)
     look = _Look(table, mapping, on_rows)
     if look.columns != mapping.columns:  # JSON lines: a column may first come in a late row
@@ -132,7 +130,7 @@ def check_needs(items: ItemFile, needs: abc.Sequence[str]) -> None:
 
 
 def _joined(path: Path, digest: str, given: abc.Mapping[str, str], kept: abc.Mapping[str, str]) -> ItemFile:
-    """Items of several rows each, or several of one row, held in memory."""
+    """Items of several rows each, held in memory."""
     golden = load_items(path, mapping=given, kept=kept)
     filled = Counter(part for item in golden.items for part in _filled(item))
     hashes = np.frombuffer(b"".join(_hash(item.item_id) for item in golden.items), dtype=np.uint64)

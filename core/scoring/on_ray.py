@@ -32,8 +32,8 @@ from core.data import load_items
 from core.data.cells import cell_at
 from core.data.check import check_mapping
 from core.data.columns import mapping_of
-from core.data.findings import FindingLog, first_error, has_errors
-from core.data.items import RowReader
+from core.data.item_rows import RowReader
+from core.data.sources import FindingLog, first_error, has_errors
 from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
 from core.files import json_lines
 from core.judge_files.fused_judge import FusedJudge

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from core.data.verdict_files import BY_ORDER, CALIBRATION_ITEM
+from core.data.recordings import BY_ORDER, CALIBRATION_ITEM
 from core.errors import ConcordError, JobError, UsageError
 from core.files import FULL, json_lines, replacing
 from core.judge_files import verdict_row

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.data.findings import Finding
+from core.data.sources import FileFinding
 from core.judge_files import Abstention, CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.repeval_judge import RepEvalJudge
@@ -96,7 +96,7 @@ class ScoredFile:
     seconds: float
     marks: tuple[str, ...] = ()
     reasons: Mapping[str, int] = field(default_factory=dict)
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FileFinding, ...] = ()
     n_again: int = 0
     batch: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)

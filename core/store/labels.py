@@ -1,6 +1,6 @@
 """What people give and type: labels, and texts that they have not saved yet.
 
-*LabelStore* are one row for each time somebody saved one, so nothing is ever overwritten.  A label belongs to the pass it
+*Labels* are one row for each time somebody saved one, so nothing is ever overwritten.  A label belongs to the pass it
 was given in; what a rater thinks now is their newest row of the pass for an item and aspect.  A form that is sent twice
 (a lost connection, a double click) carries the same `form` id and is kept once.
 
@@ -19,7 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.project_records import moment
-from core.store.database import StorePart, given, record_of
+from core.store.database import Part, given, record_of
 from core.store.log import UNWRITTEN
 from core.store.schema import drafts, labels
 
@@ -77,7 +77,7 @@ class Draft:
 _SAID = ("rater", "item_id", "aspect", "value", "comment", "pass_id", "taken_from")
 
 
-class LabelStore(StorePart):
+class Labels(Part):
     def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
         """Store what one form said (one label an aspect); the same form a second time changes nothing."""
         self._insert(project_id, golden_id, [replace(label, form=form) for label in new])
@@ -141,7 +141,7 @@ class LabelStore(StorePart):
 # ── drafts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Drafts(StorePart):
+class Drafts(Part):
     def keep(self, project_id: str, subject: str, author: str, text: str, base: str) -> Draft:
         """Write `text` over what `author` had typed there before; returns the draft as it was stored."""
         key = {"project_id": project_id, "subject": subject, "author": author}

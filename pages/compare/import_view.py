@@ -10,16 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.data.verdict_files import (
-    Columns,
-    ImportChoices,
-    ImportPreview,
-    Recording,
-    Role,
-    Use,
-    propose_columns,
-)
-from core.data.verdict_files.match import group_columns
+from core.data.recordings import Columns, Recording, Role, propose_columns
+from core.data.verdict_imports import ImportChoices, ImportPreview, Use, group_columns
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts

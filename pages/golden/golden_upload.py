@@ -10,9 +10,9 @@ import streamlit as st
 
 from core import projects
 from core.data import BuiltGolden, Mapping, Table, build_golden
-from core.data.findings import has_errors
 from core.data.golden import left_out_words
-from core.data.meanings import Question
+from core.data.label_cells import Question
+from core.data.sources import has_errors
 from core.data.summary import sentence
 from core.errors import AccessError, ConcordError
 from core.project_records import GoldenItem, is_demo

@@ -12,13 +12,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.data import Mapping, Table, propose_mapping
 from core.data.cells import Comma, shown
-from core.data.columns import HUMAN, How, plain_name
-from core.data.guess import guess_mapping
+from core.data.columns import HUMAN, How, guess_mapping, plain_name
 from core.data.kinds import detect_kind
-from core.data.label_cells import asks_about_commas
-from core.data.meanings import Question, codes_words
-from core.data.reshape import sounds_like_ranks
-from core.data.values import Best, Codes, Values
+from core.data.label_cells import Question, asks_about_commas, codes_words, sounds_like_ranks
+from core.data.scale import Best, Codes, Values
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
 from pages.label import label_item

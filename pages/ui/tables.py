@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from core.calibration.calibration_result import Candidate
-from core.data.findings import Finding
+from core.data.sources import FileFinding
 from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, Run
 from core.projects.items import MISALIGNED_FROM, ItemScore
 from core.projects.rescore import ChangedItem
@@ -131,7 +131,7 @@ def groups_frame(golden: GoldenSet, most_systems: int = 40) -> pd.DataFrame:
     return table.reset_index()
 
 
-def findings_frame(findings: Sequence[Finding]) -> pd.DataFrame:
+def findings_frame(findings: Sequence[FileFinding]) -> pd.DataFrame:
     order = {"error": 0, "warning": 1, "note": 2}
     ranked = sorted(findings, key=lambda f: order[f.severity])
     return pd.DataFrame(

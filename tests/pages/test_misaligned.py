@@ -13,7 +13,7 @@ from core.people import Actor
 from core.project_records import CriteriaEntry
 from core.projects.items import ItemScore
 from core.projects.triage import Triage, TriageRequest
-from core.quotations import QuotedPiece
+from core.quotations import Piece
 from pages.misaligned.misaligned_filters import RANKS, Filters
 from pages.misaligned.misaligned_item import marked
 from pages.misaligned.misaligned_list import table_key
@@ -206,11 +206,7 @@ def test_hostile_names_and_texts_stay_text(opened: Open) -> None:
 
 
 def test_quoted_words_stand_on_a_coloured_ground_and_nothing_else_is_markup() -> None:
-    pieces = (
-        QuotedPiece("# A *star*\n\n    ", False),
-        QuotedPiece("[x](http://e.example)\r\nred", True),
-        QuotedPiece(" end", False),
-    )
+    pieces = (Piece("# A *star*\n\n    ", False), Piece("[x](http://e.example)\r\nred", True), Piece(" end", False))
     shown = marked(pieces)
     first, blank, third, fourth = shown.split("  \n")
     assert first == "\\# A \\*star\\*"

@@ -31,7 +31,7 @@ MAX_MB = 50
 
 
 @dataclass(frozen=True)
-class Part:
+class SetFile:
     """One file of a set: what it is for (`role`), its name, its addresses in the order to try, and its shape."""
 
     role: str
@@ -67,7 +67,7 @@ class Benchmark:
     home: str
     licence: str
     citation: str
-    parts: tuple[Part, ...]
+    parts: tuple[SetFile, ...]
 
     def as_json(self) -> dict[str, Any]:
         """As ``fetch --list --json`` shows it."""
@@ -190,7 +190,7 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, files: Sequence[Path] = 
 _HELP = "Is this the file that the catalogue names (`fetch --list --json`)?"
 
 
-def _read_part(path: Path, part: Part) -> Sequence[Row]:
+def _read_part(path: Path, part: SetFile) -> Sequence[Row]:
     """The rows of a file.  GoldenError where it is not the table that the catalogue describes."""
     try:
         table = read_table(path, suffix=f".{part.kind}", max_mb=MAX_MB)
@@ -205,7 +205,7 @@ def _read_part(path: Path, part: Part) -> Sequence[Row]:
     return [dict(row) for row in table.rows]
 
 
-def _from_web(benchmark: Benchmark, part: Part, folder: Path) -> tuple[Path, str]:
+def _from_web(benchmark: Benchmark, part: SetFile, folder: Path) -> tuple[Path, str]:
     """The part from the first of its addresses that gives it, and that address."""
     failures = []
     for address in part.addresses:

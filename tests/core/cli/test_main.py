@@ -109,22 +109,25 @@ def test_a_fault_of_ours_is_a_sentence_and_a_trace(run: Run, monkeypatch: pytest
 
 
 def ranking(place: str, *, name: str = "place") -> None:
-    """A row a source, forty of them: the longer of three texts is the better, and each fourth swaps two ranks."""
-    lines = [f"id,text_a,{name}_a,text_b,{name}_b,text_c,{name}_c"]
+    """Forty sources: the longer of three texts is the better, and each fourth swaps two ranks."""
+    lines = [f"item_id,source_id,target,{name}"]
     for k in range(40):
         first, second = (2, 1) if k % 4 == 0 else (1, 2)
-        lines.append(f"q{k},{'The cat sat on mat number ' * 3}{k}.,{first},The cat sat on mat {k}.,{second},Cat {k}.,3")
+        texts = f"{'The cat sat on mat number ' * 3}{k}.", f"The cat sat on mat {k}.", f"Cat {k}."
+        lines += [
+            f"q{k}-{t},q{k},{text},{rank}" for t, text, rank in zip("abc", texts, (first, second, 3), strict=True)
+        ]
     Path(place).write_text("\n".join(lines) + "\n")
 
 
-def test_rankings_go_from_a_row_a_source_to_a_judge(run: Run, say: Say) -> None:
+def test_rankings_go_from_a_file_to_a_judge(run: Run, say: Say) -> None:
     """Texts a, b, c with scores 3, 2, 1 on ranks 1, 2, 3 are in order in 30 of 40 sources; in 10 rho is 1/2."""
     ranking("r.csv")
     assert "No column of human labels" in say("check", "r.csv")
     code, checked = run("check", "r.csv", "--ranks", "place")
     assert (code, checked["n_items"], checked["n_sources"]) == (0, 120, 40)
     assert checked["aspects"]["place"]["ranks"]
-    ranking("r.csv", name="rank")  # what is scored has to say by itself that a row is a source
+    ranking("r.csv", name="human_rank")
     options = ("--aspect", "rank")
     code, body = run("calibrate", "r.csv", *options, "--preset", "quick", "--out", "out")
     assert (code, body["held_out"]["level"]) == (0, "sample")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.data import BuiltGolden, check_file
-from core.data.findings import Finding
+from core.data.sources import FileFinding
 from core.data.split import usable_aspect
 from core.errors import AspectError
 
@@ -31,7 +31,7 @@ def rows(n_sources: int, n_systems: int, label: Callable[[int, int], float]) -> 
     ]
 
 
-def found(built: BuiltGolden, text: str) -> list[Finding]:
+def found(built: BuiltGolden, text: str) -> list[FileFinding]:
     return [finding for finding in built.findings if text in finding.message]
 
 
@@ -132,10 +132,8 @@ def test_one_text_under_two_sources_is_warned_of(built: Build) -> None:
     (warned,) = found(built(long + again), "under another source")
     assert (warned.severity, warned.row) == ("warning", 201)
     assert warned.message.startswith(
-        "2 items repeat the text of an earlier item under another source, white space and case aside: 'x' (row 201) "
-        "that of '0-3' (row 4), 'y' (row 202) that of '1-3' (row 9). A judge may be calibrated on one"
+        "2 items repeat the text of an earlier item under another source, such as 'x' that of '0-3' (row 4). A judge"
     )
-    assert "Their labels differ (x in 1)" in warned.message
 
 
 def test_two_systems_that_say_the_same_are_noted(built: Build) -> None:
@@ -145,4 +143,3 @@ def test_two_systems_that_say_the_same_are_noted(built: Build) -> None:
     (noted,) = found(built(long), "repeat")
     assert (noted.severity, noted.row) == ("note", 2)
     assert noted.message.startswith("40 items repeat the text of an earlier item of another system on the same source")
-    assert "Their labels differ (x in 40), and no judge can agree with both" in noted.message

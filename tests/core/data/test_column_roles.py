@@ -19,7 +19,7 @@ def test_own_names_win_over_aliases_and_the_alias_column_stays_unused() -> None:
     mapping = propose_mapping(columns, [dict.fromkeys(columns, "1")])
     assert mapping.roles == {c: c for c in ("item_id", "source_id", "source", "target", "human_fluency")}
     assert mapping.unused == ("doc_id", "document", "summary")
-    assert mapping.aliased == ()
+    assert mapping.found_by("alias") == ()
     assert mapping.layout == "wide"
 
 
@@ -35,7 +35,7 @@ def test_aliases_are_mapped_and_listed_as_aliases() -> None:
         "references": "reference",
         "human_x": "human_x",
     }
-    assert set(mapping.aliased) == {"item_id", "source_id", "system_id", "source", "target"}
+    assert set(mapping.found_by("alias")) == {"item_id", "source_id", "system_id", "source", "target"}
     assert {role for role, how in mapping.found.items() if how == "exact"} == {"references", "human_x"}
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from core.data import Mapping, build_golden, propose_mapping, read_upload
-from core.data.columns import plain_name
-from core.data.guess import guess_mapping
+from core.data.columns import guess_mapping, plain_name
 from core.errors import UsageError
 from tests.core.data.conftest import as_csv
 
@@ -51,7 +50,7 @@ def test_names_that_tell_nothing_are_read_by_what_they_hold() -> None:
     assert set(mapping.found.values()) == {"content"}
     assert mapping.unused == ("rouge", "n_words", "Gebiet")  # no metric, count or topic is taken for a label or system
     assert mapping.kind == "source_target"
-    assert mapping.as_json()["guessed"] == list(mapping.guessed)
+    assert mapping.as_json()["guessed"] == list(mapping.found_by("content"))
 
 
 def test_the_command_line_does_not_guess() -> None:

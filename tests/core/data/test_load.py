@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.__main__ import main
-from core.data import Table, build_golden, files, load_golden, load_items, read_table
+from core.data import Table, build_golden, load_golden, load_items, read_table, sources
 from core.errors import GoldenError, UsageError
 from core.records import Scale
 
@@ -107,7 +107,7 @@ def test_a_golden_set_may_have_as_many_items_as_its_process_allows(
 ) -> None:
     path = tmp_path / "golden.jsonl"
     path.write_text("".join(json.dumps({"target": f"text {k}", "human_wit": k % 5 + 1}) + "\n" for k in range(30)))
-    monkeypatch.setattr(files.LIMITS, "items", files.LIMITS.items)  # put back at the end
+    monkeypatch.setattr(sources.LIMITS, "items", sources.LIMITS.items)  # put back at the end
     monkeypatch.setenv("CONCORD_MAX_GOLDEN_ITEMS", "20")
     assert main(["check", str(path), "--json"]) == 1
     said = json.loads(capsys.readouterr().out)["error"]["message"]

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from core.comparison.measures import align
-from core.data import BuiltGolden, build_golden, check_file, load_golden, load_items, propose_mapping
+from core.data import BuiltGolden, build_golden, check_file, load_golden, propose_mapping
 from core.data.tables import Table
-from core.records import GoldenSet, Scale
-from core.scoring.item_file import validate_items
+from core.records import Scale
 from core.stats import LabelledItems
 from core.verdicts import Verdicts
 
@@ -114,52 +113,13 @@ def test_ranks_without_sources_are_refused_with_the_way_out(built: Build) -> Non
     assert "Say which column names the source" in message
 
 
-# ── one row a source ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def wide(place: Path, text: str) -> Path:
-    file = place / "wide.csv"
-    file.write_text(text)
-    return file
-
-
-LETTERS = """id,prompt,target_a,system_a,rank_a,target_b,system_b,rank_b,target_c,system_c,rank_c
-q1,Why?,As.,m1,2,Bs.,m2,1,Cs.,m3,3
-q2,How?,Ds.,m1,1,Es.,m3,2,,,
-"""
-
-
-def rows_of(golden: GoldenSet) -> list[tuple[str, str, str, str, str]]:
-    return [(item.item_id, item.source_id, item.system_id, item.source, item.target) for item in golden.items]
-
-
-def test_a_row_a_source_is_read_as_a_row_a_text(tmp_path: Path) -> None:
-    made = load_golden(wide(tmp_path, LETTERS))
-    assert made.kind == "source_target"
-    assert rows_of(made) == [
-        ("q1-a", "q1", "m1", "Why?", "As."),
-        ("q1-b", "q1", "m2", "Why?", "Bs."),
-        ("q1-c", "q1", "m3", "Why?", "Cs."),
-        ("q2-a", "q2", "m1", "How?", "Ds."),
-        ("q2-b", "q2", "m3", "How?", "Es."),
-    ]
-    assert made.labels("rank").tolist() == [0.5, 1, 0, 1, 0]
-    assert made.aspects["rank"].ranks
-
-
-def test_a_wide_file_is_scored_text_by_text(tmp_path: Path) -> None:
-    file = wide(tmp_path, LETTERS)
-    assert load_items(file).item_ids == ("q1-a", "q1-b", "q1-c", "q2-a", "q2-b")
-    seen = validate_items(file)
-    assert [item.item_id for batch in seen.batches(2) for item in batch] == ["q1-a", "q1-b", "q1-c", "q2-a", "q2-b"]
-
-
 # ── as a person names them ───────────────────────────────────────────────────────────────────────────────────
 
 
 def test_ranks_are_named_by_column_or_aspect_whatever_they_are_called(tmp_path: Path) -> None:
     text = "source_id,target,place,human_worth\ns1,As.,1,2\ns1,Bs.,2,1\ns1,Cs.,3,3\ns2,Ds.,2,1\ns2,Es.,1,2\n"
-    file = wide(tmp_path, text)
+    file = tmp_path / "wide.csv"
+    file.write_text(text)
     made = load_golden(file, ranks=["place", "human_worth"])
     assert made.labels("place").tolist() == [1, 0.5, 0, 0, 1]
     assert made.labels("worth").tolist() == [0.5, 1, 0, 1, 0]

@@ -14,10 +14,10 @@ import openpyxl
 import pytest
 
 from core.data import build_golden, check_file, propose_mapping
+from core.data.columns import guess_mapping
 from core.data.golden import BuiltGolden, golden_table
-from core.data.guess import guess_mapping
+from core.data.scale import Values
 from core.data.tables import Table, read_upload
-from core.data.values import Values
 
 TEXTS = [
     "The storm closed the harbour for two days.",

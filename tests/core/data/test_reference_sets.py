@@ -133,7 +133,7 @@ def test_summeval_panels_and_extra_columns(shared_data: Path) -> None:
         *(f"turker{n}" for n in (1, 2, 3, 4, 5)),
     }
     assert result.mapping.unused == ("doc_id", "source_raw", "target_raw")
-    assert result.mapping.aliased == ()
+    assert result.mapping.found_by("alias") == ()
     assert not [f for f in result.findings if "not the mean" in f.message]
 
 

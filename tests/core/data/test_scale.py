@@ -119,7 +119,7 @@ def test_scores_off_the_scale_of_the_labels(scores: list[float], unread: list[fl
     assert found.own is own
 
 
-@given(st.sampled_from(USUAL), st.lists(st.integers(0, 4), min_size=5))
+@given(st.sampled_from([(scale.low, scale.high) for scale in USUAL]), st.lists(st.integers(0, 4), min_size=5))
 def test_a_scale_in_use_always_holds_what_is_on_it(ends: tuple[float, float], quarters: list[int]) -> None:
     low, high = ends
     values = [low + (high - low) * q / 4 for q in quarters]

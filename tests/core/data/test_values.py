@@ -12,7 +12,8 @@ import pytest
 import core
 from core.cli.main import app
 from core.data import build_golden, check_file, load_golden, propose_mapping, read_table
-from core.data.verdict_files import ImportChoices, load_recording, match
+from core.data.recordings import load_recording
+from core.data.verdict_imports import ImportChoices, match
 from core.errors import GoldenError
 from core.judging.parse import read_rating
 from core.records import GoldenSet, Scale

@@ -12,7 +12,7 @@ from core import projects
 from core.calibration.calibrated import calibrate
 from core.calibration.calibration_result import Calibration
 from core.calibration.calibration_settings import CalibrationSettings
-from core.comparison.leaderboard import ceiling
+from core.comparison.compare import ceiling
 from core.comparison.recheck import recheck
 from core.data import load_golden
 from core.demo import build, demo_calibration
@@ -195,12 +195,13 @@ def test_the_rechecks_come_out_the_same_today(demo: Store) -> None:
         assert newer.digest == one.golden_id
         now = recheck(judge, newer, aspect, old=load_golden(demo_calibration.GOLDEN))
         assert now.now.value == pytest.approx(one.outcome.now.value, abs=1e-9)
-        assert (now.decision, now.left_out) == (one.outcome.decision, {})
+        assert (now.decision, now.words, now.left_out) == (one.outcome.decision, one.outcome.words, {})
 
 
 def test_the_drift_history_shows_what_it_is_for(demo: Store) -> None:
     found = [entry.outcome for entry in projects.list_rechecks(demo, DEMO_PROJECT, demo_calibration.ASPECT)]
-    assert [one.decision for one in found] == ["inconclusive", "inconclusive"]  # 60 and 72 labels: too few
+    assert [one.decision for one in found] == ["cannot be told", "cannot be told"]  # 60 and 72 labels: too few
+    assert all("show only a fall of" in one.words for one in found)
 
 
 # ── coming and going ─────────────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 import core
 from core import projects
 from core.data import load_golden
-from core.data.verdict_files import ImportChoices
+from core.data.verdict_imports import ImportChoices
 from core.errors import AspectError, GoldenError, NotFoundError, UsageError
 from core.project_records import ProjectSummary
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale

@@ -23,7 +23,7 @@ from core.projects.judge_files import JudgeFile
 from core.projects.judges import MetricsRequest, MetricsResult
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
-from core.store.replies import MetricBlocks
+from core.store.replies import Blocks
 from core.store.store import Store
 
 Compute = Callable[[MetricsRequest], MetricsResult]
@@ -205,8 +205,8 @@ def standing_in(monkeypatch: pytest.MonkeyPatch, assistant: Metric) -> None:
     ("part", "method", "error"),
     [
         (RunProgress, "advance", CancelledRunError("A person cancelled the run.")),
-        (MetricBlocks, "put", StoreError("The disk is full.")),
-        (MetricBlocks, "get", StoreError("The store cannot be read.")),
+        (Blocks, "put", StoreError("The disk is full.")),
+        (Blocks, "get", StoreError("The store cannot be read.")),
     ],
 )
 def test_what_stops_the_run_is_no_failure_of_the_metric(

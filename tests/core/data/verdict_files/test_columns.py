@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.data.verdict_files import Columns, load_recording, propose_columns
+from core.data.recordings import Columns, load_recording, propose_columns
 from core.errors import UsageError
 
 

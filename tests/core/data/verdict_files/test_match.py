@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from core.data.pairs import PREFERENCES
-from core.data.verdict_files import ImportChoices, ImportPreview, load_recording, match
+from core.data.recordings import load_recording
+from core.data.verdict_imports import ImportChoices, ImportPreview, match
 from core.errors import UsageError
 from core.judging.parse import read_rating
 from core.records import AspectLabels, GoldenSet, Item, Scale, Scored, Unscored
@@ -99,7 +100,7 @@ def test_scores_on_another_scale_are_counted_and_asked_about_never_clipped() -> 
     result = preview(rows)
     np.testing.assert_array_equal(result.values, [NAN, NAN, NAN, 3])
     assert result.tally.unread == {"out of range": 3}
-    assert (result.tally.ends, result.suggested) == ((0.0, 100.0), Scale(0, 100))
+    assert result.suggested == Scale(0, 100)
     assert "run from 0 to 100, lie outside 1-5" in words(result, "warning")
     assert "They would fit 0-100" in words(result, "warning")
     own = preview(rows, ImportChoices(take="own"))

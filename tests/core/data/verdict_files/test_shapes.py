@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.data.verdict_files import Reply, entries, load_recording, propose_columns
-from core.data.verdict_files.recording import replies_in
+from core.data.recordings import Reply, entries, load_recording, propose_columns, replies_in
 from core.errors import GoldenError
 
 
@@ -93,7 +92,7 @@ def test_formats(name: str, data: bytes, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(data)
     for recording in (load_recording(path), load_recording(data, name)):
-        assert (recording.name, len(recording.rows)) == (name, 1)
+        assert (recording.name, len(list(recording.rows))) == (name, 1)
         assert recording.columns == ("item_id", "score")
     assert load_recording(path).digest == load_recording(data, name).digest
 

@@ -1,4 +1,4 @@
-"""A file as it came, on the disk or as the bytes of an upload: bounded, unpacked, decoded line by line.
+"""A file as it came: bounded, unpacked, decoded line by line; and the findings on it.
 
 Every limit of reading stands here.  Every failure is a `GoldenError` that names the file.
 """
@@ -9,19 +9,17 @@ import codecs
 import gzip
 import io
 import zlib
-from collections import abc
+from collections import Counter, abc
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Literal, cast
 
 from core.data.cells import shown
 from core.errors import GoldenError
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
-PACKED = tuple(f"{suffix}.gz" for suffix in (".csv", ".tsv", ".jsonl", ".ndjson", ".json"))
-GZIP = b"\x1f\x8b"
-
+_TEXTS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
+SUFFIXES = (*(f"{suffix}.gz" for suffix in _TEXTS), *_TEXTS, ".parquet", ".xlsx")
 USUAL_MB = 200
 MAX_ROWS = 1_048_576
 MAX_COLUMNS, MAX_NAME = 2000, 200
@@ -29,8 +27,6 @@ MAX_VALUES = 5_000_000
 """Values of a file (`Source.values`), unless more rows were asked for."""
 
 MORE_ROWS = "Split it, or, if it is a golden set and there is memory, set CONCORD_MAX_GOLDEN_ITEMS."
-"""What to do about too many."""
-
 VALUES_A_ROW = 12
 """Values that a file may hold for each of the rows that were asked for, where these are more than `MAX_VALUES`."""
 
@@ -41,14 +37,15 @@ LONGEST_LINE = 16 << 20
 """Characters of a line, or of a CSV cell, of a file of any length; a longer one is refused before it fills memory."""
 
 HEAD = 64 * 1024
-_MB = 1 << 20
+_GZIP, _MB = b"\x1f\x8b", 1 << 20
+_EMPTY = "The file is empty (0 bytes): write it anew, or name another."
 
 
 @dataclass(slots=True)
 class GoldenLimits:
-    """How large a golden set may be: it is held in memory whole, at some 5 KB an item.
+    """How large a golden set may be: it is held in memory whole, at some 5 KB per item.
 
-    Whoever starts a process sets `items` by its settings; the rest goes with them.
+    Whoever starts a process sets `items` by its settings; the rest follows from it.
     """
 
     items: int = 250_000
@@ -65,7 +62,7 @@ class GoldenLimits:
 
 
 LIMITS = GoldenLimits()
-"""Those of this process."""
+"""The limits of this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ class Source:
     values: int
 
     def refuse(self, message: str, *, row: int | None = None, column: str | None = None) -> GoldenError:
-        """The error that names this file."""
+        """Make the error that names this file."""
         return GoldenError(message, file=self.name, row=row, column=column)
 
     @property
@@ -100,9 +97,16 @@ class Source:
         return self.limit or LONGEST_LINE
 
     def bound_values(self, n_values: int, *, row: int | None = None) -> None:
-        """GoldenError when there are more values than are read."""
+        """Raise GoldenError for more values than are read."""
         if n_values > self.values:
             raise self.refuse(f"The file holds too many values; at most {self.values:,} are read. Split it.", row=row)
+
+    def check_names(self, columns: abc.Collection[str]) -> None:
+        """Raise GoldenError for more columns, or longer names, than a table may have."""
+        if len(columns) > MAX_COLUMNS:
+            raise self.refuse(f"{len(columns)} columns came; at most {MAX_COLUMNS} are read.")
+        if long := next((name for name in columns if len(name) > MAX_NAME), None):
+            raise self.refuse(f"A column name is longer than {MAX_NAME} characters: {shown(long)}.")
 
     def data(self) -> bytes:
         """The bytes as they lie there, packed or not."""
@@ -110,35 +114,43 @@ class Source:
 
     @contextmanager
     def reading(self) -> abc.Iterator[IO[bytes]]:
-        """The unpacked bytes from their beginning."""
+        """Open the unpacked bytes at their beginning."""
         try:
             place = io.BytesIO(self.content) if isinstance(self.content, bytes) else self.content.open("rb")
             with place, gzip.GzipFile(fileobj=place) if self.packed else place as file:
                 yield cast(IO[bytes], file)
-        except FileNotFoundError:
-            raise GoldenError("There is no such file.", file=str(self.content)) from None
         except (OSError, EOFError, zlib.error) as problem:
             if self.packed and not getattr(problem, "errno", None):
                 raise self.refuse(f"The gzip data is broken or cut off ({problem}).") from problem
             raise _unopened(problem, self.content if isinstance(self.content, Path) else self.name) from problem
 
     def encoding(self) -> tuple[str, int | None]:
-        """How the text is to be decoded, and the first line that is not UTF-8 where it is taken for Windows-1252.
+        """Find out how the text is decoded.
 
-        UTF-16 is known by its mark or by its zeros.  GoldenError for no text, more of it than may be, bytes of no
-        encoding, and for a workbook, Parquet, gzip or HTML file under the name of a text.
+        Returns:
+            The codec, and the first line that is not UTF-8 where the text is taken for Windows-1252.  UTF-16 is known
+            by its mark or by its zeros.
+
+        Raises:
+            GoldenError: There is no text, more of it than may be, bytes of no encoding, or a workbook, Parquet, gzip
+                or HTML file under the name of a text.
         """
         with self.reading() as file:
             head = file.read(HEAD)
         if len(head) < HEAD and not head.strip():
-            raise self.refuse("The file is empty (0 bytes): write it anew, or name another.")
-        for magic, kind in ((b"PK\x03\x04", ".xlsx"), (b"PAR1", ".parquet"), (GZIP, ".gz")):
+            raise self.refuse(_EMPTY)
+        for magic, kind in ((b"PK\x03\x04", ".xlsx"), (b"PAR1", ".parquet"), (_GZIP, ".gz")):
             if head.startswith(magic):
                 raise self.refuse(f"The content is that of a {kind} file; give it that ending.")
-        start = head.removeprefix(codecs.BOM_UTF8).lstrip()[:9].lower()
-        if start.startswith((b"<!doctype", b"<html")):
+        if head.removeprefix(codecs.BOM_UTF8).lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
             raise self.refuse("This is a web page (HTML), not a table; was it saved from a sign-in page?")
-        encoding = utf16_of(head) or "utf-8-sig"
+        encoding, start = "utf-8-sig", head[:1000]
+        if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            encoding = "utf-16"
+        elif start[1::2].count(0) > len(start) * 0.3:
+            encoding = "utf-16-le"
+        elif start[0::2].count(0) > len(start) * 0.3:
+            encoding = "utf-16-be"
         damage = self._first_damage(encoding)
         if damage is None:
             return encoding, None
@@ -158,7 +170,7 @@ class Source:
                 chunk = file.read(_MB)
                 size += len(chunk)
                 if size > self.unpacked:
-                    raise self.refuse(_too_large("Unpacked, it", None, self.unpacked))
+                    raise self.refuse(_too_large("Unpacked, it", "more than that", self.unpacked))
                 try:
                     if not (plain and chunk and chunk.isascii()) or decoder.getstate()[0]:
                         decoder.decode(chunk, final=not chunk)
@@ -182,12 +194,6 @@ class Source:
             except UnicodeDecodeError as problem:
                 raise self.refuse(f"The text is broken at line {number + 1} ({problem.reason}).") from problem
 
-    def blocks(self, size: int) -> abc.Generator[bytes, None, None]:
-        """The unpacked bytes, some `size` at once and then to the end of the line; one that is too long is cut."""
-        with self.reading() as file:
-            while block := file.read(size):
-                yield block + file.readline(self.longest_line)
-
 
 def open_source(
     file: str | Path | bytes,
@@ -197,7 +203,7 @@ def open_source(
     max_mb: float | None = USUAL_MB,
     max_rows: int | None = None,
 ) -> Source:
-    """A file to be read, by its path or by the bytes of an upload (then `name` gives its format).
+    """Look at a file to be read, by its path or by the bytes of an upload (then `name` gives its format).
 
     `suffix` is the format whatever the name says; gzip is then known by its content.  `max_mb` bounds the file and
     what it unpacks to, which is never more than 32 MB and 100 times its own size; None takes a file of any length.
@@ -205,64 +211,108 @@ def open_source(
     known format.
     """
     label = name or (Path(file).name if not isinstance(file, bytes) else "")
-    content = file if isinstance(file, bytes) else Path(file)
     named = suffix_of(label) if suffix is None else suffix
     if named is None:
-        allowed = f"{', '.join(SUFFIXES)}, or .csv.gz, .jsonl.gz and the like"
+        allowed = f"{', '.join(suffix for suffix in SUFFIXES if suffix[-3:] != '.gz')}, or .csv.gz, .jsonl.gz and so on"
         raise GoldenError(f"The file type is not known: it must be one of {allowed}.", file=label or "(unnamed)")
-    size, start = _look(content)
+    content = file if isinstance(file, bytes) else Path(file)
+    if isinstance(content, bytes):
+        size, start = len(content), content[:2]
+    else:
+        try:
+            with content.open("rb") as opened:
+                size, start = content.stat().st_size, opened.read(2)
+        except OSError as problem:
+            raise _unopened(problem, content) from problem
     limit = None if max_mb is None else int(max_mb * _MB)
     if limit is not None and size > limit:
-        raise GoldenError(_too_large("It", size, limit), file=label)
+        raise GoldenError(_too_large("It", f"{size / _MB:.0f} MB", limit), file=label)
     if not size:
-        raise GoldenError("The file is empty (0 bytes): write it anew, or name another.", file=label)
-    packed = named.endswith(".gz") if suffix is None else start == GZIP
+        raise GoldenError(_EMPTY, file=label)
+    packed = named.endswith(".gz") if suffix is None else start == _GZIP
     values = max(MAX_VALUES, VALUES_A_ROW * (max_rows or 0))
     return Source(label, content, named.removesuffix(".gz"), packed, size, limit, values)
 
 
 def suffix_of(name: str) -> str | None:
-    """The ending that gives the format, e.g. ``".jsonl.gz"``; None for one that is not known."""
-    low = name.lower()
-    return next((suffix for suffix in (*PACKED, *SUFFIXES) if low.endswith(suffix)), None)
-
-
-def utf16_of(data: bytes) -> str | None:
-    """The UTF-16 codec that `data` (the beginning of a text) asks for by its mark or its zeros; None for others."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "utf-16"
-    head = data[:1000]
-    if head[1::2].count(0) > len(head) * 0.3:
-        return "utf-16-le"
-    return "utf-16-be" if head[0::2].count(0) > len(head) * 0.3 else None
-
-
-def check_names(columns: abc.Collection[str], source: Source) -> None:
-    """GoldenError for more columns, or longer names, than a table may have."""
-    if len(columns) > MAX_COLUMNS:
-        raise source.refuse(f"{len(columns)} columns came; at most {MAX_COLUMNS} are read.")
-    if long := next((name for name in columns if len(name) > MAX_NAME), None):
-        raise source.refuse(f"A column name is longer than {MAX_NAME} characters: {shown(long)}.")
-
-
-def _look(content: Path | bytes) -> tuple[int, bytes]:
-    """How many bytes there are, and the first two."""
-    if isinstance(content, bytes):
-        return len(content), content[:2]
-    try:
-        with content.open("rb") as file:
-            return content.stat().st_size, file.read(2)
-    except FileNotFoundError:
-        raise GoldenError("There is no such file.", file=str(content)) from None
-    except OSError as problem:
-        raise _unopened(problem, content) from problem
+    """The ending that gives the format, such as ``".jsonl.gz"``; None for one that is not known."""
+    return next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), None)
 
 
 def _unopened(problem: Exception, place: Path | str) -> GoldenError:
+    if isinstance(problem, FileNotFoundError):
+        return GoldenError("There is no such file.", file=str(place))
     reason = getattr(problem, "strerror", None) or problem
     return GoldenError(f"The file cannot be opened: {reason}.", file=str(place))
 
 
-def _too_large(what: str, size: int | None, limit: int) -> str:
-    came = f"{size / _MB:.0f} MB" if size is not None else "more than that"
+def _too_large(what: str, came: str, limit: int) -> str:
     return f"{what} is too large: at most {limit / _MB:.4g} MB are read, {came} came. Split it, or raise the limit."
+
+
+# ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+SHOWN_EACH = 10
+Severity = Literal["error", "warning", "note"]
+_ORDER: tuple[Severity, ...] = ("error", "warning", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class FileFinding:
+    """Something a person should know about a file; `row` is a number in the file, as `Rows.number`."""
+
+    severity: Severity
+    message: str
+    row: int | None = None
+    column: str | None = None
+
+
+@dataclass
+class FindingLog:
+    """Findings of one file; the first ten of each kind and column are kept, the rest counted.
+
+    `broken`: the number of every row with an error → the first error in it.
+    """
+
+    kept: list[FileFinding] = field(default_factory=list)
+    broken: dict[int, str] = field(default_factory=dict)
+    _counts: Counter[tuple[str, str | None, Severity]] = field(default_factory=Counter)
+
+    def add(
+        self, severity: Severity, message: str, *, row: int | None = None, column: str | None = None, kind: str = ""
+    ) -> None:
+        """Keep a finding; those of one `kind` (and column) beyond the tenth are counted only."""
+        if severity == "error" and row is not None:
+            self.broken.setdefault(row, message)
+        if kind:
+            self._counts[kind, column, severity] += 1
+        if not kind or self._counts[kind, column, severity] <= SHOWN_EACH:
+            self.kept.append(FileFinding(severity, message, row, column))
+
+    def once(self, severity: Severity, message: str, *, row: int | None = None, column: str | None = None) -> None:
+        """Keep a finding unless that column has the same message already."""
+        key = (message, column, severity)
+        if key not in self._counts:
+            self._counts[key] = 1
+            self.kept.append(FileFinding(severity, message, row, column))
+
+    def sorted(self) -> tuple[FileFinding, ...]:
+        """Errors first, then warnings, then notes, each by row; "12 more like this" where some were only counted."""
+        more = [
+            FileFinding(severity, f"{count - SHOWN_EACH} more like this in this column.", None, column)
+            for (_, column, severity), count in self._counts.items()
+            if count > SHOWN_EACH
+        ]
+        return tuple(sorted([*self.kept, *more], key=lambda f: (_ORDER.index(f.severity), f.row is None, f.row or 0)))
+
+
+def has_errors(findings: tuple[FileFinding, ...]) -> bool:
+    """Whether any finding forbids the use of the file."""
+    return any(finding.severity == "error" for finding in findings)
+
+
+def first_error(findings: tuple[FileFinding, ...], file: str) -> GoldenError:
+    """The first error finding as the error to raise; it counts the others."""
+    first, *others = (finding for finding in findings if finding.severity == "error")
+    more = f" ({len(others)} more errors; `check` lists them.)" if others else ""
+    return GoldenError(first.message + more, file=file, row=first.row, column=first.column)

@@ -1,0 +1,283 @@
+"""From rows to items: ids, groups, texts, and findings on them; in long files the rows of one item are joined."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter, abc
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from core.data.cells import read_id, shown
+from core.data.columns import Mapping
+from core.data.kinds import reference_texts, source_text, target_text
+from core.data.pairs import systems_of
+from core.data.sources import FindingLog, Severity
+from core.data.tables import Table
+from core.records import Item
+from core.texts import is_blank
+from core.wording import counted
+
+LONG_TEXT = 100_000
+LONGEST_TEXT = 1_000_000
+LONGEST_NAME = 500
+KEPT_TEXTS = 1_000
+"""Sources kept while reading, so that the items of one source share its text; far apart they are read anew."""
+ITEM_ROLES = ("item_id", "target", "source_id", "system_id", "source", "context", "references")
+_NO_COLUMN = "\0"
+"""No column has this name: readers of files replace the character."""
+
+_MOJIBAKE = re.compile("Ã[\x80-\xbf]|â€[™œ\x9d“”\x80-\xa0]|\ufffd")
+
+
+@dataclass
+class ItemRows:
+    """Items with the rows they came from: `item_of_row[i]` is the item of table row i, `row_of_item` its number."""
+
+    items: list[Item] = field(default_factory=list)
+    item_of_row: list[int] = field(default_factory=list)
+    row_of_item: list[int] = field(default_factory=list)
+    given_split: list[str] = field(default_factory=list)
+
+
+class RowReader:
+    """Reads one row after the other into an item; what is wrong with a row goes to `log`.  Holds few texts."""
+
+    def __init__(self, mapping: Mapping, log: FindingLog) -> None:
+        self.roles, self.log = mapping.roles, log
+        self.columns = [mapping.roles.get(role, _NO_COLUMN) for role in ITEM_ROLES]
+        self.long = mapping.layout == "long"
+        self.texts: dict[str, str] = {}
+
+    def read(self, place: int, number: int, row: abc.Mapping[str, Any]) -> Item:
+        """The item of the data row at `place` (from 1), which messages call `number`, its number in the file.
+
+        Its `source_id` is empty where the row names none.
+        """
+        item_id, target, source_id, system_id, source, context, references = map(row.get, self.columns)
+        texts = () if references is None or references == "" else reference_texts(references)
+        for text in texts:
+            self._examine(number, "references", text, damaged=False)
+        return Item(
+            item_id=self._name(number, "item_id", item_id) or self._made_id(place, number),
+            target=self._text(number, "target", target),
+            source_id=self._name(number, "source_id", source_id),
+            system_id=self._name(number, "system_id", system_id),
+            source=self._text(number, "source", source),
+            context=self._text(number, "context", context),
+            references=texts,
+        )
+
+    def _name(self, number: int, role: str, cell: Any) -> str:
+        name = "" if cell is None else read_id(cell)
+        if len(name) > LONGEST_NAME:
+            message = (
+                f"The {role} has {len(name)} characters; at most {LONGEST_NAME} are allowed: is this the right column?"
+            )
+            self.log.add("error", message, row=number, column=self.roles[role], kind="name")
+        return name[:LONGEST_NAME]
+
+    def _made_id(self, place: int, number: int) -> str:
+        column = self.roles.get("item_id")
+        if self.long:
+            message = "An item id is needed in every row of a long file: it tells which rows belong together."
+            self.log.add("error", message, row=number, column=column, kind="id")
+        elif column is None:
+            self.log.once("note", "There is no item_id column; ids were made from row numbers (row-1, row-2, …).")
+        else:
+            self.log.add("note", f"The id is missing; row-{place} is used.", row=number, column=column, kind="id")
+        return f"row-{place}"
+
+    def _text(self, number: int, role: str, cell: Any) -> str:
+        if cell is None or cell == "":
+            return ""
+        key = cell if role != "target" and isinstance(cell, str) else None
+        if key is not None and key in self.texts:
+            return self.texts[key]
+        text = target_text(cell) if role == "target" else source_text(cell)
+        self._examine(number, role, text)
+        if key is not None:
+            if len(self.texts) >= KEPT_TEXTS:
+                self.texts.clear()
+            self.texts[key] = text
+        return text
+
+    def _examine(self, number: int, role: str, text: str, *, damaged: bool = True) -> None:
+        column = self.roles[role]
+        if len(text) > LONGEST_TEXT:
+            message = f"The text has {len(text)} characters; at most {LONGEST_TEXT} can be used."
+            self.log.add("error", message, row=number, column=column, kind="long")
+        elif len(text) > LONG_TEXT:
+            message = f"The text has {len(text)} characters; many models cannot read over {LONG_TEXT}."
+            self.log.add("warning", message, row=number, column=column, kind="long")
+        if damaged and not text.isascii() and (match := _MOJIBAKE.search(text)):
+            message = f"Characters look damaged ({shown(text[max(match.start() - 8, 0) : match.end() + 8])}): encoding?"
+            self.log.add("warning", message, row=number, column=column, kind="mojibake")
+
+
+def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
+    """The items of a file.  A repeated id is an error in a wide file.
+
+    Missing ids are made from the places of the data rows, from 1, whatever their numbers in the file.
+    """
+    reader, done, positions = RowReader(mapping, log), ItemRows(), dict[str, int]()
+    items, rows, split = done.items, done.row_of_item, mapping.roles.get("split", _NO_COLUMN)
+    for place, number, row in table.placed():
+        item = reader.read(place, number, row)
+        position = positions.setdefault(item.item_id, len(items))
+        done.item_of_row.append(position)
+        if position == len(items):
+            items.append(item)
+            rows.append(number)
+            done.given_split.append(read_id(row.get(split)))
+        elif not reader.long:
+            message = repeated_id(item.item_id, rows[position], number)
+            log.add("error", message, row=number, column=mapping.roles.get("item_id"), kind="duplicate")
+        else:  # fill what earlier rows of the item left empty
+            first = items[position]
+            for role in ITEM_ROLES[1:]:
+                ours, theirs = getattr(first, role), getattr(item, role)
+                if theirs and not ours:
+                    items[position] = replace(items[position], **{role: theirs})
+                elif theirs != ours and theirs:
+                    message = (
+                        f"Item {shown(item.item_id)} has another {role} in row {number} than in row {rows[position]}."
+                    )
+                    log.add("error", message, row=number, column=mapping.roles[role], kind="conflict")
+    column = mapping.roles.get("source_id")
+    names: dict[tuple[str, str], str] = {}  # equal sources are one group where no column says so
+    for position, item in enumerate(items):
+        if column is None:
+            name = names.setdefault((item.source, item.context), item.item_id) if item.source else item.item_id
+            items[position] = replace(item, source_id=name)
+        elif not item.source_id:
+            items[position] = replace(item, source_id=item.item_id)
+            message = "The source_id is missing; the item is a group of its own."
+            log.add("warning", message, row=rows[position], column=column, kind="group")
+    if column is None:
+        n_groups = len({item.source_id for item in items})
+        how = f"items with equal sources form the {n_groups} groups."
+        if n_groups == len(items):
+            how = "each item is a group of its own, so only dataset and system level apply."
+        log.once("note", f"There is no source_id column: {how}")
+    return done
+
+
+def repeated_id(item_id: str, first: int, again: int) -> str:
+    """What to say of an id in two rows of a file with one row per item."""
+    return (
+        f"The id {shown(item_id)} stands in row {first} and again in row {again}; ids must differ. "
+        "If each row is one person's rating, name the column of raters annotator_id."
+    )
+
+
+# ── findings on texts and systems ────────────────────────────────────────────────────────────────────────────
+
+
+def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
+    """Findings on texts and systems: empty and repeated texts, one system or none, pairs that name none."""
+    empty, pair = EmptyTexts(mapping, log), mapping.kind == "pair"
+    pairs = [systems_of(item.system_id) if pair else None for item in rows.items]
+    rest = "It counts for how often a judge agrees, not for how strong a system is"
+    for item, row, systems in zip(rows.items, rows.row_of_item, pairs, strict=True):
+        empty.look(item, row)
+        if pair and any(pairs) and systems is None:
+            message = f"Pair {shown(item.item_id)} does not say which two systems wrote it. {rest}; name both."
+            log.add("warning", message, row=row, kind="systems of pairs")
+        elif systems is not None and systems[0] == systems[1]:
+            message = f"Pair {shown(item.item_id)} is of {shown(systems[0])} with itself. {rest}; correct the names."
+            log.add("warning", message, row=row, kind="systems of pairs")
+    empty.tell()
+    named = {item.system_id for item in rows.items if item.system_id}
+    if len(named) < 2:
+        only = "All pairs are of the same two systems" if pair else "Only one system is named"
+        why = only if named else "Systems are not named"
+        log.add("note", f"{why}: system-level alignment and splits by system are not available.")
+    found = Counter[tuple[Severity, str, str]]()
+    places: dict[tuple[Severity, str, str], tuple[int, int]] = {}
+    for again, first in repeated_texts(enumerate(rows.items)):
+        one, other = rows.items[again], rows.items[first]
+        kind = _REPEATED[0 if one.source_id != other.source_id else 1 if one.system_id == other.system_id else 2]
+        found[kind] += 1
+        places.setdefault(kind, (again, first))
+    for (severity, where, effect), n in found.items():
+        again, first = places[severity, where, effect]
+        message = (
+            f"{counted(n, 'item repeats', 'items repeat')} the text of an earlier item {where}, such as "
+            f"{shown(rows.items[again].item_id)} that of {shown(rows.items[first].item_id)} "
+            f"(row {rows.row_of_item[first]:,}). {effect}"
+        )
+        log.add(severity, message, row=rows.row_of_item[again])
+
+
+_REPEATED: tuple[tuple[Severity, str, str], ...] = (
+    (
+        "warning",
+        "under another source",
+        "A judge may be calibrated on one and measured on the other, which is optimistic. Give both one source_id, or "
+        "leave one out.",
+    ),
+    ("warning", "of the same source and system", "The text counts twice in every figure; leave one out."),
+    ("note", "of another system on the same source", "Each counts for the system that wrote it."),
+)
+
+
+class EmptyTexts:
+    """Items without a target, or without a source where a column holds sources; `tell` when all were looked at."""
+
+    def __init__(self, mapping: Mapping, log: FindingLog) -> None:
+        self._target, self._source, self._log = mapping.roles.get("target"), mapping.roles.get("source"), log
+        self._n, self._rows = 0, array("Q")
+
+    def look(self, item: Item, row: int) -> None:
+        self._n += 1
+        if is_blank(item.target):
+            self._rows.append(row)
+        if self._source is not None and is_blank(item.source):
+            self._log.add("warning", "The source is empty.", row=row, column=self._source, kind="empty source")
+
+    def tell(self) -> None:
+        if len(self._rows) == self._n:
+            self._log.add("error", "Every target is empty: there is nothing to judge.", column=self._target)
+            return
+        for row in self._rows:
+            message = "The target is empty; judges leave such items unscored."
+            self._log.add("warning", message, row=row, column=self._target, kind="empty target")
+
+
+SHORTEST_TEXT = 20
+"""Characters, source and context included, from which two items of the same texts are taken for one text twice."""
+
+
+def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
+    """Of `items` with their places: the place of each that repeats an earlier one, and that of the first to say it.
+
+    Alike are target, source and context together, white space and case aside.  Items are looked up by a number of 64
+    bits and what that finds is compared, so no second copy of a text is kept; time grows with the length of all texts.
+    """
+    first: dict[int, list[tuple[int, Item]]] = {}
+    pairs: list[tuple[int, int]] = []
+    for place, item in items:
+        if item is None or len(item.source) + len(item.context) + len(item.target) < SHORTEST_TEXT or not item.target:
+            continue
+        texts = (item.target, item.source, item.context)
+        known = first.setdefault(hash(tuple(map(_number, texts))), [])
+        for at, other in known:
+            others = (other.target, other.source, other.context)
+            if texts == others or [*map(_plain, texts)] == [*map(_plain, others)]:
+                pairs.append((place, at))
+                break
+        else:
+            known.append((place, item))
+    return pairs
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+@lru_cache(maxsize=1_000)
+def _number(text: str) -> int:
+    """The same for texts that are alike; items of one source have its text in common."""
+    return hash(_plain(text))
