@@ -25,17 +25,16 @@ from core.project_records import DEMO_PROJECT
 from core.projects.analyses import AblationRequest, RecheckRequest
 from core.projects.calibration import CalibrationRequest
 from core.projects.demo import DEMO_NAME
-from core.projects.items import ItemScore
+from core.projects.edit_scoring import RescoreRequest
 from core.projects.judge_line import VersionState
 from core.projects.judge_versions import VersionOptions
 from core.projects.judges import MetricsRequest
 from core.projects.kinds import do_run
 from core.projects.labelling import LabelAspect, PassRequest
+from core.projects.misaligned import ItemScore, TriageRequest, TriageVerdict
 from core.projects.repeval import RepEvalRequest
-from core.projects.rescore import RescoreRequest
 from core.projects.review import Choice, Point, Verdict
 from core.projects.rounds import RoundRequest
-from core.projects.triage import TriageRequest, TriageVerdict
 from core.records import GoldenSet, Scale
 from core.repeval.records import RepEvalSettings
 from core.repeval.states import Extraction

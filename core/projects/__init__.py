@@ -17,16 +17,7 @@ from core.projects.analyses import (
     start_recheck,
 )
 from core.projects.anchors import get_anchors, item_highlights, mark_words, my_highlights, set_anchors, unmark_words
-from core.projects.calibration import (
-    calibrations_of,
-    estimate,
-    judge_adapters,
-    judge_file,
-    judge_runs,
-    keeping_sides,
-    key_named,
-    start_calibration,
-)
+from core.projects.calibration import calibrations_of, estimate, judge_runs, keeping_sides, key_named, start_calibration
 from core.projects.criteria import (
     add_comment,
     criteria_names,
@@ -42,24 +33,21 @@ from core.projects.criteria import (
     settle_comment,
 )
 from core.projects.demo import ensure_demo, reset_demo, start_replay, welcome
+from core.projects.edit_scoring import start_rescore, start_trial, trial_items
+from core.projects.exports import fused_file, judge_adapters, judge_file, repeval_file
 from core.projects.fusion import (
-    compare_fusions,
-    fused_file,
-    keep_fusion,
-    kept_fusion,
-)
-from core.projects.fusion_by_model import (
     calibrated_criteria,
+    compare_fusions,
     criteria_origins,
     estimate_fusion,
     fusion_result,
+    keep_fusion,
+    kept_fusion,
     list_plans,
     propose_plan,
     save_plan,
     start_fusion,
 )
-from core.projects.items import explain_item, item_changes, item_scores
-from core.projects.judge_files import repeval_file
 from core.projects.judge_line import as_claimed, decide_version, judge_line, judge_lines, use_version, usual_measure
 from core.projects.judge_versions import (
     estimate_version,
@@ -70,14 +58,16 @@ from core.projects.judge_versions import (
 )
 from core.projects.judges import (
     add_judge,
+    as_compared,
+    calibration_behind,
     import_judge,
+    judges_shown,
     preview_import,
     read_recording,
     remove_judge,
     rename_judge,
     start_metrics,
 )
-from core.projects.judges_shown import as_compared, calibration_behind, judges_shown
 from core.projects.kinds import ask_again, list_runs, run_view
 from core.projects.labelling import (
     get_pass,
@@ -92,6 +82,15 @@ from core.projects.labelling import (
     undo_label,
 )
 from core.projects.log_words import list_participants, log_lines
+from core.projects.misaligned import (
+    explain_item,
+    item_changes,
+    item_scores,
+    list_triage,
+    save_triage,
+    triage_items,
+    undo_triage,
+)
 from core.projects.overview import overview
 from core.projects.pass_results import (
     adjudicate,
@@ -119,7 +118,6 @@ from core.projects.project_list import (
 )
 from core.projects.repeval import estimate_repeval, start_repeval
 from core.projects.reports import measured_judges, report
-from core.projects.rescore import start_rescore
 from core.projects.review import (
     cast_vote,
     decide_point,
@@ -129,7 +127,7 @@ from core.projects.review import (
     open_review,
     review_moved,
 )
-from core.projects.roles import list_people, log_csv
+from core.projects.roles import log_csv
 from core.projects.rounds import decide_proposal, edit_proposal, family_tree, list_proposals, round_cost, start_round
 from core.projects.runs import (
     cancel_run,
@@ -141,7 +139,5 @@ from core.projects.runs import (
 )
 from core.projects.styles import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
 from core.projects.transfer import export_project, import_project, preview_project
-from core.projects.triage import list_triage, save_triage, triage_items, undo_triage
-from core.projects.trial import start_trial, trial_items
 
 __all__ = [name for name, task in list(globals().items()) if callable(task)]

@@ -1,29 +1,39 @@
-"""Fusion in a project: judges joined without calls, kept as a judge, and written as a file."""
+"""Fusion in a project: judges joined without calls and kept as a judge, or rated by a language model in a run.
+
+The model rates by a plan and criteria, which are kept in versions for people to see and edit.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.errors import JobError, JudgeError, NotFoundError, UsageError
-from core.fusion.fusion_request import FusionRequest, FusionRunView
+from core.errors import JobError, NotFoundError, UsageError
+from core.fusion.fusion_request import FusionEstimate, FusionRequest, FusionRunView
 from core.fusion.fusion_settings import FusionSettings
-from core.projects.fusion_by_model import model_fusion, unseen_and_asked
+from core.fusion.fusion_split import seen_sources
+from core.fusion.plan import TO_BE_MENDED
+from core.projects.judges import judges_shown
 from core.projects.roles import requires
-from core.records import GoldenSet, JudgeScores
+from core.projects.runs import RunWork, start_run
+from core.records import GoldenSet, IntArray, JudgeScores
+from core.settings import Settings
 from core.store.codec import unpack
-from core.store.judges import judge_id_of
 from core.store.log import Entry
 from core.store.results import RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
+    from core.fusion.model_rating import FusionJudge
+    from core.fusion.model_result import ModelResult
     from core.fusion.stack import FusionTable
-    from core.judge_files.fused_file import FusedPart
+
+# ── without calls ────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ def compare_fusions(
     settings: FusionSettings,
     beside: Sequence[str] = (),
 ) -> FusionTable:
-    """Every fusion without calls of the same parts, beside the judges `beside`; nothing is stored.
+    """Every fusion without calls of the same parts, next to the judges `beside`; nothing is stored.
 
     NotFoundError for an unknown judge, UsageError for fewer than two usable parts or a judge of another golden set or
     aspect, AspectError when too few items are left that no part has seen.
@@ -58,28 +68,6 @@ def compare_fusions(
 
     golden, judges = _judges(store, project_id, golden_id, aspect, [*judge_ids, *beside])
     return fuse_all(golden, aspect, judges[: len(judge_ids)], settings, judges[len(judge_ids) :])
-
-
-def _judges(
-    store: Store, project_id: str, golden_id: str, aspect: str, judge_ids: Sequence[str]
-) -> tuple[GoldenSet, list[JudgeScores]]:
-    """The golden set, and judges of it under readable names that tell them apart."""
-    from core.comparison import unique_names
-    from core.metrics import readable
-
-    rows = [store.judges.get(project_id, judge_id) for judge_id in judge_ids]
-    for row in rows:
-        if row.golden_id != golden_id or row.judge.aspect != aspect:
-            raise UsageError(
-                f"{row.judge.name} scored {row.judge.aspect} of another golden set or aspect; only judges of the same "
-                "golden set and aspect can be fused."
-            )
-    judges = [readable(row.judge) for row in rows]
-    named = zip(judges, unique_names(judges), strict=True)
-    return store.goldens.load(golden_id), [replace(judge, name=name) for judge, name in named]
-
-
-# ── kept as a judge ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 @requires("reviewer", "kept a fusion")
@@ -102,7 +90,7 @@ def keep_fusion(
     ids = dict(zip((part.name for part in judges), judge_ids, strict=True))
     # what a part was among the judges, so that it can be computed on other items
     parts = tuple(
-        _about(name, store.judges.get(project_id, ids[name]).judge, ids[name]) for name in fusion.state["parts"]
+        part_facts(part, store.judges.get(project_id, ids[part]).judge, ids[part]) for part in fusion.state["parts"]
     )
     kept = FusionKept(golden_id, aspect, parts, fusion.state, fusion.as_json())
 
@@ -114,12 +102,6 @@ def keep_fusion(
     return store.together(keep)
 
 
-def _about(name: str, judge: JudgeScores, judge_id: str) -> dict[str, Any]:
-    """What the part called `name` is among the judges."""
-    about = {key: getattr(judge, key) for key in ("kind", "run_id", "higher_is_better")}
-    return about | {"name": name, "judge_id": judge_id, "metric": judge.name if judge.kind == "metric" else ""}
-
-
 def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
     """What a kept fusion is made of.  NotFoundError when the judge is no kept fusion."""
     logged = store.events.all(project_id, FusionKept, judge_id)
@@ -128,114 +110,306 @@ def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
     return logged[-1]
 
 
-def fused_file(store: Store, project_id: str, judge_id: str) -> str:
-    """The text of a kept fusion's file: what `score --judge-file` applies to other items.
+def part_facts(name: str, judge: JudgeScores, judge_id: str) -> dict[str, Any]:
+    """What the part called `name` is among the judges."""
+    about = {key: getattr(judge, key) for key in ("kind", "run_id", "higher_is_better")}
+    return about | {"name": name, "judge_id": judge_id, "metric": judge.name if judge.kind == "metric" else ""}
 
-    A part that was a metric is computed from the texts, a calibrated judge is inside with its criteria, a RepEval
-    score with its directions; any other part's scores have to be handed in as a column that the file names.
-    A fusion by a model takes its plan along.  NotFoundError when the judge is neither, or a part of it is gone.
+
+def _judges(
+    store: Store, project_id: str, golden_id: str, aspect: str, judge_ids: Sequence[str]
+) -> tuple[GoldenSet, list[JudgeScores]]:
+    """The golden set, and judges of it under readable names that tell them apart."""
+    from core.comparison import unique_names
+    from core.metrics import readable
+
+    rows = [store.judges.get(project_id, judge_id) for judge_id in judge_ids]
+    for row in rows:
+        if row.golden_id != golden_id or row.judge.aspect != aspect:
+            raise UsageError(
+                f"{row.judge.name} scored {row.judge.aspect} of another golden set or aspect; only judges of the same "
+                "golden set and aspect can be fused."
+            )
+    judges = [readable(row.judge) for row in rows]
+    named = zip(judges, unique_names(judges), strict=True)
+    return store.goldens.load(golden_id), [replace(judge, name=name) for judge, name in named]
+
+
+# ── by a model: plan and criteria ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class FusionPlanSaved(Entry):
+    """A version of the plan for a golden set, the subject, with the criteria by aspect that it serves.
+
+    `seen` are the items whose labels plan or criteria were made from.
     """
-    from core.data.split import KnownTexts
-    from core.fusion.fused_run import fused_card
-    from core.judge_files.judge_writing import yaml_text
 
-    if store.judges.get(project_id, judge_id).judge.run_id:
-        return yaml_text(_model_card(store, project_id, judge_id))
-    kept = kept_fusion(store, project_id, judge_id)
-    golden = store.goldens.load(kept.golden_id)
-    seen = store.judges.get(project_id, judge_id).judge.seen
-    labelled = np.flatnonzero(~np.isnan(golden.labels(kept.aspect)))
-    card = fused_card(
-        golden,
-        kept.aspect,
-        texts=KnownTexts.of(golden, seen, np.setdiff1d(labelled, seen)),
-        state=kept.state,
-        parts=[_recipe(store, project_id, part) for part in kept.parts],
-        alignment=kept.told["fused"],
-        measured={name: kept.told[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
+    kind = "fusion plan"
+    does = "fusion plan"
+    text: str
+    origin: str
+    seen: tuple[int, ...]
+    aspects: tuple[str, ...]
+    criteria: str = ""
+    criteria_origins: Mapping[str, str] = field(default_factory=dict)
+
+
+def asked_fusion(
+    store: Store, request: FusionRequest, *, texts: bool = True, needs_plan: bool = False
+) -> tuple[GoldenSet, FusionJudge, tuple[int, ...]]:
+    """The golden set, what is asked (with the plan and criteria of the request, for `texts`), and which items to rate.
+
+    A metric serves all aspects, so it is one assistant; any other judge is named with its aspect.  NotFoundError for an
+    unknown aspect or judge, UsageError for none at all, for a plan that does not fit (or `needs_plan` and it is empty)
+    or for criteria that cannot be read.
+    """
+    from core.data.split import task_of, whole_sources
+    from core.fusion.fusion_criteria import read_criteria
+    from core.fusion.model_rating import FusionJudge
+    from core.fusion.plan import read_plan
+
+    store.projects.get(request.project_id)
+    golden, said = store.goldens.load(request.golden_id), request.settings
+    if not request.aspects or not request.judge_ids:
+        raise UsageError("An LLM fusion needs at least one aspect and one assistant.")
+    unknown = [aspect for aspect in request.aspects if aspect not in golden.aspects]
+    if unknown:
+        raise NotFoundError(f"{golden.name} has no aspect {unknown[0]!r}.")
+    rows = [store.judges.get(request.project_id, judge_id) for judge_id in request.judge_ids]
+    if any(row.golden_id != request.golden_id for row in rows):
+        raise UsageError("An assistant belongs to another golden set.")
+    parts: dict[str, JudgeScores] = {}
+    for judge in [row.judge for row in rows]:
+        shared = judge.kind == "metric"
+        name = judge.name if shared or len(request.aspects) == 1 else f"{judge.name} on {judge.aspect}"
+        name = re.sub(r"[,;:\s]+", " ", name).strip()
+        if name in parts and not shared:
+            name = f"{name} ({len(parts) + 1})"
+        parts.setdefault(name, replace(judge, name=name))
+    positions = np.arange(len(golden.items))
+    if request.n_items is not None:
+        rng = np.random.default_rng([said.seed, 6])
+        positions = whole_sources(golden.source_codes, positions, request.n_items, rng)
+    judge_asked = FusionJudge(
+        tuple(task_of(golden, aspect) for aspect in request.aspects),
+        tuple(parts.values()),
+        read_plan(said.plan, request.aspects, list(parts)) if texts and (said.plan or needs_plan) else None,
+        criteria=read_criteria(said.criteria if texts else "", request.aspects, request.criteria_origins),
+        references=said.references,
     )
-    return yaml_text(card)
+    return golden, judge_asked, tuple(positions.tolist())
 
 
-def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
-    """The content of the file of a fusion by a model, measured on labelled items that neither plan nor parts saw."""
+def propose_plan(store: Store, request: FusionRequest) -> FusionPlanSaved:
+    """A plan from the assistants' measured alignment, without a call; it is not saved.
+
+    Measured on half of the sources that no assistant has seen; `seen` of the result says which items those are.
+    AspectError when too few are left.
+    """
     from core.comparison import usual_level
-    from core.data.split import KnownTexts
-    from core.fusion.fused_run import fused_card
-    from core.fusion.model_rating import fusion_state
-    from core.fusion.stack import Agreement
+    from core.fusion.fusion_split import unseen_split
+    from core.fusion.plan import measured_plan
 
-    judge = store.judges.get(project_id, judge_id).judge
-    run = store.runs.get(judge.run_id)
-    outcome = store.results.read(run.run_id, RESULT, FusionRunView)
-    if outcome is None or not outcome.judge_state or outcome.judges.get(judge.aspect) != judge_id:
-        raise NotFoundError(f"{judge.name}: its run kept no fusion of {judge.aspect} that rates other items.")
-    fusion = model_fusion(store, unpack(FusionRequest, run.request_json))
-    golden, parts, plan = fusion.golden, fusion.parts, fusion.plan(outcome.plan)
-    criteria = fusion.criteria(outcome.criteria, outcome.criteria_origins)
-    asked = unseen_and_asked(golden, judge)
-    report = asked[~np.isnan(golden.labels(judge.aspect)[asked])]
-    matrix = np.vstack([judge.values, *(part.upward for part in parts)])
-    how = FusionSettings(level=usual_level(golden, judge.aspect))
-    aligned = Agreement(golden, judge.aspect, how).align(matrix, report)
-    of_parts = {part.name: alignment.as_json() for part, alignment in zip(parts, aligned[1:], strict=True)}
-    return fused_card(
-        golden,
-        judge.aspect,
-        texts=KnownTexts.of(golden, judge.seen, report),
-        state=fusion_state(outcome.judge_state, parts, plan, fusion.tasks, criteria),
-        parts=[_recipe(store, project_id, _about(part.name, part, judge_id_of(run.golden_id, part))) for part in parts],
-        alignment=aligned[0],
-        measured={"parts": of_parts, "n_fit": len(judge.seen), "n_report": len(report)},
+    golden, judge, _ = asked_fusion(store, request, texts=False)
+    fit = unseen_split(golden, request.aspects[0], judge.parts, seed=request.settings.seed).fit.tolist()
+    own = {
+        aspect: [part for part in judge.parts if part.kind == "metric" or part.aspect == aspect]
+        for aspect in request.aspects
+    }
+    plan = measured_plan(golden, own, fit, replace(request.settings, level=usual_level(golden, request.aspects[0])))
+    return FusionPlanSaved(plan.text, "measured", tuple(fit), request.aspects, subject=request.golden_id)
+
+
+def calibrated_criteria(store: Store, request: FusionRequest) -> FusionPlanSaved:
+    """The criteria that the judges in use follow, for those of the aspects that have a calibrated judge here.
+
+    Of several the best alone; `seen` of the result are the items whose labels chose them.  It is not saved.
+    JobError where no aspect has any.
+    """
+    from core.fusion.fusion_criteria import AspectCriteria, FusionCriteria
+
+    entries, seen = [], set[int]()
+    for aspect in request.aspects:
+        shown = judges_shown(store, request.project_id, request.golden_id, aspect)
+        if shown.version is not None:
+            text = store.criteria.get(request.project_id, shown.version.criteria_ids[0]).text
+            entries.append(AspectCriteria(aspect, text, "calibrated"))
+            seen |= set(store.judges.get(request.project_id, shown.own).judge.seen)
+    if not entries:
+        raise JobError(
+            f"No judge of {', '.join(request.aspects)} has been calibrated on this golden set. Calibrate one, or leave "
+            "the criteria empty: the model writes them."
+        )
+    criteria, at = FusionCriteria(tuple(entries)), tuple(sorted(seen))
+    words, origins = criteria.text, criteria.origins
+    return FusionPlanSaved("", "calibrated", at, request.aspects, words, origins, subject=request.golden_id)
+
+
+def criteria_origins(text: str, aspects: Sequence[str], known: Sequence[FusionPlanSaved]) -> dict[str, str]:
+    """Aspect → who wrote its criteria in `text`, where one of the `known` versions has the very same; newest first."""
+    from core.fusion.fusion_criteria import read_criteria
+
+    origins: dict[str, str] = {}
+    try:
+        own = read_criteria(text, aspects).by_aspect
+        for version in reversed(known):
+            kept = read_criteria(version.criteria, aspects, version.criteria_origins)
+            origins |= {entry.aspect: entry.origin for entry in kept.entries if entry.text == own.get(entry.aspect)}
+    except UsageError:  # reported where the criteria are used
+        return {}
+    return origins
+
+
+@requires("reviewer", "saved a fusion plan")
+def save_plan(store: Store, request: FusionRequest, *, origin: str = "person", expected: int | None = None) -> int:
+    """Keep the plan and the criteria of `request` as a new version; returns its number.
+
+    UsageError in words for a plan that names an unknown assistant or leaves an aspect out, or criteria that cannot be
+    read; ConflictError when another version came after `expected`.
+    """
+    said = request.settings
+    needs_plan = bool(said.plan.strip()) or not said.criteria.strip()
+    _, judge, _ = asked_fusion(store, request, needs_plan=needs_plan)
+    text = judge.plan.text if judge.plan is not None and needs_plan else ""
+    words, origins = judge.criteria.text, judge.criteria.origins
+    plan = FusionPlanSaved(text, origin, request.plan_seen, request.aspects, words, origins, subject=request.golden_id)
+    return store.events.add(request.project_id, plan, store.actor, expected=expected)
+
+
+def list_plans(store: Store, project_id: str, golden_id: str) -> list[FusionPlanSaved]:
+    """Every version of the plans for a golden set, newest first."""
+    return store.events.all(project_id, FusionPlanSaved, golden_id)[::-1]
+
+
+# ── by a model: the run ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) -> FusionEstimate:
+    """Calls, tokens and price of an LLM fusion before it starts; asks no endpoint.
+
+    UsageError for a judge that is no language model or a plan that does not fit; AuthError without a key.
+    """
+    from core.fusion.model_rating import estimate_rating
+    from core.judging.judge_specs import language_model
+    from core.judging.llm_judge import require_references
+    from core.judging.scoring_styles import Asking
+
+    golden, judge, positions = asked_fusion(store, request)
+    asking = Asking.of(request.judge_spec, references=judge.references)
+    with closing(language_model(request.judge_spec, settings, asking=asking)) as model:
+        for task in judge.tasks:
+            require_references(model.sampling, task, [golden.items[k] for k in positions])
+        return estimate_rating(judge, golden.items, positions, request.settings, cost_of=model.cost_of)
+
+
+@requires("reviewer", "started an LLM fusion")
+def start_fusion(store: Store, settings: Settings, request: FusionRequest) -> str:
+    """Start an LLM fusion (`start_run`).  Errors as `estimate_fusion`."""
+    estimate_fusion(store, settings, request)
+    title = f"LLM fusion · {', '.join(request.aspects)} · {request.judge_spec}"
+    return start_run(store, settings, "fusion", request, title=title, judge_spec=request.judge_spec)
+
+
+def run_fusion(work: RunWork) -> FusionRunView:
+    """Rate item by item by the plan, and enter a judge for each aspect and one of the overall score.
+
+    With a budget the rest stays unasked.
+    """
+    from core.fusion.model_rating import rate_by_model
+    from core.fusion.model_result import Rated
+    from core.fusion.plan import OVERALL, PlanError, folded
+    from core.judging.judge_specs import NAMED, language_model
+    from core.judging.scoring_styles import Asking
+
+    request = work.request(FusionRequest)
+    settings, aspects, spec = request.settings, request.aspects, request.judge_spec
+    golden, judge, positions = asked_fusion(work.store, request)
+    asking = Asking.of(spec, references=settings.references)
+    with closing(language_model(spec, work.settings, work.replies, asking=asking, gate=NAMED)) as model:
+        try:
+            ratings = rate_by_model(model, golden.items, judge, positions, settings, progress=work.progress)
+        except PlanError as error:  # never lost: people find it among the plans, to be mended
+            text = error.plan or settings.plan
+            _keep_written(work, FusionPlanSaved(text, TO_BE_MENDED, request.plan_seen, aspects, error.criteria))
+            raise
+    if judge.criteria.lacking(judge.tasks) or not settings.plan:
+        plan, written = ratings.plan, ratings.criteria
+        made = FusionPlanSaved(plan.text, plan.origin, request.plan_seen, aspects, written.text, written.origins)
+        _keep_written(work, made)
+    judges = {}
+    for name in ratings.verdicts if ratings.positions else ():
+        overall = name == OVERALL and OVERALL not in aspects
+        labelled = next((own for own in golden.aspects if folded(own) == OVERALL), aspects[0])
+        what = "all in all" if overall else name
+        fused = JudgeScores(
+            name=f"LLM fusion · {spec}{' · overall' if overall else ''}",
+            kind="fused",
+            aspect=labelled if overall else name,
+            values=ratings.values(name, len(golden.items)),
+            unscored=ratings.verdicts[name].unscored,
+            seen=tuple(sorted({*request.plan_seen}.union(*(part.seen for part in judge.parts)))),
+            note=f"{spec} rates {what} by {len(judge.parts)} assistants, all aspects in a call.",
+            run_id=work.run.run_id,
+            calls_per_item=1.0 / len(aspects),
+        )
+        judges[name] = work.add_judge(fused, ratings.replies)
+    rated = Rated.of(ratings, len(golden.items))
+    return FusionRunView(
+        judges,
+        settings.plan or ratings.plan.text,
+        ratings.calls,
+        {name: counts for name in ratings.verdicts if (counts := ratings.unread(name))},
+        f"The budget of {settings.budget} calls left {ratings.n_left} items out." if ratings.n_left else "",
+        model.as_state(),
+        ratings.criteria.text,
+        ratings.criteria.origins,
+        rated.without,
+        tuple(rated.without_asked),
     )
 
 
-def _recipe(store: Store, project_id: str, part: Mapping[str, Any]) -> FusedPart:
-    """How the part is computed elsewhere; one that cannot be has to have its scores handed in."""
-    from core.judge_files import judge_card
-    from core.judge_files.fused_file import FusedPart
-    from core.metrics import make_metric
-    from core.projects.runs import load_calibration
-
-    name, kind, run_id = str(part["name"]), part["kind"], part["run_id"]
-    recipe = FusedPart(name=name, higher_is_better=part["higher_is_better"])
-    # a run of another kind, one that is gone, a damaged file of an import; a metric renamed among the judges
-    with suppress(JobError, JudgeError, NotFoundError, UsageError):
-        if kind == "calibrated" and run_id:
-            recipe.judge = judge_card(load_calibration(store, run_id))
-        elif kind == "repeval" and run_id:
-            recipe.repeval = _fitted(store, run_id)
-        elif kind == "repeval":
-            recipe.repeval = _out_of_a_file(store, project_id, str(part.get("judge_id", "")))
-        elif kind == "metric":
-            metric = str(part.get("metric") or name)
-            if not metric.startswith("metric_"):
-                make_metric(metric)
-            recipe.assistant = metric
-    return recipe
+def _keep_written(work: RunWork, written: FusionPlanSaved) -> None:
+    """What the model wrote in a run is never lost: it stands among the versions, once, for people to see and edit."""
+    request = work.request(FusionRequest)
+    if request.settings.plan and written.origin != TO_BE_MENDED:
+        kept = list_plans(work.store, request.project_id, request.golden_id)
+        origin = next((version.origin for version in kept if version.text == request.settings.plan), "person")
+        written = replace(written, origin=origin)
+    written = replace(written, subject=request.golden_id)
+    work.store.events.add(request.project_id, written, work.store.actor, form=f"plan:{work.run.run_id}")
 
 
-def _fitted(store: Store, run_id: str) -> dict[str, Any] | None:
-    """The RepEval score of a run as a file holds it; None where the run kept none (the SVM, or an older run)."""
-    from core.projects.kinds import run_view
-    from core.projects.repeval import RepEvalOutcome
+# ── what a fusion by a model is worth ────────────────────────────────────────────────────────────────────────
 
-    outcome = run_view(store, run_id).outcome
-    if not isinstance(outcome, RepEvalOutcome) or outcome.result.scorer is None:
+
+def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
+    """Positions of the items that the judge was asked about, of sources whose labels it has not seen."""
+    asked = ~np.isnan(judge.values) | np.isin(golden.item_ids, [verdict.item_id for verdict in judge.unscored])
+    return np.flatnonzero(asked & ~seen_sources(golden, [judge]))
+
+
+def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> ModelResult | None:
+    """What a finished LLM fusion is worth at the statistic and level of `settings`: every aspect, the score all in
+    all, and the fusion without each assistant where that was asked for.
+
+    On labelled items of sources that neither plan, criteria nor assistants have seen; None where a judge of it or an
+    assistant is gone.
+    """
+    from core.fusion.fusion_split import require_systems
+    from core.fusion.model_result import Rated, measured_ratings
+    from core.fusion.plan import OVERALL
+
+    run = store.runs.get(run_id)
+    outcome = store.results.read(run_id, RESULT, FusionRunView)
+    if outcome is None or not outcome.judges:
         return None
-    return outcome.result.scorer.as_json()
-
-
-def _out_of_a_file(store: Store, project_id: str, judge_id: str) -> dict[str, Any] | None:
-    """The RepEval score of a judge that scored by a file, as the file holds it; None where it came in another way."""
-    from core.judge_files.judge_reading import open_text
-    from core.projects.judges import MetricsRequest, MetricsResult
-    from core.projects.kinds import run_view
-
-    for run in store.runs.all(project_id):
-        view = run_view(store, run.run_id) if run.kind == "metrics" else None
-        if view and isinstance(view.request, MetricsRequest) and isinstance(view.outcome, MetricsResult):
-            for file in view.request.files:
-                if view.outcome.judges.get(file.name) == judge_id:
-                    return dict(open_text(file.text, file.name, "repeval").card["scorer"])
-    return None
+    try:
+        golden, judge, _ = asked_fusion(store, unpack(FusionRequest, run.request_json))
+        judges = {name: store.judges.get(run.project_id, key).judge for name, key in outcome.judges.items()}
+    except NotFoundError:
+        return None
+    at = unseen_and_asked(golden, judges[OVERALL])
+    require_systems(golden, settings.measure.level, at)
+    rated = Rated({name: each.values for name, each in judges.items()}, outcome.without, outcome.without_asked)
+    return measured_ratings(golden, judge.tasks, rated, at, settings)

@@ -1,40 +1,43 @@
-"""Making a version of the judge out of criteria that people chose, and measuring it beside the one in use."""
+"""Make a version of the judge of criteria that people chose, measure it, and enter what a judge run came to."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from core.calibration.calibration_result import Calibration, Estimate
 from core.errors import CriteriaError, JobError, UsageError
-from core.project_records import Run
-from core.projects.calibration import (
-    bare_judges,
-    calibration_asked,
-    carried_split,
-    criteria_alignments,
-    final_judge,
-    sides_of,
-)
+from core.project_records import CriteriaAlignment, Run, Side
+from core.projects.calibration import VersionRequest, calibration_asked, carried_split, sides_of, version_asked
 from core.projects.judge_line import (
+    HeldOutSeen,
     JudgeLine,
+    JudgeVersion,
     VersionMade,
+    VersionMeasured,
     VersionOrigin,
-    VersionRequest,
-    enter_measurement,
     judge_line,
-    version_asked,
 )
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
-from core.projects.runs import JudgeState, RunWork, is_imported, require_judge, start_run
+from core.projects.runs import (
+    JudgeState,
+    RunWork,
+    is_imported,
+    list_held_out_accesses,
+    load_calibration,
+    require_judge,
+    start_run,
+)
+from core.records import FloatArray, GoldenSet, JudgeScores
 from core.settings import Settings
+from core.stats import Difference
 from core.store.results import JUDGE
 from core.store.store import Store
 from core.wording import judge_words
-
-OPENED = "a version of the judge was measured on them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class VersionOptions:
     takes the golden set that judge was last measured on.
     """
 
-    origin: VersionOrigin
+    origin: VersionOrigin = "criteria"
     note: str = ""
     base_run: str = ""
     golden_id: str = ""
@@ -65,23 +68,30 @@ def make_version(
 ) -> str:
     """Make the next version of the judge of `aspect` of these criteria (best first), and start measuring it.
 
-    `seen` is `JudgeLine.seen` as the person saw it.  Returns the
-    id of the run.  ConflictError when somebody made a version first; UsageError for criteria that are a version
-    already, or more than 25; CriteriaError for those of another aspect; JobError where there is no judge yet.
+    `seen` is `JudgeLine.seen` as the person saw it.  Returns the id of the run.
+
+    Raises:
+        ConflictError: somebody made a version first.
+        UsageError: the criteria are a version already, or more than 25.
+        CriteriaError: criteria of another aspect, or without a text.
+        JobError: there is no judge yet.
     """
-    line = judge_line(store, project_id, aspect)
-    ids = _checked(store, project_id, aspect, criteria_ids)
-    base = options.base_run or _base(store, project_id, line)
+    line, ids = judge_line(store, project_id, aspect), tuple(dict.fromkeys(criteria_ids))
+    for criteria in [store.criteria.get(project_id, criteria_id).criteria for criteria_id in ids]:
+        if criteria.aspect != aspect:
+            raise CriteriaError(f"These criteria are for {criteria.aspect}, not for {aspect}.")
+        if not criteria.text:
+            raise CriteriaError("A version of the judge needs criteria; the judge without any is the baseline.")
+    request = _request(store, project_id, line, ids, options)
     for version in line.versions:
-        if (version.made.base_run, version.criteria_ids) == (base, ids):
+        if (version.made.base_run, version.criteria_ids) == (request.run_id, ids):
             raise UsageError(f"These criteria with this judge are version {version.number} already ({version.state}).")
     parent = line.default.number if line.default else 0
-    made = VersionMade(base, ids, options.origin, parent, options.note.strip(), subject=aspect)
-    request = _request(store, project_id, line, made, golden_id=options.golden_id, held_out=options.held_out)
-    require_judge(store, base)
+    made = VersionMade(request.run_id, ids, options.origin, parent, options.note.strip(), subject=aspect)
+    require_judge(store, request.run_id)
     entered = store.events.add(project_id, made, store.actor, expected=line.seen if seen is None else seen)
-    made_as = [each.made.number for each in judge_line(store, project_id, aspect).versions].index(entered) + 1
-    return start_version(store, settings, replace(request, version=made_as))
+    number = [each.made.number for each in judge_line(store, project_id, aspect).versions].index(entered) + 1
+    return start_version(store, settings, replace(request, version=number))
 
 
 @requires("reviewer", "started measuring a version of the judge")
@@ -102,8 +112,18 @@ def measure_version(
     line = judge_line(store, project_id, aspect)
     made = line.get(number).made
     require_judge(store, made.base_run)
-    request = _request(store, project_id, line, made, golden_id=golden_id, held_out=held_out)
+    options = VersionOptions(made.origin, base_run=made.base_run, golden_id=golden_id, held_out=held_out)
+    request = _request(store, project_id, line, made.criteria_ids, options)
     return start_version(store, settings, replace(request, version=number))
+
+
+@requires("reviewer", "started measuring a version of the judge")
+def start_version(store: Store, settings: Settings, request: VersionRequest) -> str:
+    """Start measuring a version that was made before (`start_run`)."""
+    spec = store.runs.get(request.run_id).judge_spec
+    title = f"{request.aspect} · judge version {request.version} · {judge_words(spec)}"
+    opens = "a version of the judge was measured on them" if request.held_out else ""
+    return start_run(store, settings, "version", request, title=title, judge_spec=spec, opens=opens)
 
 
 def estimate_version(
@@ -113,9 +133,7 @@ def estimate_version(
     aspect: str,
     criteria_ids: Sequence[str],
     *,
-    base_run: str = "",
-    golden_id: str = "",
-    held_out: bool = True,
+    options: VersionOptions,
 ) -> Estimate:
     """What measuring a version of these criteria asks at most; what was asked before is not paid again.
 
@@ -127,28 +145,49 @@ def estimate_version(
     from core.judging.judge_specs import NAMED, restore_judge
     from core.stats import LabelledItems
 
-    line = judge_line(store, project_id, aspect)
-    ids, base = tuple(criteria_ids), base_run or _base(store, project_id, line)
-    made = VersionMade(base, ids, "criteria", subject=aspect)
-    request = _request(store, project_id, line, made, golden_id=golden_id, held_out=held_out)
-    golden = store.goldens.load(request.golden_id)
-    asked = calibration_asked(store, base)
-    split = carried_split(store, request.split_from or base, golden)
-    n_held_out = len(split.held_out) if held_out else 0
-    calls = (len(ids) + 1) * (len(split.calibration) + n_held_out)
-    criteria = [store.criteria.get(project_id, name).criteria for name in ids]
-    with closing(restore_judge(require_judge(store, base), settings, store.replies, gate=NAMED)) as judge:
-        if len(ids) == 1:
-            calls += crossing_calls(judge, asked.settings, LabelledItems.of(golden, asked.aspect, split.calibration))
+    request = _request(store, project_id, judge_line(store, project_id, aspect), tuple(criteria_ids), options)
+    golden, asked = store.goldens.load(request.golden_id), calibration_asked(store, request.run_id)
+    split = carried_split(store, request.split_from or request.run_id, golden)
+    n_calibration, n_held_out = len(split.calibration), len(split.held_out) if options.held_out else 0
+    calls = (len(criteria_ids) + 1) * (n_calibration + n_held_out)
+    criteria = [store.criteria.get(project_id, name).criteria for name in criteria_ids]
+    state = require_judge(store, request.run_id)
+    with closing(restore_judge(state, settings, store.replies, gate=NAMED)) as judge:
+        if len(criteria) == 1:
+            calls += crossing_calls(judge, asked.settings, LabelledItems.of(golden, aspect, split.calibration))
         once = judge.estimate(asked.task(golden), [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
         return Estimate(
             calls,
             *once.scaled(calls / max(1, once.calls)),
-            n_calibration=len(split.calibration),
+            n_calibration=n_calibration,
             n_held_out=n_held_out,
             notes=tuple(filter(None, (judge.notice, unread_lines_warning(judge, criteria)))),
-            few_labels=few_labels(len(split.calibration)),
+            few_labels=few_labels(n_calibration),
         )
+
+
+def _request(
+    store: Store, project_id: str, line: JudgeLine, criteria_ids: tuple[str, ...], options: VersionOptions
+) -> VersionRequest:
+    """The judge, the items that a version is measured on, and whose sides they keep; its number is not set."""
+    default, base = line.default, options.base_run
+    if not base and default is not None and not is_imported(store, default.made.base_run):
+        base = default.made.base_run
+    if not base:
+        project = store.projects.get(project_id)
+        made_here = (run for run in store.runs.all(project_id) if not project.came_with(run))
+        own = (run.run_id for run in made_here if run.kind == "calibration" and run.aspect == line.aspect)
+        base = next((run_id for run_id in own if store.results.document(run_id, JUDGE)), "")
+    if not base:
+        raise JobError(f"No calibration of {line.aspect} has come to a judge yet. Start one; it need not be finished.")
+    calibrated_on = store.runs.get(base).golden_id
+    last = None if default is None else default.newest
+    golden_id = options.golden_id or (calibrated_on if last is None else last.golden_id)
+    require_aspect(store, golden_id, line.aspect)
+    split_from = ""
+    if golden_id != calibrated_on and default is not None and last is not None:
+        split_from = (default.on(golden_id) or last).run_id
+    return VersionRequest(project_id, golden_id, line.aspect, base, 0, criteria_ids, options.held_out, split_from)
 
 
 def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: str) -> tuple[str, ...]:
@@ -171,6 +210,15 @@ def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: 
     return tuple(dict.fromkeys(criteria_id if known in parents else known for known in ids))
 
 
+def version_run(store: Store, project_id: str, aspect: str, number: int) -> Run | None:
+    """The newest run that measures a version, whatever came of it; None where none was started."""
+    runs = (run for run in store.runs.all(project_id) if run.kind == "version" and run.aspect == aspect)
+    return next((run for run in runs if version_asked(run).version == number), None)
+
+
+# ── the run, and what a judge run adds to the project ────────────────────────────────────────────────────────
+
+
 def run_version_measurement(work: RunWork) -> Calibration:
     """Score what is missing, and measure the version."""
     from core.calibration.loop import measure
@@ -184,84 +232,129 @@ def run_version_measurement(work: RunWork) -> Calibration:
         return measure(judge, split, asked.settings, criteria, held_out=request.held_out)
 
 
-def enter_version(work: RunWork, result: Calibration) -> None:
-    """Enter what was measured of a version, beside the one in use."""
-    request = work.request(VersionRequest)
-    work.add_criteria([candidate.criteria for candidate in result.candidates])
-    work.add_alignments(criteria_alignments(work, result))
-    name = f"{judge_words(work.run.judge_spec)} · version {request.version}"
-    work.add_judge(final_judge(result, work.golden, work.run.run_id, name))
-    if not _has_baseline(work, request):
-        bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
-        for baseline in bare_judges(result, work.run.run_id, work.scores(bare)):
-            work.add_judge(baseline)
-    version = judge_line(work.store, request.project_id, request.aspect).get(request.version)
-    enter_measurement(work, version, result)
+def enter_judge(work: RunWork, result: Calibration) -> None:
+    """Enter what a calibration or the measurement of a version came to; all of it once, however often it is resumed.
 
-
-def version_run(store: Store, project_id: str, aspect: str, number: int) -> Run | None:
-    """The newest run that measures a version, whatever came of it; None where none was started."""
-    for run in store.runs.all(project_id):
-        if run.kind == "version" and run.aspect == aspect and version_asked(run).version == number:
-            return run
-    return None
-
-
-# ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@requires("reviewer", "started measuring a version of the judge")
-def start_version(store: Store, settings: Settings, request: VersionRequest) -> str:
-    """Start measuring a version that was made before (`start_run`)."""
-    spec = store.runs.get(request.run_id).judge_spec
-    return start_run(
-        *(store, settings, "version", request),
-        title=f"{request.aspect} · judge version {request.version} · {judge_words(spec)}",
-        judge_spec=spec,
-        opens=OPENED if request.held_out else "",
+    That is its criteria and their alignments, its judge and the baseline, and the measured version.  A calibration
+    that found no criteria proposes none.
+    """
+    run, store = work.run, work.store
+    version = work.request(VersionRequest) if run.kind == "version" else None
+    base_run = run.run_id if version is None else version.run_id
+    criteria = {candidate.criteria.criteria_id: candidate.criteria for candidate in result.candidates}
+    work.add_criteria(list((criteria | {chosen.criteria_id: chosen for chosen in result.chosen}).values()))
+    work.add_alignments(_alignments(work, result))
+    called = judge_words(str(result.judge_state.get("spec", "judge")))
+    members = "one set of criteria" if len(result.chosen) == 1 else f"the mean of {len(result.chosen)} sets of criteria"
+    turned = result.scores.turned
+    final = JudgeScores(
+        name=f"{called} · calibrated" if version is None else f"{called} · version {version.version}",
+        kind="calibrated",
+        aspect=result.task.aspect,
+        values=_over_all(result.scores.values[0], result, work.golden),
+        unscored=result.scores.unscored.get("final", ()),
+        seen=result.split.calibration,
+        note=f"The judge {called} with {members}, calibrated on {len(result.split.calibration)} items.",
+        run_id=run.run_id,
+        calls_per_item=float(len(result.chosen)),
+        turned=None if turned is None else _over_all(turned[0], result, work.golden),
     )
+    work.add_judge(final)
+    listed = store.judges.all(run.project_id, run.golden_id, run.aspect)
+    if not any(entry.judge.kind == "no criteria" and entry.judge.run_id == base_run for entry in listed):
+        bare = work.scores([each.criteria.criteria_id for each in result.candidates if each.status == "baseline"])
+        for k, name in enumerate(bare.criteria_ids):
+            baseline = replace(
+                final,
+                name=f"{called} · no criteria",
+                kind="no criteria",
+                values=bare.values[k],
+                unscored=bare.unscored.get(name, ()),
+                seen=(),
+                note=f"The judge {called} that knows the name of the aspect and no criteria.",
+                calls_per_item=1.0,
+                turned=None if bare.turned is None else bare.turned[k],
+            )
+            work.add_judge(baseline)
+    if version is not None:
+        _enter_measurement(work, version.version, result)
+    elif any(chosen.text for chosen in result.chosen):
+        line = judge_line(store, run.project_id, run.aspect)
+        ids, parent = tuple(chosen.criteria_id for chosen in result.chosen), line.default.number if line.default else 0
+        made = VersionMade(run.run_id, ids, "calibration", parent, subject=run.aspect)
+        store.events.add(run.project_id, made, store.actor, form=f"version:{run.run_id}")
+        versions = judge_line(store, run.project_id, run.aspect).versions
+        first = next(
+            each.number for each in versions if (each.made.base_run, each.made.origin) == (run.run_id, "calibration")
+        )
+        _enter_measurement(work, first, result)
 
 
-def _has_baseline(work: RunWork, request: VersionRequest) -> bool:
-    """Whether the calibration of the version has left the judge without criteria on this golden set."""
-    listed = work.store.judges.all(request.project_id, work.run.golden_id, request.aspect)
-    return any(entry.judge.kind == "no criteria" and entry.judge.run_id == request.run_id for entry in listed)
+def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
+    """Of all candidates on calibration, of the best single one and the baseline on held-out too."""
+    alignments = [
+        work.alignment(candidate.criteria.criteria_id, "calibration", candidate.alignment, candidate.status)
+        for candidate in result.candidates
+        if candidate.alignment is not None
+    ]
+    best = result.chosen[0]
+    if best.text:
+        alignments.append(work.alignment(best.criteria_id, "held-out", result.best_single.held_out, "chosen"))
+    bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
+    without = result.no_criteria.held_out
+    return alignments + [work.alignment(criteria_id, "held-out", without, "baseline") for criteria_id in bare]
 
 
-def _checked(store: Store, project_id: str, aspect: str, criteria_ids: Sequence[str]) -> tuple[str, ...]:
-    ids = tuple(dict.fromkeys(criteria_ids))
-    for criteria_id in ids:
-        criteria = store.criteria.get(project_id, criteria_id).criteria
-        if criteria.aspect != aspect:
-            raise CriteriaError(f"These criteria are for {criteria.aspect}, not for {aspect}.")
-        if not criteria.text:
-            raise CriteriaError("A version of the judge needs criteria; the judge without any is the baseline.")
-    return ids
+def _enter_measurement(work: RunWork, number: int, result: Calibration) -> None:
+    """Log what a run measured of a version, next to the version in use; once, however often the run is taken up."""
+    run, store, opened = work.run, work.store, result.held_out.n > 0
+    line = judge_line(store, run.project_id, run.aspect)
+    other = line.default if line.default is not None and line.default.number != number else None
+    gains = {} if other is None else _gains(work, other, result)
+    held_out = gains.get("held-out")
+    accesses = list_held_out_accesses(store, run.project_id, run.golden_id, run.aspect)
+    seen = HeldOutSeen.of(line, run.golden_id, accesses)
+    if held_out is not None and seen.p_reason:
+        held_out = replace(held_out, p=None, p_reason=seen.p_reason)
+    entry = VersionMeasured(
+        number,
+        run.run_id,
+        run.golden_id,
+        result.calibration,
+        result.held_out if opened else None,
+        other.number if other is not None and gains else 0,
+        gains.get("calibration"),
+        held_out,
+        seen.looks if opened else 0,
+        subject=run.aspect,
+    )
+    store.events.add(run.project_id, entry, store.actor, form=f"measured:{run.run_id}")
 
 
-def _base(store: Store, project_id: str, line: JudgeLine) -> str:
-    """The calibration whose model, prompt and sampling the next version keeps."""
-    if line.default is not None and not is_imported(store, line.default.made.base_run):
-        return line.default.made.base_run
-    project = store.projects.get(project_id)
-    for run in store.runs.all(project_id):
-        own = run.kind == "calibration" and run.aspect == line.aspect and not project.came_with(run)
-        if own and store.results.document(run.run_id, JUDGE):
-            return run.run_id
-    raise JobError(f"No calibration of {line.aspect} has come to a judge yet. Start one; it need not be finished.")
+def _gains(work: RunWork, other: JudgeVersion, result: Calibration) -> Mapping[Side, Difference]:
+    """The judge of `result` minus version `other`, on the items that lie on the same side for both."""
+    from core.stats import LabelledItems, paired_difference
+
+    measured = other.on(work.run.golden_id)
+    if measured is None:
+        return {}
+    theirs, golden, chosen = load_calibration(work.store, measured.run_id), work.golden, result.settings
+    new, old = (_over_all(each.scores.values[0], each, golden) for each in (result, theirs))
+    shared: dict[Side, set[int]] = {"calibration": {*result.split.calibration} & {*theirs.split.calibration}}
+    if result.held_out.n and theirs.held_out.n:
+        shared["held-out"] = {*result.split.held_out} & {*theirs.split.held_out}
+    gains: dict[Side, Difference] = {}
+    for side, positions in shared.items():
+        if positions:
+            items = LabelledItems.of(golden, result.task.aspect, sorted(positions))
+            at, measure = items.positions, result.calibration.measure
+            gains[side] = paired_difference(
+                new[at], old[at], items, measure, resamples=chosen.resamples, seed=chosen.seed
+            )
+    return gains
 
 
-def _request(
-    store: Store, project_id: str, line: JudgeLine, made: VersionMade, *, golden_id: str, held_out: bool
-) -> VersionRequest:
-    """Which items version `made` is measured on, and whose sides they keep; its number is not set."""
-    base = store.runs.get(made.base_run)
-    last = None if line.default is None else line.default.newest
-    if not golden_id:
-        golden_id = base.golden_id if last is None else last.golden_id
-    require_aspect(store, golden_id, line.aspect)
-    split_from = ""
-    if golden_id != base.golden_id and line.default is not None and last is not None:
-        split_from = (line.default.on(golden_id) or last).run_id
-    where = (project_id, golden_id, line.aspect)
-    return VersionRequest(*where, made.base_run, 0, made.criteria_ids, held_out, split_from)
+def _over_all(scores: FloatArray, result: Calibration, golden: GoldenSet) -> FloatArray:
+    """(n_items,) scores of a judge run over all items of `golden`, NaN where it gave none."""
+    known = dict(zip(result.scores.item_ids, scores.tolist(), strict=True))
+    return np.array([known.get(item_id, np.nan) for item_id in golden.item_ids], dtype=np.float64)

@@ -28,18 +28,25 @@ from core.projects.analyses import (
     start_ablation,
     start_recheck,
 )
-from core.projects.calibration import CalibrationRequest, enter_calibration, run_calibration, start_calibration
-from core.projects.fusion_by_model import run_fusion, start_fusion
-from core.projects.judge_line import VersionRequest
-from core.projects.judge_versions import enter_version, run_version_measurement, start_version
-from core.projects.judges import MetricsRequest, MetricsResult, names_a_model, run_metrics, start_metrics
+from core.projects.calibration import CalibrationRequest, VersionRequest, run_calibration, start_calibration
+from core.projects.edit_scoring import (
+    RescoreRequest,
+    RescoreResult,
+    TrialRequest,
+    TrialResult,
+    run_rescore,
+    run_trial,
+    start_rescore,
+    start_trial,
+)
+from core.projects.fusion import run_fusion, start_fusion
+from core.projects.judge_versions import enter_judge, run_version_measurement, start_version
+from core.projects.judges import MetricsRequest, MetricsResult, run_metrics, start_metrics
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval, start_repeval
-from core.projects.rescore import RescoreRequest, RescoreResult, run_rescore, start_rescore
 from core.projects.roles import requires
 from core.projects.rounds import RoundRequest, run_round, start_round
 from core.projects.runs import RunWork, require_made_here, unread_replies
 from core.projects.styles import StylesRequest, run_styles, start_styles
-from core.projects.trial import TrialRequest, TrialResult, run_trial, start_trial
 from core.settings import Settings
 from core.store.codec import unpack
 from core.store.results import RESULT, SNAPSHOT
@@ -73,7 +80,7 @@ KINDS: dict[str, Kind] = {
         run_calibration,
         start_calibration,
         {SNAPSHOT: LeaderboardSnapshot},
-        enter=enter_calibration,
+        enter=enter_judge,
     ),
     "version": Kind(
         VersionRequest,
@@ -81,13 +88,15 @@ KINDS: dict[str, Kind] = {
         run_version_measurement,
         start_version,
         {SNAPSHOT: LeaderboardSnapshot},
-        enter=enter_version,
+        enter=enter_judge,
     ),
     "rescore": Kind(RescoreRequest, RescoreResult, run_rescore, start_rescore),
     "round": Kind(RoundRequest, RoundResult, run_round, start_round),
     "ablation": Kind(AblationRequest, Ablation, run_ablation, start_ablation),
     "fusion": Kind(FusionRequest, FusionRunView, run_fusion, start_fusion),
-    "metrics": Kind(MetricsRequest, MetricsResult, run_metrics, start_metrics, wants_gpu=names_a_model),
+    "metrics": Kind(
+        MetricsRequest, MetricsResult, run_metrics, start_metrics, wants_gpu=lambda asked: asked.names_a_model
+    ),
     "recheck": Kind(RecheckRequest, Recheck, run_recheck, start_recheck),
     "repeval": Kind(RepEvalRequest, RepEvalOutcome, run_repeval, start_repeval, wants_gpu=reads_a_model),
     "styles": Kind(StylesRequest, StylesView, run_styles, start_styles, {SNAPSHOT: StylesView}),

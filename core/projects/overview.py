@@ -12,12 +12,13 @@ from core.comparison.recheck import Decision
 from core.people import Role
 from core.project_records import GoldenSummary, Run
 from core.projects.analyses import DatedRecheck, list_rechecks
+from core.projects.calibration import version_asked
 from core.projects.criteria import Comment, CommentSettled
-from core.projects.judge_line import JudgeLine, JudgeVersion, judge_line, version_asked
+from core.projects.judge_line import JudgeLine, JudgeVersion, judge_line
 from core.projects.labelling import still_rating
+from core.projects.misaligned import list_triage
 from core.projects.review import open_review
 from core.projects.rounds import open_proposals
-from core.projects.triage import list_triage
 from core.records import Alignment
 from core.store.store import Store
 from core.wording import counted
@@ -177,7 +178,8 @@ def _to_decide(store: Store, project_id: str, golden_id: str, aspect: str) -> It
     if review.joined and review.points:
         words = f"{' and '.join(review.joined[:3])} in review, {counted(len(review.points), 'point')} open"
         yield Waiting("vote", len(review.points), words, "review")
-    for run_id, n_open in open_proposals(store, project_id, golden_id, aspect).items():
+    for run_id, proposals in open_proposals(store, project_id, golden_id, aspect).items():
+        n_open = len(proposals)
         yield Waiting("decide", n_open, f"{counted(n_open, 'proposal')} of a round to accept or reject", run_id)
 
 

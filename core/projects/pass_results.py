@@ -12,7 +12,7 @@ import numpy as np
 from core.data.split import text_digest
 from core.errors import AccessError, UsageError
 from core.projects.judge_line import JudgeVersion, judge_line
-from core.projects.judges_shown import judges_shown
+from core.projects.judges import judges_shown
 from core.projects.labelling import (
     PICKING,
     Adjudicated,
@@ -25,8 +25,8 @@ from core.projects.labelling import (
     rated_in,
     still_rating,
 )
+from core.projects.misaligned import Triage, list_triage
 from core.projects.roles import given_reason, requires
-from core.projects.triage import Triage, list_triage
 from core.records import AspectLabels, FloatArray, GoldenSet, Interval, JudgeScores, Rating
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
 from core.stats.raters import alpha_interval
@@ -381,7 +381,7 @@ def learnt_from(
     known: set[str] = set()
     for earlier in store.goldens.all(project_id):
         if earlier.created_at <= version.made.at:
-            labels = _labels_on(store, earlier.golden_id, version.made.aspect)
+            labels = _labels_on(store, earlier.golden_id, version.aspect)
             items = store.goldens.load(earlier.golden_id).items
             known |= {text_digest(items[k]) for k in np.flatnonzero(~np.isnan(labels)).tolist()}
     items = store.goldens.load(golden_id).items

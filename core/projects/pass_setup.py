@@ -14,7 +14,7 @@ from core.data.verdict_imports import ScoredRows
 from core.errors import UsageError
 from core.project_records import GoldenSummary
 from core.projects.judge_line import judge_line
-from core.projects.judges_shown import JudgesShown, judges_shown
+from core.projects.judges import JudgesShown, judges_shown
 from core.projects.labelling import (
     ORDERS,
     EarlierLabels,

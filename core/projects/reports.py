@@ -17,16 +17,16 @@ from core.fusion.plan import OVERALL
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
-from core.projects.fusion_by_model import fusion_result
-from core.projects.judge_line import JudgeLine, JudgeVersion, as_claimed, held_out_used, judge_line
-from core.projects.judges_shown import as_compared
+from core.projects.fusion import fusion_result
+from core.projects.judge_line import JudgeLine, JudgeVersion, as_claimed, judge_line, used_before
+from core.projects.judges import as_compared
 from core.projects.labelling import LabelsFrozen, list_passes
+from core.projects.misaligned import Triage, list_triage
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.projects.pass_results import decisions, picked_labels, seen_labels
 from core.projects.review import PointDecided, open_review
 from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.runs import list_held_out_accesses, load_calibration
-from core.projects.triage import Triage, list_triage
 from core.records import Alignment, Usage
 from core.report.facts import (
     CostLine,
@@ -100,9 +100,10 @@ def report(
     project = store.projects.get(project_id)
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
     request = calibration_asked(store, run.run_id)
-    calibration, used = as_claimed(store, run.run_id, _measured(store, run.run_id)), held_out_used(store, run)
+    calibration = as_claimed(store, run.run_id, _measured(store, run.run_id))
     added = store.events.all(project_id, Action, golden_id)
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
+    used = used_before(line, run, openings)
     judged = measured.Judged(store.goldens.load(golden_id), calibration, run.run_id)
     further = None if more is None else read_more_verdicts(more, judged.golden, judged.scores)
     decided = open_review(store, project_id, golden_id, aspect).decided[::-1]

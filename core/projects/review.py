@@ -8,7 +8,6 @@ until everybody who joined has voted.  A reviewer decides; decision and reason a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -16,12 +15,12 @@ from typing import Literal
 from core.errors import ConflictError, UsageError
 from core.projects.criteria import ProposalDecided
 from core.projects.judge_line import judge_line
+from core.projects.misaligned import list_triage
 from core.projects.roles import requires
-from core.projects.rounds import ListedProposal, decide_proposal, list_proposals
-from core.projects.triage import list_triage
+from core.projects.rounds import decide_proposal, open_proposals
 from core.store.log import Entry
 from core.store.store import Store
-from core.wording import change_figures
+from core.wording import change_figures, counted
 
 PointKind = Literal["change", "disagreement"]
 Choice = Literal["for", "against", "abstain"]
@@ -291,37 +290,28 @@ def decide_point(
 def _proposals(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Point]:
     """Proposals of finished rounds that nobody has decided on, newest round first."""
     points = []
-    for run in store.runs.all(project_id):
-        if (run.kind, run.golden_id, run.aspect) != ("round", golden_id, aspect):
-            continue
-        for proposal in list_proposals(store, run.run_id):
-            new, old = proposal.criteria, proposal.parent
-            if proposal.state == "open":
-                measured = (each.value for each in (proposal.inner, proposal.calibration) if each.value is not None)
-                points.append(
-                    Point(
-                        f"proposal:{run.run_id}:{new.criteria_id}",
-                        "change",
-                        change_question(old.text, new.text),
-                        _gain_words(store, project_id, proposal),
-                        subject_id=new.criteria_id,
-                        parent_id=old.criteria_id,
-                        run_id=run.run_id,
-                        losing=next(measured, 0.0) < 0,
-                    )
-                )
+    rounds = open_proposals(store, project_id, golden_id, aspect).values()
+    for proposal in [proposal for proposals in rounds for proposal in proposals]:
+        new, old = proposal.criteria, proposal.parent
+        gain, known = proposal.inner, store.criteria.alignments(project_id, new.criteria_id)
+        how = f" ({known[0].alignment.statistic}, {known[0].alignment.level} level)" if known else ""
+        change = "undefined on "
+        if gain.value is not None and gain.interval is not None:
+            change = f"{change_figures(gain.value, gain.interval)}, n = "
+        measured = (each.value for each in (gain, proposal.calibration) if each.value is not None)
+        points.append(
+            Point(
+                f"proposal:{proposal.run_id}:{new.criteria_id}",
+                "change",
+                change_question(old.text, new.text),
+                f"Change of alignment{how}: {change}{gain.n} items that no refiner saw.",
+                subject_id=new.criteria_id,
+                parent_id=old.criteria_id,
+                run_id=proposal.run_id,
+                losing=next(measured, 0.0) < 0,
+            )
+        )
     return points
-
-
-def _gain_words(store: Store, project_id: str, proposal: ListedProposal) -> str:
-    gain, measured = proposal.inner, store.criteria.alignments(project_id, proposal.criteria.criteria_id)
-    how = f" ({measured[0].alignment.statistic}, {measured[0].alignment.level} level)" if measured else ""
-    if gain.value is None or gain.interval is None:
-        return f"Change of alignment{how}: undefined on {gain.n} items that no refiner saw."
-    return (
-        f"Change of alignment{how}: {change_figures(gain.value, gain.interval)}, "
-        f"n = {gain.n} items that no refiner saw."
-    )
 
 
 def _edits(store: Store, project_id: str, golden_id: str, aspect: str, decided: dict[str, PointDecided]) -> list[Point]:
@@ -372,34 +362,23 @@ def _disagreements(
 
 
 def change_question(old: str, new: str) -> str:
-    """The question whether `old` is to become `new`.
-
-    One sentence that came, went or took another's place is quoted whole; several, or an endless one, are counted.
-    """
+    """The question whether `old` is to become `new`; what came and went is quoted where it is short, else counted."""
     before, after = _sentences(old), _sentences(new)
     came = [sentence for sentence in after if sentence not in before]
     went = [sentence for sentence in before if sentence not in after]
     quoted = [f"“{sentence.strip(' .;,')}”" for sentence in (*came, *went)]
-    short = sum(map(len, quoted)) <= _LONGEST_QUOTE
-    match len(came), len(went):
-        case 0, 0:
-            return "Should the criteria be set out like this?"
-        case 1, 0:
-            return f"Should the criteria also say {quoted[0]}?" if short else "Should the criteria gain one sentence?"
-        case 0, 1:
-            return f"Should the criteria no longer say {quoted[0]}?" if short else "Should one sentence go?"
-        case 1, 1:
-            says = f"Should the criteria say {quoted[0]} instead of {quoted[-1]}?"
-            return says if short else "Should one sentence be put differently?"
-    counted = [f"{_counted(came)} new" if came else "", f"{_counted(went)} gone" if went else ""]
-    return f"Should the criteria be rewritten, {' and '.join(filter(None, counted))}?"
+    if not quoted:
+        return "Should the criteria be set out like this?"
+    if max(len(came), len(went)) == 1 and sum(map(len, quoted)) <= _LONGEST_QUOTE:
+        if not went:
+            return f"Should the criteria also say {quoted[0]}?"
+        return f"Should the criteria {f'say {quoted[0]} instead of' if came else 'no longer say'} {quoted[-1]}?"
+    changes = {"new": came, "gone": went}
+    counts = [f"{counted(len(listed), 'sentence')} {word}" for word, listed in changes.items() if listed]
+    return f"Should the criteria be rewritten, {' and '.join(counts)}?"
 
 
 def _sentences(text: str) -> list[str]:
     """The sentences of criteria without bullets and numbers of lines, in order."""
     lines = (_BULLET.sub("", line).strip() for line in text.splitlines())
     return [sentence for line in lines if line for sentence in _SENTENCE_END.split(line)]
-
-
-def _counted(listed: Sequence[str]) -> str:
-    return "one sentence" if len(listed) == 1 else f"{len(listed)} sentences"

@@ -82,12 +82,6 @@ def _project(store: Store, arguments: Mapping[str, Any], result: object) -> str 
 # ── the log, to read and to take away ────────────────────────────────────────────────────────────────────────────
 
 
-def list_people(store: Store, project_id: str) -> list[str]:
-    """The names under which somebody labelled or did something in the project, in the order of the alphabet."""
-    names = {*store.events.occurring(project_id)[0], *store.labels.raters(project_id)} - {""}
-    return sorted(names, key=lambda name: (name.casefold(), name))
-
-
 @requires("admin", reads=True)
 def log_csv(store: Store, project_id: str) -> str:
     """The whole log as CSV, one entry a row; no cell can be taken for a formula."""

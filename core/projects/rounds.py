@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Literal
 
 from core.calibration.calibration_settings import RoundSettings
@@ -13,8 +12,8 @@ from core.errors import JobError, UsageError
 from core.project_records import CriteriaEntry
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.criteria import ProposalDecided, save_edit
+from core.projects.edit_scoring import PairedDifference, RescoreRequest, start_rescore
 from core.projects.judge_line import JudgeVersion, VersionState, judge_line
-from core.projects.rescore import PairedDifference, RescoreRequest, start_rescore
 from core.projects.roles import given_reason, requires
 from core.projects.runs import RunWork, require_judge, start_run
 from core.records import Criteria
@@ -46,12 +45,10 @@ class RoundRequest:
 
 @dataclass(frozen=True)
 class ListedProposal:
-    """A proposal beside its parent: differences proposal minus parent, on calibration and on the inner fold.
+    """A proposal next to its parent: differences proposal minus parent, on calibration and on the inner fold.
 
-    Their p values are corrected (Holm) over the proposals of the round.
-
-    `seen` is the number of the decision in the log (0 for none): hand it back to `decide_proposal`.  `edited_id` is
-    the edit of it that was accepted in its place, if any.
+    Their p values are corrected (Holm) over the proposals of the round.  `decision` is what somebody decided on it,
+    None for nobody.
     """
 
     run_id: str
@@ -59,12 +56,16 @@ class ListedProposal:
     parent: Criteria
     calibration: PairedDifference
     inner: PairedDifference
-    state: ProposalState = "open"
-    reason: str = ""
-    decided_by: str = ""
-    decided_at: datetime | None = None
-    seen: int = 0
-    edited_id: str = ""
+    decision: ProposalDecided | None = None
+
+    @property
+    def state(self) -> ProposalState:
+        return "open" if self.decision is None else self.decision.verdict
+
+    @property
+    def seen(self) -> int:
+        """The number of the decision in the log (0 for none): hand it back to `decide_proposal`."""
+        return 0 if self.decision is None else self.decision.number
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,6 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
     parents = [store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in request.parent_ids]
     if any(parent.aspect != request.aspect for parent in parents):
         raise UsageError(f"All criteria of a round must be for {request.aspect}.")
-    calibration_asked(store, request.run_id)  # refuses a run of another kind
     require_judge(store, request.run_id)
     golden = store.goldens.load(request.golden_id)
     split = sides_of(store, request.run_id, golden)
@@ -130,31 +130,19 @@ def run_round(work: RunWork) -> RoundResult:
     from core.calibration.refinement_round import RoundAsked, refinement_round
 
     request, golden = work.request(RoundRequest), work.golden
-    of = calibration_asked(work.store, request.run_id)
-    task, split = of.task(golden), sides_of(work.store, request.run_id, golden)
-    parents = tuple(
-        work.store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in request.parent_ids
-    )
-    position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
-    wanted = RoundAsked(
-        parents,
-        tuple(position.get(item_id, -1) for item_id in request.item_ids),
-        1 + max(parent.provenance.round for parent in parents),
-        request.settings,
-    )
-    with work.asking(require_judge(work.store, request.run_id), task) as judge:
-        result = refinement_round(judge, split, of.settings, wanted)
+    of, split = calibration_asked(work.store, request.run_id), sides_of(work.store, request.run_id, golden)
+    entries = [work.store.criteria.get(request.project_id, criteria_id) for criteria_id in request.parent_ids]
+    parents = tuple(entry.criteria for entry in entries)
+    positions = tuple(golden.item_ids.index(item_id) for item_id in request.item_ids)
+    number = 1 + max(parent.provenance.round for parent in parents)
+    with work.asking(require_judge(work.store, request.run_id), of.task(golden)) as judge:
+        result = refinement_round(judge, split, of.settings, RoundAsked(parents, positions, number, request.settings))
     work.add_criteria([proposal.criteria for proposal in result.proposals])
-    alignments = {
-        proposal.parent_id: work.alignment(proposal.parent_id, "calibration", proposal.calibration.b)
-        for proposal in result.proposals
-    }
-    alignments |= {
-        proposal.criteria.criteria_id: work.alignment(
-            proposal.criteria.criteria_id, "calibration", proposal.calibration.a, "proposed"
-        )
-        for proposal in result.proposals
-    }
+    alignments = {}
+    for proposal in result.proposals:
+        new_id, parent_id, measured = proposal.criteria.criteria_id, proposal.parent_id, proposal.calibration
+        alignments[parent_id] = work.alignment(parent_id, "calibration", measured.b)
+        alignments[new_id] = work.alignment(new_id, "calibration", measured.a, "proposed")
     work.add_alignments(list(alignments.values()))
     return result
 
@@ -169,47 +157,47 @@ def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
     """
     run = store.runs.get(run_id)
     if run.kind != "round":
-        raise JobError(f"Run {run_id} is no refinement round.")
+        raise JobError(f"Run {run_id} is not a refinement round.")
     result = store.results.read(run_id, RESULT, RoundResult)
     if result is None:
         return []
     decided = {decision.subject: decision for decision in store.events.all(run.project_id, ProposalDecided)}
     inner = _corrected([proposal.inner for proposal in result.proposals])
     whole = _corrected([proposal.calibration for proposal in result.proposals])
-    parent_ids = dict.fromkeys(proposal.parent_id for proposal in result.proposals)
-    parents = {name: store.criteria.get(run.project_id, name).criteria for name in parent_ids}
-    listed = []
-    for proposal, on_inner, on_whole in zip(result.proposals, inner, whole, strict=True):
-        entry = ListedProposal(run_id, proposal.criteria, parents[proposal.parent_id], on_whole, on_inner)
-        if decision := decided.get(f"{run_id}:{proposal.criteria.criteria_id}"):
-            entry = replace(
-                entry,
-                state=decision.verdict,
-                reason=decision.reason,
-                decided_by=decision.actor,
-                decided_at=decision.at,
-                seen=decision.number,
-                edited_id=decision.edited_id,
-            )
-        listed.append(entry)
-    return listed
+    return [
+        ListedProposal(
+            run_id,
+            proposal.criteria,
+            store.criteria.get(run.project_id, proposal.parent_id).criteria,
+            on_whole,
+            on_inner,
+            decided.get(f"{run_id}:{proposal.criteria.criteria_id}"),
+        )
+        for proposal, on_inner, on_whole in zip(result.proposals, inner, whole, strict=True)
+    ]
 
 
-def open_proposals(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, int]:
-    """Round → how many of its proposals nobody has decided on, newest first; rounds with none left out."""
-    decided = {decision.subject for decision in store.events.all(project_id, ProposalDecided)}
-    n_open = {}
+def _corrected(differences: Sequence[Difference]) -> list[PairedDifference]:
+    """The differences with p corrected after Holm; None stays None and does not count."""
+    raised = holm([float("nan") if difference.p is None else difference.p for difference in differences]).tolist()
+    return [
+        replace(PairedDifference.of(difference), p=None if difference.p is None else p)
+        for difference, p in zip(differences, raised, strict=True)
+    ]
+
+
+def open_proposals(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, list[ListedProposal]]:
+    """Round → its proposals that nobody has decided on, newest round first; rounds with none left out."""
+    still_open = {}
     for run in store.runs.all(project_id):
         if (run.kind, run.golden_id, run.aspect) == ("round", golden_id, aspect):
-            result = store.results.read(run.run_id, RESULT, RoundResult)
-            ids = [] if result is None else [proposal.criteria.criteria_id for proposal in result.proposals]
-            n_open[run.run_id] = sum(f"{run.run_id}:{criteria_id}" not in decided for criteria_id in ids)
-    return {run_id: n for run_id, n in n_open.items() if n}
+            still_open[run.run_id] = [each for each in list_proposals(store, run.run_id) if each.state == "open"]
+    return {run_id: proposals for run_id, proposals in still_open.items() if proposals}
 
 
 @requires("reviewer")
 def edit_proposal(store: Store, settings: Settings, run_id: str, criteria_id: str, text: str, *, note: str) -> str:
-    """Save `text` as a version made from a proposal and score it beside the proposal; returns the version's id.
+    """Save `text` as a version made from a proposal and score it next to the proposal; returns the version's id.
 
     Hand the id to `decide_proposal` to accept it in the proposal's place.  UsageError without a note, for an unchanged
     text or for what the round did not propose; CriteriaError for an empty or overlong one.
@@ -219,16 +207,9 @@ def edit_proposal(store: Store, settings: Settings, run_id: str, criteria_id: st
     why = given_reason(note)
     if text.strip() == proposal.criteria.text.strip():
         raise UsageError("The text is unchanged; accept the proposal as it stands.")
-    round_request = unpack(RoundRequest, run.request_json)
     edited_id = save_edit(store, run.project_id, criteria_id, text, store.actor.name, note=why)
-    request = RescoreRequest(
-        run.project_id,
-        round_request.golden_id,
-        round_request.aspect,
-        criteria_id=edited_id,
-        parent_id=criteria_id,
-        run_id=round_request.run_id,
-    )
+    of = unpack(RoundRequest, run.request_json).run_id
+    request = RescoreRequest(run.project_id, run.golden_id, run.aspect, edited_id, criteria_id, of)
     start_rescore(store, settings, request)
     return edited_id
 
@@ -237,7 +218,7 @@ def edit_proposal(store: Store, settings: Settings, run_id: str, criteria_id: st
 def decide_proposal(
     store: Store, run_id: str, criteria_id: str, *, accepted: bool, reason: str, seen: int = 0, edited_id: str = ""
 ) -> None:
-    """Accept or reject a proposal; `seen` is `ProposalView.seen` as the person saw it.
+    """Accept or reject a proposal; `seen` is `ListedProposal.seen` as the person saw it.
 
     What is accepted (itself, or the edit of it, `edited_id`, that people made before) can be made the judge then
     (`make_version`).  UsageError without a reason, for what the round did not propose or for an edit of something else;
@@ -246,47 +227,11 @@ def decide_proposal(
     run = store.runs.get(run_id)
     _proposal(store, run_id, criteria_id)
     why = given_reason(reason)
-    if edited_id and criteria_id not in store.criteria.get(run.project_id, edited_id).criteria.provenance.parents:
-        raise UsageError("That version is no edit of this proposal.")
+    if edited_id and criteria_id not in store.criteria.get(run.project_id, edited_id).parents:
+        raise UsageError("That version is not an edit of this proposal.")
     subject = f"{run_id}:{criteria_id}"
     decision = ProposalDecided("accepted" if accepted else "rejected", why, edited_id, subject=subject)
     store.events.add(run.project_id, decision, store.actor, expected=seen)
-
-
-def family_tree(store: Store, project_id: str, aspect: str, golden_id: str) -> list[Relative]:
-    """All versions for an aspect of a golden set, ancestors before descendants; a parent that is unknown is skipped."""
-    listed = {entry.criteria_id: entry for entry in store.criteria.all(project_id, aspect, golden_id)}
-    followed = judge_line(store, project_id, aspect).followed
-    children: dict[str, list[str]] = {}
-    for entry in listed.values():
-        for parent in entry.parents:
-            if parent in listed and parent != entry.criteria_id:
-                children.setdefault(parent, []).append(entry.criteria_id)
-    depth = _depths(listed, children)
-    order = sorted(listed.values(), key=lambda entry: (depth[entry.criteria_id], entry.created_at, entry.criteria_id))
-    return [
-        Relative(
-            entry,
-            depth[entry.criteria_id],
-            tuple(children.get(entry.criteria_id, ())),
-            followed.get(entry.criteria_id),
-        )
-        for entry in order
-    ]
-
-
-def _depths(listed: dict[str, CriteriaEntry], children: dict[str, list[str]]) -> dict[str, int]:
-    """Steps from the oldest ancestor, each version reached once (two texts may name each other as parents)."""
-    roots = [name for name, entry in listed.items() if not any(parent in listed for parent in entry.parents)]
-    depth = dict.fromkeys(roots, 0)
-    waiting = list(roots)
-    while waiting:
-        name = waiting.pop(0)
-        for child in children.get(name, ()):
-            if child not in depth:
-                depth[child] = depth[name] + 1
-                waiting.append(child)
-    return {name: depth.get(name, 0) for name in listed}
 
 
 def _proposal(store: Store, run_id: str, criteria_id: str) -> ListedProposal:
@@ -297,10 +242,25 @@ def _proposal(store: Store, run_id: str, criteria_id: str) -> ListedProposal:
     raise UsageError("The round did not propose these criteria.")
 
 
-def _corrected(differences: Sequence[Difference]) -> list[PairedDifference]:
-    """The differences with p corrected after Holm; None stays None and does not count."""
-    raised = holm([float("nan") if difference.p is None else difference.p for difference in differences]).tolist()
-    return [
-        replace(PairedDifference.of(difference), p=None if difference.p is None else p)
-        for difference, p in zip(differences, raised, strict=True)
+# ── the family tree ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def family_tree(store: Store, project_id: str, aspect: str, golden_id: str) -> list[Relative]:
+    """All versions for an aspect of a golden set, ancestors before descendants; a parent that is unknown is skipped."""
+    listed = {entry.criteria_id: entry for entry in store.criteria.all(project_id, aspect, golden_id)}
+    followed = judge_line(store, project_id, aspect).followed
+    children: dict[str, list[str]] = {name: [] for name in listed}
+    for entry in listed.values():
+        for parent in entry.parents:
+            if parent in listed and parent != entry.criteria_id:
+                children[parent].append(entry.criteria_id)
+    depth = {name: 0 for name, entry in listed.items() if not any(parent in listed for parent in entry.parents)}
+    waiting = list(depth)
+    for name in waiting:  # grows as it goes; each is reached once, though two texts may name each other as parents
+        new = [child for child in children[name] if child not in depth]
+        depth |= dict.fromkeys(new, depth[name] + 1)
+        waiting += new
+    family = [
+        Relative(entry, depth.get(name, 0), tuple(children[name]), followed.get(name)) for name, entry in listed.items()
     ]
+    return sorted(family, key=lambda each: (each.depth, each.criteria.created_at, each.criteria.criteria_id))

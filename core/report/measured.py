@@ -49,8 +49,8 @@ from core.stats.raters import alpha_interval
 
 if TYPE_CHECKING:
     from core.project_records import Side
+    from core.projects.misaligned import Triage, TriageVerdict
     from core.projects.review import PointDecided
-    from core.projects.triage import Triage, TriageVerdict
 
 
 _MOST_POINTS = 1_000

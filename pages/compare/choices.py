@@ -24,7 +24,7 @@ from core.comparison import (
 )
 from core.comparison.supervised import PlainRegression, plain_regression
 from core.project_records import GoldenSummary, JudgeEntry
-from core.projects.judges_shown import JudgesShown
+from core.projects.judges import JudgesShown
 from core.records import STATISTICS, GoldenSet, Level, Measure
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from pages.ui import state

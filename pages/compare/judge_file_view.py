@@ -6,8 +6,7 @@ import streamlit as st
 
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.judge_files import FileFacts, JudgeFile, judge_file_facts
-from core.projects.judges import MetricsRequest
+from core.projects.judges import FileFacts, JudgeFile, MetricsRequest, judge_file_facts
 from pages.ui import metrics_view
 from pages.ui.page import Opened
 from pages.ui.screens import plain

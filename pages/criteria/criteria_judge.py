@@ -10,7 +10,8 @@ from streamlit.errors import StreamlitPageNotFoundError
 from core import projects
 from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
-from core.projects.judge_line import JudgeLine, JudgeVersion, VersionOrigin, VersionRequest
+from core.projects.calibration import VersionRequest
+from core.projects.judge_line import JudgeLine, JudgeVersion, VersionOrigin
 from core.projects.judge_versions import VersionOptions
 from core.store.log import IMPORTED
 from core.wording import counted, price_words
@@ -110,7 +111,8 @@ def _draw_make_form(
     )
     try:
         estimate = projects.estimate_version(
-            *(page.store, page.settings, page.project.project_id, line.aspect, criteria_ids), held_out=held_out
+            *(page.store, page.settings, page.project.project_id, line.aspect, criteria_ids),
+            options=VersionOptions(held_out=held_out),
         )
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/error:")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.project_records import CriteriaEntry
-from core.projects.rescore import RescoreRequest
+from core.projects.edit_scoring import RescoreRequest
 from core.projects.rounds import Relative
 from core.word_diff import word_diff
 from core.wording import number

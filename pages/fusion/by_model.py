@@ -12,7 +12,7 @@ from core import projects
 from core.errors import ConcordError
 from core.fusion.fusion_request import FusionRequest, FusionRunView
 from core.fusion.plan import OVERALL, TO_BE_MENDED, folded
-from core.projects.fusion_by_model import FusionPlanSaved
+from core.projects.fusion import FusionPlanSaved
 from core.projects.kinds import RunDetail
 from core.records import Alignment
 from core.wording import counted, money

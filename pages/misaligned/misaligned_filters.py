@@ -11,8 +11,7 @@ from urllib.parse import parse_qs, urlencode
 
 import streamlit as st
 
-from core.projects.items import MISALIGNED_FROM, GapSide, ItemScore, ScoredItems
-from core.projects.triage import TRIAGE_VERDICTS, Triage
+from core.projects.misaligned import MISALIGNED_FROM, TRIAGE_VERDICTS, GapSide, ItemScore, ScoredItems, Triage
 from pages.misaligned.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection
 from pages.ui import state, tables
 
@@ -174,8 +173,8 @@ def draw(selection: Selection) -> None:
             }
             _one("Since the parent version", "changed", filters.changed, names)
         _many("Triage", "found", filters.found, {name: name for name in FOUND})
-        _names("Source", "sources", filters.sources, scored.sources)
-        _names("System", "systems", filters.systems, scored.systems)
+        _names("Source", "sources", filters.sources, sorted({item.source_id for item in scored}))
+        _names("System", "systems", filters.systems, sorted({item.system_id for item in scored if item.system_id}))
         _labels(filters, scored)
         _one("Order by", "order", filters.order, {STANDARDISED: STANDARDISED, RANKS: RANKS})
         if filters != Filters():
@@ -231,7 +230,8 @@ def _names(title: str, name: str, value: Sequence[str], names: Sequence[str]) ->
 
 def _labels(filters: Filters, scored: ScoredItems) -> None:
     """A range of labels; nothing where all labels are equal."""
-    low, high = scored.labels
+    labels = [item.label for item in scored]
+    low, high = min(labels, default=0.0), max(labels, default=0.0)
     if low < high:
         key = state.widget(f"misaligned_label_{low:g}_{high:g}")
         at = (

@@ -13,8 +13,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.items import MISALIGNED_FROM, ItemScore
-from core.projects.triage import TRIAGE_VERDICTS, Triage, TriageRequest
+from core.projects.misaligned import MISALIGNED_FROM, TRIAGE_VERDICTS, ItemScore, Triage, TriageRequest
 from core.records import Scale
 from core.report.figures.misaligned import Middle, Spot, misaligned_figure
 from core.wording import counted

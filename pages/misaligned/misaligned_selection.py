@@ -11,9 +11,8 @@ import streamlit as st
 from core import projects
 from core.errors import NotFoundError
 from core.project_records import CriteriaEntry, Run
-from core.projects.items import ScoredItems
-from core.projects.rescore import ChangedItem
-from core.projects.triage import Triage
+from core.projects.edit_scoring import ChangedItem
+from core.projects.misaligned import ScoredItems, Triage
 from core.wording import counted, number
 from pages.ui import run_panel, state, tables
 from pages.ui.chosen import choose_in_url, distinct
@@ -183,7 +182,7 @@ def _calibration_of(page: Opened, run: Run) -> str:
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> ScoredItems:
     """What a finished run scored does not change."""
-    return ScoredItems(projects.item_scores(_page.store, run_id, criteria_id))
+    return projects.item_scores(_page.store, run_id, criteria_id)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

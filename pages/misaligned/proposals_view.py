@@ -9,8 +9,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, ConflictError
+from core.projects.edit_scoring import PairedDifference
 from core.projects.kinds import RunDetail
-from core.projects.rescore import PairedDifference
 from core.projects.rounds import ListedProposal, ProposalState, RoundRequest
 from core.stats import NO_TEST, claim
 from core.word_diff import word_diff
@@ -84,7 +84,7 @@ def _frame(
             NOW_ALIGNED: [_count(item_changes, NOW_ALIGNED) for item_changes in changes],
             NOW_MISALIGNED: [_count(item_changes, NOW_MISALIGNED) for item_changes in changes],
             "decision": [
-                f"{proposal.state} by {proposal.decided_by}" if proposal.decided_by else proposal.state
+                f"{proposal.state} by {made.actor}" if (made := proposal.decision) and made.actor else proposal.state
                 for proposal in proposals
             ],
         }
@@ -201,8 +201,8 @@ def _draw_decision(selection: Selection, run: RunDetail, proposal: ListedProposa
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown("**Decision**", width="content")
             st.badge(proposal.state, color=STATE_COLOURS[proposal.state])
-            if proposal.decided_at is not None:
-                st.text(f"by {proposal.decided_by or 'somebody'}, {tables.ago(proposal.decided_at)}: {proposal.reason}")
+            if (made := proposal.decision) is not None:
+                st.text(f"by {made.actor or 'somebody'}, {tables.ago(made.at)}: {made.reason}")
         st.text_input("Reason", key=f"{key}_reason", max_chars=2_000, placeholder="Why, for those who read it later")
         with st.container(horizontal=True):
             for label, accepted, icon in (
@@ -223,9 +223,9 @@ def _draw_decision(selection: Selection, run: RunDetail, proposal: ListedProposa
         if problem := st.session_state.pop(f"{key}_problem", ""):
             st.warning(plain(problem), icon=":material/warning:")
         _draw_edit(selection, proposal, key)
-        if proposal.state == "accepted":
-            accepted_id = proposal.edited_id or proposal.criteria.criteria_id
-            words = "the edited text that was accepted" if proposal.edited_id else "it in Criteria"
+        if made is not None and made.verdict == "accepted":
+            accepted_id = made.edited_id or proposal.criteria.criteria_id
+            words = "the edited text that was accepted" if made.edited_id else "it in Criteria"
             link_to("criteria", f"Open {words}", icon=":material/rule:", criteria=accepted_id)
             page = selection.page
             accepted = page.store.criteria.get(page.project.project_id, accepted_id)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.calibration import JudgeAdapters
+from core.projects.exports import JudgeAdapters
 from core.projects.reports import MeasuredJudge
 from pages.ui import state
 from pages.ui.page import Opened, finding

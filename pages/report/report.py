@@ -15,6 +15,7 @@ from core.comparison.leaderboard import in_short
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.judge_line import JudgeVersion
+from core.projects.judge_versions import VersionOptions
 from core.projects.more_verdicts import SentVerdicts
 from core.projects.reports import MeasuredJudge
 from core.report import plots
@@ -118,8 +119,7 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
     try:
         asked = projects.estimate_version(
             *(page.store, page.settings, project_id, aspect, version.criteria_ids),
-            base_run=version.made.base_run,
-            golden_id=golden.golden_id,
+            options=VersionOptions(base_run=version.made.base_run, golden_id=golden.golden_id),
         )
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/error:")

@@ -267,7 +267,7 @@ def _store_of(page: Acting) -> Store:
 @st.cache_data(ttl=60, max_entries=256, show_spinner=False)
 def _names(project_id: str, _store: Store) -> list[str]:
     """Kept for a minute: telling the names apart reads the whole log."""
-    return projects.list_people(_store, project_id)
+    return [person.name for person in projects.list_participants(_store, project_id) if person.name]
 
 
 # ── who it is, on screen ─────────────────────────────────────────────────────────────────────────────────────

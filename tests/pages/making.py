@@ -27,8 +27,8 @@ from core.progress import Stage
 from core.project_records import FINISHED, CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import KINDS
+from core.projects.misaligned import TriageRequest, TriageVerdict
 from core.projects.rounds import RoundRequest
-from core.projects.triage import TriageRequest, TriageVerdict
 from core.records import (
     Alignment,
     AspectLabels,

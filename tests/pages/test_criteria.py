@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.demo.build import do_here
 from core.people import Actor
-from core.projects.rescore import ChangedItem, PairedDifference, RescoreRequest, RescoreResult
+from core.projects.edit_scoring import ChangedItem, PairedDifference, RescoreRequest, RescoreResult
 from core.projects.runs import JudgeState
 from core.records import Criteria, Interval, Provenance, ScoreMatrix, Unscored
 from core.settings import Settings

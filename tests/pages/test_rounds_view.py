@@ -13,9 +13,9 @@ from core import projects
 from core.calibration.calibration_settings import RoundSettings
 from core.judging.judge_protocol import OPERATIONS
 from core.people import Actor
-from core.projects.rescore import PairedDifference
+from core.projects.edit_scoring import PairedDifference
+from core.projects.misaligned import TriageRequest
 from core.projects.rounds import ListedProposal, RoundRequest
-from core.projects.triage import TriageRequest
 from core.records import Criteria, Interval
 from core.wording import change_figures
 from pages.ui import tables
@@ -196,7 +196,7 @@ def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, round_id
     screen.text_input(key=f"form_proposal_{round_id}_{first}_reason").set_value("says what people reward").run()
     press(screen, "Accept")
     kept = next(proposal for proposal in proposals(real, round_id) if proposal.criteria.criteria_id == first)
-    assert (kept.state, kept.reason, kept.decided_by) == ("accepted", "says what people reward", "Ann")
+    assert (kept.state, kept.decision.reason, kept.decision.actor) == ("accepted", "says what people reward", "Ann")
     assert "accepted by Ann" in list(frame_with(screen, "inner fold")["decision"])
 
 
@@ -210,7 +210,7 @@ def test_somebody_who_was_faster_is_named(real: Any, opened: Open, round_id: str
     press(screen, "Accept")
     assert "Bo decided on this while you were looking at it" in texts(screen)
     now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == name)
-    assert (now.state, now.decided_by) == ("rejected", "Bo"), "nothing was overwritten"
+    assert (now.state, now.decision.actor) == ("rejected", "Bo"), "nothing was overwritten"
 
 
 def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open, round_id: str) -> None:
@@ -226,11 +226,11 @@ def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open
     press(screen, "Accept the edited text")
     now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == proposal.criteria.criteria_id)
     assert now.state == "accepted"
-    edited = real.store.criteria.get(real.project_id, now.edited_id)
+    edited = real.store.criteria.get(real.project_id, now.decision.edited_id)
     assert edited.text.endswith("Reward texts that are short.")
     assert (edited.parents, edited.author) == ((proposal.criteria.criteria_id,), "Ann")
     rescores = [run for run in projects.list_runs(real.store, real.project_id) if run.kind == "rescore"]
-    assert projects.run_view(real.store, rescores[0].run_id).request.criteria_id == now.edited_id
+    assert projects.run_view(real.store, rescores[0].run_id).request.criteria_id == now.decision.edited_id
 
 
 def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:

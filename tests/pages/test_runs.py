@@ -15,9 +15,9 @@ from core.jobs.queue import Queue
 from core.judging.scoring_styles import Style
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
+from core.projects.edit_scoring import RescoreRequest
 from core.projects.judges import MetricsRequest
 from core.projects.repeval import RepEvalRequest
-from core.projects.rescore import RescoreRequest
 from core.projects.styles import StylesRequest
 from core.records import Usage
 from core.repeval import ModelSpec, RepEvalSettings

@@ -38,16 +38,6 @@ class Finished:
 QUICK = CalibrationSettings(preset="quick", resamples=50)
 
 
-@pytest.fixture(scope="module", name="golden")
-def twelve_sources(golden: GoldenSet) -> GoldenSet:
-    """The first 12 sources of the sample summaries."""
-    n = int(np.flatnonzero(golden.source_codes < 12)[-1]) + 1
-    aspects = {name: replace(labels, values=labels.values[:n]) for name, labels in golden.aspects.items()}
-    ids = {item.item_id for item in golden.items[:n]}
-    ratings = tuple(rating for rating in golden.ratings if rating.item_id in ids)
-    return replace(golden, items=golden.items[:n], aspects=aspects, ratings=ratings, metrics={}, given_split=())
-
-
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, golden: GoldenSet) -> Finished:
     """A home with two calibrations, made once; every test works on a copy."""
@@ -169,26 +159,6 @@ def test_a_look_at_held_out_is_written_down_with_who_asked(ablated_in: Store, ab
     assert (looks[-1].actor, looks[-1].why) == ("Ann", "an ablation measured variants on them")
 
 
-def test_the_ablation_of_a_calibration_is_found_again(
-    store: Store, settings: Settings, offline: AblationRequest, scripted: AblationRequest
-) -> None:
-    assert projects.last_ablation(store, offline.run_id) is None
-    run_id = projects.start_ablation(store, settings, offline)
-    waiting = projects.last_ablation(store, offline.run_id)
-    assert waiting is not None
-    assert (waiting.run_id, waiting.status) == (run_id, "queued")
-    drive(store, settings, run_id)
-    later = projects.start_ablation(store, settings, offline)
-    projects.cancel_run(store, later)
-    done = projects.last_ablation(store, offline.run_id)
-    assert done is not None
-    assert (done.run_id, done.status) == (run_id, "done")  # the table that is there, not the attempt that was stopped
-    assert projects.last_ablation(store, scripted.run_id) is None
-    listed = projects.calibrations_of(store, offline.project_id, offline.golden_id, "coherence")
-    assert [run.run_id for run in listed] == [offline.run_id, scripted.run_id]
-    assert projects.calibrations_of(store, offline.project_id, offline.golden_id, "fluency") == []
-
-
 @pytest.mark.parametrize(
     ("change", "error"),
     [
@@ -204,14 +174,3 @@ def test_what_cannot_be_started(
         with pytest.raises(error):
             ask(store, settings, replace(offline, **change))
     assert [run.kind for run in projects.list_runs(store)] == ["calibration", "calibration"]
-
-
-def test_a_calibration_that_is_not_done_cannot_be_ablated(
-    store: Store, settings: Settings, offline: AblationRequest
-) -> None:
-    request = CalibrationRequest(offline.project_id, offline.golden_id, "coherence", "offline", QUICK)
-    run_id = projects.start_calibration(store, settings, request)
-    with pytest.raises(JobError, match="no finished calibration"):
-        projects.start_ablation(store, settings, replace(offline, run_id=run_id))
-    with pytest.raises(JobError, match="no calibration result"):
-        projects.analyse_candidates(store, run_id)

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from core.errors import UsageError
 from core.projects.labelling import LabelAspect
 from core.projects.pass_results import Combine, disagreements, growth, labelled_golden, ratings_of
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
@@ -24,12 +22,6 @@ LABELS = [
     Label("Ann", "i3", "yes", 1.0),
     Label("Bo", "i3", "yes", 0.0),
 ]
-
-
-def test_ratings_as_a_matrix() -> None:
-    ratings = ratings_of(BARE, LABELS, "a")
-    assert ratings.raters == ("Ann", "Bo")
-    np.testing.assert_array_equal(ratings.values, [[1, 3, np.nan, np.nan], [4, 4, np.nan, np.nan]])
 
 
 def test_agreement_as_it_grows_ends_at_that_of_all() -> None:
@@ -82,11 +74,6 @@ def test_new_labels_replace_old_ones_or_only_fill_gaps() -> None:
     assert {(rating.item_id, rating.rater_id) for rating in filled.ratings} == {("i1", "Ann"), ("i1", "Bo")}
     decided = labelled_golden(had, [], (FIVE,), name="d", decided={("a", "i3"): 1.0})
     assert decided.ratings == had.ratings  # nobody rated anew, so there is nothing to keep apart
-
-
-def test_nothing_to_freeze() -> None:
-    with pytest.raises(UsageError, match="Nobody has given a label"):
-        labelled_golden(BARE, [Label("Ann", "i0", "a", None)], (FIVE,), name="x")
 
 
 def test_a_decision_replaces_a_golden_label_only_where_that_was_chosen() -> None:

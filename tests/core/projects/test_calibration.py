@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,10 +20,9 @@ from core.errors import JobError
 from core.judging.scoring_styles import Asking
 from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest, calibration_asked
+from core.projects.edit_scoring import RescoreRequest, TrialRequest
 from core.projects.judge_versions import VersionOptions
 from core.projects.kinds import RunDetail
-from core.projects.rescore import RescoreRequest
-from core.projects.trial import TrialRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -168,21 +165,6 @@ def test_only_one_worker_per_home(store: Store, settings: Settings, until: Calla
         run_worker(settings)
     assert _workers(store) == [pid]
     assert "Traceback" not in (settings.home / "worker.log").read_text()
-
-
-def test_a_worker_nobody_needs_ends_by_itself(tmp_path: Path, repository: Path) -> None:
-    code = """
-import pathlib, sys
-from core.jobs.worker import run_worker
-from core.projects.judge_versions import VersionOptions
-from core.settings import Settings
-run_worker(Settings(home=pathlib.Path(sys.argv[1]), worker_id="w"), linger=0.5)
-"""
-    run = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=repository, timeout=60, check=False)
-    assert run.returncode == 0
-    with Store(f"sqlite:///{tmp_path / 'concord.sqlite'}") as store:
-        assert len(store.workers.all()) == 1
-        assert store.workers.alive() == []  # it signed off
 
 
 def test_a_refused_key_fails_with_our_message_and_the_run_resumes(

@@ -22,7 +22,7 @@ from core.fusion.fusion_settings import FusionSettings
 from core.judge_files import judge_card
 from core.judge_files.loading import restored
 from core.people import Actor
-from core.project_records import DEMO_PROJECT, GoldenSummary, Run, is_demo
+from core.project_records import DEMO_PROJECT, GoldenSummary, Run
 from core.projects.demo import DEMO_FILE, DEMO_NAME
 from core.settings import Settings
 from core.store.log import Entry
@@ -98,13 +98,6 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     assert kinds >= {"calibrated", "no criteria", "metric", "repeval", "fused"}
 
 
-def test_everybody_in_it_is_called_a_demo(demo: Store) -> None:
-    assert "simulated" in DEMO_NAME
-    people = projects.list_people(demo, DEMO_PROJECT)
-    assert people
-    assert all(name.endswith("(demo)") for name in people)
-
-
 def test_its_golden_set_is_that_of_sample_data(golden: GoldenSummary) -> None:
     assert golden.golden_id == load_golden(demo_calibration.GOLDEN).digest
 
@@ -162,12 +155,6 @@ def test_calibration_helps_and_a_persons_edit_helps_again(demo: Store, runs: lis
     assert people.interval.low < rescored.new.value
 
 
-def test_no_draft_says_what_the_person_has_to_say(demo: Store) -> None:
-    texts = [entry.text for entry in demo.criteria.all(DEMO_PROJECT) if not entry.author]
-    assert len(texts) > 10
-    assert not any("first" in text for text in texts if text.startswith("Start from"))
-
-
 def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenSummary) -> None:
     where = (demo, DEMO_PROJECT, golden.golden_id, demo_calibration.ASPECT)
     judges = demo.judges.all(*where[1:])
@@ -198,12 +185,6 @@ def test_the_rechecks_come_out_the_same_today(demo: Store) -> None:
         assert (now.decision, now.words, now.left_out) == (one.outcome.decision, one.outcome.words, {})
 
 
-def test_the_drift_history_shows_what_it_is_for(demo: Store) -> None:
-    found = [entry.outcome for entry in projects.list_rechecks(demo, DEMO_PROJECT, demo_calibration.ASPECT)]
-    assert [one.decision for one in found] == ["cannot be told", "cannot be told"]  # 60 and 72 labels: too few
-    assert all("show only a fall of" in one.words for one in found)
-
-
 # ── coming and going ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -216,12 +197,6 @@ def test_a_new_store_is_welcomed_with_it_and_no_other(store: Store, settings: Se
     demo = projects.ensure_demo(store, settings)
     assert (demo.project_id, demo.name) == (DEMO_PROJECT, DEMO_NAME)
     assert projects.ensure_demo(store, settings) == demo
-
-
-def test_a_new_store_opens_on_the_demo(store: Store, settings: Settings) -> None:
-    projects.welcome(store, settings)
-    projects.ensure_sample_project(store)
-    assert [is_demo(project.project_id) for project in store.projects.all()] == [True, False]
 
 
 def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: Settings) -> None:

@@ -9,7 +9,6 @@ from core.errors import ConflictError, StoreError, UsageError
 from core.people import Actor
 from core.projects.criteria import LONGEST_TEXT, Drafting
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Provenance, Scale
-from core.store.log import Entry
 from core.store.store import Store
 
 PARENT = Criteria("Reward order.", "a", Provenance("draft"))
@@ -56,13 +55,6 @@ def test_letters_that_cannot_be_sent_back_are_replaced(store: Store, project_id:
     kept = projects.keep_draft(store, project_id, SUBJECT, "<b>\x00 🙂 half \ud83d one")
     assert kept.text == "<b>\x00 🙂 half ? one"
     assert projects.draft_of(store, project_id, SUBJECT) == kept
-
-
-def test_pauses_are_not_logged(store: Store, project_id: str) -> None:
-    before = len(store.events.all(project_id, Entry))
-    projects.keep_draft(store, project_id, SUBJECT, "one")
-    projects.drop_draft(store, project_id, SUBJECT)
-    assert len(store.events.all(project_id, Entry)) == before
 
 
 def test_a_draft_from_an_older_head_is_told_when_it_is_saved(store: Store, project_id: str) -> None:

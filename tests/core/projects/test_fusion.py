@@ -19,8 +19,7 @@ from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
 from core.judge_files.loading import restored
 from core.metrics import as_judge, make_metric
-from core.projects.judge_files import JudgeFile
-from core.projects.judges import MetricsRequest
+from core.projects.judges import JudgeFile, MetricsRequest
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.repeval import Extraction, Method, RepEvalSettings

@@ -129,13 +129,6 @@ def test_its_file_rates_other_items_by_the_same_plan(
         projects.fused_file(store, request_.project_id, view.judges["overall"])
 
 
-def test_the_model_writes_the_plan_where_none_is_given(request_: FusionRequest, fuse: Fuse) -> None:
-    view = fuse(changed(request_, plan="", budget=11))
-    assert view.plan.startswith("coherence: overlap, overlap_pairs")
-    assert view.calls == 11  # one for the plan
-    assert "left 20 items out" in view.stopped_early
-
-
 def test_the_model_writes_the_criteria_where_none_are_given(
     store: Store, settings: Settings, request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,16 +156,6 @@ def test_the_model_writes_the_criteria_where_none_are_given(
     assert projects.estimate_fusion(store, settings, edited).calls == 6
     assert fuse(edited).criteria_origins == view.criteria_origins
     assert len(projects.list_plans(store, request.project_id, request.golden_id)) == 1, "nothing new was written"
-
-
-def test_criteria_of_the_models_that_cannot_be_read_are_kept_to_be_mended(
-    store: Store, request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answering(monkeypatch, lambda number, text: "Be strict and fair.")
-    with pytest.raises(JudgeError, match="The model's criteria cannot be used: The criteria begin with 'Be strict"):
-        fuse(changed(request_, criteria="", plan=""))
-    (kept,) = projects.list_plans(store, request_.project_id, request_.golden_id)
-    assert (kept.text, kept.criteria, kept.origin) == ("", "Be strict and fair.", "model, to be mended")
 
 
 def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
@@ -273,20 +256,6 @@ def answering(monkeypatch: pytest.MonkeyPatch, change: Callable[[int, str], str]
     monkeypatch.setattr(scripted, "reply_to", answered)
 
 
-def test_a_missing_aspect_is_unscored_alone(
-    store: Store, request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def without_relevance(number: int, text: str) -> str:
-        return text[: text.index("Aspect: relevance")] + text[text.index("Aspect: overall") :] if number % 2 else text
-
-    answering(monkeypatch, without_relevance)
-    view = fuse(changed(request_, n_items=6))
-    assert view.unscored == {"relevance": {"no verdict": 3}}
-    judge = store.judges.get(request_.project_id, view.judges["relevance"]).judge
-    assert (judge.n_scored, len(judge.unscored)) == (3, 3)
-    assert store.judges.get(request_.project_id, view.judges["coherence"]).judge.n_scored == 6
-
-
 def test_a_plan_of_the_models_that_cannot_be_used_ends_the_run_in_words(
     store: Store, request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -295,26 +264,6 @@ def test_a_plan_of_the_models_that_cannot_be_used_ends_the_run_in_words(
         fuse(changed(request_, plan=""))
     (kept,) = projects.list_plans(store, request_.project_id, request_.golden_id)
     assert (kept.text, kept.origin) == ("coherence: bleurt\nrelevance: none", "model, to be mended")
-
-
-def test_a_plan_that_cannot_be_used_is_asked_for_once_more_with_what_was_wrong(
-    request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bad, asked = "coherence: bleurt\nrelevance: none", []
-    answer = scripted.reply_to
-
-    def answered(request: Request, seed: int) -> Reply:
-        asked.append(request.messages)
-        reply = answer(request, seed)
-        good = "1. Coherence (1-5): overlap and overlap_pairs\n2. Relevance (1-5): none"
-        return replace(reply, text=bad if len(asked) == 1 else good if len(asked) == 2 else reply.text)
-
-    monkeypatch.setattr(scripted, "reply_to", answered)
-    view = fuse(changed(request_, plan="", budget=11))
-    assert view.plan.startswith("coherence: overlap, overlap_pairs")
-    assert view.calls == 11, "two for the plan; the budget holds"
-    assert asked[1][1:][0].content == bad
-    assert "names 'bleurt'" in asked[1][-1].content
 
 
 def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: FusionRequest, fuse: Fuse) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from scipy.stats import spearmanr
 import core
 from core import projects
 from core.data import load_golden
-from core.data.verdict_imports import ImportChoices
 from core.errors import AspectError, GoldenError, NotFoundError, UsageError
 from core.project_records import ProjectSummary
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
@@ -48,20 +46,6 @@ def test_a_file_becomes_a_judge_with_its_replies(store: Store, project: ProjectS
     np.testing.assert_array_equal(judge.values, [2, 4, np.nan, np.nan])
     assert (judge.name, judge.kind, judge.on_scale, judge.seen) == ("GPT", "imported", True, ())
     assert store.judges.replies(project.project_id, judge_id) == {"i0": ("Score: 2",), "i1": ("Score: 4",)}
-
-
-def test_the_same_file_twice_makes_one_judge(store: Store, project: ProjectSummary, golden_id: str) -> None:
-    ids = {
-        projects.import_judge(
-            store, project.project_id, projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl"), name
-        )
-        for name in ("GPT", "GPT again")
-    }
-    (kept,) = store.judges.all(project.project_id)
-    assert ids == {kept.judge_id}
-    own = ImportChoices(scale=Scale(0, 10), take="own")
-    other = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl", choices=own)
-    assert projects.import_judge(store, project.project_id, other, "own scale") not in ids
 
 
 def test_verdicts_of_a_judge_of_the_project_have_seen_the_labels_that_it_has(
@@ -132,33 +116,3 @@ def test_real_gpt4_replies_on_summeval(
     ]
     assert of_file.value == pytest.approx(np.mean(of_each), abs=1e-12)
     assert len(store.judges.replies(project.project_id, judge_id)) == 1200
-
-
-def test_real_files_under_other_names_give_the_same_judge(
-    shared_data: Path, summeval: GoldenSet, store: Store, project: ProjectSummary
-) -> None:
-    """The same 1,200 replies as a batch endpoint, a table of samples and an alias file would hold them."""
-    golden_id = projects.add_golden(store, project.project_id, summeval)
-    with gzip.open(shared_data / "summeval_responses" / "fluency_gpt4_rts.jsonl.gz", "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    batch = [
-        {
-            "custom_id": row["item_id"],
-            "response": {
-                "status_code": 200,
-                "body": {"choices": [{"message": {"content": row["responses"][0]}, "finish_reason": "stop"}]},
-            },
-        }
-        for row in rows
-    ]
-    samples = [{"example_id": row["item_id"], "seed": 0, "completion": row["responses"][0]} for row in rows]
-    same = [
-        projects.preview_import(
-            store, golden_id, "fluency", "".join(json.dumps(r) + "\n" for r in one).encode(), "f.jsonl"
-        )
-        for one in (rows, batch, samples)
-    ]
-    assert {preview.n_scored for preview in same} == {1200}
-    for other in same[1:]:
-        np.testing.assert_array_equal(other.values, same[0].values)
-        assert [verdict.raw for verdict in other.verdicts] == [verdict.raw for verdict in same[0].verdicts]

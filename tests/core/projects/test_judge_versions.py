@@ -23,9 +23,7 @@ from core.projects.calibration import CalibrationRequest, sides_of
 from core.projects.judge_line import HeldOutSeen, JudgeLine
 from core.projects.judge_versions import VersionOptions
 from core.projects.labelling import LabelAspect, PassRequest
-from core.projects.pass_results import ratings_of
-from core.projects.pass_setup import disagreement
-from core.records import AspectLabels, Criteria, GoldenSet
+from core.records import AspectLabels, GoldenSet
 from core.settings import Settings
 from core.store.store import Store
 
@@ -242,7 +240,9 @@ def test_what_cannot_be_made_the_judge(world: World) -> None:
 
 def test_the_estimate_counts_what_is_asked_at_most(world: World) -> None:
     where = (world.store, world.settings, world.project_id, ASPECT, [world.edited])
-    both, alone = (projects.estimate_version(*where, held_out=held_out) for held_out in (True, False))
+    both, alone = (
+        projects.estimate_version(*where, options=VersionOptions(held_out=held_out)) for held_out in (True, False)
+    )
     crossing = 1 + 10 + both.n_calibration  # for a judge that fits strengths: to all labels, then over ten folds
     assert both.calls == 2 * (both.n_calibration + both.n_held_out) + crossing
     assert (alone.calls, alone.n_held_out) == (2 * both.n_calibration + crossing, 0)
@@ -335,25 +335,6 @@ def test_imported_approvals_are_shown_and_count_for_nobody(world: World, tmp_pat
     assert projects.judge_line(world.store, arrived.project_id, ASPECT).current is not None
 
 
-def test_a_version_whose_judge_is_gone_says_so(world: World) -> None:
-    with pytest.raises(NotFoundError):
-        projects.make_version(
-            *(world.store, world.settings, world.project_id, ASPECT, [world.edited]),
-            options=VersionOptions("edit", base_run="r000000000000"),
-        )
-    with pytest.raises(JobError, match="No calibration of fluency"):
-        other = Criteria("Reward short words.", "fluency")
-        world.store.criteria.add(world.project_id, world.golden_id, [other])
-        projects.make_version(
-            world.store,
-            world.settings,
-            world.project_id,
-            "fluency",
-            [other.criteria_id],
-            options=VersionOptions("criteria"),
-        )
-
-
 def test_the_version_in_use_stands_for_all_versions(world: World) -> None:
     """Compare and Label show it beside the judge without criteria; the version before it stands aside."""
     first = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
@@ -378,20 +359,6 @@ def test_the_version_in_use_stands_for_all_versions(world: World) -> None:
     assert (again.seen.looks, again.seen.p_reason) == (3, "")  # what was compared later takes nothing from it
 
 
-def test_labelling_where_judges_part_asks_the_version_in_use(world: World) -> None:
-    """Two versions and the judge without criteria: only one version counts."""
-    world.make(world.edited)
-    shown = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
-    aspect = LabelAspect(ASPECT, world.store.goldens.load(world.golden_id).aspects[ASPECT].scale)
-    request = PassRequest(world.project_id, world.golden_id, "first", (aspect,), order="disagreement")
-    golden = world.store.goldens.load(world.golden_id)
-    judges, ratings = [entry.judge for entry in shown.entries], ratings_of(golden, [], ASPECT).values
-    pass_id = projects.start_pass(world.store, request)
-    spread = disagreement(len(golden.items), judges, ratings)
-    positions = projects.get_pass(world.store, world.project_id, pass_id).plan.positions
-    assert spread[list(positions)].tolist() == sorted(spread.tolist(), reverse=True)
-
-
 def test_labelling_the_least_sure_first_asks_the_version_in_use(world: World) -> None:
     shown = projects.judges_shown(world.store, world.project_id, world.golden_id, ASPECT)
     golden = world.store.goldens.load(world.golden_id)
@@ -407,17 +374,6 @@ def test_labelling_the_least_sure_first_asks_the_version_in_use(world: World) ->
     assert errors[first[0]] == np.nanmax(errors[pool])
 
 
-def test_what_labels_would_tell_goes_by_the_judge_in_use(world: World) -> None:
-    golden = world.store.goldens.get(world.golden_id)
-    plan = projects.label_planning(
-        world.store, world.project_id, golden, ASPECT, n_items=golden.n_items, n_ratings=golden.n_items
-    )
-    n_held_out = len(projects.load_calibration(world.store, world.run_id).split.held_out)
-    assert f"(judging by {n_held_out} labelled items)" in plan.words, (
-        "on those held out, and not on all that are labelled"
-    )
-
-
 def test_an_approval_withdrawn_while_a_run_measures_the_version(world: World) -> None:
     """The run ends and is entered; the version stays as people put it meanwhile."""
     world.decide(1, "approved")
@@ -430,20 +386,6 @@ def test_an_approval_withdrawn_while_a_run_measures_the_version(world: World) ->
     assert first.newest.run_id == run_id
     card = yaml.safe_load(projects.judge_file(world.store, run_id))
     assert (card["approved"], card["judge_version"]["state"]) == (False, "proposed")
-
-
-def test_five_hundred_criteria_are_listed_with_their_versions_in_one_reading(world: World) -> None:
-    texts = [Criteria(f"Reward point {k}.", ASPECT) for k in range(500)]
-    world.store.criteria.add(world.project_id, world.golden_id, texts)
-    family = projects.family_tree(world.store, world.project_id, ASPECT, world.golden_id)
-    assert len(family) > 500
-    followed = {relative.criteria.criteria_id: relative.version for relative in family if relative.version}
-    assert set(followed) == set(world.line.get(1).criteria_ids)
-    with pytest.raises(UsageError, match="1 to 25 sets of criteria, not 500"):
-        ids = [criteria.criteria_id for criteria in texts]
-        projects.make_version(
-            world.store, world.settings, world.project_id, ASPECT, ids, options=VersionOptions("criteria")
-        )
 
 
 def test_whoever_sees_a_judge_or_a_version_finds_what_its_run_left(

@@ -20,9 +20,8 @@ from core.projects.labelling import (
     OthersSaid,
     PassRequest,
     SavedLabel,
-    TeamProgress,
 )
-from core.projects.triage import TriageRequest
+from core.projects.misaligned import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.store.store import Store
 
@@ -124,28 +123,6 @@ def test_what_is_no_label(
     with pytest.raises(UsageError, match=words):
         projects.save_label(ann, request_.project_id, pass_id, item_id, values, comment=comment, form="f")
     assert store.labels.history(request_.project_id, pass_id, "i0") == []
-
-
-def test_nobody_labels_without_a_name(store: Store, request_: PassRequest, pass_id: str) -> None:
-    with pytest.raises(UsageError, match="Enter your name first"):
-        projects.join_pass(store, request_.project_id, pass_id)
-
-
-def test_a_session_that_was_seen_comes_back_until_something_is_saved(
-    store: Store, request_: PassRequest, pass_id: str
-) -> None:
-    ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
-    where = (request_.project_id, pass_id)
-    session = projects.join_pass(ann, *where)
-    assert projects.join_pass(ann, *where, seen=session) is session
-    projects.join_pass(bo, *where)
-    projects.save_label(bo, *where, "i0", {"a": 2.0}, form="f1")
-    assert projects.join_pass(ann, *where, seen=session) is session  # another's label moves nothing on this session
-    projects.save_label(ann, *where, "i0", {"a": 3.0}, form="f2")
-    now = projects.join_pass(ann, *where, seen=session)
-    assert now == projects.join_pass(ann, *where)
-    assert now.said("i0").values == {"a": 3.0}
-    assert projects.join_pass(bo, *where, seen=session).rater == "Bo"  # what somebody else saw is not taken
 
 
 def test_a_session_brought_up_press_by_press_is_the_session_read_whole(
@@ -282,44 +259,11 @@ def test_a_comment_alone_and_a_half_answered_item_are_found_again(
     assert projects.pass_summary(store, *where).done == {"Ann": 1}  # a comment is no label
 
 
-def test_time_left_counts_items_not_aspects(
-    store: Store, request_: PassRequest, pass_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = iter([0.0, 1.0, 10.0, 11.0, 20.0, 21.0])
-    monkeypatch.setattr(store._database, "now", lambda connection: next(clock))
-    ann, where = store.acting(Actor("Ann", "annotator")), (request_.project_id, pass_id)
-    for k in range(3):
-        for aspect in ("a", "b"):
-            projects.save_label(ann, *where, f"i{k}", {aspect: 1.0}, form=f"{k}{aspect}")
-    monkeypatch.undo()
-    # items were finished at 1, 11 and 21 s: ten seconds each, and five of Ann's eight are open
-    assert projects.join_pass(ann, *where).seconds_left == pytest.approx(50.0)
-
-
 def _rate(store: Store, who: str, where: tuple[str, str], values: dict[str, float]) -> None:
     ann = store.acting(Actor(who, "annotator"))
     projects.join_pass(ann, *where)
     for item_id, value in values.items():
         projects.save_label(ann, *where, item_id, {"a": value}, comment="mine", form=f"{who}{where[1]}{item_id}{value}")
-
-
-def test_a_second_pass_begins_empty(store: Store, request_: PassRequest, pass_id: str) -> None:
-    """Nobody's labels of the first pass are done, counted or frozen in the second, nor shown to those who rate."""
-    first = (request_.project_id, pass_id)
-    _rate(store, "Ann", first, {"i0": 1.0, "i1": 5.0})
-    _rate(store, "Bo", first, {"i0": 5.0, "i1": 1.0})
-    second = (request_.project_id, projects.start_pass(store, replace(request_, aspects=(FIVE,), blind=False)))
-    session = projects.join_pass(store.acting(Actor("Ann", "annotator")), *second)
-    assert (session.n_done, session.given, session.first_open) == (0, {}, "i0")
-    seen = projects.pass_summary(store, *second)
-    assert (seen.done, seen.n_touched, seen.queue) == ({"Ann": 0}, 0, ())
-    assert [(entry.alpha, entry.n_labels, entry.n_double) for entry in seen.agreement] == [(None, 0, 0)]
-    with pytest.raises(UsageError, match="nothing to freeze"):
-        projects.freeze_labels(store, *second, name="")
-    _rate(store, "Cy", second, {"i0": 2.0})
-    seen = projects.pass_summary(store, *second)
-    assert (seen.done, seen.agreement[0].n_double) == ({"Ann": 0, "Cy": 1}, 0)
-    assert projects.pass_summary(store, *first).done == {"Ann": 2, "Bo": 2}
 
 
 def test_earlier_labels_are_taken_over_by_choice_and_say_so(store: Store, request_: PassRequest, pass_id: str) -> None:
@@ -440,27 +384,6 @@ def test_undo_takes_labels_back_one_by_one_and_nothing_is_lost(
     assert [label.value for label in store.labels.history(*where, "i0")] == [2.0, None, 2.0, None, 5.0]
     assert projects.undo_label(store.acting(Actor("Bo", "annotator")), *where, form="u5") is None  # none of Bo's
     assert projects.pass_summary(store, *where).done == {"Ann": 1}
-
-
-def test_what_was_taken_over_is_not_undone(store: Store, request_: PassRequest, pass_id: str) -> None:
-    _rate(store, "Ann", (request_.project_id, pass_id), {"i0": 1.0})
-    again = replace(request_, aspects=(FIVE,), take_over=((pass_id, "Ann"),))
-    where, ann = (request_.project_id, projects.start_pass(store, again)), store.acting(Actor("Ann", "annotator"))
-    assert projects.undo_label(ann, *where, form="u1") is None
-    _rate(store, "Ann", where, {"i0": 3.0})
-    assert projects.undo_label(ann, *where, form="u2") == "i0"
-    assert projects.join_pass(ann, *where).said("i0").values == {"a": 1.0}
-
-
-def test_the_teams_progress_counts_finished_items_of_everybody(
-    store: Store, request_: PassRequest, pass_id: str
-) -> None:
-    where = (request_.project_id, pass_id)
-    assert projects.team_progress(store, *where) == TeamProgress({}, 16)  # 4 for both, 8 for one of them
-    _rate(store, "Ann", where, {"i0": 1.0, "i1": 2.0})  # b is open on both
-    projects.save_label(store.acting(Actor("Ann", "annotator")), *where, "i0", {"b": 1.0}, form="b")
-    after = projects.team_progress(store, *where)
-    assert (after, after.done) == (TeamProgress({"Ann": 1}, 16), 1)
 
 
 def test_a_golden_set_says_in_which_pass_its_single_ratings_were_given(store: Store) -> None:

@@ -16,8 +16,7 @@ from core.projects.criteria import (
     LockChange,
     ProposalDecided,
 )
-from core.projects.fusion import FusionKept
-from core.projects.fusion_by_model import FusionPlanSaved
+from core.projects.fusion import FusionKept, FusionPlanSaved
 from core.projects.judge_line import Evidence, VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import (
     Adjudicated,
@@ -28,9 +27,9 @@ from core.projects.labelling import (
     RaterJoined,
     RaterStopped,
 )
+from core.projects.misaligned import Triage
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
 from core.projects.runs import HeldOutAccess
-from core.projects.triage import Triage
 from core.records import Alignment, Interval, Scale
 from core.store.log import KINDS, Action, Entry
 from core.store.store import Store

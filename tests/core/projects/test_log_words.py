@@ -8,10 +8,8 @@ import pytest
 
 from core import projects
 from core.people import Actor
-from core.project_records import Run
-from core.projects.log_words import run_words
+from core.projects.misaligned import Triage, TriageRequest
 from core.projects.runs import HeldOutAccess
-from core.projects.triage import Triage, TriageRequest
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.store.labels import Label
 from core.store.log import Action
@@ -82,15 +80,6 @@ def test_a_vote_shows_in_the_log_when_the_review_shows_it(store: Store, project:
     assert "voted against (a)" not in about(store, project)
     projects.cast_vote(bo, *where, point.key, choice="for")
     assert {"voted against (a)", "voted for (a)"} <= set(about(store, project))
-
-
-def test_who_started_a_run(store: Store, project: str, golden_id: str) -> None:
-    ids = [store.runs.add(project, golden_id, "round", "t", "a", "offline", "{}") for _ in range(3)]
-    for run_id, done, who in ((ids[0], "started", "Ann"), (ids[0], "resumed a run", "Bo"), (ids[1], "started", "")):
-        store.events.add(project, Action(done, subject=run_id), Actor(who))
-    assert store.events.first_actors(project, Action, ids) == {ids[0]: "Ann", ids[1]: ""}
-    run: Run = store.runs.get(ids[0])
-    assert run_words(run) == "refinement round of a"
 
 
 def test_who_takes_part_how_much_and_in_which_role_last(store: Store, project: str, golden_id: str) -> None:

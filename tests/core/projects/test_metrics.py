@@ -13,17 +13,15 @@ import yaml
 
 import core
 from core import projects
-from core.errors import CancelledRunError, ConsentError, JudgeError, NotFoundError, StoreError, UsageError
+from core.errors import ConsentError, JudgeError, NotFoundError, UsageError
 from core.jobs.queue import RunProgress
 from core.judge_files.judge_writing import sealed, yaml_text
 from core.metrics import Metric, MetricScores, make_metric
 from core.metrics.base import item_by_item
 from core.projects import judges as judge_tasks
-from core.projects.judge_files import JudgeFile
-from core.projects.judges import MetricsRequest, MetricsResult
+from core.projects.judges import JudgeFile, MetricsRequest, MetricsResult
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
-from core.store.replies import Blocks
 from core.store.store import Store
 
 Compute = Callable[[MetricsRequest], MetricsResult]
@@ -199,32 +197,6 @@ def standing_in(monkeypatch: pytest.MonkeyPatch, assistant: Metric) -> None:
         return assistant if name == assistant.name else make_metric(name, **about)
 
     monkeypatch.setattr(judge_tasks, "make_metric", made)
-
-
-@pytest.mark.parametrize(
-    ("part", "method", "error"),
-    [
-        (RunProgress, "advance", CancelledRunError("A person cancelled the run.")),
-        (Blocks, "put", StoreError("The disk is full.")),
-        (Blocks, "get", StoreError("The store cannot be read.")),
-    ],
-)
-def test_what_stops_the_run_is_no_failure_of_the_metric(
-    store: Store,
-    request_: MetricsRequest,
-    monkeypatch: pytest.MonkeyPatch,
-    compute: Compute,
-    part: type,
-    method: str,
-    error: Exception,
-) -> None:
-    def stopped(*_: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(part, method, stopped)
-    with pytest.raises(type(error), match=str(error)):
-        compute(request_)
-    assert judges(store, request_, "wit") == {}
 
 
 @pytest.mark.parametrize(

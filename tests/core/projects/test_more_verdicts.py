@@ -82,16 +82,3 @@ def test_verdicts_on_the_scale_that_their_judge_was_brought_in_from_are_put_on_i
     assert (more.rescaled, as_sent.rescaled) == (True, False)
     with pytest.raises(GoldenError, match="differ from those of j"):  # a judge made here has one scale
         read_more_verdicts(sent, golden, replace(judge, kind="calibrated"))
-
-
-def test_of_verdicts_on_several_aspects_those_of_the_judge_are_taken(
-    world: tuple[GoldenSet, JudgeScores, bytes],
-) -> None:
-    golden, judge, data = world
-    rows = [json.loads(line) for line in data.splitlines()]
-    both = [row | {"aspect": a, "score": row["score"] + k} for k, a in enumerate(("clarity", "tone")) for row in rows]
-    sent = SentVerdicts("v.jsonl", "".join(json.dumps(row) + "\n" for row in both).encode())
-    more = read_more_verdicts(sent, golden, judge)
-    assert more.rows.scores == pytest.approx(
-        read_more_verdicts(SentVerdicts("v.jsonl", data), golden, judge).rows.scores
-    )

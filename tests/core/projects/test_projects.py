@@ -13,11 +13,10 @@ import pytest
 
 from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
-from core.errors import AspectError, ConflictError, CriteriaError, JobError, NotFoundError, UsageError
-from core.progress import Stage
+from core.errors import ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.project_records import CriteriaAlignment, ProjectSummary
 from core.projects.calibration import CalibrationRequest
-from core.projects.rescore import RescoreRequest, changed_items
+from core.projects.edit_scoring import RescoreRequest, changed_items
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -121,18 +120,6 @@ def test_golden_sets(store: Store, project: ProjectSummary, golden: GoldenSet) -
         projects.add_golden(store, "p-none", golden)
 
 
-def test_estimate(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
-    view = projects.estimate(store, settings, request_)
-    assert (view.n_calibration, view.n_held_out) == (24, 24)
-    assert view.calls > 24
-    assert any("not a language model" in note for note in view.notes)
-    assert "24 labels to calibrate on" in view.few_labels
-    budgeted = replace(request_, settings=replace(request_.settings, budget=50))
-    assert projects.estimate(store, settings, budgeted).calls == 50
-    with pytest.raises(AspectError):
-        projects.estimate(store, settings, replace(request_, aspect="none"))
-
-
 def test_a_run_is_queued_and_seen(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
     run_id = projects.start_calibration(store, settings, request_)
     view = projects.run_view(store, run_id)
@@ -151,22 +138,6 @@ def test_a_run_is_queued_and_seen(store: Store, settings: Settings, request_: Ca
     assert projects.run_view(store, run_id).resumable
     projects.resume_run(store, settings, run_id)
     assert projects.run_view(store, run_id).status == "queued"
-
-
-def test_time_left_is_told_once_there_is_a_pace(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
-    run_id = projects.start_calibration(store, settings, request_)
-    store.workers.enter("w", "here", 1)
-    store.runs.claim(run_id, 1, "w")
-    usage = projects.run_view(store, run_id).usage
-    store.runs.progress(run_id, 1, Stage("draft", "", 4, 100, usage), 1)
-    assert projects.run_view(store, run_id).seconds_left is None  # under a twentieth
-    store.runs.progress(run_id, 1, Stage("revisit", "", 50, 100, usage), 2)
-    view = projects.run_view(store, run_id)
-    assert view.progress == 0.5
-    assert view.seconds_left is not None
-    assert 0.0 < view.seconds_left < 60.0
-    assert view.worker_alive
-    assert store.workers.alive()
 
 
 @pytest.mark.parametrize(

@@ -169,24 +169,6 @@ def test_a_resumed_run_reads_no_text_twice(
     assert outcome(store, other).result.states["tokens"] == 0
 
 
-def test_states_that_are_gone_are_read_again(
-    store: Store,
-    settings: Settings,
-    request_: RepEvalRequest,
-    drive: Drive,
-    watched: Watched,
-    interrupted: Callable[..., None],
-) -> None:
-    run_id = projects.start_repeval(store, settings, request_)
-    interrupted(run_id, lambda: watched.is_in("search"))
-    assert len(watched.read) == N
-    for file in states_in(settings):
-        file.unlink()
-    drive(store, settings, run_id)
-    assert len(watched.read) == 2 * N
-    assert outcome(store, run_id).result.test.n > 0
-
-
 def test_the_split_of_a_calibration_gives_its_held_out_items(
     store: Store, settings: Settings, request_: RepEvalRequest, drive: Drive
 ) -> None:
@@ -252,15 +234,3 @@ def test_wrong_requests_are_refused_before_the_start(
         projects.start_repeval(store, settings, change(request_))
     assert says in str(raised.value)
     assert projects.list_runs(store) == []
-
-
-def test_a_missing_model_is_told_of(
-    tmp_path: Path, request_: RepEvalRequest, store: Store, settings: Settings, work_off: Callable[..., None]
-) -> None:
-    run_id = projects.start_repeval(
-        store, settings, replace(request_, settings=replace(QUICK, model=ModelSpec(str(tmp_path / "nothing"))))
-    )
-    work_off(store, settings)
-    failed = projects.run_view(store, run_id)
-    assert failed.status == "failed"
-    assert "There is no model folder" in failed.error

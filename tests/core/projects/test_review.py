@@ -10,8 +10,8 @@ from core import projects
 from core.errors import AccessError, ConflictError, UsageError
 from core.people import Actor
 from core.projects import review
+from core.projects.misaligned import TriageRequest, TriageVerdict
 from core.projects.review import Choice, Point, Verdict, Vote, change_question
-from core.projects.triage import TriageRequest, TriageVerdict
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.store.store import Store
 
@@ -51,9 +51,8 @@ def acting(store: Store, name: str) -> Store:
         ("A b. C d.", "E f. G h. I j.", "Should the criteria be rewritten, 3 sentences new and 2 sentences gone?"),
         ("A b. C d.", "A b.\nG h. I j.\nC d.", "Should the criteria be rewritten, 2 sentences new?"),
         ("A b.\n1. C d.", "C d.\nA b.", "Should the criteria be set out like this?"),
-        ("A b.", f"A b. {LONG}", "Should the criteria gain one sentence?"),
-        (f"A b. {LONG}", "A b.", "Should one sentence go?"),
-        (f"A b. {LONG}", "A b. C d.", "Should one sentence be put differently?"),
+        ("A b.", f"A b. {LONG}", "Should the criteria be rewritten, 1 sentence new?"),
+        (f"A b. {LONG}", "A b. C d.", "Should the criteria be rewritten, 1 sentence new and 1 sentence gone?"),
     ],
 )
 def test_a_change_is_asked_about_in_whole_sentences(old: str, new: str, question: str) -> None:

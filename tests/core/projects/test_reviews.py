@@ -9,7 +9,7 @@ import pytest
 from core import projects
 from core.errors import ConflictError, CriteriaError, NotFoundError, UsageError
 from core.people import Actor
-from core.projects.triage import TriageRequest
+from core.projects.misaligned import TriageRequest
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.store.store import Store
 
@@ -70,13 +70,6 @@ def test_merging(store: Store, project: str, criteria_id: str, golden_id: str) -
     with pytest.raises(CriteriaError, match="cannot be merged"):
         store.criteria.add(project, golden_id, [Criteria("x", "b")])
         projects.merge_criteria(store, project, criteria_id, Criteria("x", "b").criteria_id)
-
-
-def test_undoing_an_edit_is_one_more_version(store: Store, project: str, criteria_id: str) -> None:
-    edited = projects.save_edit(store, project, criteria_id, "worse", "Ann")
-    undone = projects.save_edit(store, project, edited, ONE.text, "Ann", note="undo")
-    assert undone == criteria_id  # the same text is the same criteria, with all its alignments and comments
-    assert store.criteria.get(project, edited).head == criteria_id
 
 
 def test_triage_keeps_what_is_not_said_anew_and_undo_says_again_what_was_said(

@@ -21,7 +21,7 @@ from core.judging.scoring_styles import Style
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.kinds import RunDetail
-from core.projects.styles import StylesRequest, criteria_saw, steps_document
+from core.projects.styles import StylesRequest, criteria_saw
 from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
 from core.store.codec import pack
@@ -202,20 +202,6 @@ def test_criteria_saw_the_calibration_items_of_their_family(
     assert {k + 60 for k in criteria_saw(store, part, criteria)} == {k for k in saw if k >= 60}
 
 
-def test_a_grid_with_criteria_tells_what_it_will_cost(
-    store: Store, settings: Settings, request_: StylesRequest, golden: GoldenSet
-) -> None:
-    edit = _calibrated(store, request_, golden, CalibrationSettings())
-    request = replace(_with(request_, aspects=("coherence",), n_items=None), criteria={"coherence": edit})
-    estimate, bare = (
-        projects.estimate_styles(store, settings, one) for one in (request, replace(request, criteria={}))
-    )
-    assert (estimate.calls, estimate.cells[0].n_items) == (3 * 144, 144)
-    assert (estimate.prompt_tokens or 0) > (bare.prompt_tokens or 0)
-    with pytest.raises(UsageError, match="cannot judge 'relevance'"):
-        projects.estimate_styles(store, settings, replace(request_, criteria={"relevance": edit}))
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
@@ -233,12 +219,3 @@ def test_what_cannot_start_is_refused_before_it_is_queued(
         projects.start_styles(store, settings, replace(request_, **changes))  # type: ignore[arg-type]
     assert "secret" not in str(raised.value)
     assert projects.list_runs(store) == []
-
-
-def test_steps_of_a_run_that_is_no_grid(store: Store, request_: StylesRequest, golden: GoldenSet) -> None:
-    _calibrated(store, request_, golden, CalibrationSettings())
-    (run,) = projects.list_runs(store)
-    with pytest.raises(NotFoundError, match="no grid of styles"):
-        projects.save_steps(store, run.run_id, "coherence", "1. Mine.")
-    assert projects.find_steps(store, request_.project_id, request_.golden_id, "coherence") is None
-    assert steps_document("a", edited=True) != steps_document("a", edited=False) != steps_document("b", edited=False)

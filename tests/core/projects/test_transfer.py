@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import re
@@ -178,22 +177,3 @@ def test_commands_that_cannot_be_done(store: Store, project: str, tmp_path: Path
         code, body = command(*arguments)
         assert code == exit_code, body
         assert re.search(words, body["error"]["message"]), body
-
-
-def test_words_for_people(
-    settings: Settings, store: Store, project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
-    monkeypatch.setenv("CONCORD_HOME", str(settings.home))
-    monkeypatch.delenv("CONCORD_DATABASE_URL", raising=False)
-    assert main(["export-project", "Summaries", "--out", str(tmp_path / "p.zip")]) == 0
-    assert "1 golden set with 1 item" in capsys.readouterr().out
-    assert main(["import-project", str(tmp_path / "p.zip")]) == 0
-    assert "Summaries (2): 1 golden set" in capsys.readouterr().out
-
-
-def test_the_file_may_be_open_already(store: Store, settings: Settings, project: str, tmp_path: Path) -> None:
-    projects.export_project(store, settings, project, tmp_path / "p.zip")
-    preview = projects.preview_project(store, settings, io.BytesIO((tmp_path / "p.zip").read_bytes()))
-    assert (preview.project, preview.golden_names) == ("Summaries", ("g",))
-    assert preview.size == (tmp_path / "p.zip").stat().st_size

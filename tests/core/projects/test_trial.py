@@ -16,8 +16,8 @@ from core.jobs.queue import RUNS_AT_ONCE, Queue, RunProgress
 from core.people import Actor
 from core.project_records import Run
 from core.projects.calibration import CalibrationRequest, sides_of
+from core.projects.edit_scoring import TrialRequest, TrialResult
 from core.projects.kinds import wants_of
-from core.projects.trial import TrialRequest, TrialResult
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -85,7 +85,7 @@ def test_what_a_trial_refuses(store: Store, settings: Settings, golden: GoldenSe
     assert (held_out in offered, request.item_id in offered) == (False, True)
     refused: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"item_id": held_out}, UsageError, "is held out"),
-        ({"item_id": "none"}, UsageError, "no item 'none'"),
+        ({"item_id": "none"}, UsageError, "'none' is not in the golden set"),
         ({"aspect": "fluency"}, UsageError, "calibrated for coherence"),
         ({"text": "x" * 20_001}, CriteriaError, "20,000"),
     ]

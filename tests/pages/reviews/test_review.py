@@ -112,7 +112,7 @@ def test_an_accepted_change_is_made_the_judge_where_it_was_decided(
     proposal = next(
         each for each in projects.list_proposals(store, point.run_id) if each.criteria.criteria_id == point.subject_id
     )
-    assert (proposal.state, proposal.decided_by) == ("accepted", "Ann")
+    assert (proposal.state, proposal.decision.actor) == ("accepted", "Ann")
     made = make_judge(screen, store, where[0], point.subject_id)
     assert (made.made.origin, made.made.actor, made.criteria_ids[0]) == ("review", "Ann", point.subject_id)
 

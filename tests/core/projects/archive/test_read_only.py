@@ -17,10 +17,9 @@ from core.errors import JobError
 from core.people import Actor
 from core.projects.analyses import AblationRequest, RecheckRequest
 from core.projects.calibration import CalibrationRequest
+from core.projects.edit_scoring import RescoreRequest, TrialRequest
 from core.projects.judge_versions import VersionOptions
-from core.projects.rescore import RescoreRequest
 from core.projects.rounds import RoundRequest
-from core.projects.trial import TrialRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -115,7 +114,7 @@ def test_no_run_asks_the_judge_of_an_import(came: Came, drive: Drive) -> None:
             store, settings, AblationRequest(*came.where, came.run_id)
         ),
         "version estimate": lambda: projects.estimate_version(
-            store, settings, came.project_id, ASPECT, [parent], base_run=came.run_id
+            store, settings, came.project_id, ASPECT, [parent], options=VersionOptions(base_run=came.run_id)
         ),
     }
     for name, start in starts.items():

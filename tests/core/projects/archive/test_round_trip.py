@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -193,8 +192,3 @@ def test_the_form_is_pinned() -> None:
     assert ("value", "real", True) in told["labels"]
     assert content_digest("layout", told)[:23] == "layout:9de75bb0fc253a05"
     assert VERSION == 1
-
-
-def test_a_file_is_bytes_or_a_path(store: Store, settings: Settings, exported: bytes) -> None:
-    assert projects.preview_project(store, settings, io.BytesIO(exported)).project == "Project ä"
-    assert store.projects.all() == []

@@ -1,0 +1,320 @@
+"""Item by item: how criteria scored the calibration items of a run, why, and what people found there (*triage*)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
+from core.projects.calibration import calibration_asked, sides_of
+from core.projects.edit_scoring import ChangedItem, changed_items
+from core.projects.roles import requires
+from core.projects.runs import is_imported, judge_run, kept_judge
+from core.records import Item, Scored, ScoreMatrix
+from core.settings import Settings
+from core.store.log import UNWRITTEN, Entry
+from core.store.store import Store
+
+MISALIGNED_FROM = 0.5
+"""The least |gap| of a misaligned item, in standard deviations of each side."""
+
+GapSide = Literal["too lenient", "too strict", "aligned", "unread"]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemScore:
+    """What criteria gave one calibration item, next to its label.
+
+    `gap` is standardised score minus standardised label: above 0 the judge is too lenient, below too strict.
+    `rank_gap` is the place of the score minus the place of the label among the items that have a score, both from
+    the lowest, ties at their middle.  `score` and the gaps are None where the reply could not be read; `reason` then
+    says why.
+    """
+
+    item_id: str
+    source_id: str
+    system_id: str
+    label: float
+    score: float | None
+    gap: float | None
+    reason: str = ""
+    rank_gap: float | None = None
+
+    @property
+    def side(self) -> GapSide:
+        """On which side of the raters the judge is; aligned below `MISALIGNED_FROM`."""
+        if self.gap is None:
+            return "unread"
+        if abs(self.gap) < MISALIGNED_FROM:
+            return "aligned"
+        return "too lenient" if self.gap > 0 else "too strict"
+
+    @property
+    def is_misaligned(self) -> bool:
+        return self.side in ("too lenient", "too strict")
+
+
+class ScoredItems(tuple[ItemScore, ...]):
+    """Items that criteria scored; what is asked of all of them is found out once."""
+
+    @cached_property
+    def by_id(self) -> Mapping[str, ItemScore]:
+        return {item.item_id: item for item in self}
+
+    @cached_property
+    def counts(self) -> Mapping[GapSide, int]:
+        """Side → how many items are on it; 0 for a side without any."""
+        return Counter(item.side for item in self)
+
+    @cached_property
+    def misaligned(self) -> tuple[ItemScore, ...]:
+        return tuple(item for item in self if item.is_misaligned)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedItem:
+    """One item in full with the judge's words: reasons, or the clauses that moved the score; `raw` are the replies."""
+
+    item: Item
+    score: ItemScore
+    explanation: str
+    raw: tuple[str, ...]
+
+
+def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
+    """The calibration items that the run scored with these criteria, largest |gap| first, unscored ones last.
+
+    Held-out items are left out on purpose: looking at them one by one would end their being held out.  NotFoundError
+    for an unknown run, or criteria that it did not score.
+    """
+    from core.calibration.proposals import rank_gap, standardised_gap
+
+    request = calibration_asked(store, run_id)
+    golden = store.goldens.load(request.golden_id)
+    matrix = _scores(store, run_id, golden.item_ids, criteria_id)
+    at = np.asarray(sides_of(store, run_id, golden).calibration, dtype=np.intp)
+    scores, labels = matrix.values[0, at], golden.labels(request.aspect)[at]
+    gaps, places = standardised_gap(scores, labels), rank_gap(scores, labels)
+    reasons = {unscored.item_id: unscored.reason for unscored in matrix.unscored.get(criteria_id, ())}
+    rows = []
+    for k in np.argsort(-np.nan_to_num(np.abs(gaps), nan=-1.0), kind="stable").tolist():
+        item, scored = golden.items[at[k]], not np.isnan(scores[k])
+        if not scored and item.item_id not in reasons:  # the run left it out
+            continue
+        numbers = [float(values[k]) if scored else None for values in (scores, gaps, places)]
+        where, reason = (item.item_id, item.source_id, item.system_id), reasons.get(item.item_id, "")
+        rows.append(ItemScore(*where, float(labels[k]), numbers[0], numbers[1], reason, numbers[2]))
+    return ScoredItems(rows)
+
+
+def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> tuple[ChangedItem, ...]:
+    """The calibration items that became aligned or misaligned from `parent_id` to `criteria_id` in that run.
+
+    An item is misaligned where its |gap| reaches the calibration's `min_gap`.  Those whose gap moved most come first;
+    items that either left unscored are no part.  NotFoundError where the run did not score both.
+    """
+    request = calibration_asked(store, run_id)
+    golden = store.goldens.load(request.golden_id)
+    matrix = _scores(store, run_id, golden.item_ids, parent_id, criteria_id)
+    at = sides_of(store, run_id, golden).calibration
+    parent, new = matrix.values[:, list(at)]
+    labels = golden.labels(request.aspect)[list(at)]
+    return changed_items(golden, at, labels, parent=parent, new=new, min_gap=request.settings.min_gap)
+
+
+def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str) -> ExplainedItem:
+    """One item with what the judge of the run says of it under these criteria.
+
+    An embedded judge is asked again, which costs nothing; a remote one's reply comes from the store, and where it is
+    not there the explanation says so: nothing is ever sent from here.  JobError when the run did not score the item.
+    """
+    from core.judging.judge_specs import IMPORTED, SILENT, restore_judge
+
+    score = item_scores(store, run_id, criteria_id).by_id.get(item_id)
+    request, of = calibration_asked(store, run_id), judge_run(store, run_id)
+    state = kept_judge(store, of)
+    if score is None or state is None:
+        raise JobError(f"Run {run_id} did not score item {item_id} with these criteria.")
+    golden = store.goldens.load(request.golden_id)
+    item = golden.items[golden.item_ids.index(item_id)]
+    criteria = store.criteria.get(store.runs.get(run_id).project_id, criteria_id).criteria
+    gate = IMPORTED if is_imported(store, of) else SILENT
+    try:
+        with closing(restore_judge(state, settings, store.replies.of_run(run_id), gate=gate)) as judge:
+            (verdict,) = judge.score(request.task(golden), [item], [criteria], explain=True).explained
+    except JudgeError as error:  # a remote judge's reply that is not kept here, or a judge that may not be made
+        return ExplainedItem(item, score, str(error), ())
+    words = verdict.explanation if isinstance(verdict, Scored) else verdict.detail
+    return ExplainedItem(item, score, words, verdict.raw)
+
+
+def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids: str) -> ScoreMatrix:
+    """(n_criteria, n_items), one row for each of `criteria_ids`.  NotFoundError where the run did not score one."""
+    matrix = store.results.scores(run_id, item_ids, criteria_ids)
+    for criteria_id in criteria_ids:
+        if criteria_id not in matrix.criteria_ids:
+            raise NotFoundError(f"Run {run_id} has no scores of criteria {criteria_id}.")
+    return matrix
+
+
+# ── triage ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+TriageVerdict = Literal["judge wrong", "label wrong", "ambiguous"]
+TRIAGE_VERDICTS: tuple[TriageVerdict, ...] = ("judge wrong", "label wrong", "ambiguous")
+_LONGEST_NOTE = 5_000
+
+
+@dataclass(frozen=True)
+class Triage(Entry):
+    """What somebody found on a misaligned item, which is the subject; `picked`: to be shown in the next round.
+
+    `subject_id` is the criteria or judge that was looked at; `verdict` is "" where nobody has decided yet, as on an
+    item that was only picked, or whose verdict was taken back.
+    """
+
+    kind = "triage"
+    does = "triaged an item: {0.verdict}"
+    golden_id: str
+    aspect: str
+    subject_id: str
+    verdict: TriageVerdict | Literal[""]
+    note: str = ""
+    picked: bool = False
+
+    @property
+    def item_id(self) -> str:
+        return self.subject
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it says nothing: everything said before was taken back."""
+        return not (self.verdict or self.picked or self.note)
+
+    @property
+    def did(self) -> str:
+        if self.verdict:
+            return super().did
+        if self.picked:
+            return "picked an item for the next round"
+        return "noted something on an item" if self.note else "took back what was said of an item"
+
+
+@dataclass(frozen=True, slots=True)
+class TriageRequest:
+    """What somebody says of items, looking at the criteria or judge `subject_id`; None stays as it was said before."""
+
+    golden_id: str
+    aspect: str
+    subject_id: str
+    verdict: TriageVerdict | None = None
+    note: str | None = None
+    picked: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TriagedItems:
+    """What became of several items triaged at once: item id → number of its entry, item id → why it was left alone."""
+
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+@requires("annotator")
+def save_triage(
+    store: Store, project_id: str, item_id: str, request: TriageRequest, *, form: str = "", seen: int | None = None
+) -> int:
+    """Keep what somebody found on a misaligned item, and return the number of the entry.
+
+    An item can be picked or noted without a verdict.  `seen` is the number of the triage that the person saw (0: none),
+    and with it ConflictError where somebody else was faster.  UsageError for an unknown verdict, or an endless note.
+    """
+    verdict, note = request.verdict, request.note
+    if verdict is not None and verdict not in TRIAGE_VERDICTS:
+        raise UsageError(f"A triage says {', '.join(TRIAGE_VERDICTS)}; {verdict!r} came.")
+    if note is not None and len(note) > _LONGEST_NOTE:
+        raise UsageError(f"A note may have {_LONGEST_NOTE:,} characters; this one has {len(note):,}.")
+    before = _history(store, project_id, request.golden_id, request.aspect, item_id)[-1]
+    triage = Triage(
+        request.golden_id,
+        request.aspect,
+        request.subject_id,
+        before.verdict if verdict is None else verdict,
+        before.note if note is None else note.strip(),
+        before.picked if request.picked is None else request.picked,
+        subject=item_id,
+    )
+    expected = None if seen is None else _check_unchanged(store, project_id, triage, seen)
+    return store.events.add(project_id, triage, store.actor, form=form, expected=expected)
+
+
+@requires("annotator")
+def triage_items(
+    store: Store, project_id: str, seen: Mapping[str, int], request: TriageRequest, *, form: str = ""
+) -> TriagedItems:
+    """Say the same of several items.
+
+    `seen` maps each item id → the number of the triage that the person saw (0: none).  An item on which somebody else
+    was faster is left alone and named with the reason.
+    """
+    numbers, refused = {}, {}
+    for item_id, number in seen.items():
+        own_form = f"{form}:{item_id}" if form else ""
+        try:
+            numbers[item_id] = save_triage(store, project_id, item_id, request, form=own_form, seen=number)
+        except ConflictError as error:
+            refused[item_id] = str(error)
+    return TriagedItems(numbers, refused)
+
+
+@requires("annotator")
+def undo_triage(
+    store: Store, project_id: str, golden_id: str, *, aspect: str, item_id: str, number: int, form: str = ""
+) -> int:
+    """Say again of an item what was said before entry `number`; nothing where that was the first.  One more entry.
+
+    ConflictError where something was said of it since, so that nobody else's word is undone unseen.
+    """
+    *earlier, newest = _history(store, project_id, golden_id, aspect, item_id)
+    if newest.number != number:
+        who = newest.actor or "Somebody"
+        message = f"{who} has said something of this item since; nothing was undone."
+        raise ConflictError(message, theirs=newest.verdict, yours="")
+    restored = replace(earlier[-1], number=0, project_id="", actor="", role="", at=UNWRITTEN)
+    expected = _check_unchanged(store, project_id, restored, number)
+    return store.events.add(project_id, restored, store.actor, form=form, expected=expected)
+
+
+def _history(store: Store, project_id: str, golden_id: str, aspect: str, item_id: str) -> list[Triage]:
+    """What was said of an item, oldest first; it begins with an entry that says nothing."""
+    said = store.events.all(project_id, Triage, item_id)
+    about = [triage for triage in said if (triage.golden_id, triage.aspect) == (golden_id, aspect)]
+    return [Triage(golden_id, aspect, "", "", subject=item_id), *about]
+
+
+def _check_unchanged(store: Store, project_id: str, triage: Triage, seen: int) -> int:
+    """The newest triage of the item (of any aspect; 0 for none); ConflictError where this one was changed meanwhile."""
+    newest = _history(store, project_id, triage.golden_id, triage.aspect, triage.item_id)[-1]
+    unchanged = newest.number in (0, seen) or (newest.is_blank and not seen)
+    if not unchanged and (not store.actor.name or newest.actor != store.actor.name):
+        said = f"said {newest.verdict!r} of this item" if newest.verdict else newest.did.replace("an item", "this item")
+        raise ConflictError(
+            f"{newest.actor or 'Somebody'} {said} while you were looking at it. Look at it again, then decide; "
+            "nothing was overwritten.",
+            theirs=newest.verdict,
+            yours=triage.verdict,
+        )
+    everything = store.events.all(project_id, Triage, triage.item_id)
+    return everything[-1].number if everything else 0
+
+
+def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
+    """Item id → what was found last, by anybody; items of which all was taken back are left out."""
+    said = store.events.all(project_id, Triage)
+    found = {triage.item_id: triage for triage in said if (triage.golden_id, triage.aspect) == (golden_id, aspect)}
+    return {item_id: triage for item_id, triage in found.items() if not triage.is_blank}
