@@ -11,8 +11,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Run
-from core.projects.items import ExplainedItem, ItemScore
-from core.projects.triage import Triage
+from core.projects.misaligned import ExplainedItem, ItemScore
+from core.projects.misaligned import Triage
 from core.quotations import Piece, quoted_pieces
 from core.records import Rating
 from core.wording import number

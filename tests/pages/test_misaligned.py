@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.people import Actor
 from core.project_records import CriteriaEntry
-from core.projects.items import ItemScore
-from core.projects.triage import Triage, TriageRequest
+from core.projects.misaligned import ItemScore
+from core.projects.misaligned import Triage, TriageRequest
 from core.quotations import Piece
 from pages.misaligned.misaligned_filters import RANKS, Filters
 from pages.misaligned.misaligned_item import marked
