@@ -41,12 +41,11 @@ if TYPE_CHECKING:
     from core.calibration.calibrated import CalibratedRun, ablate, calibrate, estimate
     from core.calibration.calibration_result import Calibration
     from core.calibration.calibration_settings import CalibrationSettings
-    from core.comparison.compare import ceiling
     from core.comparison.corrected_means import EstimatedMeans, estimate_means
     from core.comparison.decisions import Preferences, choose_threshold, preferences
     from core.comparison.examination import examine
+    from core.comparison.leaderboard import ceiling
     from core.comparison.measures import align, align_all, annotator_test, beside_people, compare, plan_labels
-    from core.comparison.monitor import Monitored, MonitorSettings, monitor
     from core.comparison.recheck import RecheckSettings, recheck
     from core.comparison.styles import StylesSettings, styles
     from core.data import load_golden, load_items
@@ -73,6 +72,7 @@ if TYPE_CHECKING:
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings
     from core.repeval.fitted import FittedRepEval, fit_repeval
+    from core.report.monitoring import Monitored, MonitorSettings, monitor
     from core.stats import AnnotatorTestSettings, MeasureSettings
     from core.stats.labels_needed import LabelPlanning
     from core.verdicts import Verdicts
@@ -161,7 +161,7 @@ _NAMES = {
     "core.judge_files.loading": "load_judge",
     "core.comparison.measures": "align align_all annotator_test beside_people compare plan_labels",
     "core.projects.project": "Project WrittenReport open_project write_report",
-    "core.comparison.compare": "ceiling",
+    "core.comparison.leaderboard": "ceiling",
     "core.comparison.corrected_means": "EstimatedMeans estimate_means",
     "core.judge_files.judge_reading": "judge_schema",
     "core.calibration.ablate": "Ablation",
@@ -169,7 +169,7 @@ _NAMES = {
     "core.calibration.calibration_settings": "CalibrationSettings",
     "core.calibration.calibration_result": "Calibration",
     "core.data": "load_golden load_items",
-    "core.comparison.monitor": "Monitored MonitorSettings monitor",
+    "core.report.monitoring": "Monitored MonitorSettings monitor",
     "core.comparison.recheck": "RecheckSettings recheck",
     "core.stats": "AnnotatorTestSettings MeasureSettings",
     "core.stats.labels_needed": "LabelPlanning",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 MIN_WORDS = 4
 """Words in a row that reply and text must share to count without quotation marks: fewer meet by chance."""
@@ -24,57 +26,40 @@ _MARKED = re.compile(r"“([^“”]+)”|„([^„“”]+)[“”]|«([^«»]+
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class QuotedPiece:
     """A run of the judged text; `quoted` where the reply quotes it."""
 
     text: str
     quoted: bool
 
 
-def quoted_pieces(text: str, reply: str) -> tuple[Piece, ...]:
+def quoted_pieces(text: str, reply: str) -> tuple[QuotedPiece, ...]:
     """`text` in pieces that spell it exactly, those quoted in `reply` marked; neighbours differ in `quoted`."""
-    words = [(match.start(), match.end()) for match in _WORD.finditer(text, 0, min(len(text), LONGEST))]
-    folded = [_folded(text[start:end]) for start, end in words]
-    start_of_reply = reply[:LONGEST]
-    runs = {MIN_WORDS: _runs([_folded(word) for word in _WORD.findall(start_of_reply)], MIN_WORDS)}
-    for match in _MARKED.finditer(start_of_reply):
-        quote = tuple(_folded(word) for word in _WORD.findall(next(part for part in match.groups() if part)))
+    words = list(_WORD.finditer(text, 0, min(len(text), LONGEST)))
+    folded, said = [_folded(word[0]) for word in words], _folded_words(reply[:LONGEST])
+    quotes = {tuple(said[k : k + MIN_WORDS]) for k in range(len(said) - MIN_WORDS + 1)}
+    for match in _MARKED.finditer(reply[:LONGEST]):
+        quote = tuple(_folded_words(next(filter(None, match.groups()))))
         if len(quote) < MIN_WORDS and sum(map(len, quote)) >= MIN_MARKED:  # longer ones are runs already
-            runs.setdefault(len(quote), set()).add(quote)
-    return _cut(text, words, _marked(folded, runs))
+            quotes.add(quote)
+    marked = [False] * len(words)
+    for size in {len(quote) for quote in quotes}:
+        for k in range(len(words) - size + 1):
+            if tuple(folded[k : k + size]) in quotes:
+                marked[k : k + size] = [True] * size
+    pieces, done = list[QuotedPiece](), 0
+    for quoted, run in groupby(zip(words, marked, strict=True), key=itemgetter(1)):
+        if quoted:
+            found = [word for word, _ in run]
+            start, end = found[0].start(), found[-1].end()
+            pieces += [QuotedPiece(text[done:start], False), QuotedPiece(text[start:end], True)]
+            done = end
+    return tuple(piece for piece in [*pieces, QuotedPiece(text[done:], False)] if piece.text)
+
+
+def _folded_words(text: str) -> list[str]:
+    return [_folded(word) for word in _WORD.findall(text)]
 
 
 def _folded(word: str) -> str:
     return unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
-
-
-def _runs(words: list[str], size: int) -> set[tuple[str, ...]]:
-    return {tuple(words[k : k + size]) for k in range(len(words) - size + 1)}
-
-
-def _marked(words: list[str], runs: dict[int, set[tuple[str, ...]]]) -> list[bool]:
-    """(n_words,) whether a word stands in one of the runs, which are keyed by their length."""
-    marked = [False] * len(words)
-    for size, known in runs.items():
-        for k in range(len(words) - size + 1 if known else 0):
-            if tuple(words[k : k + size]) in known:
-                marked[k : k + size] = [True] * size
-    return marked
-
-
-def _cut(text: str, words: list[tuple[int, int]], marked: list[bool]) -> tuple[Piece, ...]:
-    """Marked neighbours make one piece with what stands between them."""
-    pieces: list[Piece] = []
-    done = k = 0
-    while k < len(words):
-        if not marked[k]:
-            k += 1
-            continue
-        last = k
-        while last + 1 < len(words) and marked[last + 1]:
-            last += 1
-        start, end = words[k][0], words[last][1]
-        pieces += [Piece(text[done:start], False)] if start > done else []
-        pieces.append(Piece(text[start:end], True))
-        done, k = end, last + 1
-    return (*pieces, Piece(text[done:], False)) if done < len(text) else tuple(pieces)

@@ -23,7 +23,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,8 +34,8 @@ _MB = 1 << 20
 _MEMORY, _SECONDS = 900 * _MB, 8
 _MEMORY_TIMES, _SECONDS_EACH_MB = 16, 4
 _LONGEST = 256 * _MB
-_VALUE, _COST, _REFUSED, _SPENT, _END = b"V", b"C", b"R", b"S", b"."
-"""How a line begins: a value, what it all cost, why the file is refused, what allowance is spent, the end."""
+_VALUE, _REFUSED, _SPENT, _END = b"V", b"R", b"S", b"."
+"""How a line begins: a value, why the file is refused, what allowance is spent, the end."""
 
 _MOST = 65_536
 _FLUSHED = 1 << 18
@@ -86,8 +86,7 @@ class Allowance:
 class Reader:
     """Asks for the jobs of `module`, which holds them as `JOBS`.  The process starts when it is first asked.
 
-    `folder` is where the module lies.  `cost`: seconds of CPU and MB of memory that the last file took which was read
-    to its end or refused.
+    `folder` is where the module lies.
     """
 
     def __init__(self, module: str, folder: Path = _ROOT) -> None:
@@ -96,7 +95,6 @@ class Reader:
         self._line: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
-        self.cost: tuple[float, ...] = ()
 
     def ask(
         self, job: str, file: bytes | Path, options: Mapping[str, Any], allowance: Allowance, *, most: int = 0
@@ -106,8 +104,7 @@ class Reader:
         RefusedError for a file that the job refuses, or that needs more than it is allowed; OSError for a path that
         cannot be opened.
         """
-        request = {"job": job, "options": dict(options), "memory": allowance.memory}
-        request |= {"seconds": allowance.seconds, "wall": allowance.wall}
+        request = {"job": job, "options": dict(options), **asdict(allowance)}
         with _opened(file) as source, self._sent(json.dumps(request).encode(), source) as answer:
             size = 0
             while True:
@@ -118,8 +115,6 @@ class Reader:
                 kind, rest = line[:1], line[1:]
                 if kind == _VALUE and line.endswith(b"\n"):
                     yield json.loads(rest)
-                elif kind == _COST:
-                    self.cost = tuple(json.loads(rest))
                 elif kind == _END:
                     return
                 else:
@@ -257,26 +252,22 @@ def _work(job: Job, request: Mapping[str, Any], source: int, answer: int) -> Non
             last = _SPENT + b"memory"
         except _OutOfTimeError:
             last = _SPENT + b"time"
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        cost = json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss // 1024]).encode()
-        out.write(_COST + cost + b"\n" + last + b"\n")
+        out.write(last + b"\n")
 
 
 def _limit(memory: int, seconds: int, wall: int) -> None:
     """`memory` in bytes beyond what the process has already; 0 for `wall` is no limit."""
-    _cap(resource.RLIMIT_CORE, 0, 0)
-    _cap(resource.RLIMIT_FSIZE, 0, 0)
-    _cap(resource.RLIMIT_AS, memory + _size(), memory + _size())
     signal.signal(signal.SIGXCPU, _out_of_time)
-    _cap(resource.RLIMIT_CPU, seconds, seconds + 2)
+    memory += _size()
+    for what, soft, hard in (
+        (resource.RLIMIT_CORE, 0, 0),
+        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_AS, memory, memory),
+        (resource.RLIMIT_CPU, seconds, seconds + 2),
+    ):
+        with suppress(ValueError, OSError):  # a system that does not know the limit; the others still hold
+            resource.setrlimit(what, (soft, hard))
     signal.alarm(wall)  # ends the process
-
-
-def _cap(what: int, soft: int, hard: int) -> None:
-    try:
-        resource.setrlimit(what, (soft, hard))
-    except (ValueError, OSError):  # a system that does not know the limit; the others still hold
-        return
 
 
 def _size() -> int:

@@ -32,10 +32,10 @@ import json
 import os
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from core.errors import UsageError
 from core.people import ROLES, Role
@@ -78,35 +78,21 @@ class Settings:
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Settings from `environ` (default: the process environment).  UsageError names a bad variable."""
         env = os.environ if environ is None else environ
-        home, effort = home_of(env), env.get("CONCORD_REASONING_EFFORT") or ""
-        if not re.fullmatch(r"[a-z]{0,20}", effort):
-            raise UsageError(f"CONCORD_REASONING_EFFORT must be a word such as low, medium or high, not {effort!r}.")
-        endpoints = env.get("CONCORD_ENDPOINTS")
-        return cls(
-            home=home,
-            database_url=env.get("CONCORD_DATABASE_URL") or f"sqlite:///{home / 'concord.sqlite'}",
-            worker=_one_of(env, "CONCORD_WORKER", ("auto", "external")),
-            worker_id=env.get("CONCORD_WORKER_ID") or socket.gethostname(),
-            capability=capability_named(env.get("CONCORD_CAPABILITIES") or "", "CONCORD_CAPABILITIES"),
-            remote_code=_listed(env.get("CONCORD_REMOTE_CODE") or ""),
-            local_models=_listed(env.get("CONCORD_LOCAL_MODELS") or ""),
-            ray=ray_address(env.get("CONCORD_RAY") or "", "CONCORD_RAY"),
-            runs_per_project=_number(env, "CONCORD_RUNS_PER_PROJECT"),
-            concurrency=_number(env, "CONCORD_CONCURRENCY") or 64,
-            requests_per_minute=_number(env, "CONCORD_REQUESTS_PER_MINUTE"),
-            tokens_per_minute=_number(env, "CONCORD_TOKENS_PER_MINUTE"),
-            max_tokens=_number(env, "CONCORD_MAX_TOKENS"),
-            reasoning_effort=effort,
-            endpoints=Path(endpoints).expanduser().absolute() if endpoints else None,
-            max_upload_mb=_number(env, "CONCORD_MAX_UPLOAD_MB") or 200,
-            max_golden_items=golden_items(env),
-            demo=_one_of(env, "CONCORD_DEMO", ("on", "off")) == "on",
-            log_form=_one_of(env, "CONCORD_LOG", ("text", "json")),
-            roles=_roles(env.get("CONCORD_ROLES")),
-            roles_file=env.get("CONCORD_ROLES") or "",
-            openai_api_key=env.get("OPENAI_API_KEY") or None,
-            openai_base_url=env.get("OPENAI_BASE_URL") or None,
-        )
+        home = home_of(env)
+        given: dict[str, Any] = {"home": home, "worker_id": socket.gethostname(), "demo": True}
+        given["database_url"] = f"sqlite:///{home / 'concord.sqlite'}"
+        for name, hint in get_type_hints(cls).items():
+            variable = _VARIABLES.get(name, f"CONCORD_{name.upper()}")
+            raw = env.get(variable)
+            if not raw or name == "home":
+                continue
+            if name in _READERS:
+                given[name] = _READERS[name](raw, variable)
+            elif get_origin(hint) is Literal:
+                given[name] = _one_of(raw, variable, get_args(hint))
+            else:
+                given[name] = _number(raw, variable) if hint in (int, int | None) else raw
+        return cls(**given)
 
     def role_of(self, subject: str) -> Role:
         """The role of who signed in as `subject` (an e-mail address, whatever its case); viewer where nothing says."""
@@ -120,8 +106,8 @@ def variable(name: str) -> str:
 
 def golden_items(environ: Mapping[str, str] | None = None) -> int:
     """How many items a golden set may have.  UsageError where what stands there is no positive number."""
-    env = os.environ if environ is None else environ
-    return _number(env, "CONCORD_MAX_GOLDEN_ITEMS") or USUAL_GOLDEN_ITEMS
+    raw = (os.environ if environ is None else environ).get(_ITEMS)
+    return _number(raw, _ITEMS) if raw else USUAL_GOLDEN_ITEMS
 
 
 def home_of(environ: Mapping[str, str] | None = None) -> Path:
@@ -142,7 +128,7 @@ def capability_named(raw: str, where: str) -> str:
     return min(words, key=CAPABILITIES.index, default="")
 
 
-def _listed(raw: str) -> tuple[str, ...]:
+def _listed(raw: str, where: str = "") -> tuple[str, ...]:
     """The words between commas, without blanks around them."""
     return tuple(word.strip() for word in raw.split(",") if word.strip())
 
@@ -156,41 +142,56 @@ def ray_address(raw: str, where: str) -> str:
     raise UsageError(f"{where} must be 'auto' or HOST:PORT of a Ray head (6379 by default), not {raw!r}.")
 
 
-def _roles(file: str | None) -> Mapping[str, Role]:
-    """Identity (lower case) → role of the file at `file`; none without one.  UsageError names what is wrong in it."""
-    if not file:
-        return {}
+def _roles(file: str, where: str) -> Mapping[str, Role]:
+    """Identity (lower case) → role of the file at `file`.  UsageError names what is wrong in it."""
     path = Path(file).expanduser()
     try:
         roles = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"CONCORD_ROLES: {path} cannot be read as JSON: {error}") from error
+        raise UsageError(f"{where}: {path} cannot be read as JSON: {error}") from error
     if not isinstance(roles, dict):
-        raise UsageError(f'CONCORD_ROLES: {path} must hold an object such as {{"ann@example.org": "reviewer"}}.')
+        raise UsageError(f'{where}: {path} must hold an object such as {{"ann@example.org": "reviewer"}}.')
     for subject, role in roles.items():
         if role not in ROLES:
-            raise UsageError(
-                f"CONCORD_ROLES: {path} gives {subject!r} the role {role!r}; it is one of {', '.join(ROLES)}."
-            )
+            raise UsageError(f"{where}: {path} gives {subject!r} the role {role!r}; it is one of {', '.join(ROLES)}.")
     return {subject.strip().lower(): role for subject, role in roles.items()}
 
 
-W = TypeVar("W", bound=str)
+def _effort(raw: str, where: str) -> str:
+    if not re.fullmatch(r"[a-z]{0,20}", raw):
+        raise UsageError(f"{where} must be a word such as low, medium or high, not {raw!r}.")
+    return raw
 
 
-def _one_of(env: Mapping[str, str], name: str, allowed: tuple[W, ...]) -> W:
-    """The word that `name` is set to; the first of `allowed` where it is not set."""
-    raw = env.get(name) or allowed[0]
-    for word in allowed:
-        if word == raw:
-            return word
-    raise UsageError(f"{name} must be {' or '.join(map(repr, allowed))}, not {raw!r}.")
+def _one_of(raw: str, where: str, allowed: tuple[str, ...]) -> str:
+    if raw not in allowed:
+        raise UsageError(f"{where} must be {' or '.join(map(repr, allowed))}, not {raw!r}.")
+    return raw
 
 
-def _number(env: Mapping[str, str], name: str) -> int | None:
-    raw = env.get(name)
-    if not raw:
-        return None
+def _number(raw: str, where: str) -> int:
     if not raw.isdigit() or int(raw) < 1:
-        raise UsageError(f"{name} must be a whole number of at least 1, not {raw!r}.")
+        raise UsageError(f"{where} must be a whole number of at least 1, not {raw!r}.")
     return int(raw)
+
+
+_ITEMS = "CONCORD_MAX_GOLDEN_ITEMS"
+_VARIABLES = {
+    "capability": "CONCORD_CAPABILITIES",
+    "log_form": "CONCORD_LOG",
+    "roles_file": "CONCORD_ROLES",
+    "openai_api_key": "OPENAI_API_KEY",
+    "openai_base_url": "OPENAI_BASE_URL",
+}
+"""Field → variable, where that is not CONCORD_ and the field's name."""
+_READERS: dict[str, Callable[[str, str], Any]] = {
+    "capability": capability_named,
+    "remote_code": _listed,
+    "local_models": _listed,
+    "ray": ray_address,
+    "reasoning_effort": _effort,
+    "endpoints": lambda raw, where: Path(raw).expanduser().absolute(),
+    "demo": lambda raw, where: _one_of(raw, where, ("on", "off")) == "on",
+    "roles": _roles,
+}
+"""Field → what reads the variable's text (and takes its name) where the type of the field does not say."""

@@ -65,22 +65,15 @@ class Verdicts(tuple[Verdict, ...]):
     @cached_property
     def values(self) -> FloatArray:
         """(n,) float64 in the same order, NaN = unscored."""
-        return np.array([_value(verdict) for verdict in self], dtype=np.float64)
+        return _numbers([verdict.value if isinstance(verdict, Scored) else None for verdict in self])
 
     @cached_property
     def mapped(self) -> FloatArray | None:
         """(n,) float64 the scores mapped to the raters' scale, NaN = unscored; None unless every score has one."""
-        scored = [verdict for verdict in self if isinstance(verdict, Scored)]
-        if not scored or any(verdict.calibrated is None for verdict in scored):
+        mapped = [verdict.calibrated for verdict in self if isinstance(verdict, Scored)]
+        if not mapped or None in mapped:
             return None
-        return np.array(
-            [verdict.calibrated if isinstance(verdict, Scored) else math.nan for verdict in self], dtype=np.float64
-        )
-
-    @property
-    def n_calibration_items(self) -> int:
-        """How many are on items whose labels chose or fitted the judge; measures leave these out."""
-        return sum(verdict.calibration_item for verdict in self)
+        return _numbers([verdict.calibrated if isinstance(verdict, Scored) else None for verdict in self])
 
     @cached_property
     def by_id(self) -> Mapping[str, Verdict]:
@@ -96,25 +89,20 @@ class Verdicts(tuple[Verdict, ...]):
     def turned(self) -> FloatArray | None:
         """(n,) float64 what pairs were given the other way round, NaN where unknown; None where it nowhere is."""
         turned = [verdict.turned if isinstance(verdict, Scored) else None for verdict in self]
-        if all(value is None for value in turned):
-            return None
-        return np.array([math.nan if value is None else value for value in turned], dtype=np.float64)
+        return _numbers(turned) if any(value is not None for value in turned) else None
+
+    def of_items(self, item_ids: Sequence[str]) -> Verdicts:
+        """In the order of `item_ids`; Unscored where there is no verdict."""
+        return Verdicts(self.by_id.get(item_id) or Unscored(item_id, "no verdict") for item_id in item_ids)
 
     def aligned(self, item_ids: Sequence[str]) -> FloatArray:
         """(n_items,) scores in the order of `item_ids`, NaN where there is no verdict or no score."""
-        return np.array([_value(self.by_id.get(item_id)) for item_id in item_ids], dtype=np.float64)
-
-    def mapped_aligned(self, item_ids: Sequence[str]) -> FloatArray | None:
-        """`mapped` in the order of `item_ids`; None unless every score of these items has one."""
-        return Verdicts(self.by_id.get(item_id, Unscored(item_id, "no verdict")) for item_id in item_ids).mapped
-
-    def turned_aligned(self, item_ids: Sequence[str]) -> FloatArray | None:
-        """`turned` in the order of `item_ids`, NaN where unknown; None where it nowhere is."""
-        return Verdicts(self.by_id.get(item_id, Unscored(item_id, "no verdict")) for item_id in item_ids).turned
+        return self.of_items(item_ids).values
 
 
-def _value(verdict: Verdict | None) -> float:
-    return verdict.value if isinstance(verdict, Scored) else math.nan
+def _numbers(values: Sequence[float | None]) -> FloatArray:
+    """float64 with NaN for None."""
+    return np.array(values, dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from core.records import Alignment, Interval
+    from core.records import Interval
 
 DASH = "—"
 
@@ -57,16 +57,21 @@ def signed_range(interval: Interval | None, digits: int = 2) -> str:
     return DASH if interval is None else f"[{signed(interval.low, digits)}, {signed(interval.high, digits)}]"
 
 
-def with_interval(value: float | None, interval: Interval | None) -> str:
+class Estimated(Protocol):
+    """A value with its interval: an alignment, a mean, a strength."""
+
+    @property
+    def value(self) -> float | None: ...
+
+    @property
+    def interval(self) -> Interval | None: ...
+
+
+def estimate(found: Estimated | None) -> str:
     """``"0.47 [0.37, 0.57]"``; "0.47 (no interval)" without an interval; "—" for what is undefined."""
-    if value is None:
+    if found is None or found.value is None:
         return DASH
-    return f"{number(value)} {range_words(interval) if interval else '(no interval)'}"
-
-
-def estimate(alignment: Alignment | None) -> str:
-    """An alignment with its interval, as `with_interval` writes it."""
-    return DASH if alignment is None else with_interval(alignment.value, alignment.interval)
+    return f"{number(found.value)} {range_words(found.interval) if found.interval else '(no interval)'}"
 
 
 def change_figures(value: float, interval: Interval | None, digits: int = 2) -> str:
@@ -148,6 +153,11 @@ def duration(seconds: float | None) -> str:
 def times(n: int) -> str:
     """``"once"``, ``"4 times"``."""
     return "once" if n == 1 else f"{n:,} times"
+
+
+def capital(text: str) -> str:
+    """`text` with a capital first letter, the rest as it is."""
+    return text[:1].upper() + text[1:]
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────────────────

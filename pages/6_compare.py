@@ -42,8 +42,8 @@ def show_compared(page: Opened, golden: GoldenSummary, aspect: str, shown: Judge
     with above:
         said = compared.finding
         finding(said.headline, step=lambda: draw_next(compared))
-        if words := " ".join((said.basis, *said.details)).strip():
-            st.caption(plain(words))
+        if said.detail:
+            st.caption(plain(said.detail))
         for sentence in said.cautions:
             st.markdown(f":material/warning: {plain(sentence)}")
     if compared.hidden:

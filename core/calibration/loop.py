@@ -30,13 +30,13 @@ from core.calibration.proposals import Folds, draft_requests, gate, new_criteria
 from core.calibration.racing import Order, racing_order, revisit, step_items, whole_sources
 from core.data.split import KnownTexts, few_held_out, few_labels, task_of
 from core.errors import JudgeError
+from core.findings.agreement import contradiction_words, gain_warning
 from core.judging.judge_protocol import Judge, judge_state
 from core.judging.llm_judge import made_ready
 from core.judging.scoring_styles import Asking
 from core.progress import SILENT, Progress
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance, ScoreMatrix, Split, Task, Unscored
-from core.stats import LabelledItems, claim, fit_isotonic, gain_words
-from core.stats.claims import backwards_words, is_backwards
+from core.stats import LabelledItems, fit_isotonic
 from core.stats.conformal import fit_intervals
 
 
@@ -245,9 +245,7 @@ def _report(run: _Run) -> Calibration:
     run.problems.update(f"unread: {lost.reason}" for reasons in table.unscored.values() for lost in reasons.values())
     if np.isnan(scores.values).all() and run.problems:
         raise run.none_readable("score")
-    if claim(gain.value, gain.interval, gain.p) != "higher" or is_backwards(gain.b):
-        run.warnings.append(gain_words(gain))
-    run.warnings += filter(None, [backwards_words(gain.a, "The calibrated judge")])
+    run.warnings += filter(None, [gain_warning(gain), contradiction_words(gain.a, "The calibrated judge")])
     missing = [lost for lost in scores.unscored.get("final", ()) if lost.reason != "budget"]
     if missing:
         reasons = ", ".join(sorted({lost.reason for lost in missing}))

@@ -43,6 +43,7 @@ def examine(
 ) -> None:
     """Find where a judge fails and what it leans on."""
     from core.comparison.examination import examine as examined
+    from core.findings.weak_spots import examination_finding
 
     loaded = golden.load()
     table, _, off = read_table(loaded, verdicts, aspect, golden.values)
@@ -56,19 +57,24 @@ def examine(
         model=model,
     )
     lines = [*_words(examination), *off, *seen_words(examination.overall)]
-    tell(examination.as_json() | noted(off) | seen_counts(examination.overall), lines, as_json)
+    said = examination_finding(examination)
+    body = examination.as_json() | {
+        "headline": said.headline,
+        "claims": [*[said.headline] * bool(examination.worst), *said.cautions],
+    }
+    tell(body | noted(off) | seen_counts(examination.overall), lines, as_json)
 
 
 def _words(examination: Examination) -> list[str]:
-    from core.comparison.fails import DIVISIONS
+    from core.findings.weak_spots import DIVISIONS, bias_figures, distribution_words, examination_finding
 
-    lines = [examination.headline, *(bias.words for bias in examination.biases if bias.shown), examination.basis]
+    lines = [*examination_finding(examination).lines]
     for division, parts in groupby(examination.parts, key=lambda part: part.division):
         lines.append(f"{DIVISIONS[division]}:")
         lines += [f"  {_part_words(part)}" for part in parts]
     lines += [f"{DIVISIONS[division]}: not divided{because(why)}" for division, why in examination.left_out.items()]
-    lines += [f"{bias.kind}: {bias.figures}" for bias in examination.biases]
-    return [*lines, *([examination.distribution.words] if examination.distribution else [])]
+    lines += [f"{bias.kind}: {bias_figures(bias)}" for bias in examination.biases]
+    return [*lines, *([distribution_words(examination.distribution)] if examination.distribution else [])]
 
 
 def _part_words(part: Part) -> str:

@@ -21,8 +21,6 @@ from core.cli.options import (
 )
 from core.cli.output import (
     cautions,
-    probability,
-    signed,
     tell,
     written_to,
 )
@@ -80,6 +78,7 @@ def recheck(
     """
     from core.comparison.recheck import RecheckSettings
     from core.comparison.recheck import recheck as look_again
+    from core.findings.over_time import recheck_finding
     from core.judge_files.judge_reading import columns_of_file
     from core.judge_files.loading import load_judge
 
@@ -97,8 +96,9 @@ def recheck(
             before=given.before,
             old=None if old is None else replace(golden, golden=old, sheet=None).load(kept=kept),
         )
-    tell(outcome.as_json(), _recheck_words(outcome, verbose=verbose), as_json)
-    if outcome.decision == "fallen" or (limits.strict and outcome.decision == "cannot be told"):
+    body = outcome.as_json() | {"words": recheck_finding(outcome).headline}
+    tell(body, _recheck_words(outcome, verbose=verbose), as_json)
+    if outcome.decision == "fallen" or (limits.strict and outcome.decision == "inconclusive"):
         raise typer.Exit(1)
 
 
@@ -146,46 +146,12 @@ def adapt(
 
 
 def _recheck_words(outcome: Recheck, *, verbose: bool) -> list[str]:
-    from core.wording import estimate
-    from core.wording import number as two_digits
+    from core.findings.over_time import recheck_details, recheck_finding
 
-    now, then = two_digits(outcome.now.value), two_digits(outcome.then.value)
-    headline = {
-        "holds": f"Agreement with raters holds: {now} on newer labels, {then} before.",
-        "fallen": f"Agreement with raters fell from {then} to {now}.",
-        "cannot be told": f"Inconclusive: agreement with raters is {now} on newer labels, {then} before.",
-    }[outcome.decision]
-    lines = [
-        headline,
-        f"  now     {estimate(outcome.now)}, {outcome.now.n:,} newer items",
-        f"  before  {estimate(outcome.then)}, {outcome.then.n:,} held-out items",
-        f"{outcome.now.statistic.capitalize()} at {outcome.now.level} level, 95 % intervals.",
-    ]
-    if outcome.decision == "holds":
-        lines.append(outcome.words)
-    lines += _recheck_details(outcome) if verbose else []
-    open_still = [outcome.words] if outcome.decision == "cannot be told" else []
-    return [*lines, *cautions([*open_still, *outcome.notes], verbose)]
-
-
-def _recheck_details(outcome: Recheck) -> list[str]:
-    unread = percent(outcome.unread_share, digits=1)
-    lines = [f"  {unread} of the newer items unscored"]
-    change = outcome.change
-    if change.p is not None and change.interval is not None:
-        lines.append(f"  fallen, one-sided: {probability(change.p)}; {change.interval.method}")
-    if change.detectable is not None:
-        needed = (
-            "cannot be told by any number of them" if change.n_needed is None else f"takes {change.n_needed:,} items"
-        )
-        power = f"told with 80 % power: a fall of {change.detectable:.3f}"
-        lines.append(f"  {power}; a fall of {change.fall:g} {needed}")
-    beside = (f"the judge minus {outcome.against_name}", outcome.against), ("now minus before", outcome.paired)
-    for name, difference in beside:
-        if difference is not None and difference.value is not None:
-            figures = f"{signed(difference.value, difference.interval)}, {probability(difference.p)}"
-            lines.append(f"  {name}, on {difference.n} common items: {figures}")
-    return lines + [shift.words for shift in (outcome.labels, outcome.scores) if shift is not None]
+    said = recheck_finding(outcome)
+    unread = [f"{percent(outcome.unread_share, digits=1)} of the newer items unscored."]
+    details = [*unread, *recheck_details(outcome)] if verbose else []
+    return [said.headline, said.detail, *filter(None, [said.next_step]), *details, *cautions(said.cautions, verbose)]
 
 
 def _adapter_json(adapted: Adapter) -> dict[str, Any]:

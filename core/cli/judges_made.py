@@ -220,7 +220,7 @@ def _calibration_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
         "undefined": f"Agreement with raters on the held-out set: {after}.",
     }[shown]
     if bare["held_out"]["interval"] and bare["held_out"]["interval"][1] < 0:
-        headline = f"Without criteria the judge contradicts the raters ({before}). Is the lowest label the best?"
+        headline = f"Without criteria the judge contradicts the raters ({before})."
     figures = "—"
     if gain["value"] is not None:
         p = p_figure(gain["p"], f"no p{because(gain['p_reason'] or '')}")
@@ -228,8 +228,7 @@ def _calibration_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
     per = {"sample": "per source", "dataset": "over all items", "system": "over systems"}[held_out["level"]]
     statistic = held_out["statistic"].capitalize()
     n_held, n_chosen = held_out["n"], body["calibration"]["n"]
-    gain_is_said = ("The criteria", "A gain over", "Whether the criteria", "The gain over")
-    warnings = [text for text in body["warnings"] if not text.startswith(gain_is_said)]
+    warnings = [text for text in body["warnings"] if not text.startswith(headline)]
     lines = [
         headline,
         f"  {'':<18}{'baseline':<24}calibrated",

@@ -44,7 +44,7 @@ def report(
     """Write the report on a judge of a project: HTML, Markdown and CSV."""
     from core.files import require_new
     from core.projects.project import REPORT_FILES, write_report
-    from core.report.findings import better_system, headline, limits, sign_off
+    from core.report.headline import asides, better_system, headline, limits, sign_off, standing
 
     require_new((out / name for name in REPORT_FILES), force=force)
     written = write_report(project, aspect, out, golden=golden, run=run, verdicts=verdicts)
@@ -64,14 +64,14 @@ def report(
         "run": report.run.run_id,
         "version": None if version is None else {"number": version.number, "state": version.state},
         "signed_off": sign_off(report),
-        "headline": head.sentence,
-        "standing": head.standing,
+        "headline": f"{head.headline} {head.detail}",
+        "standing": standing(report),
         "calibration": report.calibration.calibration.as_json(),
         "held_out": report.held_out.as_json(),
         "ceiling": None if people is None else people.as_json(),
         "beside_people": None if beside is None else beside.as_json(),
         "annotator_tests": [test.as_json() for test in report.raters.tests],
-        "limits": [{"title": limit.title, "text": limit.text} for limit in cautions],
+        "limits": [{"title": limit.headline, "text": limit.detail} for limit in cautions],
         "files": {kind: str(path) for kind, path in files.items()},
         "bytes": {kind: path.stat().st_size for kind, path in files.items()},
         "out": str(out),
@@ -80,10 +80,10 @@ def report(
     if verdicts:
         body |= {"better": better, "n_more_verdicts": report.n_more}
     lines = [
-        head.sentence,
+        f"{head.headline} {head.detail}",
         *filter(None, [better]),
-        *head.details,
-        *(f"Keep in mind: {limit.title}. {limit.text}" for limit in cautions),
+        *asides(report),
+        *(f"Keep in mind: {limit.headline}. {limit.detail}" for limit in cautions),
     ]
     tell(body, [*lines, f"Written: {', '.join(body['files'].values())}"], as_json)
 
@@ -197,9 +197,9 @@ def _replay(as_json: bool) -> None:
     from core.calibration.calibrated import calibrate
     from core.data import load_golden
     from core.demo.demo_calibration import ASPECT, CHOSEN, DEFINITION, GOLDEN
+    from core.findings.agreement import gain_finding, gain_warning
     from core.progress import Shown
     from core.projects.demo import REPLAY_SPEC
-    from core.stats import gain_words
 
     golden = load_golden(GOLDEN)
     with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:
@@ -217,8 +217,8 @@ def _replay(as_json: bool) -> None:
     lines = [
         f"Held-out: {alignment_words(result.held_out)}",
         f"Held-out, no criteria: {alignment_words(result.no_criteria.held_out)}",
-        gain_words(result.gain),
-        *notes(*result.warnings),
+        *gain_finding(result.gain).lines,
+        *notes(*(warning for warning in result.warnings if warning != gain_warning(result.gain))),
         "The labels are simulated, and so is the judge: a program of a few rules, no language model.",
     ]
     tell(body, lines, as_json)

@@ -65,7 +65,7 @@ def align(
     """Measure the agreement of verdicts with the raters."""
     from core.comparison.measures import align as measure
     from core.comparison.measures import align_all
-    from core.stats.claims import backwards_words
+    from core.findings.agreement import contradiction_words
 
     loaded = golden.load()
     table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
@@ -77,7 +77,7 @@ def align(
         tell(report.as_json() | body | seen_counts(report.alignments[0]), [*_table_words(report), *lines], as_json)
         return
     alignment = measure(loaded, table, aspect, how, judge_file=judge_file, all_items=all_items)
-    asked = list(filter(None, [backwards_words(alignment, "The judge")]))
+    asked = list(filter(None, [contradiction_words(alignment, "The judge")]))
     lines += seen_words(alignment)
     tell(alignment.as_json() | body | seen_counts(alignment), [alignment_words(alignment), *asked, *lines], as_json)
 
@@ -137,7 +137,10 @@ def compare(
     off = [f"{name}: {words}" for name, said in (("a", off_a), ("b", off_b)) for words in said]
     sides = comparison.difference.a, comparison.difference.b
     lines = [*_comparison_words(comparison), *off, *seen_words(*sides)]
-    tell(comparison.as_json() | noted(off) | seen_counts(*sides), lines, as_json)
+    body = comparison.as_json()
+    if comparison.bar is not None:
+        body["bar"]["words"] = _bar_words(comparison)
+    tell(body | noted(off) | seen_counts(*sides), lines, as_json)
 
 
 @dataclass(frozen=True)
@@ -175,15 +178,10 @@ def ceiling(
     as_json: JsonFlag = False,
 ) -> None:
     """Measure how well raters agree with each other, and compare a judge with them."""
-    from core.comparison.compare import ceiling as measure
+    from core.comparison.leaderboard import ceiling as measure
     from core.comparison.measures import annotator_test, beside_people
-    from core.stats import (
-        EPSILONS,
-        AnnotatorTestSettings,
-        MeasureSettings,
-        annotator_test_words,
-        beside_people_words,
-    )
+    from core.findings.agreement import annotator_finding, rater_finding
+    from core.stats import EPSILONS, AnnotatorTestSettings, MeasureSettings
 
     loaded = golden.load()
     people = measure(loaded, aspect, measured.settings, panel=panel)
@@ -216,9 +214,9 @@ def ceiling(
             **seen_counts(paired.judge),
         }
         lines += [
-            beside_people_words(paired, f"{axis.statistic}, {axis.level} level"),
-            annotator_test_words(usual),
-            *([annotator_test_words(over_items)] if usual.clustered else []),
+            *rater_finding(paired, f"{axis.statistic}, {axis.level} level").lines,
+            *annotator_finding(usual).lines,
+            *(annotator_finding(over_items).lines if usual.clustered else ()),
             *_unknown_words(unknown, len(table)),
             *off,
             *seen_words(paired.judge),
@@ -245,6 +243,7 @@ def estimate_means(
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
     from core.comparison.corrected_means import estimate_means as estimate
+    from core.findings.system_quality import means_finding
 
     estimated = estimate(
         golden.load(),
@@ -257,7 +256,9 @@ def estimate_means(
         planned=plan,
     )
     optimistic = seen_words(estimated) if seen.all_items else []  # what is left out stands in the finding
-    tell(estimated.as_json() | seen_counts(estimated), [*_means_words(estimated), *optimistic], as_json)
+    headline = {"finding": means_finding(estimated.means, aspect).headline}
+    lines = [*_means_words(estimated), *optimistic]
+    tell(estimated.as_json() | headline | seen_counts(estimated), lines, as_json)
 
 
 def _ids_in(file: Path) -> list[str]:
@@ -329,7 +330,7 @@ def _table_words(table: AgreementReport) -> list[str]:
 
 
 def _comparison_words(comparison: Comparison) -> list[str]:
-    from core.stats.claims import backwards_words
+    from core.findings.agreement import contradiction_words
 
     difference, test = comparison.difference, comparison.williams
     reason = because(difference.reason or difference.p_reason)
@@ -342,7 +343,7 @@ def _comparison_words(comparison: Comparison) -> list[str]:
         f"{comparison.n_common} common items with a label",
         f"a: {alignment_words(difference.a)}",
         f"b: {alignment_words(difference.b)}",
-        *filter(None, [backwards_words(difference.a, "Judge a"), backwards_words(difference.b, "Judge b")]),
+        *filter(None, [contradiction_words(difference.a, "Judge a"), contradiction_words(difference.b, "Judge b")]),
         f"difference a − b: {figures}",
         f"Williams' test (Pearson, dataset level): {williams}",
         *(f"{name}: {words}" for name, words in zip("ab", _bar_words(comparison), strict=False)),
@@ -351,19 +352,22 @@ def _comparison_words(comparison: Comparison) -> list[str]:
 
 
 def _bar_words(comparison: Comparison) -> list[str]:
+    from core.findings.agreement import bar_words
+
     bar = comparison.bar
-    return [] if bar is None else [bar.words(judge) for judge in range(len(bar.minus))]
+    return [] if bar is None else [bar_words(bar, judge) for judge in range(len(bar.minus))]
 
 
 def _means_words(estimated: EstimatedMeans) -> list[str]:
-    from core.comparison.means_finding import difference_words, estimate_words, means_finding, notes_of_systems
+    from core.findings.system_quality import difference_words, means_finding, notes_of_systems
+    from core.wording import estimate as shown
 
     means = estimated.means
     said = means_finding(means, estimated.aspect, estimated.left_out)
-    lines = [said.headline, *said.details, said.basis]
+    lines = [said.headline, said.detail]
     for system in means.systems:
         sides = (system.corrected, system.labels_only, system.judge_only)
-        corrected, labels, judge = map(estimate_words, sides)
+        corrected, labels, judge = map(shown, sides)
         counts = f"{system.n_labelled} labels, {system.n_judged:,} verdicts"
         worth = "" if system.n_effective is None else f", worth {system.n_effective:.0f} labels"
         lines.append(f"  {system.name}: {corrected}; labels alone {labels}, judge alone {judge}; {counts}{worth}")

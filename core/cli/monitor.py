@@ -12,7 +12,7 @@ from core.cli.output import notes, stages_shown, tell
 from core.wording import counted
 
 if TYPE_CHECKING:
-    from core.comparison.monitor import Monitored
+    from core.report.monitoring import Monitored
 
 commands = typer.Typer(add_completion=False)
 
@@ -43,8 +43,8 @@ def monitor(
     Call it as often as you like, with all files or only the newest: no text is scored twice. The chance of any false
     alarm, ever, is 5 %. --map time=COLUMN names the column of times.
     """
-    from core.comparison.monitor import MonitorSettings
-    from core.comparison.monitor import monitor as watched
+    from core.report.monitoring import MonitorSettings
+    from core.report.monitoring import monitor as watched
 
     with stages_shown("texts") as progress:
         monitored = watched(
@@ -55,26 +55,27 @@ def monitor(
             replies=opened.replies(judge_file),
             progress=progress,
         )
-    tell(monitored.as_json() | {"out": str(out)}, _words(monitored, out), as_json)
+    body = monitored.as_json() | {"out": str(out)}
+    tell(body, _words(monitored, out), as_json)
     if monitored.alarm:
         raise typer.Exit(1)
 
 
 def _words(monitored: Monitored, out: Path) -> list[str]:
-    from core.comparison.monitor import mean_words, movement_words
+    from core.findings.over_time import monitor_finding, movement_words
+    from core.wording import estimate
 
     periods = monitored.watched.periods
     rows = [
         f"{period.name:<12} {period.n:>7,} texts  "
         f"{'—' if period.judged is None else f'{period.judged.value:.2f}':>6}  "
         f"{'baseline' if period.in_baseline else movement_words(period.change)}"
-        + ("" if period.corrected is None else f"  corrected {mean_words(period.corrected)}")
+        + ("" if period.corrected is None else f"  corrected {estimate(period.corrected)}")
         for period in periods[-SHOWN:]
     ]
     n_unread = sum(period.n_unread for period in periods)
     return [
-        monitored.finding,
-        *([] if monitored.look is None else [f"Anchors: {monitored.look.words}"]),
+        *monitor_finding(monitored).lines,
         *([f"The last {SHOWN} of {len(periods)}:"] if len(periods) > SHOWN else []),
         *rows,
         f"{counted(monitored.n_new, 'text')} scored now, {monitored.n_known:,} before; {n_unread:,} unread; "

@@ -22,16 +22,10 @@ from core.stats.claims import HALF_ALPHA, LEAST_SOURCES, TOO_FEW
 from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
 from core.stats.items import paired
 from core.stats.reweighting import resampled_values
-from core.wording import counted, estimate, number, p_figure, range_words, signed, signed_range
+from core.wording import counted
 
 BiasKind = Literal["length", "verbosity", "position", "own family"]
 
-TITLES: dict[BiasKind, str] = {
-    "length": "Length",
-    "verbosity": "Longer texts on the same source",
-    "position": "The second of two texts",
-    "own family": "Systems of its own family",
-}
 FAMILIES: dict[str, str] = {
     "GPT": r"gpt|openai|davinci|chatgpt|o[134](-|$)",
     "Claude": r"claude|anthropic",
@@ -54,10 +48,6 @@ class Share:
     interval: Interval | None
     p: float | None
     n: int
-
-    @property
-    def words(self) -> str:
-        return number(self.value) + (f" {range_words(self.interval)}" if self.interval else "")
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self, but=("p",))
@@ -96,10 +86,6 @@ class Bias:
     flips: Share | None = None
 
     @property
-    def title(self) -> str:
-        return TITLES[self.kind] if self.first is None else "The place of a text in its pair"
-
-    @property
     def shown(self) -> bool:
         """Whether it is beyond chance and no trifle; a judge is never said to be against its own family."""
         verdict = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA)
@@ -109,59 +95,8 @@ class Bias:
             return self.interval.low > self.least
         return verdict == "lower" and self.interval.high < -self.least and self.kind != "own family"
 
-    @property
-    def figures(self) -> str:
-        """E.g. ``"correlation 0.68 [0.60, 0.75], 0.15 expected without bias, raters 0.23 [0.10, 0.35]; excess …"``."""
-        if self.difference is None:
-            return self.reason
-        tested = p_figure(self.p, self.reason or "no p", limit=HALF_ALPHA)
-        if self.first is not None and self.flips is not None:
-            fair = f"{self.first.words}, where 0.50 is fair, {tested}"
-            changes = f"share of verdicts that change with the order {self.flips.words}"
-            return f"share for the first place {fair}; {changes}; {counted(self.n, 'pair')}"
-        excess = f"{signed(self.difference)} {signed_range(self.interval)}"
-        if self.judge is None or self.expected is None:
-            return f"{excess}, {tested}"
-        sides = f"correlation {estimate(self.judge)}, {_expected_words(self.expected)}, raters {estimate(self.people)}"
-        unit = " SD of its scores" if self.kind == "own family" else ""
-        return f"{sides}; excess {excess}{unit}, {tested}"
-
-    @property
-    def words(self) -> str:
-        """What is shown, in a sentence; "" where nothing is."""
-        if not self.shown or self.difference is None:
-            return ""
-        more = self.difference > 0
-        match self.kind:
-            case "length" | "verbosity":
-                among = "Among texts on one source it" if self.kind == "verbosity" else "It"
-                left = f" At equal length its alignment is {estimate(self.equal)}, as it comes {estimate(self.plain)}."
-                sentence = f"{among} {self._leaning(more)}: {self.figures}."
-                return sentence + (left if self.equal else "")
-            case "position":
-                place = "second" if more else "first"
-                if self.first is not None:
-                    return f"Asked both ways round, it prefers the text that stands {place}: {self.figures}."
-                return f"It prefers the {place} text of a pair more often than quality explains: share {self.figures}."
-            case _:
-                return f"It favours texts of {self.name} systems, its own family, beyond the labels: {self.figures}."
-
-    def _leaning(self, more: bool) -> str:
-        """What it does with length; longer or shorter is said only where its own correlation leaves out 0."""
-        own = None if self.judge is None else self.judge.interval
-        if more:
-            surely = own is not None and own.low > 0
-            return "favours longer texts beyond the labels" if surely else "penalizes length less than the raters do"
-        surely = own is not None and own.high < 0
-        return "favours shorter texts beyond the labels" if surely else "rewards length less than the raters do"
-
     def as_json(self) -> dict[str, Any]:
-        return json_fields(self) | {"shown": self.shown, "words": self.words or None}
-
-
-def _expected_words(expected: tuple[float, float]) -> str:
-    low, high = (number(end) for end in expected)
-    return f"{low if low == high else f'{low} to {high}'} expected without bias"
+        return json_fields(self) | {"shown": self.shown}
 
 
 def examine_biases(examined: ExaminedItems, statistic: Statistic, model: str) -> tuple[Bias, ...]:

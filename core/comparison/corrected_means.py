@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 
 from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, calibration_items, in_records
-from core.comparison.means_finding import REPEATED, means_finding
 from core.data import load_items
 from core.data.item_rows import repeated_texts
 from core.data.scale import off_scale
@@ -21,6 +20,7 @@ from core.records import GoldenSet, IntArray, Item, Task
 from core.stats.items import BoolArray
 from core.stats.system_means import (
     LEAST_LABELS,
+    REPEATED,
     USUAL_LABELS,
     JudgedItems,
     LabelPlan,
@@ -36,8 +36,6 @@ NO_SYSTEM = "verdicts on items whose system is not known"
 SEEN = "items whose labels the judge was calibrated with"
 PICKED = "labels on items that were picked, not drawn at random (their verdicts count)"
 UNSCORED = "items without a score"
-
-
 OFF_SCALE = "scores off the scale of the labels"
 
 PAIRS = (
@@ -260,16 +258,10 @@ class EstimatedMeans:
     n_calibration_left_out: int = 0
     n_calibration_kept: int = 0
 
-    @property
-    def finding(self) -> str:
-        """The result in a sentence."""
-        return means_finding(self.means, self.aspect).headline
-
     def as_json(self) -> dict[str, Any]:
         """The JSON of `estimate-means`."""
         return {
             "aspect": self.aspect,
-            "finding": self.finding,
             **self.means.as_json(),
             "next": None if self.next is None else self.next.as_json(),
             "plan": None if self.plan is None else self.plan.as_json(),

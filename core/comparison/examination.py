@@ -25,7 +25,6 @@ from core.stats.claims import HALF_ALPHA
 from core.stats.intervals import t_quantile
 from core.stats.on_scale import to_steps
 from core.stats.slices import Contrast
-from core.wording import counted, estimate
 
 MOST_STEPS, TENTHS = 11, 10
 """A scale of more steps, or of none, is shown in ten parts of equal width."""
@@ -51,16 +50,6 @@ class Distribution(JsonRecord):
     people: Spread
     judge: Spread | None
     note: str = ""
-
-    @property
-    def words(self) -> str:
-        """Means and standard deviations of both."""
-        people = f"People's labels: mean {self.people.mean:.2f}, standard deviation {self.people.deviation:.2f}"
-        if self.judge is None:
-            return f"{people}. {self.note}"
-        return (
-            f"{people}; the judge's scores: mean {self.judge.mean:.2f}, standard deviation {self.judge.deviation:.2f}."
-        )
 
 
 @dataclass(frozen=True)
@@ -89,51 +78,9 @@ class Examination:
         """The parts where it errs more than in others of their division, the largest excess first."""
         return tuple(sorted((part for part in self.parts if part.worse), key=lambda part: -(part.difference or 0.0)))
 
-    @property
-    def claims(self) -> tuple[str, ...]:
-        """What is shown, a sentence each; empty where nothing is."""
-        parts = (f"It errs more {part.words} ({part.figures})." for part in self.worst)
-        return (*parts, *(bias.words for bias in self.biases if bias.shown))
-
-    @property
-    def headline(self) -> str:
-        """What the examination of its parts comes to."""
-        words = self._headline()
-        return words[:1].upper() + words[1:]
-
-    def _headline(self) -> str:
-        if not self.n:
-            return f"{self.name} scored no labelled item that it has not seen, so where it fails cannot be told."
-        worst = self.worst
-        if worst:
-            more = f" It also errs more in {counted(len(worst) - 1, 'other part', 'other parts')}."
-            return f"{self.name} errs more {worst[0].words}.{more if len(worst) > 1 else ''}"
-        tested = sum(part.p is not None for part in self.parts)
-        if not tested:
-            return f"where {self.name} fails cannot be told: no part of the items could be tested."
-        return f"no weak spot found in {counted(tested, 'part')} of the items."
-
-    @property
-    def basis(self) -> str:
-        """What it was measured by and on."""
-        on = f"{counted(self.n, 'unseen item')} of {counted(self.n_sources, 'source')}"
-        corrected = f"each p is corrected after Holm for all of them, and a claim takes {HALF_ALPHA:g}"
-        intervals = "Intervals of parts are corrected alike; those of biases are 95 % each, uncorrected"
-        tests = f"{counted(self.n_tests, 'test')}: {corrected}. {intervals}"
-        agreement = f"{self.overall.statistic.capitalize()} over all items {estimate(self.overall)}, on {on}"
-        return f"{agreement}. Parts are compared by errors in points of the labels' scale. {tests}."
-
     def as_json(self) -> dict[str, Any]:
         body = json_fields(self, but=("name", "left_out"))
-        return (
-            {"judge": self.name}
-            | body
-            | {
-                "left_out": dict(self.left_out),
-                "claims": list(self.claims),
-                "headline": self.headline,
-            }
-        )
+        return {"judge": self.name} | body | {"left_out": dict(self.left_out)}
 
 
 def examine_judge(
@@ -234,8 +181,8 @@ def examine(
         aspect,
         records.aligned(item_ids),
         seen=tuple(given.seen.tolist()),
-        turned=records.turned_aligned(item_ids),
-        mapped=records.mapped_aligned(item_ids),
+        turned=records.of_items(item_ids).turned,
+        mapped=records.of_items(item_ids).mapped,
     )
     if not model and isinstance(judge_file, Path | str):
         card = open_file(judge_file, kind_of_file(judge_file), accept_edited=True).card

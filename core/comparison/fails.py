@@ -34,15 +34,8 @@ from core.stats.slices import (
     stretches,
 )
 from core.texts import is_unspaced, text_length
-from core.wording import number, p_figure, signed, signed_range
 
 Division = Literal["disagreement", "score", "system", "length"]
-DIVISIONS: dict[Division, str] = {
-    "disagreement": "How far raters disagree",
-    "score": "What the judge gave",
-    "system": "System",
-    "length": "Length",
-}
 MOST_SYSTEMS = 40
 """Systems that are looked at, those with most items first: every one more takes power from all."""
 
@@ -73,27 +66,8 @@ class Part:
         least = LEAST_EXCESS * (self.expected or 0.0)
         return larger and self.interval is not None and self.interval.low > least
 
-    @property
-    def words(self) -> str:
-        """Where it is, and the error next to the expected one."""
-        even = f"{number(self.expected)} if it were equally good everywhere"
-        return f"{_WHERE[self.division].format(self.name)}: by {number(self.error)} points on average, {even}"
-
-    @property
-    def figures(self) -> str:
-        """``"+0.40 [+0.21, +0.59], p < 0.001"``: the excess error compared with the other parts."""
-        return f"{signed(self.difference)} {signed_range(self.interval)}, {p_figure(self.p, limit=HALF_ALPHA)}"
-
     def as_json(self) -> dict[str, Any]:
         return json_fields(self) | {"worse": self.worse}
-
-
-_WHERE: dict[Division, str] = {
-    "disagreement": "where raters differ by {}",
-    "score": "where it gave {}",
-    "system": "on texts of {}",
-    "length": "on texts of {}",
-}
 
 
 class Parts(NamedTuple):
@@ -144,7 +118,7 @@ class _Divided(NamedTuple):
 
 def examine_parts(examined: ExaminedItems, measure: Measure) -> Parts:
     """Every division of the items; the tests are not yet corrected for their number."""
-    divided = {
+    divided: dict[Division, _Divided] = {
         "disagreement": _by_disagreement(examined),
         "score": _by_number(examined.given, ""),
         "system": _by_system(examined),
@@ -154,8 +128,7 @@ def examine_parts(examined: ExaminedItems, measure: Measure) -> Parts:
     parts: list[Part] = []
     contrasts: list[Contrast] = []
     left_out: dict[Division, str] = {}
-    for division in DIVISIONS:
-        codes, names, reason = divided[division]
+    for division, (codes, names, reason) in divided.items():
         if reason or len(names) < 2:
             left_out[division] = reason or "all items are alike in this"
             continue

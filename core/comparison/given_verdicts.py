@@ -57,7 +57,7 @@ class LabelledVerdicts:
     @cached_property
     def mapped(self) -> FloatArray | None:
         """The scores on the raters' scale, None without a map."""
-        return self.verdicts.mapped_aligned(self.item_ids)
+        return self.verdicts.of_items(self.item_ids).mapped
 
     @property
     def scored(self) -> IntArray:

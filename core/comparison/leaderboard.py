@@ -1,48 +1,172 @@
-"""The leaderboard as a record: its JSON, its table for a spreadsheet, and what it says in sentences.
+"""The leaderboard: every judge next to the raters on the same items, at one statistic and level, with its tests.
 
-The sentences can be read out in a review: which judge agrees best, and what is only chance.
+The items are labelled, scored by all judges and seen by none; intervals and tests are over sources; p values of
+differences are corrected after Holm over the table (METHODS §1).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.comparison.common_items import ItemPool, JudgeCost
+from core.data.split import task_of
+from core.errors import AspectError, UsageError
 from core.json_form import json_fields
-from core.records import Alignment, Interval, JudgeKind, Measure, Scale
+from core.records import Alignment, GoldenSet, IntArray, Interval, JudgeKind, JudgeScores, Level, Measure, Scale
 from core.spreadsheets import Cell, csv_text
 from core.stats import (
-    ALPHA,
-    LEAST_SOURCES,
-    NO_SINGLE_RATINGS,
-    NO_TEST,
-    SHORT,
-    SHORT_BELOW,
-    TOO_FEW,
+    AnnotatorTest,
+    AnnotatorTestSettings,
     BesidePeople,
+    Ceiling,
+    LabelledItems,
+    MeasureSettings,
     OnScale,
     PairwiseComparison,
-    beside_people_words,
-    margin_words,
+    RaterTable,
+    alignment_values,
+    alpha_metric,
+    among_judges,
+    annotator_test,
+    beside_people,
+    compare_judges,
+    krippendorff_alpha,
+    leave_one_out,
+    on_scale,
+    pairwise_spearman,
+    rater_table,
 )
-from core.stats.alignment import RegressionBar
-from core.stats.claims import no_interval_words
-from core.wording import number
+from core.stats.alignment import RegressionBar, bar_beside
 
-_MOST_NAMED = 4
+if TYPE_CHECKING:
+    from core.comparison.supervised import PlainRegression
+
+RESAMPLES = 2_000
+"""Resamples of sources behind intervals at system level."""
+
+MOST_TAKEN = 1 / 3
+"""Share of another judge's items that a judge may cost before it is left out of the comparison."""
+
+
+# ── which items, and which judge costs how many ──────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeCost:
+    """How many items one judge takes away from the comparison.
+
+    `n_seen` labelled items whose labels chose or fitted it; `unscored` reason → labelled items without a score from it
+    (among those that no judge has seen); `alone` the items that come back when this judge alone is left out.
+    """
+
+    n_seen: int
+    unscored: dict[str, int]
+    alone: int
+
+    @property
+    def n_unscored(self) -> int:
+        return sum(self.unscored.values())
+
+
+@dataclass(frozen=True)
+class ItemPool:
+    """`positions` (n_common,) into `GoldenSet.items`, ascending: the items that every judge is compared on.
+
+    Of `n_labelled` items `n_seen` are left out because some judge has seen the label, and `n_unscored` more because
+    some judge has no score there.  `costs` has one entry per judge.
+    """
+
+    positions: IntArray
+    n_labelled: int
+    n_seen: int
+    n_unscored: int
+    costs: tuple[JudgeCost, ...]
+
+    @property
+    def n_common(self) -> int:
+        return int(self.positions.size)
+
+
+def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> ItemPool:
+    """Find the items that `judges` are compared on, and what each judge costs; `positions` may be empty.
+
+    AspectError for an unknown aspect; UsageError without a judge, and for a judge of another aspect or golden set.
+    """
+    if aspect not in golden.aspects:
+        known = ", ".join(golden.aspects) or "none"
+        raise AspectError(f"there is no aspect {aspect!r}; it has {known}. Name one of them.", file=golden.name)
+    if not judges:
+        raise UsageError("There is no judge to compare. Calibrate one, bring in replies, or compute a metric.")
+    for judge in judges:
+        if judge.values.size != len(golden.items) or judge.aspect != aspect:
+            raise UsageError(
+                f"The judge {judge.name!r} has {judge.values.size} scores on {judge.aspect!r}; the comparison is about "
+                f"{len(golden.items)} items of {golden.name} and {aspect!r}."
+            )
+    labelled = ~np.isnan(golden.labels(aspect))
+    seen = np.array([np.isin(np.arange(labelled.size), list(judge.seen)) for judge in judges])
+    scored = ~np.isnan(np.stack([judge.values for judge in judges]))
+    in_reach = labelled & ~seen.any(axis=0)
+    blocked = (~scored | seen) & labelled
+    blockers = blocked.sum(axis=0)
+    common = labelled & (blockers == 0)
+    costs = []
+    for k, judge in enumerate(judges):
+        reasons = {lost.item_id: lost.reason for lost in judge.unscored}
+        lost = np.flatnonzero(in_reach & ~scored[k])
+        counts = Counter(reasons.get(golden.item_ids[at], "not asked for") for at in lost)
+        alone = int((blocked[k] & (blockers == 1)).sum())
+        costs.append(JudgeCost(int((seen[k] & labelled).sum()), dict(counts.most_common()), alone))
+    n_labelled, n_in_reach = int(labelled.sum()), int(in_reach.sum())
+    n_common = int(common.sum())
+    return ItemPool(
+        np.flatnonzero(common), n_labelled, n_labelled - n_in_reach, n_in_reach - n_common, costs=tuple(costs)
+    )
+
+
+def costly(judges: Sequence[JudgeScores], about: int | None = None) -> tuple[int, ...]:
+    """Places of the judges that would each cost too many items: those seen by it, or without a score from it.
+
+    Counted are the items that judge `about` scored and has not seen (None: the judge with most of them).
+    """
+    if not judges:
+        return ()
+    positions = np.arange(judges[0].values.size)
+    honest = np.stack([~np.isnan(judge.values) & ~np.isin(positions, judge.seen) for judge in judges])
+    reference = honest[int(honest.sum(axis=1).argmax()) if about is None else about]
+    taken = reference.sum() - (honest & reference).sum(axis=1)
+    return tuple(np.flatnonzero(taken > MOST_TAKEN * reference.sum()).tolist())
+
+
+def usual_level(golden: GoldenSet, aspect: str) -> Level:
+    """The level at which `aspect` is usually measured."""
+    return LabelledItems.of(golden, aspect).usual_level
+
+
+def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
+    """The judges' names in their order, a repeated one numbered: "offline", "offline (2)"."""
+    times: Counter[str] = Counter()
+    names = []
+    for judge in judges:
+        times[judge.name] += 1
+        names.append(judge.name if times[judge.name] == 1 else f"{judge.name} ({times[judge.name]})")
+    return tuple(names)
+
+
+# ── records ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class Row:
     """One judge of the table; `place` is its place among the judges given.
 
-    `alignment` is on the items of the comparison; so is `on_scale`, empty but for its note where the judge's scores do
-    not mean points of the labels' scale.  `people` sets the judge beside the people, both against the mean of the other
+    `alignment` is on the items of the comparison; so is `on_scale`, which holds only its note where the judge's scores
+    are not points of the labels' scale.  `people` compares the judge with a rater, both against the mean of the other
     raters; None without single ratings.
     """
 
@@ -56,6 +180,11 @@ class Row:
     calls_per_item: float | None
     on_scale: OnScale
     people: BesidePeople | None = None
+
+    @property
+    def undefined(self) -> bool:
+        """Whether the judge has no alignment here."""
+        return self.alignment.value is None
 
     def as_json(self) -> dict[str, Any]:
         """Everything of the row, null where undefined."""
@@ -97,10 +226,10 @@ class HumanCeiling:
 class Leaderboard:
     """Judges best first, the undefined last.
 
-    `pairwise` is in the order of `rows`; None without a common item, and for one judge alone.  `problem` says
-    why there is nothing to compare on; empty otherwise.  `planned` are the places of the two judges whose comparison
-    was decided on beforehand: its p is its own, not corrected over the table.  `bar` is what a plain regression reaches
-    on the same items, beside each row; None where none could be fitted.
+    `pairwise` is in the order of `rows`; None without a common item, and for one judge alone.  `problem` says why
+    nothing can be compared; "" otherwise.  `planned` are the places of the two judges whose comparison was decided on
+    beforehand: its p is its own, not corrected over the table.  `bar` is the agreement of a plain regression on the
+    same items, next to each row; None where none could be fitted.
     """
 
     golden: str
@@ -118,17 +247,31 @@ class Leaderboard:
     bar: RegressionBar | None = None
 
     @property
-    def binary(self) -> bool:
-        """Whether the labels' scale has two steps."""
-        return self.scale.two_steps
-
-    @property
     def williams_applies(self) -> bool:
         """Williams' test is about Pearson at dataset level alone."""
         return self.measure == Measure("pearson", "dataset")
 
     def as_json(self) -> dict[str, Any]:
         """The whole table with its items, ceiling and tests."""
+
+        def known(p: float) -> float | None:
+            return None if np.isnan(p) else float(p)
+
+        pairs, pairwise = list[dict[str, Any]](), self.pairwise
+        for i, j in combinations(range(len(self.rows)), 2) if pairwise is not None else ():
+            assert pairwise is not None
+            first, second = self.rows[i], self.rows[j]
+            pairs.append(
+                {
+                    "first": first.name,
+                    "second": second.name,
+                    "difference": pairwise.pair(i, j).as_json(),
+                    "p_holm": known(pairwise.p_holm[i, j]),
+                    "planned": {first.place, second.place} == set(self.planned or ()),
+                }
+            )
+            if self.williams_applies:
+                pairs[-1]["williams_p_holm"] = known(pairwise.williams_p_holm[i, j])
         return {
             "golden": self.golden,
             "aspect": self.aspect,
@@ -144,34 +287,223 @@ class Leaderboard:
             "ceiling": self.ceiling.as_json(),
             "judges": [row.as_json() for row in self.rows],
             "bar": None if self.bar is None else self.bar.as_json(),
-            "pairs": [] if self.pairwise is None else self._pairs(self.pairwise),
+            "pairs": pairs,
         }
 
-    def _pairs(self, pairwise: PairwiseComparison) -> list[dict[str, Any]]:
-        pairs = []
-        for i, j in combinations(range(len(self.rows)), 2):
-            pair: dict[str, Any] = {"first": self.rows[i].name, "second": self.rows[j].name}
-            pair |= {"difference": pairwise.pair(i, j).as_json(), "p_holm": _known(pairwise.p_holm[i, j])}
-            pair["planned"] = {self.rows[i].place, self.rows[j].place} == set(self.planned or ())
-            if self.williams_applies:
-                pair["williams_p_holm"] = _known(pairwise.williams_p_holm[i, j])
-            pairs.append(pair)
-        return pairs
+    def with_planned(self, place: int, other: int) -> Leaderboard:
+        """The same table, the judges at these places compared as planned beforehand: by the p of that pair alone."""
+        rows = [k for k, row in enumerate(self.rows) if row.place in (place, other)]
+        if self.pairwise is None or len(rows) != 2:
+            return self
+        own, holm = self.pairwise.pair(*rows).p, self.pairwise.p_holm.copy()
+        holm[tuple(rows)] = holm[tuple(rows[::-1])] = np.nan if own is None else own
+        return replace(self, pairwise=replace(self.pairwise, p_holm=holm), planned=(place, other))
+
+    def without_p(self, place: int, reason: str) -> Leaderboard:
+        """The same table, nothing claimed of the judge at `place`, for `reason`; unchanged for ""."""
+        if not reason:
+            return self
+        at = next(k for k, row in enumerate(self.rows) if row.place == place)
+        rows = list(self.rows)
+        if (people := rows[at].people) is not None:
+            rows[at] = replace(rows[at], people=people.without_claim(reason))
+        board = replace(self, rows=tuple(rows), bar=self.bar and self.bar.without_p(at, reason))
+        if self.pairwise is None:
+            return board
+        holm, williams = self.pairwise.p_holm.copy(), self.pairwise.williams_p_holm.copy()
+        for matrix in (holm, williams):
+            matrix[at, :] = matrix[:, at] = np.nan
+        differences = {
+            pair: replace(difference, p=None, p_reason=reason) if at in pair else difference
+            for pair, difference in self.pairwise.differences.items()
+        }
+        pairwise = replace(self.pairwise, p_holm=holm, williams_p_holm=williams, differences=differences)
+        return replace(board, pairwise=pairwise)
 
 
-def _known(p: float) -> float | None:
-    return None if np.isnan(p) else float(p)
+# ── the comparison ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def compare_table(
+    golden: GoldenSet,
+    aspect: str,
+    judges: Sequence[JudgeScores],
+    measure: Measure,
+    *,
+    regression: PlainRegression | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> Leaderboard:
+    """Compare `judges` with the raters on `aspect` and with each other, on the items that none has seen and all scored.
+
+    Scores are turned so that more is better.  A `regression` on the same labels is the bar.  Each interval draws from
+    `seed` alone.  Errors as in `item_pool`; without a common item all is undefined and `problem` says why.
+    """
+    pool = item_pool(golden, aspect, judges)
+    everything, at = LabelledItems.of(golden, aspect), pool.positions
+    names, scale, common = unique_names(judges), golden.aspects[aspect].scale, everything.take(at)
+    n_sources = int(np.unique(common.sources).size)
+    scores = np.stack([judge.upward[at] for judge in judges])
+    order, pairwise, bar = list(range(len(judges))), None, None
+    none = Alignment(measure.statistic, measure.level, None, 0, reason="no labelled item is common to the judges")
+    alignments = [none] * len(judges)
+    if pool.n_common:
+        values = alignment_values(scores, common, measure)
+        order = np.argsort(-values, kind="stable").tolist()  # best first, the undefined (NaN) last
+        pairwise = compare_judges(scores[order], common, measure, resamples=resamples, seed=seed)
+        alignments = list(pairwise.alignments)
+        if regression is not None and not regression.reason:
+            predicted, n_labels = regression.values[at], regression.n_labels
+            bar = bar_beside(predicted, n_labels, scores[order], common, measure, resamples=resamples, seed=seed)
+            bar = bar if bar.alignment.value is not None else None
+    raters = _raters(golden, aspect)
+    rows = []
+    for k, alignment in zip(order, alignments, strict=True):
+        judge = judges[k]
+        points = OnScale(note=f"its scores are on a scale of their own, not on {scale}")
+        if judge.means_labels:
+            mapped = None if judge.mapped is None else judge.mapped[at]
+            points = on_scale(judge.values[at], common.labels, scale, mapped=mapped)
+            points = replace(points, note=f"its {points.note}") if points.note else points
+        people = None if raters is None else beside_people(raters.at(at), scores[k], common, alignment.measure)
+        rows.append(
+            Row(
+                k,
+                names[k],
+                judge.kind,
+                judge.note,
+                alignment,
+                n_sources,
+                pool.costs[k],
+                judge.calls_per_item,
+                points,
+                people,
+            )
+        )
+    if corrected := among_judges([row.people for row in rows if row.people is not None]):
+        rows = [replace(row, people=own) for row, own in zip(rows, corrected, strict=True)]
+    return Leaderboard(
+        golden=golden.name,
+        aspect=aspect,
+        scale=scale,
+        measure=measure,
+        rows=tuple(rows),
+        pairwise=pairwise if len(rows) > 1 else None,
+        ceiling=human_ceiling(golden, aspect, at, measure, seed=seed, resamples=resamples),
+        pool=pool,
+        n_sources=n_sources,
+        n_systems=len({golden.items[position].system_id for position in at} - {""}),
+        problem="" if at.size else _nothing_left(names, pool),
+        bar=bar,
+    )
+
+
+def ceiling(
+    golden: GoldenSet, aspect: str, settings: MeasureSettings | None = None, *, panel: str | None = None
+) -> Ceiling:
+    """How well raters agree on `aspect`: one left out against the mean of the others, and Krippendorff's alpha.
+
+    `panel` names the raters where there are several panels (expert, turker); None takes the one whose means are the
+    gold labels, else all.  AspectError when the golden set holds no single ratings.
+    """
+    task = task_of(golden, aspect)
+    table, labels = rater_table(golden, aspect, panel), golden.labels(aspect)
+    how = settings or MeasureSettings()
+    measure = how.on(LabelledItems.of(golden, aspect, np.flatnonzero(~np.isnan(labels))))
+    used = np.flatnonzero(~np.isnan(labels) | table.rated.all(axis=0))
+    items, table = LabelledItems.of(golden, aspect, used), table.at(used)
+    return Ceiling(
+        aspect,
+        leave_one_out(table, items, measure, resamples=how.bootstrap, seed=how.seed),
+        krippendorff_alpha(table.values, alpha_metric(task.scale)),
+        pairwise_spearman(table.values[table.busiest]),
+        table.panel,
+    )
+
+
+def human_ceiling(
+    golden: GoldenSet,
+    aspect: str,
+    positions: IntArray,
+    measure: Measure,
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+) -> HumanCeiling:
+    """How well one rater agrees with the mean of the others on the items at `positions`, on the leaderboard's axis."""
+    try:
+        table = rater_table(golden, aspect)
+    except AspectError as error:
+        return HumanCeiling(None, reason=str(error))
+    here = table.at(positions)
+    if not here.rated_twice.size:
+        return HumanCeiling(None, table.n_raters, table.panel, "no item here was rated by two people")
+    items, here = LabelledItems.of(golden, aspect, positions), here.present
+    alignment = leave_one_out(here, items, measure, resamples=resamples, seed=seed).alignment
+    return HumanCeiling(alignment, here.n_raters, table.panel, alignment.reason)
+
+
+def annotator_tests(
+    golden: GoldenSet,
+    board: Leaderboard,
+    judges: Sequence[JudgeScores],
+    *,
+    epsilon: float,
+    standardise: bool = False,
+    clustered: bool | None = None,
+) -> tuple[AnnotatorTest | None, ...]:
+    """The Alternative Annotator Test for each row of `board`, which was made of `judges`; empty without single ratings.
+
+    The judge's labels are its scores mapped to the raters' scale, where it has a map.  None for a judge on a scale of
+    its own without one, unless `standardise` takes mean and spread out of everybody's labels.
+    """
+    table = _raters(golden, board.aspect)
+    if table is None:
+        return ()
+    at = board.pool.positions
+    here, items = table.at(at), LabelledItems.of(golden, board.aspect, at)
+    how = AnnotatorTestSettings(epsilon, clustered=clustered, standardise=standardise)
+    return tuple(
+        annotator_test(here, judges[row.place].on_raters_scale[at], items, how)
+        if standardise or judges[row.place].means_labels
+        else None
+        for row in board.rows
+    )
+
+
+def _raters(golden: GoldenSet, aspect: str) -> RaterTable | None:
+    try:
+        return rater_table(golden, aspect)
+    except AspectError:
+        return None
+
+
+def _nothing_left(names: Sequence[str], pool: ItemPool) -> str:
+    """Why no item is left to compare on, and the way out."""
+    if not pool.n_labelled:
+        return "No item has a label on this aspect."
+    dearest = max(range(len(names)), key=lambda k: pool.costs[k].alone)
+    brings = pool.costs[dearest].alone
+    way_out = f"Leaving out {names[dearest]} brings back {brings:,}." if brings else "Leave out some judges."
+    return (
+        f"Of {pool.n_labelled:,} labelled items {pool.n_seen:,} were seen by one of the judges, and "
+        f"{pool.n_unscored:,} more have no score from one of them. {way_out}"
+    )
 
 
 # ── for a spreadsheet ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def leaderboard_csv(board: Leaderboard) -> str:
-    """A header and a line a judge; undefined is an empty cell.  Names come from users and models: none can run."""
-    rows = [_cells(board, row) for row in board.rows]
+    """A header and a line for each judge; undefined is an empty cell.  No name can run as a formula."""
+    rows = [_cells(row) for row in board.rows]
     if board.bar is not None:
         rows.append(dict.fromkeys(rows[0]) | {"judge": board.bar.name} | _aligned_cells(board.bar.alignment))
     return csv_text(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    return (interval.low, interval.high) if interval else (None, None)
 
 
 def _aligned_cells(aligned: Alignment) -> dict[str, Cell]:
@@ -188,10 +520,10 @@ def _aligned_cells(aligned: Alignment) -> dict[str, Cell]:
     }
 
 
-def _cells(board: Leaderboard, row: Row) -> dict[str, Cell]:
+def _cells(row: Row) -> dict[str, Cell]:
     """Column → cell."""
     aligned, cost, points, people = row.alignment, row.cost, row.on_scale, row.people
-    people_low, people_high = _ends(people.interval if people else None)
+    low, high = _ends(people.interval if people else None)
     return {
         "judge": row.name,
         "kind": row.kind,
@@ -208,132 +540,9 @@ def _cells(board: Leaderboard, row: Row) -> dict[str, Cell]:
         "judge_without_one_rater": people.judge.value if people else None,
         "person_without_one_rater": people.person.value if people else None,
         "beside_people": people.difference if people else None,
-        "beside_people_low": people_low,
-        "beside_people_high": people_high,
+        "beside_people_low": low,
+        "beside_people_high": high,
         "beside_people_p": people.p if people else None,
         "beside_people_standing": people.standing if people else None,
         "beside_people_raters": people.n_raters if people else None,
     }
-
-
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    return (interval.low, interval.high) if interval else (None, None)
-
-
-# ── in sentences ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """`headline` is the result in one sentence, `basis` what it was measured by and on, `details` what belongs beside
-    it, `people` how the judge compares with a rater, `cautions` what makes it weaker than it looks.
-    """
-
-    headline: str
-    details: tuple[str, ...] = ()
-    cautions: tuple[str, ...] = ()
-    basis: str = ""
-    people: str = ""
-
-
-def finding(board: Leaderboard, measure: str) -> Finding:
-    """The result of `board` in words; `measure` names statistic and level ("Spearman rho, sample level")."""
-    if board.problem:
-        return Finding("Nothing can be compared yet.", (board.problem,), ())
-    defined = [row for row in board.rows if row.alignment.value is not None]
-    if not defined:
-        reasons = tuple(f"{row.name}: {row.alignment.reason}." for row in board.rows)
-        return Finding(f"No judge has a defined {measure} here.", reasons, ())
-    best = defined[0]
-    verb = "has the highest agreement with raters" if len(board.rows) > 1 else "agrees with raters"
-    return Finding(
-        f"{best.name} {verb}: {number(best.alignment.value)}.",
-        (*_standing(board, len(defined)), *bar_words(board, 0)),
-        tuple(cautions(board, best)),
-        basis_words(board, best, measure),
-        people_words(board, best, measure, best.name),
-    )
-
-
-def in_short(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and 3 others`."""
-    if len(names) > _MOST_NAMED:
-        return f"{', '.join(names[: _MOST_NAMED - 1])} and {len(names) - _MOST_NAMED + 1} others"
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def basis_words(board: Leaderboard, row: Row, measure: str) -> str:
-    """What the figure of `row` was measured by and on, with its interval."""
-    interval = row.alignment.interval
-    ends = "" if interval is None else f", 95 % interval {number(interval.low)} to {number(interval.high)}"
-    return f"{measure}, {items_of(board)}{ends}."
-
-
-def items_of(board: Leaderboard) -> str:
-    """`on 60 items from 10 sources whose labels none of these judges has seen`."""
-    pool = board.pool
-    whole = f"on {pool.n_common:,} items from {board.n_sources:,} source{'' if board.n_sources == 1 else 's'}"
-    whom = "none of these judges has seen" if len(board.rows) > 1 else "it has not seen"
-    return f"{whole} whose labels {whom}"
-
-
-def _standing(board: Leaderboard, n_defined: int) -> list[str]:
-    """Judges that the best one is significantly better than, does not differ from, or has no test with."""
-    if board.pairwise is None or n_defined < 2:
-        return []
-    p = board.pairwise.p_holm[0]
-    better = [board.rows[k].name for k in range(1, n_defined) if p[k] <= ALPHA]
-    alike = [board.rows[k].name for k in range(1, n_defined) if not np.isnan(p[k]) and p[k] > ALPHA]
-    untested = [board.rows[k].name for k in range(1, n_defined) if np.isnan(p[k])]
-    parts = []
-    if better:
-        parts.append(f"significantly better than {in_short(better)}")
-    if alike:
-        parts.append(f"not significantly different from {in_short(alike)}")
-    sentences = []
-    if parts:
-        sentences.append(f"It is {', and '.join(parts)} (paired test over sources, Holm-corrected at {ALPHA:g}).")
-    if untested:
-        sentences.append(f"Its difference from {in_short(untested)} has {NO_TEST}.")
-    return sentences
-
-
-def bar_words(board: Leaderboard, at: int) -> list[str]:
-    """Whether the judge of row `at` clears the bar, in a sentence; none without a bar."""
-    words = board.bar.words(at, criteria=board.rows[at].kind == "calibrated") if board.bar is not None else ""
-    return [words] if words else []
-
-
-def people_words(board: Leaderboard, row: Row, measure: str, name: str) -> str:
-    """Say how a judge called `name` compares with a rater, against the same targets and no stronger than it may."""
-    if row.people is None:
-        return f"How well raters agree with each other is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
-    words = beside_people_words(row.people, measure, judge=name)
-    return f"{words} {margin_words()}" if row.people.standing == "level" else words
-
-
-def cautions(board: Leaderboard, best: Row) -> list[str]:
-    """What makes a finding about the judge `best` weaker than it looks."""
-    sentences = []
-    interval = best.alignment.interval
-    if interval is None:
-        sentences.append(no_interval_words(best.alignment))
-    elif interval.low <= 0.0 <= interval.high:
-        sentences.append("Its interval holds 0, so even this judge may agree with raters only by chance.")
-    if 2 <= board.n_sources < LEAST_SOURCES:
-        sentences.append(
-            f"Only {board.n_sources} sources: intervals are wide, and no difference is tested ({TOO_FEW})."
-        )
-    if board.measure.level == "system":
-        sentences.append(f"System level rests on {best.alignment.n} systems; a difference needs to be large to show.")
-        if board.n_sources < SHORT_BELOW:
-            sentences.append(f"The interval holds for these systems, and is {SHORT}.")
-    return [*sentences, *_undefined(board)]
-
-
-def _undefined(board: Leaderboard) -> list[str]:
-    return [
-        f"{row.name} has no alignment: {row.alignment.reason}."
-        for row in board.rows
-        if row.alignment.value is None and not board.problem
-    ]

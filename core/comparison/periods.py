@@ -27,7 +27,7 @@ from core.stats.change import LEAST_STREAM, StreamMean, share_of_level, stream_m
 from core.stats.claims import LEAST_SOURCES, TOO_FEW
 from core.stats.intervals import ROUNDING
 from core.stats.system_means import JudgedItems, MeanEstimate, system_means
-from core.wording import counted, signed_range
+from core.wording import counted
 
 By = Literal["day", "week", "version"]
 UNKNOWN = "no version"
@@ -211,20 +211,6 @@ class AnchorLook:
         if self.interval is not None:
             return max(abs(self.interval.low), abs(self.interval.high))
         return 0.0 if self.n > 1 and self.change == 0.0 else None
-
-    @property
-    def words(self) -> str:
-        """What the anchors say, in a sentence."""
-        lost = f" {counted(self.n_lost, 'anchor')} could not be read now." if self.n_lost else ""
-        if self.change is None:
-            return f"{counted(self.n_items, 'anchor')}: {self.reason}.{lost}"
-        if self.interval is None:
-            return f"on {counted(self.n_items, 'anchor')}, look {self.n}: {self.reason}.{lost}"
-        way = "down" if self.change < 0 else "up"
-        return (
-            f"on {counted(self.n_items, 'anchor')} whose texts stand still its scores are {way} by "
-            f"{abs(self.change):.2f} {signed_range(self.interval)} since the first look.{lost}"
-        )
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self, but=("interval",)) | {

@@ -1,7 +1,7 @@
 """Recheck a judge on newer labels: leave out the texts it knows, score the others, compare with its exported figure.
 
 Three decisions are possible.  *Fallen*: the interval of the change lies below 0.  *Holds*: a fall of `fall` or more is
-ruled out.  *Cannot be told*: neither, for so few items; then the record says how many would tell.
+ruled out.  *Inconclusive*: neither, for so few items; then the record says how many would show it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Ver
 from core.stats import Difference, MeasureSettings
 from core.stats.change import Change, Shift, change_between, shift_between
 from core.verdicts import Verdicts
-from core.wording import change_figures, percent
 
-Decision = Literal["holds", "fallen", "cannot be told"]
+Decision = Literal["holds", "fallen", "inconclusive"]
 
 BATCH = 50
 """Items between two snapshots."""
@@ -73,8 +72,6 @@ class Recheck:
     now: Alignment
     then: Alignment
     change: Change
-    decision: Decision
-    words: str
     n_labelled: int
     left_out: Mapping[str, int] = field(default_factory=dict)
     against: Difference | None = None
@@ -83,6 +80,14 @@ class Recheck:
     labels: Shift | None = None
     scores: Shift | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def decision(self) -> Decision:
+        """Whether the whole interval of the change lies below 0, or rules a fall of `change.fall` out."""
+        ends = self.change.interval
+        if ends is not None and ends.high < 0:
+            return "fallen"
+        return "holds" if ends is not None and ends.low > -self.change.fall else "inconclusive"
 
     @property
     def unread_share(self) -> float | None:
@@ -94,6 +99,7 @@ class Recheck:
         against = None if self.against is None else {"name": self.against_name} | self.against.as_json()
         return json_fields(self, but=("golden_name", "golden_digest", "against", "against_name")) | {
             "golden": {"name": self.golden_name, "digest": self.golden_digest},
+            "decision": self.decision,
             "against": against,
             "unread_share": self.unread_share,
         }
@@ -152,7 +158,6 @@ def recheck(
     newest = _of_items(scored, golden, newer.used)
     now = align(golden, newest, aspect, measure, all_items=True)  # `newer` has left out what the judge met
     change = change_between(now, then, alpha=how.alpha, fall=how.fall)
-    decision = decided(change)
     paired, labels, scores = None, None, None
     if before is not None:
         earlier = in_records(before, task)
@@ -177,8 +182,6 @@ def recheck(
         now,
         then,
         change,
-        decision,
-        in_words(decision, change, now),
         newer.used.size,
         newer.left_out,
         compare(golden, newest, bare, aspect, measure).difference if bare else None,
@@ -236,34 +239,6 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
         return Alignment(**figures, interval=interval, reason=body.get("reason") or "")
     except (KeyError, TypeError, IndexError) as error:
         raise JudgeError("The judge file tells no held-out alignment, so there is nothing to compare with.") from error
-
-
-def decided(change: Change) -> Decision:
-    """The decision that a change leaves."""
-    if change.interval is None:
-        return "cannot be told"
-    if change.interval.high < 0:
-        return "fallen"
-    return "holds" if change.interval.low > -change.fall else "cannot be told"
-
-
-def in_words(decision: Decision, change: Change, now: Alignment) -> str:
-    """The decision in a sentence or two."""
-    if change.value is None or change.interval is None:
-        return f"Inconclusive: {change.reason}."
-    low, high = (change_figures(end, None, 2) for end in (change.interval.low, change.interval.high))
-    moved = change_figures(change.value, None, 2)
-    ends = f"{moved}, {percent(change.interval.confidence)} interval {low} to {high}"
-    if decision == "fallen":
-        return f"Agreement fell: {ends}."
-    if decision == "holds":
-        return f"The change rules out a fall of {change.fall:g} or more: {ends}."
-    needed = (
-        f"About {change.n_needed:,} items would show a fall of {change.fall:g}."
-        if change.n_needed is not None
-        else f"No number of new items would show a fall of {change.fall:g}: the earlier interval is too wide."
-    )
-    return f"{now.n:,} items show only a fall of {change.detectable:.2f} or more: {ends}. {needed}"
 
 
 # ── which labelled items are newer than the judge, recognised by their texts ──────────────────────────────────

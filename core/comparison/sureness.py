@@ -25,7 +25,6 @@ from core.stats.conformal import (
     surest_error,
     verdict_errors,
 )
-from core.wording import change_figures, counted, p_figure, percent
 
 LEVELS_TOLD = 3
 """Stretches of the calibrated score, with as many items each, for which coverage is told."""
@@ -69,35 +68,9 @@ class Sureness:
         """Whether an interval is a set of one answer or of both."""
         return self.on_points and self.scale.two_steps
 
-    @property
-    def words(self) -> tuple[str, str]:
-        """What became of the intervals, and whether leaving the least sure fifth out helps, in a sentence each."""
-        return _held_words(self), _fifth_words(self)
-
     def as_json(self) -> dict[str, Any]:
         """The numbers; `kept` as [share kept, expected error up to, error, best possible error]."""
         return json_fields(self, but=("scale",)) | {"scale": [self.scale.low, self.scale.high]}
-
-
-def _held_words(sure: Sureness) -> str:
-    if sure.held is None or sure.width is None:
-        return f"No intervals of {percent(sure.coverage)} around verdicts: {sure.reason}."
-    on = f"{counted(sure.n, 'unseen item')} of {counted(sure.n_sources, 'source')}"
-    wide = f"they are {sure.width:.2g} points wide on average"
-    size = f"{percent(sure.width)} of them hold both answers" if sure.two_answers else wide
-    meant = f"Intervals meant to hold {percent(sure.coverage)} of people's labels"
-    return f"{meant} hold {percent(sure.held)} on {on}; {size}."
-
-
-def _fifth_words(sure: Sureness) -> str:
-    fifth = sure.fifth
-    if fifth is None:
-        return "No clear difference between sure and unsure verdicts."
-    p = f"no p ({fifth.reason})" if fifth.p is None else f"one-sided {p_figure(fifth.p)}"
-    figures = f"by {change_figures(fifth.change, fifth.interval)} from {fifth.overall:.3f}, {p}"
-    if fifth.helps:
-        return f"Leaving the least sure fifth out lowers the error {figures}."
-    return f"That leaving the least sure fifth out lowers the error is not shown: it changes {figures}."
 
 
 def expected_errors(golden: GoldenSet, aspect: str, judge: JudgeScores) -> FloatArray:

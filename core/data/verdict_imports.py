@@ -446,9 +446,9 @@ class ImportPreview:
             higher_is_better=self.choices.higher_is_better,
             note=self.note,
             calls_per_item=self.tally.n / self.n_matched if self.use == "replies" and self.n_matched else None,
-            turned=self.verdicts.turned_aligned(self.item_ids),
+            turned=self.verdicts.of_items(self.item_ids).turned,
             seen=self.calibration_items,
-            mapped=self.verdicts.mapped_aligned(self.item_ids) if self.choices.higher_is_better else None,
+            mapped=self.verdicts.of_items(self.item_ids).mapped if self.choices.higher_is_better else None,
         )
         return judge, {verdict.item_id: verdict.raw for verdict in self.verdicts if verdict.raw}
 

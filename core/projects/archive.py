@@ -37,7 +37,7 @@ from core.projects.criteria import Comment, CommentSettled
 from core.records import Alignment, Criteria, GoldenSet, ItemKind, JudgeScores, Usage
 from core.store.codec import NUMBER, Checked, read
 from core.store.judges import CriteriaBody
-from core.store.layout import LAYOUT, Column, Row, decode, json_text
+from core.store.layout import LAYOUT, Row, TableColumn, decode, json_text
 from core.store.log import IMPORTED, KINDS, Action
 from core.store.projects import GoldenBody, RatingColumns, golden_row, item_rows, rebuilt
 from core.store.results import Reasons
@@ -341,12 +341,12 @@ def _row_type(table: str) -> type:
     return make_dataclass(table, columns, namespace={"__pydantic_config__": {"extra": "forbid"}})
 
 
-def _column_type(table: str, column: Column) -> Any:
+def _column_type(table: str, column: TableColumn) -> Any:
     kind = _HOLDS.get((table, column.name)) or _by_kind(column)
     return kind | None if column.nullable else kind
 
 
-def _by_kind(column: Column) -> Any:
+def _by_kind(column: TableColumn) -> Any:
     match column.kind:
         case "key":
             text = schemas.str_schema(max_length=column.longest)

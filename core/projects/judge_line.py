@@ -368,7 +368,7 @@ def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) ->
 
 def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
     """`result` of run `run_id` with as much as may be claimed: no p of its gain once held-out items were used."""
-    from core.stats import gain_words
+    from core.findings.agreement import gain_warning
 
     run = store.runs.get(run_id)
     accesses = list_held_out_accesses(store, run.project_id, run.golden_id, run.aspect)
@@ -376,5 +376,5 @@ def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
     if not reason:
         return result
     gain = replace(result.gain, p=None, p_reason=reason)
-    said, says = gain_words(result.gain), gain_words(gain)
+    said, says = gain_warning(result.gain), gain_warning(gain)
     return replace(result, gain=gain, warnings=tuple(says if words == said else words for words in result.warnings))

@@ -31,7 +31,7 @@ NEEDS: dict[Task, Role] = {"label": "annotator", "vote": "annotator"}
 RECHECKED: dict[Decision, str] = {
     "holds": "recheck: holds",
     "fallen": "recheck: fallen",
-    "cannot be told": "recheck inconclusive",
+    "inconclusive": "recheck inconclusive",
 }
 
 

@@ -12,7 +12,7 @@ from core.errors import UsageError
 from core.projects.roles import requires
 from core.settings import Settings
 from core.store.store import Store
-from core.store.upkeep import Held, Pruned
+from core.store.upkeep import Pruned, StoredSize
 
 DAY = 86_400.0
 
@@ -27,11 +27,11 @@ class Old:
     states_bytes: int
 
 
-def storage(store: Store, settings: Settings) -> tuple[Held, ...]:
+def storage(store: Store, settings: Settings) -> tuple[StoredSize, ...]:
     """What takes room, the largest first: the tables of the store, and the hidden states next to it."""
     states = list(_states(settings))
     oldest = min((at for _, _, at in states), default=None)
-    files = Held("hidden states", len(states), sum(size for _, size, _ in states), oldest)
+    files = StoredSize("hidden states", len(states), sum(size for _, size, _ in states), oldest)
     return tuple(sorted((*store.upkeep.held(), files), key=lambda held: -held.n_bytes))
 
 

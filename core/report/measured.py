@@ -21,7 +21,6 @@ from core.comparison import (
     compare_table,
     costly,
     human_ceiling,
-    without_p,
 )
 from core.comparison.examination import Examination, examine_judge
 from core.comparison.leaderboard import HumanCeiling
@@ -121,7 +120,7 @@ class JudgeTable:
 
     def without_claim(self, reason: str) -> JudgeTable:
         """The same, nothing claimed of our judge, for `reason`; unchanged for ""."""
-        return replace(self, board=without_p(self.board, self.rows[self.ours].place, reason))
+        return replace(self, board=self.board.without_p(self.rows[self.ours].place, reason))
 
     @property
     def rows(self) -> tuple[Row, ...]:

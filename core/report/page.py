@@ -17,12 +17,13 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from core.comparison.means_finding import estimate_words, means_finding
+from core.findings.system_quality import means_finding, preferences_finding
+from core.findings.weak_spots import bias_finding, distribution_words, examination_finding, sureness_finding
 from core.report import plots, words
 from core.report.facts import History, Report
 from core.report.figures import Drawing
 from core.report.figures.examination import distribution_figure, parts_figure
-from core.report.findings import bar, better_system, brings, headline, limits, preferred_systems, sign_off
+from core.report.headline import WEAK, asides, bar, better_system, brings, headline, limits, sign_off, standing
 from core.stats.preferences import Strength
 from core.word_diff import Piece, word_diff
 from core.wording import VERSION_ORIGINS, VERSION_STATES
@@ -63,7 +64,8 @@ def html_page(report: Report) -> str:
 
 def appendix_page(report: Report) -> str:
     """Everything behind the report, as a document of its own of well under 5 MB."""
-    spread, curve = report.sources.values, report.on_the_scale.curve
+    values, curve, sure = report.sources.values, report.on_the_scale.curve, report.on_the_scale.sure
+    spread = report.examination.distribution
     return _rendered(
         "appendix.html",
         report,
@@ -72,12 +74,16 @@ def appendix_page(report: Report) -> str:
         diffs=_changes(report.history),
         most_judges=plots.MOST_JUDGES,
         means=means_finding(report.means, words.bounded(report.aspect, 80)),
-        preferred=preferred_systems(report),
+        preferred=None if report.strengths is None else preferences_finding(report.strengths),
+        examination=examination_finding(report.examination),
+        biases=[bias_finding(bias) for bias in report.examination.biases],
+        spread_words=None if spread is None else distribution_words(spread),
+        sure=None if sure is None else sureness_finding(sure),
+        asides=asides(report),
         strength_by_judge=_by_judge(report),
         bar=bar(report),
-        mean_words=estimate_words,
-        quarter=np.quantile(spread, (0.25, 0.5, 0.75)).tolist() if spread else [],
-        below=sum(value < 0 for value in spread),
+        quarter=np.quantile(values, (0.25, 0.5, 0.75)).tolist() if values else [],
+        below=sum(value < 0 for value in values),
         before=curve.before if curve else None,
         after=curve.after if curve else None,
         free=all(line.usage.requests + line.usage.cached == 0 for line in report.costs),
@@ -95,6 +101,7 @@ def _rendered(template: str, report: Report, **more: Any) -> str:
         template,
         r=report,
         head=headline(report),
+        weak=standing(report) in WEAK,
         origin=words.ORIGIN_WORDS,
         made=VERSION_ORIGINS,
         state=VERSION_STATES,

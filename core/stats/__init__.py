@@ -19,7 +19,7 @@ Every one takes scores, the items they are about, and what agreement is measured
     change          changes between samples, means watched for ever    change_between shift_between stream_mean
     prediction_powered  means from many verdicts and few labels    powered_means
     system_means    corrected means of systems, their differences  (imported by name)
-    claims          how much a claim takes, why there is none          claim gain_words
+    claims          how much a claim takes, why there is none          claim
 
 Scores are (n_candidates, n_items) or (n_items,), float64 with NaN for missing.  Undefined is NaN inside arrays and None
 in records.  scipy is imported inside the functions that need it.
@@ -48,13 +48,8 @@ from core.stats.claims import (
     NO_TEST,
     SHORT,
     SHORT_BELOW,
-    STANDING_WORDS,
     TOO_FEW,
-    annotator_test_words,
-    beside_people_words,
     claim,
-    gain_words,
-    margin_words,
 )
 from core.stats.correlation import average_ranks, correlate, kendall, pearson, spearman
 from core.stats.intervals import spread_over_sources

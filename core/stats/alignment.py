@@ -31,7 +31,6 @@ from core.stats.claims import (
     NOT_ASKED_FOR,
     ONLY_SOURCE,
     TOO_FEW,
-    alone_words,
     claim,
     undefined_sides,
 )
@@ -39,7 +38,7 @@ from core.stats.correlation import pearson
 from core.stats.intervals import Spread, one_sided, spread_of, two_sided
 from core.stats.items import BySource, LabelledItems, Paired, paired
 from core.stats.levels import alignments, level_values
-from core.wording import counted, estimate, p_figure, signed, signed_range
+from core.wording import counted
 
 RESAMPLES = 1_000
 """Resamples of sources behind an interval at system level; the other levels draw none."""
@@ -401,41 +400,13 @@ class RegressionBar:
             return "worse"
         return "as well" if gap.interval is not None and gap.interval.high < MARGIN else "open"
 
-    def words(self, judge: int, *, criteria: bool = False) -> str:
-        """Whether judge number `judge` clears the bar, in a sentence; "" where one of the two is undefined.
-
-        Of a judge known to score by `criteria` it says what they buy when it does not.
-        """
-        gap = self.minus[judge]
-        shown = claim(gap.value, gap.interval, gap.p)
-        buys = ", so the criteria buy readability, not agreement" if criteria else ""
-        if gap.p is None:
-            p = f"no p, for {gap.p_reason}"
-        elif gap.p > HALF_ALPHA and shown in ("higher", "lower"):  # the difference looks shown and is not
-            p = p_figure(gap.p, limit=HALF_ALPHA)
-        else:
-            p = p_figure(gap.p) + alone_words(gap.interval, gap.p)
-        other = ""
-        if shown == "higher" and gap.p is not None and gap.p <= HALF_ALPHA:
-            other = f"; its own agreement, {estimate(gap.a)}, would have to exceed {MARGIN:g} beyond chance"
-        figures = f"{estimate(self.alignment)}, difference {signed(gap.value)} {signed_range(gap.interval)}, {p}"
-        return {
-            "better": f"It agrees better than a {self.name} does: {figures}.",
-            "worse": f"A {self.name} agrees better{buys}: {figures}.",
-            "as well": f"A {self.name} agrees as well: {figures}.",
-            "open": f"That it agrees better than a {self.name} is not shown: {figures}{other}.",
-            "untested": f"A {self.name} stands at {figures}.",
-            "undefined": "",
-        }[self.standing(judge)]
-
     def without_p(self, judge: int, reason: str) -> RegressionBar:
         """The same, judge number `judge` without a p, for `reason`."""
         minus = [replace(gap, p=None, p_reason=reason) if k == judge else gap for k, gap in enumerate(self.minus)]
         return replace(self, minus=tuple(minus))
 
     def as_json(self) -> dict[str, Any]:
-        words = [self.words(k) or None for k in range(len(self.minus))]
-        return {"name": self.name} | json_fields(self) | {"words": words}
+        return {"name": self.name} | json_fields(self)
 
 
 def bar_beside(

@@ -1,8 +1,6 @@
-"""What may be said: how much data a claim needs, why a value is undefined, and findings in words.
+"""How much data a claim needs, what a test shows, and every reason for an undefined value, interval or p.
 
-A point value never makes a claim.  Where the test shows nothing the words describe ("a gain is not shown"), and where
-there is no test, as with fewer than 8 sources, they say so.  Every reason for an undefined value, a missing interval or
-a missing p stands here, so that one thing is said one way.
+A point value never makes a claim.  `core.findings` puts results into words.
 """
 
 from __future__ import annotations
@@ -13,12 +11,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from core.records import Alignment, Interval
-from core.wording import counted, difference_figures, estimate, number, p_figure, signed, signed_range
 
 if TYPE_CHECKING:
-    from core.stats.alignment import Difference
-    from core.stats.annotator_test import AnnotatorTest
-    from core.stats.ceiling import BesidePeople
+    pass
 
 Claim = Literal["higher", "lower", "open", "untested", "undefined"]
 Standing = Literal["above", "level", "below", "open"]
@@ -121,125 +116,3 @@ def claim(value: float | None, interval: Interval | None, p: float | None, *, al
     if p > alpha or value == 0.0 or (interval is not None and interval.low <= 0.0 <= interval.high):
         return "open"
     return "higher" if value > 0 else "lower"
-
-
-def alone_words(interval: Interval | None, p: float | None) -> str:
-    """``", corrected for all comparisons, as the interval is not"``; "" but where an interval without 0 stands beside
-    a p, corrected over a table, that shows nothing."""
-    if p is None or np.isnan(p) or p <= ALPHA or interval is None or interval.low <= 0.0 <= interval.high:
-        return ""
-    return ", corrected for all comparisons, as the interval is not"
-
-
-def is_backwards(alignment: Alignment) -> bool:
-    """Whether a judge ranks texts against the raters beyond chance: its whole interval lies below 0."""
-    return alignment.interval is not None and alignment.interval.high < 0
-
-
-def backwards_words(alignment: Alignment, whose: str) -> str:
-    """Ask whether 1 is the best label where `is_backwards`; "" elsewhere."""
-    if not is_backwards(alignment):
-        return ""
-    return (
-        f"{whose} contradicts the raters, at {estimate(alignment)}. Is the lowest label the best? Then turn the labels "
-        "round, with --values best=low or at the upload, and measure again."
-    )
-
-
-def gain_words(gain: Difference, where: str = "on held-out items") -> str:
-    """Whether criteria bring a gain over none, in a sentence with value, interval, p and the common items.
-
-    Beside a baseline that is backwards a gain says nothing; then it is asked whether the lowest label is the best.
-    """
-    if asked := backwards_words(gain.b, "The judge without criteria"):
-        return asked
-    shown = claim(gain.value, gain.interval, gain.p)
-    if shown == "undefined":
-        return f"The gain over no criteria is undefined {where}: {gain.reason}."
-    figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
-    basis = f"{figures}, on the {gain.n:,} items that both scored ({number(gain.a.value)} and {number(gain.b.value)})"
-    return {
-        "higher": f"The criteria bring a gain over no criteria {where}: {basis}.",
-        "lower": f"The criteria lower the alignment {where}: {basis}.",
-        "open": f"A gain over no criteria is not shown {where}: {basis}.",
-        "untested": f"Whether the criteria bring a gain {where} cannot be told: {basis}.",
-    }[shown]
-
-
-# ── a judge next to a rater ────────────────────────────────────────────────────────────────────────────────────
-
-STANDING_WORDS: dict[Standing, str] = {
-    "above": "better than a rater",
-    "level": "as good as a rater",
-    "below": "worse than a rater",
-    "open": "no clear difference",
-}
-
-
-def beside_people_words(result: BesidePeople, measure: str, *, judge: str = "The judge") -> str:
-    """Say how `judge` compares with a rater, with figures, interval, p and what they rest on; `measure` names the axis.
-
-    >>> # The judge agrees with these raters better than one of them does with the others: 0.61 against 0.52, …
-    """
-    if result.difference is None or result.judge.value is None or result.person.value is None:
-        return f"{judge} cannot be compared with a rater here: {result.reason}."
-    figures = f"{number(result.judge.value)} against {number(result.person.value)} for a rater"
-    tested = "" if result.p is None else f", {p_figure(result.p)}"
-    if result.n_judges > 1:
-        tested += f", corrected for {result.n_judges} judges"
-    ends = "(no interval)" if result.interval is None else signed_range(result.interval)
-    apart = f"difference {signed(result.difference)} {ends}{tested}"
-    basis = f"{counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}, {_raters(result)}"
-    evidence = f"{figures}, each against the mean of the other raters ({apart}; {measure}, {basis})."
-    if result.withheld:
-        return f"Nothing is claimed next to a rater, because {result.withheld}. {judge}: {evidence}"
-    match result.standing:
-        case "above":
-            return f"{judge} agrees with these raters better than one of them does on average: {evidence}"
-        case "below":
-            return f"{judge} agrees with these raters less well than one of them does on average: {evidence}"
-        case "level" if result.interval is not None:
-            least = number(max(-result.interval.low, 0.0))
-            return f"{judge} agrees with these raters as well as one of them does, at worst {least} less: {evidence}"
-        case _:
-            why = f" ({result.reason})" if result.reason else ""
-            return f"{judge} does not differ significantly from one of these raters{why}: {evidence}"
-
-
-def annotator_test_words(result: AnnotatorTest) -> str:
-    """Whether the judge may take a rater's place, with omega, rho and what the test rests on."""
-    name = "Alternative annotator test"
-    if result.clustered:
-        name += " clustered by source (ours)"
-    elif result.n_sources < result.n_items:
-        name += " over items (as in the paper; passes too often where items share sources)"
-    if result.omega is None:
-        return f"{name}: undefined, {result.reason}."
-    if result.withheld:
-        return f"{name}: no verdict, because {result.withheld}."
-    outdone = sum(rater.replaceable for rater in result.by_rater)
-    verdict = "no verdict" if result.passes is None else "passed" if result.passes else "not passed"
-    rests = f"ε = {result.epsilon:g}, {counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}"
-    evidence = (
-        f"{name}: {verdict}. The judge could stand in for {outdone} of {_raters(result)} "
-        f"(ω = {number(result.omega)}, {number(PASSES_AT)} passes; ρ = {number(result.rho)}; {rests})."
-    )
-    return " ".join([evidence, *result.cautions])
-
-
-def margin_words() -> str:
-    """State what "as good as a rater" requires."""
-    return f"“As good as” needs the whole interval above {signed(-MARGIN)}."
-
-
-def _raters(result: BesidePeople | AnnotatorTest) -> str:
-    """Their number; the panel is named where there are several, and who was left out of very many."""
-    words = f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
-    return words + (f" of {result.n_in_all:,}, those with the most ratings" if result.n_in_all > MOST_RATERS else "")
-
-
-def no_interval_words(alignment: Alignment) -> str:
-    """``"No interval: all items are of one source; …"``, the one sentence on a value without an interval; else ""."""
-    if alignment.value is None or alignment.interval is not None:
-        return ""
-    return f"No interval: {alignment.no_interval}." if alignment.no_interval else "No interval is known."

@@ -322,7 +322,7 @@ def _upgrade(connection: sa.Connection) -> None:
 # ── parts of the store ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class Part:
+class StorePart:
     """A part of the store: each public method is one transaction, run again where the connection is lost in it.
 
     Generators are not, for what they gave is gone, nor what is marked `only_once`.
@@ -347,7 +347,7 @@ def only_once(method: F) -> F:
 
 def _retried(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
-    def retried(self: Part, *args: Any, **kwargs: Any) -> Any:
+    def retried(self: StorePart, *args: Any, **kwargs: Any) -> Any:
         if self._db.joined is not None:  # a part of a transaction is run again with all of it
             return method(self, *args, **kwargs)
         pauses: Iterator[float] | None = None
@@ -363,7 +363,7 @@ def _retried(method: Callable[..., Any]) -> Callable[..., Any]:
     return retried
 
 
-class Together(Part):
+class Together(StorePart):
     def do(self, writes: Callable[[], T]) -> T:
         """What `writes` does by the other parts, as one transaction: all of it stands, or nothing."""
         with self._db.joining():

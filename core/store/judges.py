@@ -22,7 +22,7 @@ from core.errors import ConflictError, NotFoundError, StoreError
 from core.project_records import CriteriaAlignment, CriteriaEntry, JudgeEntry
 from core.records import Alignment, Criteria, JudgeScores, Provenance, content_digest
 from core.store.codec import Packed, pack, unpack
-from core.store.database import Part, Transaction, given, record_of
+from core.store.database import StorePart, Transaction, given, record_of
 from core.store.schema import alignments, criteria, edits, goldens, judges
 
 
@@ -34,7 +34,7 @@ class CriteriaBody:
     provenance: Provenance
 
 
-class KeptCriteria(Part):
+class KeptCriteria(StorePart):
     def add(self, project_id: str, golden_id: str, new: Sequence[Criteria]) -> None:
         """Store criteria; one that is there already keeps its first provenance."""
         with self._db.write() as transaction:
@@ -170,7 +170,7 @@ def _alignments(transaction: Transaction, project_id: str, criteria_id: str | No
 # ── judges ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Judges(Part):
+class Judges(StorePart):
     def add(
         self,
         project_id: str,

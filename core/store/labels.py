@@ -1,8 +1,8 @@
 """What people give and type: labels, and texts that they have not saved yet.
 
-*Labels* are one row for each time somebody saved one, so nothing is ever overwritten.  A label belongs to the pass it
-was given in; what a rater thinks now is their newest row of the pass for an item and aspect.  A form that is sent twice
-(a lost connection, a double click) carries the same `form` id and is kept once.
+*LabelStore* are one row for each time somebody saved one, so nothing is ever overwritten.  A label belongs to the pass
+in which it was given.  What a rater thinks now is their newest row of the pass for an item and aspect.  A form that is
+sent twice (a lost connection, a double click) carries the same `form` id and is kept once.
 
 *Drafts* are overwritten at every pause in typing.  They are nobody's record: a version saved from one is.  So they are
 not logged, and do not leave with a project.
@@ -19,7 +19,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.project_records import moment
-from core.store.database import Part, given, record_of
+from core.store.database import StorePart, given, record_of
 from core.store.log import UNWRITTEN
 from core.store.schema import drafts, labels
 
@@ -77,7 +77,7 @@ class Draft:
 _SAID = ("rater", "item_id", "aspect", "value", "comment", "pass_id", "taken_from")
 
 
-class Labels(Part):
+class LabelStore(StorePart):
     def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
         """Store what one form said (one label an aspect); the same form a second time changes nothing."""
         self._insert(project_id, golden_id, [replace(label, form=form) for label in new])
@@ -141,7 +141,7 @@ class Labels(Part):
 # ── drafts ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Drafts(Part):
+class Drafts(StorePart):
     def keep(self, project_id: str, subject: str, author: str, text: str, base: str) -> Draft:
         """Write `text` over what `author` had typed there before; returns the draft as it was stored."""
         key = {"project_id": project_id, "subject": subject, "author": author}

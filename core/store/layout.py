@@ -23,7 +23,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column outside the store; `longest` counts the letters of a key, 0 = no bound."""
 
     name: str
@@ -60,7 +60,7 @@ _KINDS: dict[type, Kind] = {
 }
 
 
-def _columns(table: sa.Table) -> tuple[Column, ...]:
+def _columns(table: sa.Table) -> tuple[TableColumn, ...]:
     columns = []
     for column in table.columns:
         kind = _KINDS[type(column.type)]
@@ -70,11 +70,11 @@ def _columns(table: sa.Table) -> tuple[Column, ...]:
             kind = "replies"
         longest = column.type.length if kind == "key" else 0  # type: ignore[attr-defined]
         if column.name not in _STAYING and (column.name != "number" or table.name not in _NUMBERED):
-            columns.append(Column(column.name, kind, bool(column.nullable), longest))
+            columns.append(TableColumn(column.name, kind, bool(column.nullable), longest))
     return tuple(columns)
 
 
-LAYOUT: dict[str, tuple[Column, ...]] = {
+LAYOUT: dict[str, tuple[TableColumn, ...]] = {
     table.name: _columns(table)
     for table in (
         *(schema.goldens, schema.golden_items, schema.project_goldens),

@@ -20,7 +20,7 @@ from core.errors import ConflictError
 from core.people import Actor
 from core.project_records import moment
 from core.store.codec import pack, plain, unpack
-from core.store.database import Part, given
+from core.store.database import StorePart, given
 from core.store.schema import events, projects
 
 KINDS: dict[str, type[Entry]] = {}
@@ -115,7 +115,7 @@ class Participation:
     last_at: datetime
 
 
-class Events(Part):
+class Events(StorePart):
     def add(self, project_id: str, entry: Entry, actor: Actor, *, form: str = "", expected: int | None = None) -> int:
         """Write an entry of `actor`; returns its number.
 

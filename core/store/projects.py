@@ -19,11 +19,11 @@ from core.errors import NotFoundError
 from core.project_records import AspectSummary, GoldenItem, GoldenSummary, ProjectSummary
 from core.records import AspectLabels, GoldenSet, Item, Rating
 from core.store.codec import pack, unpack
-from core.store.database import Database, Part, record_of
+from core.store.database import Database, StorePart, record_of
 from core.store.schema import golden_items, goldens, metadata, project_goldens, projects, runs
 
 
-class Projects(Part):
+class Projects(StorePart):
     def add(self, name: str, project_id: str | None = None) -> str:
         """Enter a project; with a `project_id` that exists already nothing changes.  Returns the id."""
         identity = project_id or f"p{uuid.uuid4().hex[:12]}"
@@ -99,7 +99,7 @@ class _Aspects:
 _CACHED = 4  # loaded golden sets per process; one of 1,600 items and 38,000 ratings takes some 15 MB
 
 
-class Goldens(Part):
+class Goldens(StorePart):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._load = lru_cache(maxsize=_CACHED)(self._load_anew)

@@ -17,11 +17,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from core.store.database import Database, Part, Transaction, in_chunks
+from core.store.database import Database, StorePart, Transaction, in_chunks
 from core.store.schema import blocks, replies, run_replies
 
 
-class Replies(Part):
+class Replies(StorePart):
     """Thread-safe; what `put_replies` was given is committed when it returns."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
@@ -42,7 +42,7 @@ class Replies(Part):
         return RunReplies(self._db, run_id)
 
 
-class RunReplies(Part):
+class RunReplies(StorePart):
     """A `ReplyStore` in the hands of one run, and its `RunAnswers` (`core.providers.cached`)."""
 
     def __init__(self, database: Database, run_id: str) -> None:
@@ -127,7 +127,7 @@ def _chosen(transaction: Transaction, query: sa.Select[Any], column: Any, keys: 
 # ── numbers of metrics ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Blocks(Part):
+class MetricBlocks(StorePart):
     def get(self, key: str) -> str | None:
         """The text under `key`, or None."""
         row = self._db.row(sa.select(blocks).filter_by(block_key=key))

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from core.errors import LostRunError, StoreError
 from core.records import FloatArray, ScoreMatrix, Unscored
 from core.store.codec import Packed, pack, unpack
-from core.store.database import Part, Transaction
+from core.store.database import StorePart, Transaction
 from core.store.schema import documents, goldens, runs, scores
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Reasons:
     unscored: tuple[Unscored, ...]
 
 
-class Results(Part):
+class Results(StorePart):
     def document(self, run_id: str, name: str) -> Packed | None:
         """The run's document of that name as it is stored, or None."""
         row = self._db.row(sa.select(documents).filter_by(run_id=run_id, name=name))

@@ -17,7 +17,7 @@ from core.progress import Snapshot
 from core.project_records import RESUMABLE, Run, Worker, moment
 from core.records import Usage
 from core.store.codec import pack, unpack
-from core.store.database import Part, Transaction, record_of
+from core.store.database import StorePart, Transaction, record_of
 from core.store.schema import projects, runs, workers
 from core.version import VERSION
 
@@ -25,7 +25,7 @@ WAITING = "waiting for a worker"
 """What a queued run says of itself as long as there is nothing else to say."""
 
 
-class Runs(Part):
+class Runs(StorePart):
     def add(  # noqa: PLR0917 - the row, column by column
         self, project_id: str, golden_id: str, kind: str, title: str, aspect: str, judge_spec: str, request: str
     ) -> str:
@@ -189,7 +189,7 @@ def _bumped(transaction: Transaction, change: sa.Update, **values: Any) -> bool:
 # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Workers(Part):
+class Workers(StorePart):
     def enter(self, worker_id: str, place: str, pid: int, capability: str = "cpu") -> None:
         """Sign on (over a predecessor of the same id); `capability` says what the worker's machine computes on."""
         with self._db.write() as transaction:

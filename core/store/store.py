@@ -34,10 +34,10 @@ from typing import Self, TypeVar
 from core.people import LOCAL, Actor
 from core.store.database import Database, Together
 from core.store.judges import Judges, KeptCriteria
-from core.store.labels import Drafts, Labels
+from core.store.labels import Drafts, LabelStore
 from core.store.log import Events
 from core.store.projects import Goldens, Projects
-from core.store.replies import Blocks, Replies
+from core.store.replies import MetricBlocks, Replies
 from core.store.results import Results
 from core.store.runs import Runs, Workers
 from core.store.transfer import Transfers
@@ -58,9 +58,9 @@ class Store:
         self.runs = Runs(self._database)
         self.results = Results(self._database)
         self.replies = Replies(self._database)
-        self.blocks = Blocks(self._database)
+        self.blocks = MetricBlocks(self._database)
         self.judges = Judges(self._database)
-        self.labels = Labels(self._database)
+        self.labels = LabelStore(self._database)
         self.drafts = Drafts(self._database)
         self.events = Events(self._database)
         self.transfers = Transfers(self._database)

@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from core.errors import StoreError
 from core.people import Actor
 from core.store import schema
-from core.store.database import Part, Transaction, in_chunks, only_once
+from core.store.database import StorePart, Transaction, in_chunks, only_once
 from core.store.driver_errors import in_our_words
 from core.store.layout import LAYOUT, OF_THE_WORKER, Row, decode, encode
 from core.store.log import IMPORTED, Action, body_text
@@ -48,7 +48,7 @@ class Arrival:
     project_id: str = ""
 
 
-class Transfers(Part):
+class Transfers(StorePart):
     def dump(
         self, project_id: str, *, replies: bool = True
     ) -> Generator[tuple[str, Iterator[dict[str, Any]]], None, None]:

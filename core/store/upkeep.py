@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from core.project_records import FINISHED, RESUMABLE
-from core.store.database import Part, Transaction, in_chunks
+from core.store.database import StorePart, Transaction, in_chunks
 from core.store.driver_errors import in_our_words
 from core.store.schema import blocks, documents, metadata, replies, run_replies, runs, scores
 
@@ -21,7 +21,7 @@ _HELD: dict[str, tuple[sa.Table, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredSize:
     """`n` rows of about `n_bytes` in all; `oldest_at` in seconds since 1970, None where no date is kept."""
 
     what: str
@@ -40,8 +40,8 @@ class Pruned:
     completion_tokens: int
 
 
-class Upkeep(Part):
-    def held(self) -> tuple[Held, ...]:
+class Upkeep(StorePart):
+    def held(self) -> tuple[StoredSize, ...]:
         """What takes room, the largest first; the rest of the tables are labels, texts and the log, under one name."""
         with self._db.read() as transaction:
             listed = [_held(transaction, what, tables) for what, tables in _HELD.items()]
@@ -81,7 +81,7 @@ class Upkeep(Part):
                 connection.cursor().execute("VACUUM")
 
 
-def _held(transaction: Transaction, what: str, tables: tuple[sa.Table, ...]) -> Held:
+def _held(transaction: Transaction, what: str, tables: tuple[sa.Table, ...]) -> StoredSize:
     n = n_bytes = 0
     oldest: list[float] = []
     for table in tables:
@@ -95,4 +95,4 @@ def _held(transaction: Transaction, what: str, tables: tuple[sa.Table, ...]) -> 
         n += int(row[0]) if table is not run_replies else 0  # which run was answered by which is no reply more
         n_bytes += sum(int(size) for size in row[1 + len(since) :])
         oldest += [float(row[1])] if since and row[1] is not None else []
-    return Held(what, n, n_bytes, min(oldest) if oldest else None)
+    return StoredSize(what, n, n_bytes, min(oldest) if oldest else None)

@@ -7,13 +7,12 @@ import streamlit as st
 
 from core import projects
 from core.calibration.calibration_result import Calibration
+from core.findings.agreement import gain_finding, gain_warning
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeVersion
 from core.projects.kinds import RunDetail
 from core.report.figures import describe, measure_name
-from core.stats import claim, gain_words
-from core.stats.claims import backwards_words
-from core.wording import VERSION_STATES, difference_figures, judge_words, number
+from core.wording import VERSION_STATES, difference_figures, judge_words
 from pages.calibrate import ranking
 from pages.criteria import comments_view
 from pages.overview import judge_view
@@ -39,7 +38,7 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
         run_panel.draw_status(page, view)
     st.caption(plain(_measured(view, result)))
     for warning in result.warnings:
-        if warning != gain_words(result.gain):  # which stands above already
+        if warning != gain_warning(result.gain):  # which stands above already
             st.caption(f":material/warning: {plain(warning)}")
     if words := sides_kept(page, view):
         st.caption(f":material/call_split: {plain(words)}")
@@ -64,23 +63,13 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
 
 def sentence(result: Calibration, version: JudgeVersion | None) -> str:
     """State what calibration changed on held-out items, and which version of the judge came of it."""
-    held, gain, bare = result.held_out, result.gain, number(result.no_criteria.held_out.value)
-    if asked := backwards_words(result.no_criteria.held_out, "Without criteria, the judge"):
-        words = asked.removesuffix(".")
-    elif held.value is None:
-        words = f"Agreement with raters is undefined: {held.reason or 'too few items'}"
-    else:
-        after = number(held.value)
-        words = {
-            "higher": f"Calibration raised agreement with raters from {bare} to {after}",
-            "lower": f"Calibration lowered agreement with raters from {bare} to {after}",
-        }.get(
-            claim(gain.value, gain.interval, gain.p),
-            f"Agreement with raters: {after}. No significant gain over the baseline ({bare})",
-        )
+    held = result.held_out
+    words = gain_finding(result.gain).headline
+    if held.value is None:
+        words = f"Agreement with raters is undefined: {held.reason or 'too few items'}."
     if version is None:
-        return f"{words}."
-    return f"{words}. Version {version.number}: {VERSION_STATES[version.state]}."
+        return words
+    return f"{words} Version {version.number}: {VERSION_STATES[version.state]}."
 
 
 def sides_kept(page: Opened, view: RunDetail) -> str:

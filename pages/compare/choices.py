@@ -10,19 +10,16 @@ import streamlit as st
 
 from core import projects
 from core.comparison import (
-    Finding,
     Leaderboard,
     Row,
     compare_table,
     costly,
-    finding,
     unique_names,
     usual_level,
-    version_finding,
-    with_planned,
-    without_p,
 )
 from core.comparison.supervised import PlainRegression, plain_regression
+from core.findings import Finding
+from core.findings.agreement import board_finding
 from core.project_records import GoldenSummary, JudgeEntry
 from core.projects.judges import JudgesShown
 from core.records import STATISTICS, GoldenSet, Level, Measure
@@ -73,12 +70,12 @@ class Compared:
         """What the table says of the version in use; where there is none, of the highest judge."""
         shown, ids = self.shown, [entry.judge_id for entry in self.judges]
         if shown.version is None or not self.has_own:
-            return finding(self.leaderboard, self.measure)
-        return version_finding(
+            return board_finding(self.leaderboard, self.measure)
+        return board_finding(
             self.leaderboard,
             self.measure,
-            f"Version {shown.version.number} of the judge",
             ids.index(shown.own),
+            f"Version {shown.version.number} of the judge",
             baseline=ids.index(shown.baseline) if shown.baseline in ids else None,
             looks=shown.seen.looks,
         )
@@ -222,8 +219,8 @@ def _kept_board(
         return entries, board
     own = ids.index(_shown.own)
     if _shown.baseline in ids:
-        board = with_planned(board, own, ids.index(_shown.baseline))
-    return entries, without_p(board, own, _shown.seen.p_reason)
+        board = board.with_planned(own, ids.index(_shown.baseline))
+    return entries, board.without_p(own, _shown.seen.p_reason)
 
 
 @st.cache_resource(max_entries=64, show_spinner="Fitting the bar …")

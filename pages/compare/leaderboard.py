@@ -12,6 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import Leaderboard, leaderboard_csv
+from core.findings.agreement import STANDING_WORDS, alone_words
 from core.records import Alignment
 from core.report.figures.comparison import (
     JudgeMark,
@@ -23,14 +24,12 @@ from core.stats import (
     ALPHA,
     LEAST_SOURCES,
     NO_TEST,
-    STANDING_WORDS,
     TOO_FEW,
     WILLIAMS_GROUPED,
     WILLIAMS_SINGLE,
     PairwiseComparison,
 )
 from core.stats.alignment import Difference
-from core.stats.claims import alone_words
 from core.wording import change_figures, p_figure
 from pages.compare.choices import Compared
 from pages.ui import charts, grid, state, tables

@@ -13,9 +13,15 @@ import streamlit as st
 from core import projects
 from core.comparison import CalibrationCurve, calibration_curve
 from core.comparison.examination import Examination, examine_judge
-from core.comparison.fails import DIVISIONS
 from core.comparison.sureness import Sureness, calibrated_sureness
 from core.errors import ConcordError
+from core.findings.weak_spots import (
+    DIVISIONS,
+    bias_finding,
+    distribution_words,
+    examination_finding,
+    sureness_finding,
+)
 from core.project_records import JudgeEntry
 from core.records import GoldenSet, Statistic
 from core.report.figures.comparison import curve_figure, kept_figure
@@ -62,12 +68,11 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
     statistic = compared.leaderboard.measure.statistic
     key = (compared.golden.digest, compared.aspect, entry.judge_id, entry.name, statistic)
     examination, drawn, spread = _examined(key, compared.golden, compared.aspect, entry, statistic)
-    st.markdown(f"##### {plain(examination.headline)}")
-    for bias in examination.biases:
-        if bias.shown:
-            st.markdown(plain(bias.words))
-    if examination.n:
-        st.caption(plain(examination.basis))
+    said = examination_finding(examination)
+    st.markdown(f"##### {plain(said.headline)}")
+    for sentence in said.cautions:
+        st.markdown(plain(sentence))
+    st.caption(plain(said.detail))
     if drawn is None:
         return
     charts.place(drawn, key="compare_fails", alt="Alignment of the judge in every part of the items")
@@ -75,7 +80,12 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
     if why:
         st.caption(plain(f"Not divided by {why}."))
     with st.expander("What it leans on beyond the labels", icon=":material/balance:"):
-        st.markdown("\n".join(f"- {bias.title}: {plain(bias.figures)}." for bias in examination.biases))
+        st.markdown(
+            "\n".join(
+                f"- {plain(bias_finding(bias).headline)} {plain(bias_finding(bias).detail)}"
+                for bias in examination.biases
+            )
+        )
         st.caption(
             "Correlations are Spearman's. The expected one is what a judge without this leaning would have, given its "
             "noise and that of the labels. The excess is what lies beyond. Pairs: how much more often the judge "
@@ -83,7 +93,7 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
             "prefers the text that stood first."
         )
     if spread is not None and examination.distribution is not None:
-        st.markdown(f"**{plain(examination.distribution.words)}**")
+        st.markdown(f"**{plain(distribution_words(examination.distribution))}**")
         charts.place(spread, key="compare_distribution", alt="Labels and scores over the scale")
     rows = [
         {
@@ -156,8 +166,8 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
     if found is None:
         return
     sure, drawn = found
-    held, fifth = sure.words
-    st.markdown(f"**{plain(held)}** {plain(fifth)}")
+    said = sureness_finding(sure)
+    st.markdown(f"**{plain(said.headline)}** {plain(said.detail)}")
     if sure.kept:
         charts.place(drawn, key="compare_kept", alt="Error against the share of verdicts kept")
     if sure.levels:

@@ -8,14 +8,12 @@ import pandas as pd
 import streamlit as st
 
 from core.comparison import annotator_tests
+from core.findings import Finding
+from core.findings.agreement import STANDING_WORDS, annotator_finding, margin_words, rater_finding
 from core.stats import (
     EPSILONS,
     NO_SINGLE_RATINGS,
-    STANDING_WORDS,
     AnnotatorTest,
-    annotator_test_words,
-    beside_people_words,
-    margin_words,
 )
 from core.wording import change_figures, p_figure
 from pages.compare.choices import Compared, choose_row
@@ -34,6 +32,12 @@ READING = (
 )
 
 
+def tell(said: Finding) -> None:
+    """A finding below the headline of a screen."""
+    st.markdown(plain(said.headline))
+    st.caption(plain(" ".join((said.detail, *said.cautions))))
+
+
 def draw(compared: Compared) -> None:
     """Every judge compared with a rater; one judge rater by rater below."""
     board = compared.leaderboard
@@ -41,7 +45,10 @@ def draw(compared: Compared) -> None:
         unknown = f"How well people agree is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
         st.info(plain(board.problem or unknown), icon=":material/group:")
         return
-    st.markdown(plain(compared.finding.people))
+    people, shown = board.rows[compared.subject].people, compared.shown
+    if people is not None:
+        name = f"Version {shown.version.number}" if shown.version and compared.has_own else "The best judge"
+        tell(rater_finding(people, compared.measure, name))
     st.caption(
         plain(
             f"Raters: the single ratings of {compared.shown.rated_in or 'the file'}. The judge takes each rater's "
@@ -127,9 +134,12 @@ def _draw_raters(compared: Compared, at: int, test: AnnotatorTest | None) -> Non
     beside = compared.leaderboard.rows[at].people
     if beside is None:
         return
-    st.markdown(plain(beside_people_words(beside, compared.measure)))
+    tell(rater_finding(beside, compared.measure))
     own_scale = "No annotator test: this judge has a scale of its own. Standardise each rater first to test it."
-    st.markdown(plain(annotator_test_words(test)) if test is not None else own_scale)
+    if test is None:
+        st.markdown(own_scale)
+    else:
+        tell(annotator_finding(test))
     rows = []
     for k, rater in enumerate(beside.by_rater):
         duel = test.by_rater[k] if test else None

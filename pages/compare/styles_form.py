@@ -10,14 +10,13 @@ import streamlit as st
 from core import projects
 from core.comparison.styles import StylesSettings
 from core.errors import ConcordError
-from core.judging.scoring_styles import MOST_STEPS, PERSONAS, STYLE_FORMS, WRITTEN_FORMS, Style, StyleForm
+from core.judging.render import PERSONAS
+from core.judging.scoring_styles import MOST_STEPS, STYLE_FORMS, WRITTEN_FORMS, Style, StyleForm
 from core.project_records import CriteriaEntry, GoldenSummary
 from core.projects.styles import StepsView, StylesRequest
-from core.records import LEVELS, Level, Statistic
-from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from core.wording import number
 from pages.criteria import criteria_names
-from pages.ui import forms, state, tables
+from pages.ui import forms, setting_form, state, tables
 from pages.ui.asking_form import FORM_NAMES, PERSONA_NAMES
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -37,7 +36,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
     """The whole form; nothing is started."""
     labelled = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
     if not labelled:
-        return StylesChoice(None, "This golden set has no labels; styles are compared by how they agree with people.")
+        return StylesChoice(None, "This golden set has no labels; styles are compared by their agreement with raters.")
     left, middle, right = st.columns(3, gap="large")
     with left:
         spec = forms.choose_judge(page.settings, "styles_", models_only=True)
@@ -60,34 +59,21 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
         with middle:
             styles, problem = _choose_styles(forms_chosen, samples, heat)
         with right:
-            statistic, level, budget, seed = _choose_extent()
+            labels = {"statistic": "Statistic", "level": "Level", "budget": "Budget in calls", "seed": "Seed"}
+            measure = setting_form.draw(StylesSettings, labels, prefix="styles_")
         with_steps, steps = _choose_steps(page, golden, aspects)
     if not spec:
         return StylesChoice(None, "Name the model that the endpoint serves.")
     if problem or not aspects or not styles:
         return StylesChoice(None, problem or "Choose at least one aspect and one output form.")
     try:
-        request = StylesRequest(
-            page.project.project_id,
-            golden.golden_id,
-            aspects[0],
-            spec,
-            StylesSettings(
-                tuple(aspects),
-                styles,
-                steps,
-                with_steps,
-                n_items,
-                budget,
-                seed,
-                statistic,
-                level,
-            ),
-            criteria,
+        settings = StylesSettings(
+            tuple(aspects), styles, steps=steps, auto_steps=with_steps, n_items=n_items, **measure
         )
+        project_id = page.project.project_id
+        return StylesChoice(StylesRequest(project_id, golden.golden_id, aspects[0], spec, settings, criteria))
     except ConcordError as error:
         return StylesChoice(None, str(error))
-    return StylesChoice(request)
 
 
 def _key(golden: GoldenSummary, name: str) -> str:
@@ -194,36 +180,6 @@ def _choose_items(golden: GoldenSummary, aspect: str) -> int | None:
             help="Whole sources are drawn until so many items are in.",
         )
     )
-
-
-def _choose_extent() -> tuple[Statistic, Level | None, int | None, int]:
-    """Statistic, level, budget in calls and seed."""
-    statistic: Statistic = st.selectbox(
-        "Statistic",
-        ["spearman", "pearson", "kendall"],
-        key=state.widget("styles_statistic"),
-        persist_state="session",
-        format_func=STATISTIC_NAMES.__getitem__,
-    )
-    level = st.selectbox(
-        "Level",
-        [None, *LEVELS],
-        key=state.widget("styles_level"),
-        persist_state="session",
-        format_func=lambda level: "as the set allows" if level is None else LEVEL_NAMES[level],
-    )
-    left, right = st.columns(2)
-    budget = left.number_input(
-        "Budget in calls",
-        1,
-        None,
-        None,
-        key=state.widget("styles_budget"),
-        persist_state="session",
-        placeholder="no limit",
-    )
-    seed = right.number_input("Seed", 0, 2**31 - 1, 0, key=state.widget("styles_seed"), persist_state="session")
-    return statistic, level, None if budget is None else int(budget), int(seed)
 
 
 def _choose_steps(page: Opened, golden: GoldenSummary, aspects: Sequence[str]) -> tuple[bool, dict[str, str]]:

@@ -11,18 +11,23 @@ import streamlit as st
 from core import projects
 from core.comparison.corrected_means import Judged, MoreVerdicts, judged_items, next_labels
 from core.comparison.decisions import Preferences, preferred
-from core.comparison.means_finding import difference_words, estimate_words, is_shown, means_finding, notes_of_systems
 from core.data.verdict_imports import ScoredRows
 from core.errors import ConcordError
+from core.findings.system_quality import (
+    difference_words,
+    is_shown,
+    means_finding,
+    notes_of_systems,
+    preferences_finding,
+)
 from core.project_records import JudgeEntry
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.records import GoldenSet, JudgeScores
 from core.report.figures import Drawing
 from core.report.figures.strengths import strengths_figure
 from core.report.figures.system_means import system_means_figure
-from core.stats.preferences import agreement_words, wins_most
 from core.stats.system_means import LEAST_LABELS, USUAL_LABELS, SystemMeans, plan_labels, system_means
-from core.wording import counted
+from core.wording import counted, estimate
 from pages.compare import more_verdicts
 from pages.compare.choices import Compared, choose_row
 from pages.ui import charts, grid, state
@@ -58,7 +63,7 @@ def draw(page: Opened, compared: Compared) -> None:
     said = means_finding(means, compared.aspect, judged.left_out)
     with above:
         st.markdown(f"##### {plain(said.headline)}")
-        st.caption(plain(" ".join((*said.details, said.basis))))
+        st.caption(plain(said.detail))
         for sentence in said.cautions:
             st.markdown(f":material/warning: {plain(sentence)}")
     if means.corrected:
@@ -67,9 +72,9 @@ def draw(page: Opened, compared: Compared) -> None:
     frame = pd.DataFrame(
         {
             "system": [system.name for system in systems],
-            "corrected": [estimate_words(system.corrected) for system in systems],
-            "labels alone": [estimate_words(system.labels_only) for system in systems],
-            "judge alone": [estimate_words(system.judge_only) for system in systems],
+            "corrected": [estimate(system.corrected) for system in systems],
+            "labels alone": [estimate(system.labels_only) for system in systems],
+            "judge alone": [estimate(system.judge_only) for system in systems],
             "labels": [system.n_labelled for system in systems],
             "verdicts": [system.n_judged for system in systems],
             "worth in labels": pd.Series([system.n_effective for system in systems], dtype="Float64"),
@@ -118,14 +123,11 @@ def _draw_preferences(compared: Compared) -> None:
     outcome = _preferred(key, compared.golden, compared.aspect, entry.judge)
     people = outcome.by_people
     with above:
-        if people.systems:
-            st.markdown(f"##### {plain(wins_most(people))}")
-        else:
-            st.info(plain(f"Nothing can be told of the systems: {people.reason}."), icon=":material/hub:")
-        if outcome.agreement is not None:
-            st.caption(plain(" ".join(agreement_words(outcome.agreement))))
-        if outcome.caution:
-            st.markdown(f":material/warning: {plain(outcome.caution)}")
+        said = preferences_finding(outcome)
+        st.markdown(f"##### {plain(said.headline)}")
+        st.caption(plain(said.detail))
+        for sentence in said.cautions:
+            st.markdown(f":material/warning: {plain(sentence)}")
     if people.systems:
         drawn = strengths_figure(people, outcome.by_judge, entry.name)
         charts.place(drawn, key="compare_strengths", alt=f"Strength of {counted(len(people.systems), 'system')}")

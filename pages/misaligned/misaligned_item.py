@@ -11,9 +11,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Run
-from core.projects.misaligned import ExplainedItem, ItemScore
-from core.projects.misaligned import Triage
-from core.quotations import Piece, quoted_pieces
+from core.projects.misaligned import ExplainedItem, ItemScore, Triage
+from core.quotations import QuotedPiece, quoted_pieces
 from core.records import Rating
 from core.wording import number
 from pages.label import label_item
@@ -135,7 +134,7 @@ def draw_evidence(text: str, reply: str) -> None:
         st.markdown(marked(pieces), help="Coloured: words that the judge's reply quotes.")
 
 
-def marked(pieces: Sequence[Piece]) -> str:
+def marked(pieces: Sequence[QuotedPiece]) -> str:
     """Streamlit's Markdown for the pieces: every letter escaped, line by line, quoted ones on a coloured ground."""
     lines = [""]
     for piece in pieces:

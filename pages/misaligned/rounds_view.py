@@ -15,7 +15,7 @@ from core.projects.rounds import RoundRequest, RoundResult
 from core.wording import counted, duration, judge_words, money, price_words
 from pages.misaligned import proposals_view
 from pages.misaligned.misaligned_selection import Selection, criteria_words
-from pages.ui import grid, run_panel, state, tables
+from pages.ui import grid, run_panel, setting_form, state, tables
 from pages.ui.chosen import distinct
 from pages.ui.screens import plain
 
@@ -194,23 +194,12 @@ def _choose_settings(selection: Selection) -> RoundSettings | None:
     sizes = st.pills(
         "Items shown at a time", SIZES, selection_mode="multi", default=[1, 2, 4], key=state.widget("round_sizes")
     )
-    places = st.columns([3, 3, 3, 4])
-    trials = places[0].number_input("Trials", 1, 20, 2, key=state.widget("round_trials"))
-    samples = places[1].number_input("Samples", 1, 10, 1, key=state.widget("round_samples"))
-    seed = places[2].number_input("Seed", 0, 10**6, 0, key=state.widget("round_seed"))
-    budget = places[3].number_input(
-        "Budget in calls", min_value=1, value=None, key=state.widget("round_budget"), placeholder="none"
-    )
+    labels = {"trials": "Trials", "samples": "Samples", "seed": "Seed", "budget": "Budget in calls"}
+    numbers = setting_form.draw(RoundSettings, labels, prefix="round_", placeholder="none")
     if not operations or not sizes:
         return None
-    return RoundSettings(
-        sizes=tuple(sorted(sizes)),
-        trials=int(trials),
-        samples=int(samples),
-        budget=None if budget is None else int(budget),
-        seed=int(seed),
-        operations=tuple(operation for operation in OPERATIONS if operation in operations),
-    )
+    allowed = tuple(operation for operation in OPERATIONS if operation in operations)
+    return RoundSettings(sizes=tuple(sorted(sizes)), operations=allowed, **numbers)
 
 
 def _draw_cost(selection: Selection, request: RoundRequest) -> None:

@@ -9,7 +9,6 @@ import streamlit as st
 from core import projects
 from core.project_records import GoldenSummary
 from core.projects.repeval import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
-from core.records import LEVELS, STATISTICS, Level, Statistic
 from core.repeval import (
     EMBEDDED,
     Extraction,
@@ -21,9 +20,10 @@ from core.repeval import (
     templates,
     usual_texts,
 )
-from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
+from core.report.figures import LEVEL_NAMES
 from core.wording import counted, duration
 from pages.compare.choices import kept_golden
+from pages.ui import setting_form
 from pages.ui.page import Opened
 from pages.ui.screens import plain
 from pages.ui.state import widget
@@ -40,12 +40,11 @@ METHOD_HELP = (
     "pairs of a good and a bad text."
 )
 TEXT_HELP = (
-    "MiniLM agrees best with people where source and context (for dialogue a fact, say) are read apart too and their "
-    "distance from the text makes cells of its own: whichever cells tell the label are chosen. Joined, both texts make "
-    "one longer state."
+    "MiniLM agrees best with raters if it also reads source and context apart: their distance from the text makes "
+    "cells of its own. Joined, both texts make one longer state."
 )
 SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
-THRESHOLD_HELP = "A label on the people's scale. Leave both empty to take the best and the worst share of the labels."
+THRESHOLD_HELP = "A label on the raters' scale. Leave both empty to take the best and the worst share of the labels."
 TOKENS_A_WORD = 1.4
 
 
@@ -129,35 +128,15 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
             "encoders the first and the mean too.",
         )
     with middle:
-        statistic: Statistic = st.selectbox(
-            "Measure",
-            STATISTICS,
-            index=STATISTICS.index(settings.statistic),
-            format_func=lambda statistic: STATISTIC_NAMES[statistic],
-            key=widget(f"repeval_statistic_{request.golden_id[-12:]}_{request.aspect}"),
-            help="Default: that of the current judge.",
-        )
-        level: Level = st.selectbox(
-            "Level",
-            LEVELS,
-            index=LEVELS.index(settings.level or "dataset"),
-            format_func=lambda level: LEVEL_NAMES[level],
-            key=widget(f"repeval_level_{request.golden_id[-12:]}_{request.aspect}"),
-            help="Cells are chosen and the result is reported at this level: take the one that you compare judges at.",
-        )
-        seed = int(st.number_input("Seed", min_value=0, value=0, key=widget("repeval_seed")))
+        prefix = f"repeval_{request.golden_id[-12:]}_{request.aspect}_"
+        usual = {"statistic": settings.statistic, "level": settings.level or "dataset"}
+        labels = {"statistic": "Measure", "level": "Level", "seed": "Seed"}
+        words = {"level": LEVEL_NAMES}
+        measure = setting_form.draw(RepEvalSettings, labels, prefix=prefix, usual=usual, words=words)
+        st.caption("Cells are chosen, and the result is reported, at this level. Default: that of the current judge.")
         split_of = _split(page, request)
-    return replace(
-        request,
-        settings=replace(
-            settings,
-            reading=replace(settings.read(request.aspect), tokens=tuple(tokens)),
-            statistic=statistic,
-            level=level,
-            seed=seed,
-        ),
-        split_of=split_of,
-    )
+    reading = replace(settings.read(request.aspect), tokens=tuple(tokens))
+    return replace(request, settings=replace(settings, reading=reading, **measure), split_of=split_of)
 
 
 def _pairs(settings: RepEvalSettings) -> PairRule:

@@ -8,23 +8,19 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import projects
 from core.comparison.recheck import Recheck
+from core.findings.over_time import recheck_details, recheck_finding
 from core.project_records import GoldenSummary
 from core.projects.analyses import RecheckRequest
 from core.projects.reports import MeasuredJudge
 from core.report.figures.style import measure_name
 from core.report.figures.trends import Point, history_figure
-from core.wording import change_figures, difference_figures, number, p_cell, p_figure, percent
+from core.wording import change_figures, number, p_cell, percent
 from pages.ui import charts, grid, run_panel, tables
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 from pages.ui.state import widget
 
 FALLS = (0.05, 0.1, 0.15, 0.2)
-DECIDED = {
-    "holds": "{0} still holds on the newer labels of {1}",
-    "fallen": "{0} agrees with people less than it did, by the newer labels of {1}",
-}
-OPEN = "{0}: the newer labels of {1} do not tell whether it still agrees with people as it did"
 SHOWN = {
     "holds": (st.success, ":material/check_circle:"),
     "fallen": (st.error, ":material/trending_down:"),
@@ -43,7 +39,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
     words = f"{name} was not rechecked yet: whether it still agrees with people on newer labels is not known"
     if own:
         newest = own[-1].outcome
-        words = DECIDED.get(newest.decision, OPEN).format(name, newest.golden_name)
+        words = f"{name} on {newest.golden_name}: {recheck_finding(newest).headline}"
     with above:
         finding(words)
     runs = projects.list_runs(page.store, page.project.project_id)
@@ -130,12 +126,9 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
 
 def _draw_newest(recheck: Recheck) -> None:
     """The decision, the figures now and then, and what the change rests on."""
+    said = recheck_finding(recheck)
     show, icon = SHOWN.get(recheck.decision, (st.warning, ":material/help:"))
-    show(plain(recheck.words), icon=icon)
-    labels, change = recheck.labels, recheck.change
-    narrower = labels is not None and labels.narrower
-    if labels is not None and narrower:
-        st.warning(plain(labels.words), icon=":material/compress:")
+    show(plain(" ".join(filter(None, (said.detail, said.next_step)))), icon=icon)
     left, middle, right = st.columns(3)
     for column, title, aligned in (
         (left, "Now, on newer labels", recheck.now),
@@ -149,14 +142,5 @@ def _draw_newest(recheck: Recheck) -> None:
     left_out = sum(recheck.left_out.values())
     known = f"; {left_out:,} others are left out" if left_out else ""
     right.caption(f"of {recheck.n_labelled:,} newer labelled items{known}")
-    lines = [] if change.p is None else [f"Fallen, one-sided test of two samples: {p_figure(change.p)}."]
-    for name, gap in (
-        (f"The judge minus {recheck.against_name}", recheck.against),
-        ("Now minus before", recheck.paired),
-    ):
-        if gap is not None and gap.value is not None:
-            figures = difference_figures(gap.value, gap.interval, gap.p)
-            lines.append(f"{name}, on the same {gap.n:,} items: {figures}.")
-    shifts = (None if narrower else labels, recheck.scores)
-    for line in (*lines, *(shift.words for shift in shifts if shift is not None), *recheck.notes):
+    for line in (*recheck_details(recheck), *said.cautions):
         st.caption(plain(line))

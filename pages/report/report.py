@@ -11,7 +11,6 @@ import streamlit as st
 
 from core import projects
 from core.comparison import unique_names
-from core.comparison.leaderboard import in_short
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.judge_line import JudgeVersion
@@ -20,10 +19,10 @@ from core.projects.more_verdicts import SentVerdicts
 from core.projects.reports import MeasuredJudge
 from core.report import plots
 from core.report.facts import Report
-from core.report.findings import better_system, brings, headline, limits, sign_off
+from core.report.headline import asides, better_system, brings, headline, limits, sign_off
 from core.report.page import appendix_page, html_page, markdown_page
 from core.report.rows import figures_csv
-from core.wording import price_words
+from core.wording import in_short, price_words
 from pages.compare import more_verdicts
 from pages.overview import judge_view
 from pages.report import judge_file
@@ -174,9 +173,8 @@ def _gathered(
 def draw_finding(files: Files) -> None:
     """The result in a sentence, the report to download, and what the result rests on."""
     head = headline(files.report)
-    finding(head.claim, step=lambda: _download("Download the report", files.html, files, "report.html", first=True))
-    if head.basis:
-        st.caption(plain(head.basis))
+    finding(head.headline, step=lambda: _download("Download the report", files.html, files, "report.html", first=True))
+    st.caption(plain(head.detail))
     if files.report.n_more:
         st.markdown(plain(better_system(files.report)))
 
@@ -205,10 +203,10 @@ def draw(page: Opened, files: Files) -> None:
             link_to("overview", "Sign it off", icon=":material/verified:", **where)
         st.markdown(plain(brings(report)))
     st.subheader("What to keep in mind", anchor=False)
-    known = [f"- **{plain(limit.title)}.** {plain(limit.text)}" for limit in limits(report)]
+    known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(report)]
     st.markdown("\n".join(known) or "Nothing is known against this result beyond what its intervals say.")
     with st.expander("The tests behind the finding"):
-        st.markdown("\n".join(f"- {plain(detail)}" for detail in headline(report).details))
+        st.markdown("\n".join(f"- {plain(detail)}" for detail in asides(report)))
 
 
 def _download(label: str, text: str, files: Files, name: str, *, first: bool = False) -> None:

@@ -6,16 +6,15 @@ from typing import Literal
 
 import streamlit as st
 
+from core.judging.render import PERSONAS, Persona
 from core.judging.scoring_styles import (
     MOST_SAMPLES,
     MOST_STEPS,
     MOST_TOKENS,
-    PERSONAS,
     STYLE_FORMS,
     USUAL_TOKENS,
     WRITTEN_FORMS,
     Asking,
-    Persona,
     StyleForm,
     usual_tokens,
 )

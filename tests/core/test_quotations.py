@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.quotations import MIN_WORDS, Piece, quoted_pieces
+from core.quotations import MIN_WORDS, QuotedPiece, quoted_pieces
 
 TEXT = "The mayor said that the old bridge will stay open. It's closed on Sundays, she added."
 
@@ -31,8 +31,8 @@ def test_a_run_of_words_is_found_without_marks() -> None:
 
 def test_nothing_to_quote() -> None:
     assert quoted_pieces("", "anything") == ()
-    assert quoted_pieces("A text.", "") == (Piece("A text.", False),)
-    assert quoted_pieces("A text.", '"" “ ” "…"') == (Piece("A text.", False),)
+    assert quoted_pieces("A text.", "") == (QuotedPiece("A text.", False),)
+    assert quoted_pieces("A text.", '"" “ ” "…"') == (QuotedPiece("A text.", False),)
 
 
 @given(st.text(), st.text())

@@ -58,9 +58,8 @@ def ask(reader: Reader) -> Ask:
     return values
 
 
-def test_values_come_back(ask: Ask, reader: Reader) -> None:
+def test_values_come_back(ask: Ask) -> None:
     assert ask("echo", "ä".encode(), {"a": [1]}) == ["ä", {"a": [1]}]
-    assert len(reader.cost) == 2
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_the_files_mark_the_items_that_the_judge_was_calibrated_on(made: Path, g
         assert {row["item_id"] for row in csv.DictReader(file) if row["calibration_item"] == "True"} == expected
     verdicts = core.load_judge(made / "out/judge.yaml").score(golden.items)
     assert {verdict.item_id for verdict in verdicts if verdict.calibration_item} == expected
-    assert verdicts.n_calibration_items == len(expected)
+    assert sum(verdict.calibration_item for verdict in verdicts) == len(expected)
 
 
 @pytest.mark.parametrize("name", ["verdicts.jsonl", "verdicts.csv", "out/verdicts.jsonl"])

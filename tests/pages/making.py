@@ -96,7 +96,7 @@ def calibration(ranked: tuple[Candidate, ...], **changes: Any) -> Calibration:
         held_out=aligned(0.52, 72, unscored=3),
         best_single=BothSides(aligned(0.6), aligned(0.5)),
         no_criteria=BothSides(aligned(0.2), aligned(0.21)),
-        gain=Difference(0.31, interval, 0.004, 70, aligned(0.52, 70), aligned(0.21, 70)),
+        gain=Difference(0.31, interval, 0.004, 70, changes.get("held_out", aligned(0.52, 70)), aligned(0.21, 70)),
         scores=ScoreMatrix(("final",), ("i0-0",), np.array([[3.0]])),
         isotonic=None,
         curve=(),

@@ -10,9 +10,9 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
+from core.findings.agreement import gain_warning
 from core.judging.scoring_styles import Asking, Style
 from core.projects.calibration import CalibrationRequest
-from core.stats import gain_words
 from pages.ui import state
 from tests.pages.making import Place, aligned, calibrate, calibration, candidates, golden_of, standing
 from tests.pages.screen import (
@@ -64,12 +64,12 @@ def test_start_puts_the_run_in_the_url_and_shows_it(place: Place, form: AppTest)
 
 def test_advanced_choices_reach_the_request(place: Place, form: AppTest) -> None:
     form.selectbox(key="form_preset").set_value("quick")
-    form.radio(key="form_revisit").set_value("full")
+    form.selectbox(key="form_revisit").set_value("full")
     form.number_input(key="form_rounds").set_value(2)
     form.number_input(key="form_budget").set_value(500)
     form.selectbox(key="form_statistic").set_value("kendall")
     form.selectbox(key="form_level").set_value("dataset")
-    form.radio(key="form_split").set_value("sources+systems")
+    form.selectbox(key="form_split").set_value("sources+systems")
     form.number_input(key="form_seed").set_value(7).run()
     press(form, "Start the calibration")
     request = place.request_of(place.newest("calibration"))
@@ -219,7 +219,7 @@ def test_a_finished_run_opens_with_what_it_found(place: Place) -> None:
 def test_a_gain_that_is_not_shown_is_said_once(place: Place) -> None:
     kept = candidates(3, "kept")
     result = calibration(kept)
-    result = replace(result, warnings=(*result.warnings, "Few labels.", gain_words(result.gain)))
+    result = replace(result, warnings=(*result.warnings, "Few labels.", gain_warning(result.gain)))
     place.add_run("done", shown=standing(kept), outcome=result)
     said = texts(open_screen(SCREEN, project=place.project_id))
     assert said.count(f"{result.gain.value:+.2f}") == 1

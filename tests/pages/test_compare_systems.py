@@ -59,7 +59,7 @@ def test_equal_systems_cannot_be_told_apart(store: Store, settings: Settings) ->
 def test_without_enough_labels_it_tells_what_labels_would_bring(store: Store, settings: Settings) -> None:
     screen = opened(place_of(store, settings, gap=1.5, labelled=6))
     said = texts(screen)
-    assert "cannot be told yet" in said
+    assert "each system needs 10 labels" in said
     assert "4 more labels" in said
     assert screen.number_input
 

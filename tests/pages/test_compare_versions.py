@@ -70,7 +70,7 @@ def test_verdicts_brought_in_are_in_the_report_until_they_are_left_out(store: St
         report = prepared("9_report", aspect=ASPECT)
         if state.MORE_VERDICTS in kept.session_state:
             report.session_state[state.MORE_VERDICTS] = kept.session_state[state.MORE_VERDICTS]
-        return "120 of them on items beyond the golden set" in texts(run(report))
+        return "120 of these verdicts are on items beyond the golden set" in texts(run(report))
 
     assert reported(screen)
     again = prepared(SCREEN, aspect=ASPECT)  # who comes back finds them, without the file in the form

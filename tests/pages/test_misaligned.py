@@ -11,9 +11,8 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.people import Actor
 from core.project_records import CriteriaEntry
-from core.projects.misaligned import ItemScore
-from core.projects.misaligned import Triage, TriageRequest
-from core.quotations import Piece
+from core.projects.misaligned import ItemScore, Triage, TriageRequest
+from core.quotations import QuotedPiece
 from pages.misaligned.misaligned_filters import RANKS, Filters
 from pages.misaligned.misaligned_item import marked
 from pages.misaligned.misaligned_list import table_key
@@ -206,7 +205,11 @@ def test_hostile_names_and_texts_stay_text(opened: Open) -> None:
 
 
 def test_quoted_words_stand_on_a_coloured_ground_and_nothing_else_is_markup() -> None:
-    pieces = (Piece("# A *star*\n\n    ", False), Piece("[x](http://e.example)\r\nred", True), Piece(" end", False))
+    pieces = (
+        QuotedPiece("# A *star*\n\n    ", False),
+        QuotedPiece("[x](http://e.example)\r\nred", True),
+        QuotedPiece(" end", False),
+    )
     shown = marked(pieces)
     first, blank, third, fourth = shown.split("  \n")
     assert first == "\\# A \\*star\\*"

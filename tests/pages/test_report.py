@@ -15,7 +15,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeLine
 from core.projects.judge_versions import VersionOptions
 from core.records import JudgeScores
-from core.report.findings import brings, headline, limits
+from core.report.headline import brings, headline, limits
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.screen import HOSTILE_ASPECT, as_sent, labelled, open_screen, press, texts
@@ -77,14 +77,14 @@ def test_the_finding_stands_first_the_rest_part_by_part(
     screen = whole()
     report = found_report(store, calibrated)
     head, words = headline(report), texts(screen)
-    assert screen.header[0].value.replace("\\", "") == head.claim
-    assert head.basis in words
+    assert screen.header[0].value.replace("\\", "") == head.headline
+    assert head.detail in words
     assert brings(report) in words
     assert "Nobody here has approved version 1 of the judge." in words
     assert len(screen.get("image")) == 2  # one, wide and narrow
     for limit in limits(report):
-        assert limit.title in words
-        assert limit.text in words
+        assert limit.headline in words
+        assert limit.detail in words
 
 
 def test_report_appendix_and_judge_file_are_offered(whole: Callable[..., AppTest]) -> None:

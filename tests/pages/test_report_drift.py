@@ -11,6 +11,7 @@ from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
 from core.data import load_golden
 from core.demo.build import do_here
+from core.findings.over_time import recheck_finding
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -55,8 +56,8 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     (recheck,) = projects.list_rechecks(place.store, place.project_id, ASPECT)
     words = texts(shown)
     assert "Version 1 of the judge" in shown.header[0].value
-    assert recheck.outcome.words in words
-    assert "The judge minus the judge without criteria, on the same 144 items" in words
+    assert recheck_finding(recheck.outcome).detail in words
+    assert "The judge minus the judge without criteria, on 144 common items" in words
     assert "Labels are distributed about as before (distance 0.00)" in words
     assert shown.metric[0].value == f"{recheck.outcome.now.value:.2f}"
     frame = grids(shown)[0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 
 from core.comparison.examination import Distribution, Examination
-from core.comparison.fails import DIVISIONS, Part
+from core.comparison.fails import Part
+from core.findings.weak_spots import DIVISIONS, distribution_words
 from core.report.figures.axes import WIDE
 from core.report.figures.style import AMBER, BLUE, QUIET, measure_name
 from core.report.figures.svg import Drawing, box, drawing, line, words
@@ -61,4 +62,6 @@ def distribution_figure(distribution: Distribution, *, width: int = WIDE) -> Dra
         for name, shares, _ in sides
     ]
     title = "People's labels and the judge's scores over the scale"
-    return drawing("distribution", title, f"{'; '.join(said)}. {distribution.words}", (width, bottom + 24), parts)
+    return drawing(
+        "distribution", title, f"{'; '.join(said)}. {distribution_words(distribution)}", (width, bottom + 24), parts
+    )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from core.projects.pass_results import AspectAgreement
     from core.stats.labels_needed import LabelPlanning
 
-DECISIONS = {"holds": TEAL, "fallen": AMBER, "cannot be told": QUIET}
+DECISIONS = {"holds": TEAL, "fallen": AMBER, "inconclusive": QUIET}
 
 
 def growth_figure(agreement: AspectAgreement, *, n_expected: int) -> Drawing:

@@ -30,21 +30,20 @@ def newer_file(*, shuffled: bool) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("shuffled", "fall", "code", "decision", "words"),
+    ("shuffled", "fall", "code", "decision"),
     [
-        (False, 0.9, 0, "holds", "rules out a fall of 0.9 or more"),
-        (True, 0.1, 1, "fallen", "Agreement fell: −0."),
-        (False, 0.001, 0, "cannot be told", "144 items show only a fall of"),
+        (False, 0.9, 0, "holds"),
+        (True, 0.1, 1, "fallen"),
+        (False, 0.001, 0, "inconclusive"),
     ],
 )
 def test_the_exit_code_of_a_recheck(
-    run: Run, judge_file: Path, *, shuffled: bool, fall: float, code: int, decision: str, words: str
+    run: Run, judge_file: Path, *, shuffled: bool, fall: float, code: int, decision: str
 ) -> None:
     golden = newer_file(shuffled=shuffled)
     command = ("recheck", judge_file, golden, "--aspect", ASPECT, "--fall", str(fall), "--old", SUMMARIES)
     exit_code, body = run(*command)
     assert (exit_code, body["decision"], body["change"]["fall"]) == (code, decision, fall)
-    assert words in body["words"]
     assert (body["change"]["p_fallen"] < 0.05) == (decision == "fallen")
     assert body["labels"]["distance"] == 0  # the same labels, if in another order
     assert run(*command, "--strict")[0] == (0 if decision == "holds" else 1)

@@ -164,7 +164,7 @@ def test_a_judge_against_the_raters_is_asked_about(tmp_path: Path, capsys: pytes
     verdicts = scored(tmp_path, [str(6 - (k * 7 % 5 + 1) + (k % 3) / 10) for k in range(40)])
     with suppress(SystemExit):
         app(["align", str(golden), str(verdicts), "--aspect", "q"])
-    assert "Is the lowest label the best?" in capsys.readouterr().out
+    assert "If the lowest label is the best" in capsys.readouterr().out
     turned = load_golden(golden, values="best=low")
     value = core.align(turned, verdicts, "q").value
     assert value is not None and value > 0.9

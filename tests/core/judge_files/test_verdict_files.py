@@ -38,7 +38,7 @@ def test_scores_and_unscored(tmp_path: Path) -> None:
 def test_the_score_of_each_order_comes_back_where_it_is_that_of_the_verdict(tmp_path: Path) -> None:
     rows = [verdict_row(Scored("a", 2.25, turned=3.0)), verdict_row(Scored("b", 1.5, turned=1.5))]
     table = read_verdicts(write(tmp_path / "v.jsonl", [*rows, verdict_row(Unscored("c", "empty"))]))
-    assert table.turned_aligned(["b", "c", "a"]) == pytest.approx([1.5, float("nan"), 3.0], nan_ok=True)
+    assert table.of_items(["b", "c", "a"]).turned == pytest.approx([1.5, float("nan"), 3.0], nan_ok=True)
     changed = read_verdicts(write(tmp_path / "w.jsonl", [{**rows[0], "score": 3.0}]))
     assert changed.turned is None
     assert changed.by_id["a"] == Scored("a", 3.0)

@@ -16,15 +16,15 @@ from core import projects
 from core.__main__ import main
 from core.calibration.calibration_result import Calibration
 from core.calibration.calibration_settings import CalibrationSettings
-from core.comparison.compare import ceiling
 from core.comparison.decisions import preferred
+from core.comparison.leaderboard import ceiling
 from core.data import load_golden
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import used_before
 from core.projects.runs import EDIT_SCORED
 from core.records import Scale
 from core.report.figures.bars import LabelBar, label_bars
-from core.report.findings import brings
+from core.report.headline import brings
 from core.report.page import appendix_page
 from core.report.rows import figures_csv
 from core.stats import LabelledItems, MeasureSettings, leave_one_out, rater_table
@@ -155,7 +155,7 @@ def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
     assert "once before" in used_before(line, report.run, [early, late])
     changed = replace(report, seen_before=used_before(line, report.run, [early]), openings=(early, late))
     assert changed.gain.p is None
-    assert "no p, for versions were compared on these items once before" in brings(changed)
+    assert "no p (versions were compared on these items once before" in brings(changed)
     assert "seen 2 times" in brings(changed)
     assert "seen once." in brings(report)
 

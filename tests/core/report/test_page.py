@@ -16,7 +16,7 @@ from lxml import etree
 from core.comparison.leaderboard import HumanCeiling
 from core.records import Alignment
 from core.report.facts import Report
-from core.report.findings import brings, headline, limits, sign_off
+from core.report.headline import brings, headline, limits, sign_off
 from core.report.measured import Labels, OnTheScale, Raters
 from core.report.page import appendix_page, html_page, markdown_page
 
@@ -191,7 +191,7 @@ def test_the_report_is_one_page_that_says_what_a_stakeholder_asks(plain_one, rep
     """What was judged, the finding, what the judge follows and brings, limits, sign-off, how to use it."""
     shown = re.sub(r"\s+", " ", "".join(checked(plain_one).text))
     head = headline(report)
-    for said in (head.claim, head.basis, brings(report), sign_off(report), limits(report)[0].text):
+    for said in (head.headline, head.detail, brings(report), sign_off(report), limits(report)[0].detail):
         assert said in shown
     assert report.version is not None
     assert "version 1 of the judge (approved)" in shown

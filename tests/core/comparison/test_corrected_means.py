@@ -1,4 +1,4 @@
-"""What is said of the means of systems."""
+"""Which labels come next, and what is said of the means of systems."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from core.comparison.corrected_means import REPEATED, SEEN, UNNAMED, by_need, judged_items
-from core.comparison.means_finding import means_finding, notes_of_systems, worth_words
 from core.data.verdict_imports import ScoredRows
+from core.findings.system_quality import means_finding, notes_of_systems, worth_words
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.stats.system_means import CONSTANT, SHOWN_AT, JudgedItems, system_means
-from core.wording import range_words, signed_range
+from core.wording import signed_range
 
 
 def of(names: tuple[str, ...], labelled: int) -> JudgedItems:
@@ -31,7 +31,7 @@ def test_one_sentence_fits_one_system_or_several_without_labels() -> None:
 
 
 def test_items_of_no_named_system_are_one_set() -> None:
-    assert means_finding(system_means(of((UNNAMED,), 1)), "q").headline.startswith("the whole set has a mean q of ")
+    assert means_finding(system_means(of((UNNAMED,), 1)), "q").headline.startswith(UNNAMED)
 
 
 def test_a_correlation_that_is_not_quite_beyond_chance_is_not_called_none() -> None:
@@ -42,10 +42,9 @@ def test_a_correlation_that_is_not_quite_beyond_chance_is_not_called_none() -> N
     scores, one = np.clip(truth + generator.normal(0, 0.3, 400), 1, 5), np.zeros(400, dtype=np.intp)
     means = system_means(JudgedItems(labels, scores, np.arange(400), one, ("A",), Scale(1, 5, 1.0)))
     said = {p: worth_words(replace(means, p_correlation=p)) for p in (0.001, 0.02, 0.4)}
-    assert said[0.001].startswith("With the verdicts, each label counts as about")
-    assert said[0.02].startswith("Whether the verdicts add to these labels cannot be told yet (r 0.")
-    assert said[0.02].endswith("p = 0.020, above 0.005).")
-    assert said[0.4] == "The verdicts add nothing that shows to these labels."
+    assert "counts as about" in said[0.001]
+    assert "inconclusive" in said[0.02] and "p = 0.020, above 0.005" in said[0.02]
+    assert "nothing significant" in said[0.4]
 
 
 def test_the_next_labels_go_where_the_interval_would_be_widest() -> None:
@@ -89,10 +88,10 @@ def test_interval_and_sentence_never_contradict_each_other() -> None:
         means = system_means(two(float(gap)))
         (pair,) = means.differences
         assert pair.p_holm == pair.p and pair.tested_interval is not None and pair.interval is not None
-        said = means_finding(means, "q").headline
-        apart = "No clear difference" in said
+        found = means_finding(means, "q")
+        said, apart = found.detail, "No clear difference" in found.headline
         assert apart == (pair.tested_interval.low <= 0.0 <= pair.tested_interval.high) == (pair.p_holm > SHOWN_AT)
-        assert (range_words(pair.tested_interval) in said) or (signed_range(pair.tested_interval) in said)
+        assert signed_range(pair.tested_interval) in said
         assert " at 98.5 %, p " in said
         near += apart and not pair.interval.low <= 0.0 <= pair.interval.high
     assert near, "no gap was one that the 95 % interval alone would call shown"
@@ -111,7 +110,7 @@ def test_of_several_pairs_each_interval_is_as_wide_as_its_corrected_p_asks() -> 
     assert [ends.low > 0.0 for ends in tested] == shown
     # Holm multiplies the least p of six by 6: its interval leaves .015 / 6 out
     assert max(ends.confidence for ends in tested[:3]) == pytest.approx(1 - SHOWN_AT / 6)
-    assert "wider: a claim takes p ≤ 0.015, corrected over 6 pairs (Holm)." in means_finding(means, "q").basis
+    assert "a claim takes p ≤ 0.015, corrected over 6 pairs (Holm)." in means_finding(means, "q").detail
     turned = means.differences[0].reversed.tested_interval
     assert turned is not None and (turned.low, turned.high) == (-tested[0].high, -tested[0].low)
 

@@ -1,4 +1,4 @@
-"""Monitor what systems write in use: read the texts, score the new ones, score the anchors again, say what moved.
+"""Monitor newer texts: read them, score the new ones, score the anchors again, report what moved.
 
 Next to its page and table, the output folder keeps::
 
@@ -6,7 +6,7 @@ Next to its page and table, the output folder keeps::
     anchors.jsonl    one line per look: when, and the score of every anchor
     monitor.json     the judge file that all of it belongs to
 
-A killed call loses nothing that was read: the new texts are scored with a checkpoint (`core.scoring`).
+A killed call loses no verdict that was read: new texts are scored with a checkpoint (`core.scoring`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from core.comparison.periods import AnchorLook, By, Movement, Watched, Written, look_again, periods_of, watch
+from core.comparison.periods import AnchorLook, By, Watched, Written, look_again, periods_of, watch
 from core.data.cells import CellError, folded, read_number
 from core.data.columns import HUMAN, mapping_of, read_map
 from core.data.item_rows import ITEM_ROLES, RowReader
@@ -33,10 +33,14 @@ from core.data.split import calibration_digests, text_digest
 from core.data.tables import open_table
 from core.errors import GoldenError, JobError, UsageError
 from core.files import json_lines, replacing, write_json, write_text
+from core.findings.over_time import monitor_finding, movement_words
 from core.progress import SILENT, Progress
 from core.providers.completions import ReplyStore
 from core.records import FloatArray, GoldenSet, Item, Scale, Scored, content_digest
-from core.stats.system_means import MeanEstimate
+from core.report.figures.periods import periods_figure
+from core.report.page import document
+from core.report.words import bounded
+from core.spreadsheets import csv_text
 from core.texts import is_blank
 
 if TYPE_CHECKING:
@@ -50,13 +54,10 @@ ALPHA = 0.05
 TIMES = ("timestamp", "time", "start_time", "created_at", "request_time", "timestamp_ms", "date", "day", "at")
 """Columns that say when a text was written, the likeliest first."""
 
-MOST_NAMED = 3
-"""Changes named in the finding: of all later texts, then of the newest periods."""
-
 _MILLISECONDS_FROM = 1e11
 _HEAD = 500
 
-Who = Literal["nobody", "systems", "judge", "cannot be told apart", "too few texts"]
+Who = Literal["nobody", "systems", "judge", "inconclusive", "too few texts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,9 @@ class MonitorSettings:
 
 @dataclass(frozen=True)
 class Monitored:
-    """The periods, what the anchors say (None without anchors), and what was read.
+    """The periods, the look at the anchors (None without anchors), and what was read.
 
-    `left_out` maps what was not read → how many; `n_new` texts were scored now, `n_known` had been before; `notes` are
-    for whoever reads the figures.
+    `left_out` maps what was not read → how many; `n_new` texts were scored now, `n_known` before.
     """
 
     aspect: str
@@ -104,46 +104,13 @@ class Monitored:
         moves = [abs(change.value) for change in changes if change.moved and change.value is not None]
         if moves:
             reach = None if self.look is None else self.look.most
-            return "systems" if reach is not None and reach < min(moves) else "cannot be told apart"
+            return "systems" if reach is not None and reach < min(moves) else "inconclusive"
         return "nobody" if any(change.reach is not None for change in changes) else "too few texts"
 
     @property
     def alarm(self) -> bool:
         """Whether anything has moved."""
-        return self.who in ("systems", "judge", "cannot be told apart")
-
-    @property
-    def finding(self) -> str:
-        """The result in a sentence, then what it rests on."""
-        watched, who = self.watched, self.who
-        baseline = [period for period in watched.periods if period.in_baseline]
-        ends = baseline[0].name + (f" to {baseline[-1].name}" if len(baseline) > 1 else "")
-        headline = {
-            "too few texts": f"Too few texts to tell whether {self.aspect} moved since the baseline ({ends}).",
-            "nobody": f"No significant change in {self.aspect} since the baseline ({ends}).",
-            "judge": f"The judge itself moved: {'' if self.look is None else self.look.words}",
-            "systems": f"{self.aspect.capitalize()} moved since the baseline ({ends}), and the judge did not.",
-            "cannot be told apart": f"{self.aspect.capitalize()} moved since the baseline ({ends}).",
-        }[who]
-        changes = [("all later texts", watched.since)]
-        changes += [(period.name, period.change) for period in reversed(watched.periods) if period.change]
-        details = []
-        if who == "too few texts":
-            details.append(f"All later texts: {watched.since.reason or 'no period has enough texts'}.")
-        elif who == "nobody":
-            seen = (f"{change.detectable:.2f} in {name}" for name, change in changes if change.detectable is not None)
-            details += [f"A change of {least} would show in 8 of 10 cases." for least in islice(seen, 1)]
-        elif who != "judge":
-            moved = (f"{name[0].upper()}{name[1:]}: {movement_words(each)}." for name, each in changes if each.moved)
-            details += islice(moved, MOST_NAMED)
-            corrected = watched.moved[-1].corrected if watched.moved else None
-            if corrected is not None and corrected.interval is not None:
-                details.append(f"Corrected by raters' labels, {watched.moved[-1].name} is at {mean_words(corrected)}.")
-        if who == "judge" and (watched.moved or watched.since.moved):
-            details.append("Changes of the texts may come from the judge.")
-        if who == "cannot be told apart":
-            details.append("The systems or the judge may have moved: only anchors scored before and now can tell.")
-        return " ".join([headline, *details])
+        return self.who in ("systems", "judge", "inconclusive")
 
     def as_json(self) -> dict[str, Any]:
         """The JSON answer of `monitor`."""
@@ -152,7 +119,7 @@ class Monitored:
             "judge": self.judge,
             "by": self.by,
             "scale": [self.scale.low, self.scale.high],
-            "finding": self.finding,
+            "finding": monitor_finding(self).headline,
             "moved": self.who,
             "alarm": self.alarm,
             "alpha": self.watched.alpha,
@@ -165,26 +132,6 @@ class Monitored:
             "left_out": dict(self.left_out),
             "notes": list(self.notes),
         }
-
-
-def movement_words(change: Movement | None) -> str:
-    """E.g. "down by 0.31, ±0.12"; "" for the baseline."""
-    if change is None:
-        return ""
-    if change.value is None:
-        return f"— ({change.reason})"
-    way = f"{'down' if change.value < 0 else 'up'} by {abs(change.value):.2f}"
-    return f"{way}, ±{change.reach:.2f}" if change.reach is not None else f"{way} ({change.reason})"
-
-
-def mean_words(estimate: MeanEstimate | None) -> str:
-    """A corrected mean with its interval, or why there is none."""
-    if estimate is None:
-        return "—"
-    if estimate.value is None:
-        return f"— ({estimate.reason})"
-    ends = "" if estimate.interval is None else f" [{estimate.interval.low:.2f}, {estimate.interval.high:.2f}]"
-    return f"{estimate.value:.2f}{ends}"
 
 
 def monitor(
@@ -211,7 +158,6 @@ def monitor(
     from core.data import load_golden
     from core.judge_files.judge_reading import kept_columns
     from core.judge_files.loading import load_judge
-    from core.report.monitor_page import monitor_page, periods_csv
 
     how, file, folder = settings or MonitorSettings(), Path(judge_file), Path(out)
     paths = [Path(path) for path in ([traffic] if isinstance(traffic, str | Path) else traffic)]
@@ -226,9 +172,8 @@ def monitor(
         off = labels[~np.isnan(labels) & ((labels < task.scale.low) | (labels > task.scale.high))]
         if off.size:
             raise GoldenError(
-                f"{off.size:,} of {np.count_nonzero(~np.isnan(labels)):,} labels lie off the judge's scale of "
-                f"{task.scale.low:g} to {task.scale.high:g}, the first at {off[0]:g}. Name the right column with "
-                f"--map {HUMAN}{task.aspect}=COLUMN."
+                f"{off.size:,} labels lie off the judge's scale of {task.scale.low:g} to {task.scale.high:g}, the "
+                f"first at {off[0]:g}. Name the right column with --map {HUMAN}{task.aspect}=COLUMN."
             )
         n_known, verdicts = _verdicts(rows, paths, file, folder, how, replies=replies, progress=progress)
         look = None
@@ -236,13 +181,18 @@ def monitor(
             mapping = {role: column for role, column in given.items() if role != "time"}
             look = _look(judge, load_golden(how.anchors, kept=kept | mapping), folder)
         marks, spec = judge.marks, judge.spec
-    scores = np.array([_on_scale(verdicts.get(text_key(row.item), {})) for row in rows], dtype=np.float64)
+    scores = np.full(len(rows), np.nan)
+    for k, row in enumerate(rows):
+        line = verdicts.get(text_key(row.item), {})
+        score = line.get("score") if line.get("calibrated") is None else line["calibrated"]
+        scores[k] = np.nan if score is None else score
+    alpha = ALPHA if look is None else ALPHA / 2
     monitored = Monitored(
         task.aspect,
         spec,
         how.by,
         task.scale,
-        watch(rows, scores, labels, task.scale, by=how.by, alpha=ALPHA if look is None else ALPHA / 2),
+        watch(rows, scores, labels, task.scale, by=how.by, alpha=alpha),
         look,
         n_new=len(verdicts) - n_known,
         n_known=n_known,
@@ -256,15 +206,9 @@ def monitor(
 
 
 def text_key(item: Item) -> str:
-    """What a text is known by: what it says, whoever wrote it."""
+    """The key of a text, whoever wrote it."""
     texts = [item.source, item.context, item.target, list(item.references)]
     return content_digest("text", texts).partition(":")[2]
-
-
-def _on_scale(line: Mapping[str, Any]) -> float:
-    """The score on the human scale where the judge has a map to it."""
-    score = line.get("score") if line.get("calibrated") is None else line["calibrated"]
-    return np.nan if score is None else float(score)
 
 
 # ── the texts ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -341,21 +285,18 @@ def time_in(cell: Any) -> datetime | None:
 
 
 def _claim(folder: Path, judge_file: Path, model: str) -> None:
-    """Note which judge the folder is of; JobError where it is of another one."""
+    """Note the judge of the folder; JobError where it belongs to another one."""
     from core.scoring.item_file import file_digest
 
     own = {"judge": file_digest(judge_file), "model": model}
     state = folder / STATE
-    if not state.exists():
-        try:
-            write_json(state, own)
-        except OSError as error:
-            raise UsageError(f"{folder}: cannot be written ({error.strerror}). Choose another --out.") from error
-        return
     try:
+        if not state.exists():
+            write_json(state, own)
+            return
         known = json.loads(state.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise JobError(f"{state}: cannot be read ({error}). Give another --out.") from error
+        raise UsageError(f"{state}: cannot be used ({error}). Give another --out.") from error
     if known != own:
         raise JobError(
             f"{folder} holds verdicts of another judge file or model, which cannot be compared with those of "
@@ -364,7 +305,7 @@ def _claim(folder: Path, judge_file: Path, model: str) -> None:
 
 
 def _kept(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a file of the folder; JobError for what is none."""
+    """The lines of a file of the folder; JobError for a damaged one."""
     if not path.exists():
         return
     with path.open(encoding="utf-8") as file:
@@ -450,3 +391,43 @@ def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
     known = {key: float(labels[k]) for key, k in places.items() if not np.isnan(labels[k])}
     sources = {key: golden.items[k].source_id or key for key, k in places.items()}
     return look_again(looks, known, sources, ALPHA / 2)
+
+
+# ── the page and the table ───────────────────────────────────────────────────────────────────────────────────
+
+_COLUMNS = (
+    *("period", "baseline", "texts", "unread", "labels", "mean_verdict", "corrected", "corrected_low"),
+    *("corrected_high", "change", "change_reach", "moved"),
+)
+
+
+def monitor_page(monitored: Monitored) -> str:
+    """One HTML document without script: the finding, the figure of all periods, the table and what was read."""
+    aspect = bounded(monitored.aspect, 80)
+    return document(
+        "monitor.html",
+        m=monitored,
+        aspect=aspect,
+        said=monitor_finding(monitored),
+        plot=periods_figure(monitored.watched, aspect=aspect, scale=monitored.scale),
+        made_at=datetime.now(UTC),
+        movement=movement_words,
+    )
+
+
+def periods_csv(monitored: Monitored) -> str:
+    """One row per period; undefined is an empty cell."""
+    rows = []
+    for period in monitored.watched.periods:
+        corrected, change = period.corrected, period.change
+        ends = None if corrected is None else corrected.interval
+        rows.append(
+            (
+                *(period.name, period.in_baseline, period.n, period.n_unread, period.n_labelled),
+                None if period.judged is None else period.judged.value,
+                None if corrected is None else corrected.value,
+                *((ends.low, ends.high) if ends else (None, None)),
+                *((change.value, change.reach, change.moved) if change else (None, None, None)),
+            )
+        )
+    return csv_text(_COLUMNS, rows)

@@ -12,11 +12,19 @@ import pytest
 
 import core
 from core.cli.main import main
-from core.comparison.monitor import ANCHORS, VERDICTS, Monitored, MonitorSettings, read_traffic
 from core.data import load_golden
 from core.errors import GoldenError, JobError, UsageError
+from core.findings.over_time import monitor_finding
 from core.records import Interval
-from core.report.monitor_page import monitor_page, periods_csv
+from core.report.monitoring import (
+    ANCHORS,
+    VERDICTS,
+    Monitored,
+    MonitorSettings,
+    monitor_page,
+    periods_csv,
+    read_traffic,
+)
 from core.stats.system_means import MeanEstimate
 
 ASPECT = "relevance"
@@ -83,29 +91,27 @@ def test_systems_that_fell_are_told_from_a_judge_that_did(
 ) -> None:
     anchors = repository / "sample_data" / "summaries.jsonl"
     alone = look(traffic, judge_file, tmp_path / "alone", by="version")
-    assert alone.who == "cannot be told apart"
+    assert alone.who == "inconclusive"
     assert alone.alarm
     look(traffic[:7], judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     fell = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     assert fell.who == "systems"
-    assert fell.finding.startswith(
-        "Relevance moved since the baseline (old), and the judge did not. All later texts: down"
-    )
+    assert "All later texts: down" in monitor_finding(fell).detail
     kept = tmp_path / "anchored" / ANCHORS
     first = json.loads(kept.read_text().splitlines()[0])
     moved = {key: max(1.0, score - 0.3 - 0.01 * (k % 5)) for k, (key, score) in enumerate(first["scores"].items())}
     kept.write_text(json.dumps(first | {"scores": moved}) + "\n")
     judged = look(traffic, judge_file, tmp_path / "anchored", anchors=anchors, by="version")
     assert judged.who == "judge"
-    assert judged.finding.startswith("The judge itself moved: on 144 anchors")
+    assert "144 anchors, look 2" in monitor_finding(judged).detail
     old, new = judged.watched.periods
     assert old.corrected is not None and old.corrected.value is not None
     assert new.corrected is None or new.corrected.value is None  # nobody labelled the new ones
-    assert "raters' labels" not in alone.finding
+    assert "raters' labels" not in monitor_finding(alone).detail
     old, new = alone.watched.periods
     labelled = replace(new, corrected=MeanEstimate(3.0, Interval(2.5, 3.5, method="t")))
     seen = replace(alone, watched=replace(alone.watched, periods=(old, labelled)))
-    assert "Corrected by raters' labels, new is at 3.00 [2.50, 3.50]." in seen.finding
+    assert "Corrected by raters' labels, new is at 3.00 [2.50, 3.50]." in monitor_finding(seen).detail
 
 
 def test_page_table_and_exit_codes(
@@ -169,8 +175,8 @@ def test_anchors_of_a_few_sources_rule_no_judge_out(
         kept.write_text(json.dumps(first | {"scores": moved}) + "\n")
     assert seen.look is not None
     assert seen.look.interval is None
-    assert seen.who == "cannot be told apart"
-    assert "only anchors scored before and now can tell" in seen.finding
+    assert seen.who == "inconclusive"
+    assert "anchors" in monitor_finding(seen).next_step
 
 
 def test_nothing_is_scored_for_what_cannot_be_watched(judge_file: Path, tmp_path: Path) -> None:

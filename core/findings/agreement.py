@@ -1,0 +1,250 @@
+"""How well a judge agrees with raters, next to other judges, the baseline, one rater and a plain regression."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.findings import Finding
+from core.stats.claims import (
+    ALPHA,
+    HALF_ALPHA,
+    LEAST_SOURCES,
+    MARGIN,
+    MOST_RATERS,
+    PASSES_AT,
+    SHORT,
+    SHORT_BELOW,
+    TOO_FEW,
+    claim,
+)
+from core.wording import (
+    capital,
+    change_figures,
+    counted,
+    difference_figures,
+    estimate,
+    in_short,
+    number,
+    p_figure,
+    signed,
+    signed_range,
+)
+
+if TYPE_CHECKING:
+    from core.comparison.leaderboard import Leaderboard
+    from core.records import Alignment, Interval
+    from core.stats import AnnotatorTest, BesidePeople, Difference
+    from core.stats.alignment import RegressionBar
+    from core.stats.claims import Standing
+
+STANDING_WORDS: dict[Standing, str] = {
+    "above": "better than a rater",
+    "level": "as good as a rater",
+    "below": "worse than a rater",
+    "open": "no clear difference",
+}
+
+
+def board_finding(
+    board: Leaderboard,
+    measure: str,
+    place: int | None = None,
+    name: str = "",
+    *,
+    baseline: int | None = None,
+    looks: int = 0,
+) -> Finding:
+    """What `board` shows of the judge at `place` among those given, called `name`; of the best judge without a place.
+
+    `measure` names statistic and level.  `baseline` is the place of the same judge without criteria, `looks` how often
+    the held-out items were seen.
+    """
+    if board.problem:
+        return Finding("Nothing can be compared yet.", board.problem)
+    at = next((k for k, row in enumerate(board.rows) if row.place == place), 0)
+    if board.rows[at].alignment.value is None:
+        at, name, baseline = 0, "", None
+    row = board.rows[at]
+    undefined = [f"{one.name} has no alignment: {one.alignment.reason}." for one in board.rows if one.undefined]
+    if row.undefined:
+        return Finding("No judge has a defined agreement with raters here.", " ".join(undefined))
+    others = [k for k, one in enumerate(board.rows) if k != at and not one.undefined]
+    p = {k: np.nan if board.pairwise is None else float(board.pairwise.p_holm[at, k]) for k in others}
+    verb = "agrees with raters"
+    if at == 0 and others:
+        best = all(value <= ALPHA for value in p.values())
+        verb = "agrees best with raters" if best else "has the highest agreement with raters"
+    of_each = "none of these judges has seen" if len(board.rows) > 1 else "it has not seen"
+    items = f"on {counted(board.pool.n_common, 'item')} from {counted(board.n_sources, 'source')}"
+    ends = row.alignment.interval
+    known = "" if ends is None else f", 95 % interval {number(ends.low)} to {number(ends.high)}"
+    details = [f"{measure}, {items} whose labels {of_each}{known}."]
+    bare = next((k for k in others if board.rows[k].place == baseline), None)
+    if bare is not None and board.pairwise is not None:
+        gain, own = board.pairwise.pair(at, bare), p.pop(bare) if board.planned else p[bare]
+        if gain.value is not None:
+            tested = p_figure(own) + (alone_words(gain.interval, own) if not board.planned else "")
+            details.append(f"Compared with no criteria: {change_figures(gain.value, gain.interval)}, {tested}.")
+    said = {
+        "significantly better than": [k for k in p if p[k] <= ALPHA and k > at],
+        "significantly worse than": [k for k in p if p[k] <= ALPHA and k < at],
+        "not significantly different from": [k for k in p if p[k] > ALPHA],
+    }
+    parts = [f"{how} {in_short([board.rows[k].name for k in whom])}" for how, whom in said.items() if whom]
+    if parts:
+        details.append(f"It is {', and '.join(parts)} (paired over sources, Holm-corrected).")
+    if untested := [k for k in p if np.isnan(p[k])]:
+        reason = "" if board.pairwise is None else board.pairwise.pair(at, untested[0]).p_reason
+        details.append(f"Not tested against {in_short([board.rows[k].name for k in untested])}: {reason or 'no test'}.")
+    if board.bar is not None:
+        details.append(bar_words(board.bar, at))
+
+    few, at_systems = 2 <= board.n_sources < LEAST_SOURCES, board.measure.level == "system"
+    by_chance = ends is not None and ends.low <= 0.0 <= ends.high
+    cautions = (
+        f"The held-out items were seen {looks} times." if looks > 1 and bare is not None else "",
+        no_interval_words(row.alignment),
+        "Its interval holds 0, so it may agree with raters only by chance." if by_chance else "",
+        f"Only {board.n_sources} sources: intervals are wide, and nothing is tested ({TOO_FEW})." if few else "",
+        f"System level rests on {row.alignment.n} systems; only large differences show." if at_systems else "",
+        f"The interval holds for these systems, and is {SHORT}."
+        if at_systems and board.n_sources < SHORT_BELOW
+        else "",
+        *undefined,
+    )
+    headline = f"{name or row.name} {verb}: {number(row.alignment.value)}."
+    return Finding(headline, " ".join(filter(None, details)), tuple(filter(None, cautions)))
+
+
+def gain_finding(gain: Difference) -> Finding:
+    """Whether criteria raised the agreement on held-out items.
+
+    Next to a baseline that contradicts the raters a gain means nothing; then the labels may be the wrong way round.
+    """
+    before, after = number(gain.b.value), number(gain.a.value)
+    if contradicts(gain.b):
+        turn = "If the lowest label is the best, turn the labels round (--values best=low) and measure again."
+        return Finding(f"Without criteria the judge contradicts the raters ({before}).", next_step=turn)
+    shown = claim(gain.value, gain.interval, gain.p)
+    if shown == "undefined":
+        return Finding("The gain over the baseline is undefined.", f"{capital(gain.reason)}.")
+    headline = {
+        "higher": f"Calibration raised agreement with raters from {before} to {after}.",
+        "lower": f"Calibration lowered agreement with raters from {before} to {after}.",
+        "open": f"No significant gain over the baseline: agreement is {after}, and {before} without criteria.",
+        "untested": f"Agreement with raters is {after}, and {before} without criteria; the gain cannot be tested.",
+    }[shown]
+    figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
+    level = {"sample": "per source", "dataset": "over all items", "system": "over systems"}[gain.a.level]
+    return Finding(headline, f"{figures}; {gain.a.statistic.capitalize()} {level}, {counted(gain.n, 'held-out item')}.")
+
+
+def gain_warning(gain: Difference) -> str:
+    """The sentences of `gain_finding`, which a judge file carries; "" where the gain is significant."""
+    said = gain_finding(gain)
+    gained = claim(gain.value, gain.interval, gain.p) == "higher" and not contradicts(gain.b)
+    return "" if gained else " ".join(filter(None, (said.headline, said.detail, said.next_step)))
+
+
+def contradicts(alignment: Alignment) -> bool:
+    """Whether a judge ranks texts against the raters beyond chance: its whole interval lies below 0."""
+    return alignment.interval is not None and alignment.interval.high < 0
+
+
+def contradiction_words(alignment: Alignment, whose: str) -> str:
+    """Ask whether the lowest label is the best where a judge `contradicts` the raters; "" elsewhere."""
+    if not contradicts(alignment):
+        return ""
+    return (
+        f"{whose} contradicts the raters: {estimate(alignment)}. If the lowest label is the best, turn the labels "
+        "round (--values best=low, or at the upload) and measure again."
+    )
+
+
+def no_interval_words(alignment: Alignment) -> str:
+    """Why a value has no interval; "" where it has one, or where the value is undefined."""
+    if alignment.value is None or alignment.interval is not None:
+        return ""
+    return f"No interval: {alignment.no_interval or 'none is known'}."
+
+
+def alone_words(interval: Interval | None, p: float | None) -> str:
+    """Say why an interval without 0 stands next to a p that shows nothing; "" elsewhere."""
+    if p is None or np.isnan(p) or p <= ALPHA or interval is None or interval.low <= 0.0 <= interval.high:
+        return ""
+    return ", corrected for all comparisons, as the interval is not"
+
+
+def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") -> Finding:
+    """How `judge` compares with one rater, each against the mean of the other raters; `measure` names the axis."""
+    if result.difference is None or result.judge.value is None or result.person.value is None:
+        return Finding(f"{judge} cannot be compared with a rater here.", f"{capital(result.reason)}.")
+    how = {
+        "above": "agrees with the other raters better than a rater does",
+        "below": "agrees with the other raters less well than a rater does",
+        "level": "agrees with the other raters as well as a rater does",
+        "open": "does not differ significantly from a rater",
+    }[result.standing]
+    if result.withheld:
+        how = "is not tested against a rater"
+    corrected = f" corrected for {result.n_judges} judges" if result.n_judges > 1 else ""
+    gap = f"{signed(result.difference)} {signed_range(result.interval) if result.interval else '(no interval)'}"
+    detail = (
+        f"Difference {gap}, {p_figure(result.p)}{corrected}; {measure}, {counted(result.n_items, 'item')}, "
+        f"{counted(result.n_sources, 'source')}, {_raters(result)}."
+    )
+    if result.standing == "level":
+        detail += f" {margin_words()}"
+    why = result.withheld or result.reason
+    figures = f"{number(result.judge.value)} and {number(result.person.value)}"
+    return Finding(f"{judge} {how}: {figures}.", detail, (f"{capital(why)}.",) if why else ())
+
+
+def margin_words() -> str:
+    """State what "as good as a rater" requires."""
+    return f"“As good as” needs the whole interval above {signed(-MARGIN)}."
+
+
+def annotator_finding(result: AnnotatorTest) -> Finding:
+    """Whether the judge may take a rater's place, with omega, rho and what the test rests on."""
+    name = "Alternative Annotator Test"
+    if result.omega is None or result.withheld:
+        return Finding(f"{name}: no verdict.", f"{capital(result.withheld or result.reason)}.")
+    outdone = sum(rater.replaceable for rater in result.by_rater)
+    verdict = {True: "passed", False: "not passed", None: "no verdict"}[result.passes]
+    form = "over items"
+    if result.clustered:
+        form = "clustered by source"
+    elif result.n_sources < result.n_items:
+        form = "over items, which passes too often where items share sources"
+    return Finding(
+        f"{name}: {verdict}; the judge could stand in for {outdone} of {_raters(result)}.",
+        f"ω = {number(result.omega)} ({number(PASSES_AT)} passes), ρ = {number(result.rho)}, ε = {result.epsilon:g}; "
+        f"{counted(result.n_items, 'item')}, {counted(result.n_sources, 'source')}; {form}.",
+        result.cautions,
+    )
+
+
+def _raters(result: BesidePeople | AnnotatorTest) -> str:
+    """Their number, their panel where there are several, and how many were left out of very many."""
+    words = f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
+    return words + (f" of {result.n_in_all:,}, those with the most ratings" if result.n_in_all > MOST_RATERS else "")
+
+
+def bar_words(bar: RegressionBar, judge: int) -> str:
+    """Whether judge number `judge` agrees better than a plain regression; "" where one of the two is undefined."""
+    gap, standing = bar.minus[judge], bar.standing(judge)
+    if standing == "undefined":
+        return ""
+    how = {
+        "better": f"It agrees better than a {bar.name}",
+        "worse": f"A {bar.name} agrees better",
+        "as well": f"A {bar.name} agrees as well",
+        "open": f"It does not agree significantly better than a {bar.name}",
+        "untested": f"It is not tested against a {bar.name}",
+    }[standing]
+    tested = p_figure(gap.p, f"no p ({gap.p_reason})" if gap.p_reason else "no p", limit=HALF_ALPHA)
+    figures = f"{estimate(bar.alignment)}, difference {signed(gap.value)} {signed_range(gap.interval)}, {tested}"
+    return f"{how}: {figures}{alone_words(gap.interval, gap.p)}."

@@ -1,0 +1,113 @@
+"""Whether a judge still agrees with newer labels, and whether newer texts or the judge itself moved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.findings import Finding
+from core.wording import DASH, capital, change_figures, counted, estimate, number, p_figure, percent, signed_range
+
+if TYPE_CHECKING:
+    from core.comparison.periods import AnchorLook, Movement
+    from core.comparison.recheck import Recheck
+    from core.report.monitoring import Monitored
+
+MOST_NAMED = 3
+"""Changes named in the detail: of all later texts, then of the newest periods."""
+
+
+def recheck_finding(found: Recheck) -> Finding:
+    """Whether the agreement of an exported judge holds on newer labels, fell, or is inconclusive."""
+    change, now, then = found.change, number(found.now.value), number(found.then.value)
+    headline = {
+        "holds": f"Agreement with raters holds: {now} on newer labels, {then} before.",
+        "fallen": f"Agreement with raters fell from {then} to {now}.",
+        "inconclusive": f"Inconclusive: agreement with raters is {now} on newer labels, {then} before.",
+    }[found.decision]
+    measure = f"{found.now.statistic.capitalize()} at {found.now.level} level"
+    sides = (
+        f"{counted(found.now.n, 'newer item')} {estimate(found.now)}, {found.then.n:,} held-out {estimate(found.then)}"
+    )
+    if change.value is None or change.interval is None:
+        return Finding(headline, f"{measure}, {sides}. No change is known: {change.reason}.", found.notes)
+    moved = f"change {change_figures(change.value, change.interval)} ({percent(change.interval.confidence)} interval)"
+    detail = f"{measure}, {sides}; {moved}."
+    if found.decision == "holds":
+        return Finding(headline, f"{detail} A fall of {change.fall:g} or more is ruled out.", found.notes)
+    if found.decision == "fallen":
+        return Finding(headline, detail, found.notes, "Calibrate again on the newer labels.")
+    step = f"Label about {counted(change.n_needed or 0, 'new item')} to show a fall of {change.fall:g}."
+    if change.n_needed is None:
+        step = f"New labels alone cannot show a fall of {change.fall:g}: the earlier interval is too wide."
+    detail += f" These items show a fall of {number(change.detectable)} or more."
+    return Finding(headline, detail, found.notes, step)
+
+
+def recheck_details(found: Recheck) -> list[str]:
+    """Paired comparisons on the same items, and how labels and scores are distributed next to before."""
+    lines = [] if found.change.p is None else [f"Fallen, one-sided: {p_figure(found.change.p)}."]
+    for name, gap in (
+        (f"The judge minus {found.against_name}", found.against),
+        ("Now minus before", found.paired),
+    ):
+        if gap is not None and gap.value is not None:
+            figures = f"{change_figures(gap.value, gap.interval)}, {p_figure(gap.p)}"
+            lines.append(f"{name}, on {counted(gap.n, 'common item')}: {figures}.")
+    return lines + [shift.words for shift in (found.labels, found.scores) if shift is not None]
+
+
+def monitor_finding(found: Monitored) -> Finding:
+    """Whether quality moved in use, and whether the systems or the judge moved."""
+    watched, who, look = found.watched, found.who, found.look
+    baseline = [period.name for period in watched.periods if period.in_baseline]
+    since = f"since the baseline ({baseline[0]}{f' to {baseline[-1]}' if len(baseline) > 1 else ''})"
+    aspect = capital(found.aspect)
+    headline = {
+        "too few texts": f"Inconclusive: too few texts to show a change in {found.aspect} {since}.",
+        "nobody": f"No significant change in {found.aspect} {since}.",
+        "judge": "The judge itself moved: its scores of the same anchors changed.",
+        "systems": f"{aspect} moved {since}, and the judge did not.",
+        "inconclusive": f"{aspect} moved {since}; the systems or the judge may have moved.",
+    }[who]
+    changes = [("All later texts", watched.since)]
+    changes += [(period.name, period.change) for period in reversed(watched.periods) if period.change]
+    details, cautions, step = list[str](), list[str](), ""
+    if who == "too few texts":
+        details.append(f"All later texts: {watched.since.reason or 'no period has enough texts'}.")
+    elif who == "nobody":
+        least = next((f"{change.detectable:.2f}" for _, change in changes if change.detectable is not None), "")
+        details += [f"A change of {least} would show in 8 of 10 cases."] if least else []
+    elif who != "judge":
+        moved = [f"{name}: {movement_words(change)}." for name, change in changes if change.moved]
+        details += moved[:MOST_NAMED]
+        corrected = watched.moved[-1].corrected if watched.moved else None
+        if corrected is not None and corrected.interval is not None:
+            mean = estimate(corrected)
+            details.append(f"Corrected by raters' labels, {watched.moved[-1].name} is at {mean}.")
+    if look is not None:
+        details.append(anchor_words(look))
+    if who == "judge" and (watched.moved or watched.since.moved):
+        cautions.append("Changes of the texts may come from the judge.")
+    if who == "inconclusive":
+        step = "Score the same anchors at every look: they show whether the judge moved."
+    return Finding(headline, " ".join(details), tuple(cautions), step)
+
+
+def anchor_words(look: AnchorLook) -> str:
+    """What the scores of the anchors show, in a sentence."""
+    lost = f" {counted(look.n_lost, 'anchor')} could not be read now." if look.n_lost else ""
+    if look.change is None or look.interval is None:
+        return f"{counted(look.n_items, 'anchor')}, look {look.n}: {look.reason}.{lost}"
+    change = f"{number(look.change).replace('−', '')} {signed_range(look.interval)}"
+    way = "down" if look.change < 0 else "up"
+    return f"{counted(look.n_items, 'anchor')}, look {look.n}: scores {way} by {change} since the first look.{lost}"
+
+
+def movement_words(change: Movement | None) -> str:
+    """``"down by 0.31, ±0.12"``; "" for the baseline."""
+    if change is None:
+        return ""
+    if change.value is None:
+        return f"{DASH} ({change.reason})"
+    way = f"{'down' if change.value < 0 else 'up'} by {abs(change.value):.2f}"
+    return f"{way}, ±{change.reach:.2f}" if change.reach is not None else f"{way} ({change.reason})"

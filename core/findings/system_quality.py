@@ -1,0 +1,143 @@
+"""Which system is better, no stronger than the test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.findings import Finding
+from core.stats.claims import ALPHA, claim
+from core.stats.intervals import CONFIDENCE
+from core.stats.preferences import agreement_words, wins_most
+from core.stats.system_means import ALL_LABELLED, LEAST_LABELS, LOPSIDED, REPEATED, SHOWN_AT
+from core.wording import (
+    change_figures,
+    counted,
+    in_short,
+    number,
+    p_figure,
+    percent,
+    range_words,
+)
+
+if TYPE_CHECKING:
+    from core.comparison.decisions import Preferences
+    from core.stats.system_means import SystemDifference, SystemMeans
+
+WORTH_AT = 0.005
+"""The p of the judge's correlation up to which verdicts are said to add to labels (as `SHOWN_AT` for systems)."""
+
+
+def is_shown(difference: SystemDifference) -> bool:
+    """Whether a difference is beyond chance, corrected over the table."""
+    shown = claim(difference.value, difference.interval, difference.p_holm) in ("higher", "lower")
+    return shown and difference.p_holm is not None and difference.p_holm <= SHOWN_AT
+
+
+def difference_words(difference: SystemDifference) -> str:
+    """``"+0.31 [+0.05, +0.57], p = 0.011"``: p and interval corrected over the pairs of the table."""
+    ends = difference.tested_interval or difference.interval
+    tested = p_figure(difference.p_holm, difference.reason or "no p", limit=SHOWN_AT)
+    return f"{change_figures(difference.value, ends)}, {tested}"
+
+
+def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
+    """Which system has the better mean `aspect`, if any; `left_out` maps what was left out → how many."""
+    ranked, differences = means.corrected, means.differences
+    shown = [pair for pair in differences if is_shown(pair)]
+    named, details = None, list[str]()  # the pair that the headline is about
+    if not ranked:
+        headline = f"No mean {aspect} yet: each system needs {LEAST_LABELS} labels on judged items."
+    elif len(ranked) == 1:
+        headline = f"{ranked[0].name} has a mean {aspect} of {number(ranked[0].corrected.value)}."
+        details.append(f"95 % interval {range_words(ranked[0].corrected.interval)}.")
+    elif not differences:
+        headline = f"{ranked[0].name} has the highest mean {aspect}, {number(ranked[0].corrected.value)}."
+        details.append("No pair of systems is compared.")
+    elif not shown:
+        whom = f"{ranked[0].name} and {ranked[1].name}" if len(ranked) == 2 else f"these {len(ranked)} systems"
+        headline, named = f"No clear difference between {whom} in {aspect}.", differences[0]
+    else:
+        beaten = [pair for pair in shown if pair.a == ranked[0].name]
+        if len(beaten) == len(ranked) - 1 > 1:
+            named = min(beaten, key=lambda pair: pair.value)
+            headline = f"{named.a} is better than all others in {aspect}."
+        else:
+            named = max(shown, key=lambda pair: pair.value)
+            headline = f"{named.a} is better than {named.b} in {aspect} by {number(named.value)}."
+    if named is not None:
+        ends = named.tested_interval or named.interval
+        level = "" if ends is None or ends.confidence == CONFIDENCE else f" at {percent(ends.confidence, digits=1)}"
+        figures = f"{change_figures(named.value, ends)}{level}, {p_figure(named.p_holm, 'no p', limit=SHOWN_AT)}"
+        details.append(f"{named.a} minus {named.b}: {figures}.")
+    if len(ranked) > 2 and differences:
+        details.append(f"{len(shown)} of {counted(len(differences), 'pair')} differ significantly.")
+        alike = [pair.b for pair in differences if pair.a == ranked[0].name and not is_shown(pair)]
+        if alike and shown:
+            details.append(f"{ranked[0].name} does not differ significantly from {in_short(alike)}.")
+    details.append(worth_words(means))
+    n_judged, n_labels = (sum(getattr(system, name) for system in means.systems) for name in ("n_judged", "n_labelled"))
+    mapped = ", mapped to the human scale" if means.mapped else ""
+    over = f", corrected over {counted(len(differences), 'pair')} (Holm)" if len(differences) > 1 else ""
+    pairs = f"; a claim takes p ≤ {SHOWN_AT:g}{over}" if differences else ""
+    details.append(
+        f"{counted(n_labels, 'label')} and {counted(n_judged, 'verdict')}{mapped}, scale {means.scale}, 95 % intervals "
+        f"over sources{pairs}. Labels must be a random draw of the judged items."
+    )
+
+    cautions = [
+        f"{'Joined' if what == REPEATED else 'Left out'}: {n:,} {what}." for what, n in (left_out or {}).items()
+    ]
+    cautions += [f"{note}." for note in means.notes]
+    if lopsided := [system.name for system in ranked if LOPSIDED in system.note]:
+        cautions.append(f"{in_short(lopsided)}: most labels are alike, so the intervals are longer.")
+    if missing := [system for system in means.systems if system.corrected.value is None]:
+        reasons = {system.corrected.reason for system in missing}
+        why = reasons.pop() if len(reasons) == 1 else "too few labels on judged items, or no verdicts"
+        whose = f" of {in_short([system.name for system in missing])}" if ranked else ""
+        cautions.append(f"No corrected mean{whose}: {why}.")
+    return Finding(headline, " ".join(filter(None, details)), tuple(cautions))
+
+
+def worth_words(means: SystemMeans) -> str:
+    """What the verdicts add to the labels, said only beyond chance; "" without an effective number of labels."""
+    known = [system.n_effective / system.n_both for system in means.corrected if system.n_effective]
+    if not known:
+        return ""
+    if all(system.n_judged == system.n_both for system in means.corrected):
+        return "Every judged item has a label; verdicts on other items would narrow the intervals."
+    times, p = float(np.median(known)), means.p_correlation
+    if p is None or p > ALPHA or times < 1.05:
+        return "The verdicts add nothing significant to these labels."
+    if p > WORTH_AT:
+        figures = f"r {number(means.correlation)}, {p_figure(p, limit=WORTH_AT)}"
+        return f"Whether the verdicts add to these labels is inconclusive ({figures})."
+    return f"With the verdicts, each label counts as about {times:.1f}."
+
+
+def notes_of_systems(means: SystemMeans) -> list[str]:
+    """Notes on single systems, each once, without those that `means_finding` holds: ``"A and B: constant …"``."""
+    whose: dict[str, list[str]] = {}
+    for system in means.systems:
+        reasons = [system.corrected.reason] if system.corrected.value is None else system.note.split("; ")
+        for note in reasons:
+            whose.setdefault(note, []).append(system.name)
+    missing = {system.corrected.reason for system in means.systems if system.corrected.value is None}
+    known = {"", LOPSIDED, *(missing if len(missing) == 1 else ())}
+    if all(system.n_judged == system.n_both for system in means.corrected):
+        known.add(ALL_LABELLED)
+    return [
+        f"{'All systems' if 1 < len(means.systems) == len(names) else in_short(names)}: {note}."
+        for note, names in whose.items()
+        if note not in known
+    ]
+
+
+def preferences_finding(found: Preferences) -> Finding:
+    """Which system raters prefer most on pairs of texts, and how often a judge prefers the same."""
+    people, agreement = found.by_people, found.agreement
+    headline = wins_most(people) if people.systems else f"No system can be ranked: {people.reason}."
+    detail = " ".join(agreement_words(agreement)) if agreement else ""
+    return Finding(headline, detail, (found.caution,) if found.caution else ())

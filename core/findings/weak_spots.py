@@ -1,0 +1,148 @@
+"""Where a judge fails, what it leans on beyond quality, and how sure it is of its verdicts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.findings import Finding
+from core.stats.claims import HALF_ALPHA
+from core.wording import (
+    capital,
+    change_figures,
+    counted,
+    estimate,
+    number,
+    p_figure,
+    percent,
+    range_words,
+    signed,
+    signed_range,
+)
+
+if TYPE_CHECKING:
+    from core.comparison.biases import Bias, Share
+    from core.comparison.examination import Distribution, Examination
+    from core.comparison.fails import Division, Part
+    from core.comparison.sureness import Sureness
+
+DIVISIONS: dict[Division, str] = {
+    "disagreement": "How far raters disagree",
+    "score": "Score by the judge",
+    "system": "System",
+    "length": "Length",
+}
+_WHERE: dict[Division, str] = {
+    "disagreement": "where raters differ by {}",
+    "score": "where it gave {}",
+    "system": "on texts of {}",
+    "length": "on texts of {}",
+}
+
+
+def examination_finding(found: Examination) -> Finding:
+    """Where the judge errs more than elsewhere, and its biases, each beyond chance."""
+    name = capital(found.name)
+    if not found.n:
+        return Finding(f"{name} scored no labelled item that it has not seen.")
+    measure = f"{found.overall.statistic.capitalize()} over all items {estimate(found.overall)}"
+    detail = (
+        f"{measure}, on {counted(found.n, 'unseen item')} of {counted(found.n_sources, 'source')}. "
+        f"{counted(found.n_tests, 'test')}, Holm-corrected; a claim takes p ≤ {HALF_ALPHA:g}."
+    )
+    worst = found.worst
+    claims = tuple(
+        f"It errs more {_WHERE[part.division].format(part.name)} ({part_figures(part)})." for part in worst[1:]
+    ) + tuple(bias_finding(bias).headline for bias in found.biases if bias.shown)
+    if worst:
+        first = worst[0]
+        where = _WHERE[first.division].format(first.name)
+        errors = f"{number(first.error)} points instead of {number(first.expected)}"
+        return Finding(f"{name} errs more {where}: {errors}.", f"Excess {part_figures(first)}. {detail}", claims)
+    tested = sum(part.p is not None for part in found.parts)
+    if not tested:
+        return Finding(f"Where {found.name} fails is inconclusive: no subgroup could be tested.", detail, claims)
+    return Finding(f"No weak spot found in {counted(tested, 'subgroup')} of the items.", detail, claims)
+
+
+def part_figures(part: Part) -> str:
+    """``"+0.40 [+0.21, +0.59], p < 0.001"``: the excess error compared with the other parts."""
+    return f"{signed(part.difference)} {signed_range(part.interval)}, {p_figure(part.p, limit=HALF_ALPHA)}"
+
+
+def bias_finding(bias: Bias) -> Finding:
+    """Whether the judge leans on something beyond the labels; the figures are the detail."""
+    longer = (bias.difference or 0.0) > 0
+    own = None if bias.judge is None else bias.judge.interval
+    surely = own is not None and (own.low > 0 if longer else own.high < 0)
+    name = {
+        "length": "Length",
+        "verbosity": "Longer texts on the same source",
+        "position": "Place in a pair",
+        "own family": "Systems of its own family",
+    }[bias.kind]
+    if not bias.shown:
+        return Finding(f"{name}: no bias shown.", f"{bias_figures(bias)}.")
+    match bias.kind:
+        case "length" | "verbosity":
+            among = "Among texts on one source it" if bias.kind == "verbosity" else "It"
+            leaning = f"favours {'longer' if longer else 'shorter'} texts beyond the labels"
+            if not surely:  # its own correlation may be 0: it only differs from that of the raters
+                leaning = f"{'penalizes' if longer else 'rewards'} length less than the raters do"
+            headline = f"{among} {leaning}."
+        case "position":
+            headline = f"It prefers the {'second' if longer else 'first'} text of a pair, whatever the quality."
+        case _:
+            headline = f"It favours texts of {bias.name} systems, its own family, beyond the labels."
+    equal = f" At equal length agreement is {estimate(bias.equal)}, now {estimate(bias.plain)}." if bias.equal else ""
+    return Finding(headline, f"{bias_figures(bias)}.{equal}")
+
+
+def bias_figures(bias: Bias) -> str:
+    """``"correlation 0.68 [0.60, 0.75], 0.15 expected without bias, raters 0.23 [0.10, 0.35]; excess …"``."""
+    if bias.difference is None:
+        return bias.reason
+    tested = p_figure(bias.p, bias.reason or "no p", limit=HALF_ALPHA)
+    if bias.first is not None and bias.flips is not None:
+        first = f"share for the first place {_share(bias.first)}, where 0.50 is fair, {tested}"
+        return f"{first}; share of verdicts that change with the order {_share(bias.flips)}; {counted(bias.n, 'pair')}"
+    excess = f"{signed(bias.difference)} {signed_range(bias.interval)}"
+    if bias.judge is None or bias.expected is None:
+        return f"{excess}, {tested}"
+    low, high = (number(end) for end in bias.expected)
+    expected = f"{low if low == high else f'{low} to {high}'} expected without bias"
+    unit = " SD of its scores" if bias.kind == "own family" else ""
+    sides = f"correlation {estimate(bias.judge)}, {expected}, raters {estimate(bias.people)}"
+    return f"{sides}; excess {excess}{unit}, {tested}"
+
+
+def _share(share: Share) -> str:
+    return number(share.value) + (f" {range_words(share.interval)}" if share.interval else "")
+
+
+def distribution_words(spread: Distribution) -> str:
+    """Means and standard deviations of the raters' labels and the judge's scores."""
+    raters = f"Raters: mean {number(spread.people.mean)}, standard deviation {number(spread.people.deviation)}"
+    if spread.judge is None:
+        return f"{raters}. {spread.note}"
+    return f"{raters}. Judge: mean {number(spread.judge.mean)}, standard deviation {number(spread.judge.deviation)}."
+
+
+def sureness_finding(sure: Sureness) -> Finding:
+    """Whether the intervals of verdicts hold, and whether leaving out the least sure fifth lowers the error."""
+    if sure.held is None or sure.width is None:
+        headline = f"No intervals of {percent(sure.coverage)} around verdicts: {sure.reason}."
+    else:
+        headline = f"Intervals meant to hold {percent(sure.coverage)} of the labels hold {percent(sure.held)}."
+    size = f"{number(sure.width)} points wide on average"
+    if sure.two_answers:
+        size = f"{percent(sure.width)} of them hold both answers"
+    details = [f"{counted(sure.n, 'unseen item')} of {counted(sure.n_sources, 'source')}"]
+    details += [] if sure.width is None else [size]
+    if (fifth := sure.fifth) is not None:
+        p = f"no p ({fifth.reason})" if fifth.p is None else f"one-sided {p_figure(fifth.p)}"
+        effect = "lowers the error" if fifth.helps else "does not lower the error significantly"
+        details.append(
+            f"leaving out the least sure fifth {effect}: {change_figures(fifth.change, fifth.interval)} from "
+            f"{number(fifth.overall)}, {p}"
+        )
+    return Finding(headline, "; ".join(details) + ".")

@@ -1,0 +1,254 @@
+"""The finding of a report, what belongs next to it, and what a reader should keep in mind.
+
+The headline is no stronger than the figures.  Judge and rater are compared with the same targets, the mean of the
+other raters.  "As well as" is a claim of its own: the whole interval of the difference must lie above −0.05
+(`core.stats.claims.MARGIN`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from core.data.split import few_held_out, few_labels
+from core.findings import Finding
+from core.findings.agreement import (
+    annotator_finding,
+    bar_words,
+    gain_finding,
+    gain_warning,
+    no_interval_words,
+    rater_finding,
+)
+from core.findings.system_quality import is_shown, means_finding
+from core.report.facts import Report
+from core.report.words import basis_words, bounded, day, measure
+from core.stats import NO_SINGLE_RATINGS, SHORT, claim
+from core.wording import capital, counted, difference_figures, estimate, number, percent, signed, signed_range, times
+
+ReportStanding = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
+"""Of the judge next to a rater; "alone": not compared; "none": agreement may be chance; "undefined": no value."""
+
+WEAK: tuple[ReportStanding, ...] = ("open", "none", "undefined", "below")
+LOW_ALPHA = 0.667
+"""Krippendorff's own lower bound for tentative conclusions (2004, Content Analysis, chapter 11)."""
+SKEWED = 0.8
+MANY_OPENINGS = 3
+OPTIMISM = 0.1
+
+
+def standing(report: Report) -> ReportStanding:
+    """How strong the result may be called."""
+    held, people = report.held_out, report.raters.beside
+    if held.value is None:
+        return "undefined"
+    if held.interval is None:
+        return "open"
+    if held.interval.low <= 0:
+        return "none"
+    return "alone" if people is None or people.difference is None or people.withheld else people.standing
+
+
+def headline(report: Report) -> Finding:
+    """How well the judge agrees with the raters, next to one rater."""
+    held, people = report.held_out, report.raters.beside
+    judge = capital(report.judge_name)
+    whom = "the simulated raters" if report.labels.simulated else "your raters"
+    detail = f"{estimate(held)}: {measure(held)}, {basis_words(held)} that did not choose it."
+    match standing(report):
+        case "undefined":
+            return Finding(f"Agreement of {report.judge_name} with {whom} is undefined.", f"{capital(held.reason)}.")
+        case "open" if held.interval is None:
+            return Finding(f"{judge} agrees with {whom}: {number(held.value)}.", f"{no_interval_words(held)} {detail}")
+        case "none":
+            return Finding(
+                f"{judge} may agree with {whom} only by chance: {number(held.value)}.",
+                f"The interval holds 0. {detail}",
+            )
+        case "alone":
+            why = (
+                f"Nothing is claimed next to a rater, because {people.withheld}." if people and people.withheld else ""
+            )
+            if not why:
+                reason = report.raters.ceiling.reason if people is None else people.reason
+                reason = bounded(reason, 300) or "no single ratings"
+                why = f"Agreement between raters is not known, {NO_SINGLE_RATINGS}: {reason}."
+            return Finding(f"{judge} agrees with {whom}: {number(held.value)}.", f"{detail} {why}")
+        case shown:
+            assert people is not None
+            how = {
+                "above": f"{judge} agrees with {whom} better than one of them agrees with the others",
+                "level": f"{judge} agrees with {whom} as well as they agree with each other",
+                "below": f"{judge} agrees with {whom} less well than they agree with each other",
+            }.get(shown, f"{judge} does not differ significantly from one of {whom}")
+            gap = f"{signed(people.difference)} {signed_range(people.interval)}"
+            return Finding(
+                f"{how}: {number(held.value)} against {number(people.person.value)}.",
+                f"{detail} Next to one rater, each compared with the mean of the others: {gap}.",
+            )
+
+
+def asides(report: Report) -> tuple[str, ...]:
+    """What belongs next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
+    sentences, people = list[str](), report.raters.beside
+    if people is not None and people.difference is not None and standing(report) not in ("undefined", "none"):
+        said = [rater_finding(people, measure(people.judge)), *map(annotator_finding, report.raters.tests[:1])]
+        sentences += [bounded(" ".join(filter(None, (one.headline, one.detail, *one.cautions))), 600) for one in said]
+    sentences.append(brings(report))
+    minus = [report.judges.ours_minus(k) for k in range(len(report.judges.rows))]
+    better = [
+        bounded(row.name, 60)
+        for row, gap in zip(report.judges.rows, minus, strict=True)
+        if gap is not None and claim(gap.value, gap.interval, gap.p) == "lower"
+    ]
+    if better:
+        sentences.append(f"{counted(len(better), 'other judge')} agree better on the same items: {', '.join(better)}.")
+    sentences.append(bar(report))
+    gap, chose = report.calibration.optimism, estimate(report.calibration.calibration)
+    if gap is not None:
+        why = "That is optimistic." if round(gap, 2) > 0 else "These are different items."
+        sentences.append(
+            f"On the calibration set the judge's alignment is {chose}, {signed(gap)} compared with held-out. {why} "
+            "Report the held-out figure."
+        )
+    return tuple(filter(None, sentences))
+
+
+def brings(report: Report) -> str:
+    """What the criteria add to the baseline, and how often the held-out items were seen."""
+    said, looks = gain_finding(report.gain), len(report.openings)
+    parts = [said.headline, said.detail, said.next_step]
+    entry, gain = report.measured, None if report.measured is None else report.measured.held_out_gain
+    if entry is not None and entry.beside and gain is not None:
+        how = {
+            "higher": "agrees better than",
+            "lower": "agrees less well than",
+            "open": "does not differ significantly from",
+        }.get(claim(gain.value, gain.interval, gain.p), "is not tested against")
+        figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
+        name = capital(report.judge_name)
+        parts.append(f"{name} {how} version {entry.beside}: {figures}, on {counted(gain.n, 'held-out item')}.")
+    parts.append(f"The held-out items were seen {times(looks)}." if looks else "")
+    return " ".join(filter(None, parts))
+
+
+def better_system(report: Report) -> str:
+    """Which system is better; "" where no difference is beyond chance and nobody brought in further verdicts."""
+    if not report.n_more and not any(map(is_shown, report.means.differences)):
+        return ""
+    said = means_finding(report.means, bounded(report.aspect, 80))
+    more = f" {report.n_more:,} of these verdicts are on items beyond the golden set." if report.n_more else ""
+    return f"{said.headline} {said.detail}{more}" if more else said.headline
+
+
+def bar(report: Report) -> str:
+    """Whether the judge agrees better than a plain regression on the labels; "" without one."""
+    table = report.judges
+    if table.board.bar is None:
+        return ""
+    known = table.board.bar
+    return bar_words(known.without_p(table.ours, report.seen_before) if report.seen_before else known, table.ours)
+
+
+def sign_off(report: Report) -> str:
+    """Who approved which version of the judge, when, why, and on which evidence."""
+    version = report.version
+    if version is None:
+        return "Nobody here has approved this judge: it came to be before versions of the judge were kept."
+    approval, elsewhere = version.approval, version.imported_approval
+    if approval is None:
+        why = f"Nobody here has approved {report.judge_name}."
+        if elsewhere is not None:
+            by = bounded(elsewhere.actor, 80) or "Somebody"
+            why += f" {by} approved it where the project came from; that approval does not count here."
+        return why
+    by, reason = bounded(approval.actor, 80) or "Somebody", bounded(approval.reason, 300)
+    words = f"{by} approved {report.judge_name} on {day(approval.at)}" + (f": “{reason}”" if reason else "")
+    words += "" if reason[-1:] in (".", "!", "?") and reason else "."
+    if evidence := approval.evidence:
+        rests = f"{estimate(evidence.alignment)} on {evidence.side} items"
+        words += f" The approval rests on {rests} ({measure(evidence.alignment)}, {basis_words(evidence.alignment)})."
+    return f"{words} It is the current version." if version.state == "current" else words
+
+
+def limits(report: Report) -> tuple[Finding, ...]:
+    """What a reader should keep in mind, the gravest first: a few words, and a sentence or two with the figures."""
+    return (*_of_labels(report), *_of_judge(report), *_of_figures(report))
+
+
+def _of_labels(report: Report) -> Iterator[Finding]:
+    split, share, alpha = report.calibration.split, report.labels.largest_share, report.raters.alpha
+    if report.labels.simulated:
+        yield Finding(
+            "No person rated these texts",
+            "A program made these labels. The report shows how Concord works, not how good a judge is.",
+        )
+    if few := [words for words in (few_labels(len(split.calibration)), few_held_out(len(split.held_out))) if words]:
+        yield Finding("Few labels", " ".join(few))
+    if share is not None and share >= SKEWED:
+        yield Finding(
+            "Labels nearly all the same",
+            f"{percent(share)} of the labels have one value; the figures rest on the others.",
+        )
+    if not report.raters.n_rated:
+        yield Finding(
+            "One label per item", "Agreement between raters is not known, so neither is the ceiling of a judge."
+        )
+    elif len(report.raters.n_rated) == 1:
+        yield Finding(
+            "One rater", "The judge follows one rater, and nobody knows whether others agree with that rater."
+        )
+    elif alpha.value is not None and alpha.value < LOW_ALPHA:
+        yield Finding(
+            "Raters agree little",
+            f"Krippendorff's alpha is {number(alpha.value)} ({alpha.metric}, {counted(alpha.n_items, 'item')} rated "
+            f"twice or more); below {LOW_ALPHA} conclusions are doubtful. Define the aspect more clearly.",
+        )
+
+
+def _of_judge(report: Report) -> Iterator[Finding]:
+    notice, left_out = str(report.calibration.judge_state.get("notice", "")), report.calibration.work.left_out
+    version, current = report.version, report.line.current
+    if notice:
+        yield Finding("What the judge is", bounded(notice, 600))
+    if left_out:
+        yield Finding("Stopped early", bounded(" ".join(left_out), 600))
+    if n := report.held_out.n_unscored:
+        yield Finding(
+            "Replies that could not be read",
+            f"{counted(n, 'held-out item')} ({percent(n / max(1, report.n_held_out))}) have no score and are left out. "
+            "If they are the hard ones, the figure is optimistic.",
+        )
+    if version is None or version.approval is None:
+        yield Finding("Not signed off", sign_off(report))
+    if current is not None and current != version:
+        words = f"This report is on {report.judge_name}; the current one is {current.name}."
+        yield Finding("Another version is current", words)
+
+
+def _of_figures(report: Report) -> Iterator[Finding]:
+    c, interval = report.calibration, report.held_out.interval
+    if c.optimism is not None and c.optimism > OPTIMISM:
+        words = f"On the calibration set the judge's agreement is {number(c.optimism)} higher than on held-out items."
+        yield Finding("Chosen with luck", words)
+    if interval is not None and SHORT in interval.method:
+        yield Finding("Few sources at system level", f"The interval holds for these systems, and is {SHORT}.")
+    if len(report.openings) >= MANY_OPENINGS:
+        yield Finding(
+            "Held-out seen often",
+            f"The held-out items were opened {times(len(report.openings))}. If somebody chose by them, the figures are "
+            "optimistic. Measure on new labels.",
+        )
+    if report.golden.n_systems > 1 and c.split.kind == "sources":
+        yield Finding(
+            "The same systems on both sides",
+            "Held-out items come from new sources but the same systems. Agreement on a new system is not known.",
+        )
+    if wrong := report.misaligned.by_verdict.get("label wrong", 0):
+        yield Finding("Doubted labels", f"Reviewers called {counted(wrong, 'label')} wrong; they still count here.")
+    # the calibration's own warnings, without those that stand above in other words
+    elsewhere = (f"Only {len(c.split.calibration)} labels to", f"Only {len(c.split.held_out)} held-out labels")
+    for warning in c.warnings:
+        unread = c.held_out.n_unscored and " items have no score (" in warning
+        if warning != gain_warning(c.gain) and not warning.startswith(elsewhere) and not unread:
+            yield Finding("From the calibration", bounded(warning, 600))

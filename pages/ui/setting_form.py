@@ -1,0 +1,62 @@
+"""Form fields of settings records: their defaults, bounds, choices and help come from the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+import streamlit as st
+
+from core.records import LEVELS, STATISTICS
+from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
+from core.setting_fields import choices
+from pages.ui.state import widget
+
+WORDS: Mapping[str, Mapping[Any, str]] = {
+    "statistic": {name: STATISTIC_NAMES[name] for name in STATISTICS},
+    "level": {None: "what the golden set allows"} | {name: LEVEL_NAMES[name] for name in LEVELS},
+}
+
+
+def draw(
+    record: type,
+    labels: Mapping[str, str],
+    *,
+    prefix: str = "",
+    usual: Mapping[str, Any] | None = None,
+    words: Mapping[str, Mapping[Any, str]] | None = None,
+    placeholder: str = "no limit",
+) -> dict[str, Any]:
+    """Draw one widget for each field in `labels`, below one another, and return the values by field.
+
+    Args:
+        record: A settings dataclass.
+        labels: Field → its label.
+        prefix: Tells the widgets of two forms apart.
+        usual: Field → default, where it is not the record's.
+        words: Field → its options with their names, where they are not the record's own.
+        placeholder: What an empty number means.
+    """
+    known = {field.name: field for field in fields(record)}
+    hints, among = get_type_hints(record), choices(record)
+    values = {}
+    for name, label in labels.items():
+        field = known[name]
+        key, default = widget(f"{prefix}{name}"), (usual or {}).get(name, field.default)
+        look: dict[str, Any] = {"key": key, "help": field.metadata.get("help") or None, "persist_state": "session"}
+        options = (words or {}).get(name) or WORDS.get(name) or {option: str(option) for option in among.get(name, ())}
+        if default is not None or options:
+            st.session_state.setdefault(key, default)
+        if options:
+            values[name] = st.selectbox(label, list(options), format_func=options.__getitem__, **look)
+        elif hints[name] is bool:
+            values[name] = st.checkbox(label, **look)
+        else:
+            whole = "float" not in str(hints[name])
+            ends = [end if end is None or whole else float(end) for end in map(field.metadata.get, ("low", "high"))]
+            if default is None:
+                look |= {"value": None, "placeholder": placeholder}
+            number = st.number_input(label, *ends, step=1 if whole else 0.1, **look)
+            values[name] = int(number) if whole and number is not None else number
+    return values

@@ -1,0 +1,177 @@
+"""A finding follows the tests in its record, and its headline is short."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.comparison import compare_table
+from core.findings import Finding
+from core.findings.agreement import annotator_finding, bar_words, board_finding, gain_finding, rater_finding
+from core.records import Alignment, Interval, Measure, Scale
+from core.stats import BesidePeople, BesideRater
+from core.stats.alignment import Difference
+from core.wording import in_short
+
+ASPECT, MEASURE = "coherence", "Spearman rho, dataset level"
+
+
+def board_of(golden: Any, judges: Any) -> Any:
+    return compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=300)
+
+
+def short(said: Finding) -> bool:
+    """At most 20 words and two numbers, in one or two sentences."""
+    numbers = re.findall(r"[−+]?\d+\.\d+", said.headline)
+    return len(said.headline.split()) <= 20 and len(numbers) <= 2
+
+
+def test_the_best_judge_is_named_with_its_number_and_its_items(noisy: Any) -> None:
+    board = board_of(*noisy(0.5, 3.0))
+    said, best = board_finding(board, MEASURE), board.rows[0].alignment
+    assert best.value is not None and f"{best.value:.2f}" in said.headline and "noise 0.5" in said.headline
+    assert MEASURE in said.detail and "120 items from 30 sources" in said.detail
+    assert best.interval is not None and f"{best.interval.low:.2f} to {best.interval.high:.2f}" in said.detail
+    assert short(said)
+
+
+def test_better_and_alike_follow_the_corrected_p(noisy: Any, judge_of: Any) -> None:
+    golden, judges = noisy(0.5, 4.0)
+    twin = judge_of("twin", list(judges[0].values))
+    said = board_finding(board_of(golden, [*judges, twin]), MEASURE)
+    assert "significantly better than noise 4" in said.detail
+    assert "not significantly different from twin" in said.detail or "Not tested against twin" in said.detail
+    alone = board_finding(board_of(golden, judges[:1]), MEASURE)
+    assert "better" not in alone.detail and "best" not in alone.headline
+
+
+def test_what_weakens_a_finding_is_a_caution(golden_of: Any, judge_of: Any) -> None:
+    rng = np.random.default_rng(0)
+    golden = golden_of(list(rng.integers(1, 6, 40).astype(float)))
+    dice = board_finding(board_of(golden, [judge_of("dice", list(rng.uniform(1, 5, 40)))]), MEASURE)
+    assert any("holds 0" in caution for caution in dice.cautions)
+    few = golden_of([1, 2, 3, 4, 5, 4], per_source=2)
+    said = board_finding(board_of(few, [judge_of("a", [1, 2, 3, 4, 5, 4])]), MEASURE)
+    assert any("Only 3 sources" in caution for caution in said.cautions)
+
+
+def test_nothing_common_and_nothing_defined_are_said(golden_of: Any, judge_of: Any) -> None:
+    golden = golden_of([1, 2, 3, 4])
+    apart = board_of(golden, [judge_of("a", [1, 2, None, None]), judge_of("b", [None, None, 3, 4])])
+    assert board_finding(apart, MEASURE).detail == apart.problem != ""
+    flat = board_finding(board_of(golden, [judge_of("flat", [2, 2, 2, 2])]), MEASURE)
+    assert "all scores are equal" in flat.detail
+
+
+def test_under_eight_sources_no_judge_is_called_better(noisy: Any) -> None:
+    golden, judges = noisy(0.5, 6.0)
+    few = replace(golden, items=tuple(replace(item, source_id=f"doc{k % 7}") for k, item in enumerate(golden.items)))
+    said = board_finding(board_of(few, judges), MEASURE)
+    assert "significantly" not in said.detail and "best" not in said.headline
+    assert any("fewer than 8 sources" in caution for caution in said.cautions)
+
+
+def test_the_current_version_is_compared_with_the_baseline(noisy: Any) -> None:
+    board = board_of(*noisy(0.5, 4.0))
+    gain = board.pairwise.pair(0, 1)
+    said = board_finding(board, MEASURE, 0, "Version 2", baseline=1)
+    assert said.headline.startswith("Version 2 agrees best")
+    assert f"Compared with no criteria: {gain.value:+.2f} [" in said.detail
+    beaten = board_finding(board, MEASURE, 1, "Version 2")
+    assert "best" not in beaten.headline and "significantly worse than noise 0.5" in beaten.detail
+    # after a choice on these items nothing is claimed
+    withheld = board.without_p(0, "a choice may rest on them")
+    seen = board_finding(withheld, MEASURE, 0, "Version 3", baseline=1, looks=4)
+    assert "best" not in seen.headline and "seen 4 times" in seen.cautions[0]
+    assert "a choice may rest on them" in seen.detail
+    assert np.isnan(withheld.pairwise.p_holm[0, 1])
+    assert not np.isnan(board.pairwise.p_holm[0, 1])  # the table that was handed in stays
+
+
+def test_a_planned_comparison_has_its_own_p_and_is_said_once(noisy: Any) -> None:
+    board = board_of(*noisy(0.5, 1.0, 4.0))
+    places = (board.rows[0].place, board.rows[1].place)
+    planned, own = board.with_planned(*places), board.pairwise.pair(0, 1).p
+    assert planned.pairwise.p_holm[0, 1] == planned.pairwise.p_holm[1, 0] == own
+    assert planned.pairwise.p_holm[0, 2] == board.pairwise.p_holm[0, 2]
+    assert [pair["planned"] for pair in planned.as_json()["pairs"]] == [True, False, False]
+    said = board_finding(planned, MEASURE, places[0], "Version 2", baseline=places[1])
+    assert said.detail.count(board.rows[1].name) == 0
+    assert board.with_planned(0, 7) is board
+
+
+UPSIDE_DOWN = Alignment("spearman", "sample", -0.3, 80, interval=Interval(-0.5, -0.1))
+
+
+def difference(value: float | None, p: float | None, b: Alignment | None = None) -> Difference:
+    ends = None if value is None else Interval(value - 0.1, value + 0.1)
+    a = Alignment("spearman", "sample", 0.6, 80)
+    return Difference(value, ends, p, 80, a, b or replace(a, value=0.4), reason="all equal", p_reason="few sources")
+
+
+@pytest.mark.parametrize(
+    ("gain", "word"),
+    [
+        (difference(0.2, 0.01), "raised"),
+        (difference(-0.2, 0.01), "lowered"),
+        (difference(0.05, 0.4), "No significant gain"),
+        (difference(0.2, None), "cannot be tested"),
+        (difference(None, None), "undefined"),
+        (
+            difference(0.9, 0.01, Alignment("spearman", "sample", -0.3, 80, interval=Interval(-0.5, -0.1))),
+            "contradicts",
+        ),
+    ],
+)
+def test_a_gain_is_called_what_its_test_shows(gain: Difference, word: str) -> None:
+    said = gain_finding(gain)
+    assert word in said.headline and short(said)
+    assert bool(said.next_step) == (word == "contradicts")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p", "word"),
+    [
+        (0.01, 0.2, 0.01, "better than"),
+        (-0.04, 0.1, 0.3, "as well as"),
+        (-0.3, -0.01, 0.01, "less well than"),
+        (-0.2, 0.1, 0.3, "not differ significantly"),
+        (0.01, 0.2, None, "not differ significantly"),
+    ],
+)
+def test_a_judge_is_compared_with_a_rater_as_its_interval_allows(
+    low: float, high: float, p: float | None, word: str
+) -> None:
+    own = Alignment("spearman", "dataset", 0.6, 80)
+    raters = (BesideRater("r1", 0.6, 0.5, 80),)
+    beside = BesidePeople(own, own, (low + high) / 2, Interval(low, high), p, 80, 20, raters)
+    said = rater_finding(beside, MEASURE)
+    assert word in said.headline and short(said)
+    withheld = rater_finding(beside.without_claim("a choice may rest on them"), MEASURE)
+    assert "not tested" in withheld.headline and "choice" in withheld.cautions[0]
+
+
+def test_raters_tests_and_the_bar_are_in_the_same_form(golden_of: Any, judge_of: Any) -> None:
+    from core.comparison import annotator_tests
+    from core.comparison.supervised import plain_regression
+
+    rng = np.random.default_rng(4)
+    truth = np.tile([1.0, 2.0, 3.0, 4.0], 60)
+    ratings = truth + rng.normal(0, 1.0, (3, truth.size))
+    golden = golden_of(list(ratings.mean(axis=0)), per_source=4, scale=Scale(-5, 10), ratings=ratings.tolist())
+    judge = judge_of("one", list(truth + rng.normal(0, 0.5, truth.size)))
+    measure = Measure("spearman", "dataset")
+    board = compare_table(golden, ASPECT, [judge], measure, regression=plain_regression(golden, ASPECT))
+    (test,) = annotator_tests(golden, board, [judge], epsilon=0.1)
+    assert test is not None and test.passes is not None
+    said = annotator_finding(test)
+    assert ("not passed" in said.headline) != test.passes and "ω =" in said.detail and "sources" in said.detail
+    assert board.bar is None or bar_words(board.bar, 0)
+
+
+def test_many_names_are_cut_short() -> None:
+    assert [in_short(list(names)) for names in ("a", "abc", "abcdef")] == ["a", "a, b and c", "a, b, c and 3 others"]
