@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 commands = typer.Typer(add_completion=False)
 
 TextsOption = Annotated[
-    Literal["compared", "prompt", "joined", "joined-context"] | None,
+    Literal["compared", "prompt"] | None,
     typer.Option(
         help="compared: text, source and context apart, and the distance between (MiniLM's default); prompt: the text "
-        "alone or in a template; joined: u-v, |u-v| and u*v of source and text; joined-context: of context and text."
+        "alone or in a template."
     ),
 ]
 
@@ -45,9 +45,7 @@ class ReadingOptions:
 
     model: Annotated[str, typer.Option(help="minilm (comes with Concord), a Hugging Face id, or a folder.")] = "minilm"
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None
-    method: Annotated[Literal["ridge", "mean-difference", "paper-pca", "published", "paper-svm"], typer.Option()] = (
-        "ridge"
-    )
+    method: Annotated[Literal["ridge", "paper-pca", "paper-svm"], typer.Option()] = "ridge"
     pairs: Annotated[int | None, typer.Option(help="Pairs of a good and a bad text (20; paper-svm 100).")] = None
     within: Annotated[bool, typer.Option("--within-sources", help="Pair texts of one source only.")] = False
     good: Annotated[float | None, typer.Option(help="Labels from here on are good (else the best 30 %).")] = None

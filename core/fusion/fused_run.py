@@ -26,12 +26,10 @@ from core.fusion.plan import PlanError, measured_plan, read_plan
 from core.fusion.stack import Agreement, side_by_side
 from core.fusion.stack import fuse as fuse_parts
 from core.judge_files import verdict_lines
-from core.judge_files.fused_file import FusedPart
+from core.judge_files.documents import FusedPart
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.judge_reading import FORMATS, VERSION
-from core.judge_files.judge_writing import golden_entry, written, yaml_text
-from core.judge_files.loading import allowed_repeval, restored
-from core.judging.judge_specs import NAMED, language_model, restore_judge
+from core.judge_files.judge_writing import golden_entry, task_entry, written, yaml_text
+from core.judging.judge_specs import NAMED, language_model
 from core.judging.llm_judge import require_references
 from core.judging.scoring_styles import MODEL_WRITES, Asking
 from core.progress import SILENT, Progress, Stage
@@ -39,7 +37,6 @@ from core.providers.completions import ReplyStore
 from core.records import Alignment, GoldenSet, Item, JudgeScores, Scored, Verdict
 from core.settings import Settings
 from core.verdicts import Verdicts
-from core.version import VERSION as CONCORD
 
 __all__ = ["CALIBRATED", "MODEL_WRITES", "FusedRun", "FusionSettings", "fuse"]
 
@@ -69,13 +66,7 @@ class FusedRun:
     @cached_property
     def judge(self) -> FusedJudge:
         """The fused judge, made at the first use: it scores as `core.load_judge` does with the saved `fused.yaml`."""
-        return FusedJudge.of(
-            self.document,
-            lambda card: restored(card, self.here, self.replies, "fusion"),
-            lambda name, state: allowed_repeval(name, state, self.here, NAMED),
-            open_model=lambda state: restore_judge(state, self.here, self.replies, gate=NAMED),
-            where="fusion",
-        )
+        return FusedJudge.of(self.document, self.here, self.replies, gate=NAMED, where="fusion")
 
     def score(self, items: Sequence[Item], *, metrics: Mapping[str, Sequence[float | None]] | None = None) -> Verdicts:
         """One verdict per item, in order; `metrics` are the numbers for parts that are handed in.
@@ -312,16 +303,9 @@ def fused_card(
     recipes, scale = {part.name: part for part in parts}, golden.aspects[aspect].scale
     if lacking := [name for name in state["parts"] if name not in recipes]:
         raise UsageError(f"The fusion has parts without a recipe: {', '.join(lacking)}.")
-    ends = {"low": scale.low, "high": scale.high, "step": scale.step}
     body = {
-        "format": FORMATS["fusion"],
-        "version": VERSION,
-        "concord": CONCORD,
-        "digest": None,
-        "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
-        "note": NOTE,
         "aspect": aspect,
-        "task": {"aspect": aspect, "kind": golden.kind, "scale": ends, "definition": ""},
+        "task": task_entry(aspect, golden.kind, scale),
         "fusion": dict(state),
         "parts": [recipes[name].as_json() for name in state["parts"]],
         "alignment": alignment.as_json() if isinstance(alignment, Alignment) else dict(alignment),
@@ -330,4 +314,4 @@ def fused_card(
         "warnings": [str(note) for note in measured.get("notes", ())],
         "texts": texts.as_json(),
     }
-    return written(body, "fusion")
+    return written(body, "fusion", NOTE, created)

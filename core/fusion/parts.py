@@ -22,7 +22,7 @@ from core.errors import ConcordError, UsageError
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.fusion_split import FusionSplit, cross_fitted, seen_sources
 from core.judge_files import judge_card
-from core.judge_files.fused_file import FusedPart
+from core.judge_files.documents import FusedPart
 from core.judge_files.judge_reading import kind_of_file, open_file
 from core.judge_files.loading import load_judge
 from core.judging.offline.judge import OfflineJudge
@@ -134,8 +134,7 @@ def gather(inputs: FusionInput, names: Sequence[str]) -> Gathered:
         raise UsageError(f"Each part may be named once; these came twice: {', '.join(twice)}.")
     makers = {name: _maker(name) for name in names}
     gathered, made = Gathered(), dict[str, Part]()
-    reading_first = sorted(names, key=lambda name: name != "repeval")  # what it reads, similarity need not read again
-    for k, name in enumerate(reading_first):
+    for k, name in enumerate(names):
         inputs.progress.publish(Stage("parts", name, k, len(names)))
         try:
             made[name] = makers[name](inputs, gathered)

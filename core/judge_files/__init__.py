@@ -5,10 +5,8 @@ from core.judge_files.judge_reading import judge_schema, read_card
 from core.judge_files.judge_writing import judge_card, judge_yaml
 from core.judge_files.run_files import final_verdicts, summary, write_run
 from core.judge_files.verdict_files import read_replies_file, read_verdicts, verdict_lines, verdict_row
-from core.stats.conformal import Abstention
 
 __all__ = [
-    "Abstention",
     "CalibratedJudge",
     "final_verdicts",
     "judge_card",

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from core.calibration.candidate_pool import ensemble_scores
-from core.errors import AuthError, GoldenError
-from core.judge_files.judge_reading import judge_document
-from core.judge_files.loaded import LoadedJudge, Metrics
+from core.errors import AuthError, ConsentError, JudgeError, UsageError
+from core.judge_files.judge_reading import document_of
+from core.judge_files.loaded import RowJudge
 from core.judging.judge_protocol import CallEstimate, Judge, OnProgress, parts_read
+from core.judging.judge_specs import CAREFUL, Gate, endpoint_of, parse_spec, restore_judge
 from core.judging.llm_judge import LLMJudge, Requests
-from core.judging.reply_verdicts import NO_TEXT, has_texts
+from core.judging.parse import PARSER
+from core.providers.completions import ReplyStore
 from core.records import Criteria, FloatArray, Item, ItemKind, Provenance, Scale, Scored, Task, Unscored, Usage, Verdict
+from core.settings import Settings
 from core.stats import IsotonicMap
 from core.stats.conformal import VerdictIntervals
-from core.texts import is_blank
 from core.verdicts import Scores, Verdicts
 
-BEFORE_INTERVALS = "the judge file was written before judges kept what an interval takes; calibrate again for that"
 NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
     "single": (),
     "source_target": ("source",),
@@ -33,11 +33,27 @@ NEEDED: Mapping[ItemKind, tuple[str, ...]] = {
     "data_text": ("source",),
     "pair": ("context",),
 }
-"""Parts beside the target that items of a kind cannot be without; a judge file may name more (`task.needs`)."""
+"""Parts besides the target that items of a kind cannot be without; a judge file may name more (`task.needs`)."""
+
+EDITED = "The file of this judge was changed after its export, and whoever loaded it accepted that."
+OTHER = (
+    "Scored by {now}, but calibrated with {then}: the alignment in the judge file was not measured with this judge. "
+    "Measure it again before relying on these scores."
+)
+ASKED = (
+    "{spec} is asked in another way than when it was calibrated ({what}): the alignment in the judge file was not "
+    "measured like this."
+)
+READ = "Replies are read by {now}, and were read by {then} when the judge was calibrated: a few scores may differ."
+NOT_ITS_INTERVALS = "intervals are those of the judge as it was exported, and {why}; calibrate again"
+NO_KEY = (
+    "The endpoint comes out of the judge file, so OPENAI_API_KEY was not sent there. If you trust it, set "
+    "OPENAI_BASE_URL to it, or name the judge yourself: load_judge(path, judge={spec!r})."
+)
 
 
 @dataclass(frozen=True)
-class CalibratedJudge(LoadedJudge):
+class CalibratedJudge(RowJudge):
     """A judge out of a file: fixed criteria, joined by their mean, mapped to the human scale.
 
     `Scored.value` is the judge's own score, on which the file's alignments were measured; `Scored.calibrated` is
@@ -66,121 +82,110 @@ class CalibratedJudge(LoadedJudge):
         marks: Sequence[str] = (),
         hint: str = "",
     ) -> CalibratedJudge:
-        """The judge of a card whose own judge was restored by the caller.  JudgeError for a damaged card."""
-        document = judge_document(card, where)
-        task = document.task.as_task()
+        """Make `judge` the judge of the card, with marks for what sets it apart.  JudgeError for a damaged card.
+
+        It keeps its intervals only where it is the judge they were fitted to: errors of another text or model say
+        nothing of how far this one is off.
+        """
+        document = document_of(card, "judge", where)
+        task, then, parser = document.task.as_task(), card["judge"], document.parser
+        ours, theirs = judge.as_state().get("sampling"), then.get("sampling")
+        asked = ""
+        if judge.spec != then["spec"]:
+            asked = OTHER.format(now=judge.spec, then=then["spec"])
+        elif ours is not None and theirs is not None:
+            others = sorted(
+                name
+                for name in theirs
+                if name not in ("draft_prompt", "refine_prompt") and ours.get(name) != theirs[name]
+            )
+            asked = ASKED.format(spec=judge.spec, what=", ".join(others)) if others else ""
+        read = "" if parser in (None, PARSER) else READ.format(now=PARSER, then=parser)
+        intervals = document.intervals
+        if intervals is not None and (asked or EDITED in marks):
+            other = "these verdicts come from another judge, or one asked in another way"
+            why = "its file was changed since" if EDITED in marks else other
+            intervals = VerdictIntervals(0, 0, reason=NOT_ITS_INTERVALS.format(why=why))
         criteria = tuple(Criteria(entry.text, task.aspect, Provenance("given")) for entry in document.criteria)
-        return cls(card, task, criteria, judge, document.isotonic, tuple(marks), hint, document.intervals)
+        every_mark = (*marks, *filter(None, [asked or read]))
+        return cls(card, task, criteria, judge, document.isotonic, every_mark, hint, intervals)
 
     @property
     def spec(self) -> str:
         return self.judge.spec
 
     @property
-    def calls_an_item(self) -> int:
+    def calls_an_item(self) -> int:  # type: ignore[override]
+        """How often one item is judged: once for each of the criteria."""
         return len(self.criteria)
 
     @property
-    def spent(self) -> Usage:
-        """What the replies have cost since it was loaded; nothing for a judge that asks nobody."""
+    def spent(self) -> Usage:  # type: ignore[override]
         return self.judge.spent if isinstance(self.judge, LLMJudge) else Usage()
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What has to be known of how its scores came about, in sentences.  Ask after scoring."""
+    def remarks(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.judge.remarks
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Parts that an item must have beside its target: those that the file names and the judge reads."""
+        """Parts that an item must have besides its target: those that the file names and the judge reads."""
         named = self.card["task"].get("needs")
-        expected = NEEDED[self.task.kind] if named is None else named
         references = isinstance(self.judge, LLMJudge) and self.judge.sampling.references
         read = parts_read(self.spec, references=references)
-        return tuple(part for part in expected if part in read)
+        return tuple(part for part in (NEEDED[self.task.kind] if named is None else named) if part in read)
 
-    def score(
-        self,
-        items: Sequence[Item],
-        *,
-        explain: bool = False,
-        of_more: bool = False,
-        on_progress: OnProgress | None = None,
-        metrics: Metrics | None = None,
-        coverage: float | None = None,
-    ) -> Verdicts:
-        """One verdict per item, in order.  `explain` adds the reasons of the best of the criteria.
-
-        `coverage` adds intervals that hold so large a share of people's labels (.5 to .99), where the judge has them.
-
-        An item without a part that the judge needs is Unscored ("missing input"); where no item has it, the column
-        was left out, and GoldenError says so, unless the items are a batch `of_more`.  `metrics` play no part.
-        """
-        lacking = lacking_parts(items, self.needs, self.task, of_more=of_more)
-        usable = [item for item in items if item.item_id not in lacking]
-        with self.asked():
-            matrix = (
-                self.judge.score(self.task, usable, self.criteria, explain=explain, on_progress=on_progress)
-                if usable
-                else None
-            )
-        return self.marked(items, in_order(items, self.joined(matrix, usable, coverage), lacking))
+    def _scored(
+        self, items: Sequence[Item], *, explain: bool, coverage: float | None, on_progress: OnProgress | None
+    ) -> Sequence[Verdict]:
+        with self._asked():
+            scores = self.judge.score(self.task, items, self.criteria, explain=explain, on_progress=on_progress)
+        return self._joined(scores, coverage)
 
     async def score_async(
         self, items: Sequence[Item], *, explain: bool = False, of_more: bool = False, coverage: float | None = None
     ) -> Verdicts:
-        """As `score`, without holding up the event loop.
+        """Score without holding up the event loop.
 
-        A judge behind an endpoint awaits its replies, so that any number of calls may be under way at once; any
-        other scores in a thread.
+        A judge behind an endpoint awaits its replies, so any number of calls may run at once; any other scores in a
+        thread.
         """
         judge = self.judge
         if not isinstance(judge, LLMJudge) or not judge.awaits:
-            return await asyncio.to_thread(self.score, items, explain=explain, of_more=of_more, coverage=coverage)
-        lacking = lacking_parts(items, self.needs, self.task, of_more=of_more)
-        usable = [item for item in items if item.item_id not in lacking]
-        with self.asked():
-            matrix = await judge.score_async(self.task, usable, self.criteria, explain=explain) if usable else None
-        return self.marked(items, in_order(items, self.joined(matrix, usable, coverage), lacking))
-
-    def usable(self, items: Sequence[Item]) -> list[Item]:
-        """Those of a batch of more items that have all parts, which alone are asked about."""
-        lacking = lacking_parts(items, self.needs, self.task, of_more=True)
-        return [item for item in items if item.item_id not in lacking]
+            return await super().score_async(items, explain=explain, of_more=of_more, coverage=coverage)
+        usable, lacking = self.divided(items, of_more=of_more)
+        if not usable:
+            return self._in_order(items, lacking, ())
+        with self._asked():
+            scores = await judge.score_async(self.task, usable, self.criteria, explain=explain)
+        return self._in_order(items, lacking, self._joined(scores, coverage))
 
     def close(self) -> None:
         """Release the judge's connections."""
         self.judge.close()
 
-    def why_no_intervals(self, coverage: float) -> str:
-        """Why verdicts come without intervals of that coverage; "" where they come with them."""
-        return BEFORE_INTERVALS if self.intervals is None else self.intervals.why_none(coverage)
-
     def requests(self, items: Sequence[Item]) -> Requests:
-        """What the language model behind it is asked about a batch of more items, some at a time."""
+        """Return what the language model behind it is asked about a batch of more items, some at a time."""
         assert isinstance(self.judge, LLMJudge), "only such a judge asks"
-        return self.judge.requests(self.task, self.usable(items), self.criteria)
+        return self.judge.requests(self.task, self.divided(items)[0], self.criteria)
 
     def estimate(self, items: Sequence[Item]) -> CallEstimate:
-        """Calls, tokens and price of scoring `items`, a part of more."""
+        """Estimate calls, tokens and price of scoring `items`, a part of more."""
         words = sum(len(each.text.split()) for each in self.criteria) // len(self.criteria)
-        calls = len(items) * len(self.criteria)
-        one = self.judge.estimate(self.task, items, words)
+        one, calls = self.judge.estimate(self.task, items, words), len(items) * len(self.criteria)
         return CallEstimate(calls, *one.scaled(calls / max(1, one.calls)))
 
-    def joined(self, scores: Scores | None, items: Sequence[Item], coverage: float | None) -> Verdicts:
-        """The verdict on each of `items` out of the `scores` of all criteria, None for no items."""
-        if scores is None:
-            return Verdicts()
+    def _joined(self, scores: Scores, coverage: float | None) -> Verdicts:
+        """Return the verdict on each item out of the scores of all criteria."""
         unread = {unscored.item_id: unscored for rows in scores.unscored.values() for unscored in rows}
         verdicts = joined_verdicts(scores.item_ids, scores.values, self.isotonic, unread, scores.turned)
         if coverage is not None and self.intervals is not None:
-            verdicts = with_intervals(verdicts, self.intervals, self.task.scale, coverage)
+            verdicts = _with_intervals(verdicts, self.intervals, self.task.scale, coverage)
         return with_reasons(verdicts, scores.explained, scores.values) if scores.explained else verdicts
 
     @contextmanager
-    def asked(self) -> Iterator[None]:
-        """While its endpoint is asked: a refused key comes with this judge's hint."""
+    def _asked(self) -> Iterator[None]:
+        """Add this judge's hint to a refused key."""
         try:
             yield
         except AuthError as error:
@@ -189,68 +194,76 @@ class CalibratedJudge(LoadedJudge):
             raise AuthError(str(error), hint=self.hint) from error
 
 
-def lacking_parts(
-    items: Sequence[Item], needs: Sequence[str], task: Task, *, of_more: bool = False
-) -> dict[str, Unscored]:
-    """Item id → why it cannot be scored, of the items without a text or without a part that is needed.
+def restored(
+    card: Mapping[str, Any],
+    settings: Settings,
+    replies: ReplyStore | None = None,
+    where: str = "judge file",
+    *,
+    marks: Sequence[str] = (),
+    gate: Gate = CAREFUL,
+) -> CalibratedJudge:
+    """Restore the calibrated judge of a checked card; the key stays here unless `gate` lets it go to its endpoint."""
+    state, hint = card["judge"], ""
+    try:
+        judge, spec = restore_judge(state, settings, replies, gate=gate), parse_spec(state["spec"])
+        if spec.kind == "openai" and settings.openai_api_key is not None:
+            with suppress(ConsentError):
+                if not gate.key_goes(endpoint_of(spec, settings), settings):
+                    hint = NO_KEY.format(spec=state["spec"])
+    except UsageError as error:
+        raise JudgeError(f"{where}: judge: {error}") from error
+    return CalibratedJudge.of(card, judge, where=where, marks=marks, hint=hint)
 
-    GoldenError when no item has the part and there are no more items: a column was left out or not found.
+
+def joined_verdicts(
+    item_ids: Sequence[str],
+    members: FloatArray,
+    isotonic: IsotonicMap | None,
+    unread: Mapping[str, Unscored],
+    turned: FloatArray | None = None,
+) -> Verdicts:
+    """Return verdicts of the mean over `members` (n_criteria, n_items), NaN = unscored; `unread` has the reasons.
+
+    `turned`, of the same shape, is what they gave pairs the other way round.
     """
-    lacking = {
-        item.item_id: Unscored(item.item_id, "missing input", NO_TEXT) for item in items if not has_texts(task, item)
-    }
-    for part in needs:
-        without = [item.item_id for item in items if not _filled(getattr(item, part))]
-        if without and len(without) == len(items) and not of_more:
-            shown = ", ".join(without[:3]) + (f" and {len(without) - 3:,} more" if len(without) > 3 else "")
-            raise GoldenError(
-                f"the judge of {task.aspect} rates each item with its {part}, and no item has one ({shown}). "
-                f"Add a column {part!r}, or name the one that holds it.",
-                column=part,
-            )
-        for item_id in without:
-            detail = f"The item has no {part}; this judge was calibrated on items that have one."
-            lacking.setdefault(item_id, Unscored(item_id, "missing input", detail))
-    return lacking
-
-
-def _filled(part: str | tuple[str, ...]) -> bool:
-    return not is_blank(part) if isinstance(part, str) else bool(part)
-
-
-def in_order(items: Sequence[Item], verdicts: Sequence[Verdict], lacking: Mapping[str, Unscored]) -> Verdicts:
-    """`verdicts` of the items that are not `lacking`, with those that are, in the order of `items`."""
-    judged = iter(verdicts)
-    return Verdicts(lacking[item.item_id] if item.item_id in lacking else next(judged) for item in items)
-
-
-def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], members: FloatArray) -> Verdicts:
-    """`verdicts` (means over `members`, one row a criterion) with the reasons and replies of those in `explained`.
-
-    Each is that of the first criterion that could be read; where several are averaged, it says which one that is.
-    """
-    first_read = (~np.isnan(members)).argmax(axis=0).tolist()
+    joined, n_read = ensemble_scores(members), (~np.isnan(members)).sum(axis=0).tolist()
+    nothing: list[float | None] = [None] * len(item_ids)
+    mapped = nothing if isotonic is None else np.asarray(isotonic.apply(joined)).tolist()
+    backwards = nothing if turned is None else list(map(_known, ensemble_scores(turned).tolist()))
     return Verdicts(
-        replace(verdict, explanation=_of_which(reason.explanation, k, len(members)), raw=reason.raw)
-        if isinstance(verdict, Scored) and isinstance(reason, Scored)
-        else verdict
-        for verdict, reason, k in zip(verdicts, explained, first_read, strict=True)
+        unread.get(item_id, Unscored(item_id, "no verdict"))
+        if math.isnan(value)
+        else Scored(item_id, value, n_read=n, n_unread=len(members) - n, calibrated=calibrated, turned=other)
+        for item_id, value, calibrated, n, other in zip(
+            item_ids, joined.tolist(), mapped, n_read, backwards, strict=True
+        )
     )
 
 
-def _of_which(explanation: str, k: int, n_criteria: int) -> str:
-    if n_criteria == 1 or not explanation:
-        return explanation
-    which = f"The best of the {n_criteria}" if k == 0 else f"Number {k + 1} of the {n_criteria}"
-    return f"{which} averaged criteria: {explanation}"
+def with_reasons(verdicts: Sequence[Verdict], explained: Sequence[Verdict], members: FloatArray) -> Verdicts:
+    """Add the reasons and replies of `explained` to `verdicts` (means over `members`, one row a criterion).
+
+    Each is that of the first criterion that could be read; where several are averaged, it says which one that is.
+    """
+    n, found = len(members), list[Verdict]()
+    first_read = (~np.isnan(members)).argmax(axis=0).tolist()
+    for verdict, reason, k in zip(verdicts, explained, first_read, strict=True):
+        if not isinstance(verdict, Scored) or not isinstance(reason, Scored):
+            found.append(verdict)
+            continue
+        which = f"The best of the {n}" if k == 0 else f"Number {k + 1} of the {n}"
+        several = f"{which} averaged criteria: " if n > 1 and reason.explanation else ""
+        found.append(replace(verdict, explanation=several + reason.explanation, raw=reason.raw))
+    return Verdicts(found)
 
 
-def with_intervals(verdicts: Sequence[Verdict], intervals: VerdictIntervals, scale: Scale, coverage: float) -> Verdicts:
-    """`verdicts` with an interval where they are calibrated."""
+def _with_intervals(verdicts: Verdicts, intervals: VerdictIntervals, scale: Scale, coverage: float) -> Verdicts:
+    """Add an interval to `verdicts` that are calibrated."""
     if not intervals.expected:
-        return Verdicts(verdicts)
+        return verdicts
     known = (verdict.calibrated if isinstance(verdict, Scored) else None for verdict in verdicts)
-    calibrated = np.array([np.nan if value is None else value for value in known], dtype=np.float64)
+    calibrated = np.array(list(known), dtype=np.float64)
     numbers = np.vstack([intervals.around(calibrated, scale, coverage), intervals.expected_errors(calibrated)])
     return Verdicts(
         replace(verdict, low=_known(low), high=_known(high), expected_error=_known(error))
@@ -262,28 +275,3 @@ def with_intervals(verdicts: Sequence[Verdict], intervals: VerdictIntervals, sca
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
-
-
-def joined_verdicts(
-    item_ids: Sequence[str],
-    members: FloatArray,
-    isotonic: IsotonicMap | None,
-    unread: Mapping[str, Unscored],
-    turned: FloatArray | None = None,
-) -> Verdicts:
-    """Verdicts of the mean over `members` (n_criteria, n_items), NaN = unscored; `unread` tells why there is none.
-
-    `turned`, of the same shape, is what they gave pairs the other way round.
-    """
-    joined = ensemble_scores(members)
-    unknown = [None] * len(item_ids)
-    mapped = unknown if isotonic is None else np.asarray(isotonic.apply(joined)).tolist()
-    backwards = unknown if turned is None else [_known(value) for value in ensemble_scores(turned).tolist()]
-    read = (~np.isnan(members)).sum(axis=0).tolist()
-    rows = zip(item_ids, joined.tolist(), mapped, read, backwards, strict=True)
-    return Verdicts(
-        unread.get(item_id, Unscored(item_id, "no verdict"))
-        if math.isnan(value)
-        else Scored(item_id, value, n_read=n, n_unread=len(members) - n, calibrated=calibrated, turned=other)
-        for item_id, value, calibrated, n, other in rows
-    )

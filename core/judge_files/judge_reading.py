@@ -1,135 +1,34 @@
-"""The files of judges, read and checked: bounded, plain values only, a known version, the schema, the digest.
+"""Read and check the files of judges: bounded, plain values only, a known version, the schema, the digest.
 
-A judge file may come from anybody, so reading one must cost little whatever it holds: size, depth and number of
-values are bounded before anything is built, aliases (with which a few lines unfold into gigabytes), tags and doubled
-keys are refused, and what comes back holds texts, finite numbers, true, false, null, lists and objects alone.
+A judge file may come from anybody, so reading one must cost little whatever it holds.  Size, depth and number of values
+are bounded before anything is built.  Aliases (with which a few lines unfold into gigabytes), tags and doubled keys are
+refused.  What comes back holds texts, finite numbers, true, false, null, lists and objects alone.
 
-`core.judge_files.judge_document` and `core.judge_files.fused_file` say field by field what these files hold, as
-pydantic models: the same models check what is written and what is read, and make the JSON Schema.
-Loading pydantic takes a tenth of a second, so they are imported late.
+`core.judge_files.documents` holds every field of these files.  The same classes check what is written and what is read,
+and make the JSON Schema.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal
 
 import yaml
 
 from core.errors import JudgeError, UsageError
 from core.records import content_digest
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from core.judge_files.fused_file import FusionDocument
-    from core.judge_files.judge_document import JudgeDocument
-    from core.judge_files.repeval_file import RepEvalDocument
-
-
-Document = TypeVar("Document", bound="BaseModel")
 Kind = Literal["judge", "fusion", "repeval"]
+FORMATS: Mapping[Kind, str] = {"judge": "concord-judge", "fusion": "concord-fusion", "repeval": "concord-repeval"}
 VERSION = 1
 """Version of the files of judges.  2 and 3 were used in development, so the next one is 4."""
 
-FORMATS: Mapping[Kind, str] = {
-    "judge": "concord-judge",
-    "fusion": "concord-fusion",
-    "repeval": "concord-repeval",
-}
 FAULTS_SHOWN = 3
 """Faults that one error names."""
-
-
-def judge_schema(kind: Kind = "judge") -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of `judge.yaml`, `fused.yaml` or `repeval.yaml`.  UsageError for another kind."""
-    if kind not in FORMATS:
-        raise UsageError(f"There are schemas of a judge, of a fusion and of RepEval, not of {kind!r}.")
-    schema = _model_of(kind).model_json_schema()
-    schema["properties"]["version"] |= {"const": VERSION}
-    named = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:concord:{kind}:{VERSION}"}
-    return named | schema | {"title": f"Concord file of a {kind}, version {VERSION}"}
-
-
-def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> dict[str, Any]:
-    """`card` (plain JSON types) when it holds what the schema says and no more; `where` names the file.
-
-    JudgeError tells the path in the file, what was expected, and what came.
-    """
-    version = card.get("version")
-    if type(version) is not int or version != VERSION:
-        newer = type(version) is int and version > VERSION
-        whose = ", from a newer Concord. Update Concord, or export" if newer else f"; it must be {VERSION}. Export"
-        raise JudgeError(f"{where}: has version {version!r:.40}{whose} the judge again with this one.")
-    _parsed(_model_of(kind), card, where)
-    return dict(card)
-
-
-def _model_of(kind: Kind) -> type[BaseModel]:
-    match kind:
-        case "judge":
-            from core.judge_files.judge_document import JudgeDocument
-
-            return JudgeDocument
-        case "fusion":
-            from core.judge_files.fused_file import FusionDocument
-
-            return FusionDocument
-        case "repeval":
-            from core.judge_files.repeval_file import RepEvalDocument
-
-            return RepEvalDocument
-
-
-def judge_document(card: Mapping[str, Any], where: str) -> JudgeDocument:
-    """What the card of a judge file in the present version holds; JudgeError as `checked`."""
-    from core.judge_files.judge_document import JudgeDocument
-
-    return _parsed(JudgeDocument, card, where)
-
-
-def fusion_document(card: Mapping[str, Any], where: str) -> FusionDocument:
-    """What the card of a fused judge's file holds; JudgeError as `checked`."""
-    from core.judge_files.fused_file import FusionDocument
-
-    return _parsed(FusionDocument, card, where)
-
-
-def repeval_document(card: Mapping[str, Any], where: str) -> RepEvalDocument:
-    """What the card of a RepEval file holds; JudgeError as `checked`."""
-    from core.judge_files.repeval_file import RepEvalDocument
-
-    return _parsed(RepEvalDocument, card, where)
-
-
-def _parsed(model: type[Document], card: Mapping[str, Any], where: str) -> Document:
-    from pydantic import ValidationError
-
-    try:
-        return model.model_validate(dict(card))
-    except ValidationError as error:
-        faults = []
-        for fault in error.errors(include_url=False):
-            words = f"{fault['msg'].removeprefix('Value error, ')}; {_shown(fault['input'])} came."
-            words = "is missing." if fault["type"] == "missing" else words
-            faults.append(f"{_path(fault['loc']) or 'the file'}: {words}")
-        more = f" (and {len(faults) - FAULTS_SHOWN} more)" if len(faults) > FAULTS_SHOWN else ""
-        raise JudgeError(
-            f"{where}: {' '.join(faults[:FAULTS_SHOWN])}{more} Correct it, or export the judge again."
-        ) from None
-
-
-def _path(parts: Sequence[str | int]) -> str:
-    """``task.scale.low``, ``criteria[0].text``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).lstrip(".")
-
-
-# ── off the disk ─────────────────────────────────────────────────────────────────────────────────────────────
-
 MOST_BYTES = 16 * 1024 * 1024
 MOST_DEPTH = 40
 MOST_VALUES = 200_000
@@ -141,27 +40,60 @@ EDITED = (
 )
 
 
-def read_document(path: Path | str) -> dict[str, Any]:
-    """The object in the file at `path`.  JudgeError says what is wrong with it and where."""
-    return _document(_text(Path(path)), path)
+def judge_schema(kind: Kind = "judge") -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of `judge.yaml`, `fused.yaml` or `repeval.yaml`.
+
+    UsageError for another kind.
+    """
+    from pydantic import TypeAdapter
+
+    from core.judge_files.documents import DOCUMENTS, FileDocument
+
+    if kind not in FORMATS:
+        raise UsageError(f"There are schemas of a judge, of a fusion and of RepEval, not of {kind!r}.")
+    schema, properties = DOCUMENTS[kind].json_schema(), TypeAdapter(FileDocument).json_schema()["properties"]
+    for name, shared in properties.items():  # pydantic loses the docstrings of inherited fields
+        schema["properties"][name] = shared | schema["properties"][name]
+    schema["properties"]["version"] |= {"const": VERSION}
+    named = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:concord:{kind}:{VERSION}"}
+    return named | schema | {"title": f"Concord file of a {kind}, version {VERSION}"}
 
 
-def _document(text: str, path: Path | str) -> dict[str, Any]:
+def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> Any:
+    """Return the record of `core.judge_files.documents` that `card` (plain JSON types) holds.
+
+    JudgeError, naming the file as `where`, tells the path in it, what was expected, and what came.
+    """
+    from pydantic import ValidationError
+
+    from core.judge_files.documents import DOCUMENTS
+
+    version = card.get("version")
+    if type(version) is not int or version != VERSION:
+        newer = type(version) is int and version > VERSION
+        whose = ", from a newer Concord. Update Concord, or export" if newer else f"; it must be {VERSION}. Export"
+        raise JudgeError(f"{where}: has version {version!r:.40}{whose} the judge again with this one.")
     try:
-        document = _json(text) if text.lstrip()[:1] == "{" else _yaml(text)
-    except yaml.YAMLError as error:
-        raise JudgeError(f"{path}: is not YAML ({_first_line(error)}). {EXPORT_AGAIN}") from error
-    except RecursionError as error:
-        raise JudgeError(f"{path}: is nested too deeply for a judge file. {EXPORT_AGAIN}") from error
-    except ValueError as error:
-        raise JudgeError(f"{path}: cannot be read ({_first_line(error)}). {EXPORT_AGAIN}") from error
-    if not isinstance(document, dict):
-        raise JudgeError(f"{path}: is no judge file; its first line should read 'format: concord-judge'.")
-    try:
-        _check_plain(document)
-    except ValueError as error:
-        raise JudgeError(f"{path}: {error} {EXPORT_AGAIN}") from error
-    return document
+        return DOCUMENTS[kind].validate_json(json.dumps(card))
+    except ValidationError as error:
+        faults = []
+        for fault in error.errors(include_url=False):
+            path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
+            words = f"{fault['msg'].removeprefix('Value error, ')}; {_shown(fault['input'])} came."
+            faults.append(f"{path or 'the file'}: {'is missing.' if fault['type'].startswith('missing') else words}")
+        more = f" (and {len(faults) - FAULTS_SHOWN} more)" if len(faults) > FAULTS_SHOWN else ""
+        raise JudgeError(
+            f"{where}: {' '.join(faults[:FAULTS_SHOWN])}{more} Correct it, or export the judge again."
+        ) from None
+
+
+def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> dict[str, Any]:
+    """Return `card` when it holds what the schema says and no more; JudgeError as `document_of`."""
+    document_of(card, kind, where)
+    return dict(card)
+
+
+# ── off the disk ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -173,19 +105,19 @@ class JudgeFile:
 
 
 def open_file(path: Path | str, kind: Kind = "judge", *, accept_edited: bool = False) -> JudgeFile:
-    """The checked content of a file.
+    """Return the checked content of a file.
 
-    JudgeError tells what is wrong and what was expected: no such file, not YAML, another format or version, parts
+    JudgeError tells what is wrong and what was expected: file not found, not YAML, another format or version, parts
     missing or of the wrong kind, or (unless `accept_edited`) changed after the export.
     """
     return open_text(_text(Path(path)), path, kind, accept_edited=accept_edited)
 
 
 def open_text(text: str, path: Path | str, kind: Kind = "judge", *, accept_edited: bool = False) -> JudgeFile:
-    """As `open_file`, of a file's text; `path` names it."""
-    written = _document(text, path)
+    """Return the checked content of a file's text; `path` names it.  JudgeError as `open_file`."""
+    written = _parsed(text, path)
     if written.get("format") != FORMATS[kind]:
-        raise JudgeError(f"{path}: is no judge file; its first line should read 'format: {FORMATS[kind]}'.")
+        raise JudgeError(f"{path}: is not a judge file; its first line should read 'format: {FORMATS[kind]}'.")
     card = checked(written, kind, str(path))
     edited = not is_as_exported(written)
     if edited and not accept_edited:
@@ -194,43 +126,49 @@ def open_text(text: str, path: Path | str, kind: Kind = "judge", *, accept_edite
 
 
 def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
-    """The checked content of a judge file.  JudgeError as `open_file`."""
+    """Return the checked content of a judge file.  JudgeError as `open_file`."""
     return open_file(path, accept_edited=accept_edited).card
 
 
 def columns_of_file(path: Path | str, *, accept_edited: bool = False) -> dict[str, str]:
-    """Role → column of the golden set's file, as a judge file keeps it.  JudgeError as `open_file`."""
+    """Return role → column of the golden set's file, as a judge file keeps it.  JudgeError as `open_file`."""
     return kept_columns(open_file(path, kind_of_file(path), accept_edited=accept_edited).card)
 
 
 def kept_columns(card: Mapping[str, Any]) -> dict[str, str]:
-    """Role → column of the golden set's file, where the content of a judge file has any."""
+    """Return role → column of the golden set's file, where the content of a judge file has any."""
     return dict(card.get("golden", {}).get("columns", {}))
 
 
 def kind_of_file(path: Path | str) -> Kind:
-    """What kind of file it says it is; "judge" for one that says nothing of the sort, or cannot be read."""
+    """Return the kind that a file states; "judge" for one without a known kind, or that cannot be read."""
     kinds = {name: kind for kind, name in FORMATS.items()}
     try:
-        with Path(path).open(encoding="utf-8") as file:
-            first = file.readline(200).strip().removeprefix("format: ")
-        return kinds[first] if first in kinds else kinds.get(str(read_document(path).get("format")), "judge")
-    except (OSError, UnicodeDecodeError, JudgeError):
+        return kinds.get(str(read_document(path).get("format")), "judge")
+    except JudgeError:
         return "judge"
 
 
 def digest_of(card: Mapping[str, Any]) -> str:
-    """``"sha256:" + hex`` of the canonical JSON of `card` without its key `digest`.
+    """Return ``"sha256:" + hex`` of the canonical JSON of `card` without its key `digest`.
 
     Numbers that are equal have equal text there (1.0 as 1), so that another tool may write the file anew.
     """
-    rest = {key: value for key, value in card.items() if key != "digest"}
-    return content_digest("sha256", with_leaves(rest, _settled))
+
+    def settled(value: Any, _: str) -> Any:
+        return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+    return content_digest("sha256", with_leaves({key: card[key] for key in card if key != "digest"}, settled))
 
 
 def is_as_exported(card: Mapping[str, Any]) -> bool:
-    """Whether the content of a file off the disk matches the digest that stands in it."""
+    """Whether the content of a file matches the digest in it."""
     return card.get("digest") == digest_of(card)
+
+
+def read_document(path: Path | str) -> dict[str, Any]:
+    """Return the object in the file at `path`, unchecked.  JudgeError says what is wrong with it and where."""
+    return _parsed(_text(Path(path)), path)
 
 
 def _text(path: Path) -> str:
@@ -247,6 +185,27 @@ def _text(path: Path) -> str:
         raise JudgeError(f"{path}: is not UTF-8 text (at byte {error.start}). {EXPORT_AGAIN}") from error
 
 
+def _parsed(text: str, path: Path | str) -> dict[str, Any]:
+    try:
+        if text.lstrip()[:1] == "{":
+            if sum(map(text.count, ",{[")) > MOST_VALUES:  # commas in texts count too: far too many
+                raise ValueError(f"more than {MOST_VALUES:,} values; a judge file has far fewer")
+            document = json.loads(text, object_pairs_hook=_once)
+        else:
+            _check_events(text)
+            document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+        if not isinstance(document, dict):
+            raise JudgeError(f"{path}: is not a judge file; its first line should read 'format: concord-judge'.")
+        _check_plain(document)
+    except yaml.YAMLError as error:
+        raise JudgeError(f"{path}: is not YAML ({_first_line(error)}). {EXPORT_AGAIN}") from error
+    except RecursionError as error:
+        raise JudgeError(f"{path}: is nested too deeply for a judge file. {EXPORT_AGAIN}") from error
+    except ValueError as error:
+        raise JudgeError(f"{path}: cannot be read ({_first_line(error)}). {EXPORT_AGAIN}") from error
+    return document
+
+
 _BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -259,27 +218,23 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if len(set(keys)) < len(keys):
-            twice = Counter(keys).most_common(1)[0][0]
-            raise ValueError(f"line {node.start_mark.line + 1}: the key {_shown(twice)} stands twice")
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, times in keys.most_common(1):
+            if times > 1:
+                raise ValueError(f"line {node.start_mark.line + 1}: the key {_shown(key)} stands twice")
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return mapping
 
 
-def _yaml(text: str) -> Any:
-    _check_events(text)
-    return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
-
-
-def _json(text: str) -> Any:
-    if text.count(",") + text.count("{") + text.count("[") > MOST_VALUES:  # commas in texts count too: far too many
-        raise ValueError(f"more than {MOST_VALUES:,} values; a judge file has far fewer")
-    return json.loads(text, object_pairs_hook=_once)
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return mapping
 
 
 def _check_events(text: str) -> None:
-    """Bounds and aliases, while nothing has been built yet."""
+    """Check bounds and aliases while nothing has been built yet."""
     depth = values = 0
     for event in yaml.parse(text, Loader=_BaseLoader):
         if isinstance(event, yaml.AliasEvent):
@@ -292,61 +247,39 @@ def _check_events(text: str) -> None:
             raise ValueError(f"more than {what}; a judge file has far fewer")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return mapping
-
-
 def _check_plain(value: Any, path: str = "", depth: int = 0) -> None:
-    """ValueError for what JSON has no place for, with the path to it."""
+    """Raise ValueError, with the path, for what JSON has no place for."""
     where = path or "the file"
     if depth > MOST_DEPTH:
         raise ValueError(f"{where} is nested deeper than {MOST_DEPTH} levels.")
-    match value:
-        case dict():
-            for key, inner in value.items():
-                if not isinstance(key, str):
-                    raise ValueError(f"{where} has the key {_shown(key)}; keys are texts (quote it).")
-                _check_text(key, where)
-                _check_plain(inner, f"{path}.{key}" if path else key, depth + 1)
-        case list():
-            for place, inner in enumerate(value):
-                _check_plain(inner, f"{path}[{place}]", depth + 1)
-        case str():
-            _check_text(value, where)
-        case bool() | None:
-            return
-        case int() | float():
-            if not abs(value) <= LARGEST:  # NaN and infinity too
-                raise ValueError(f"{where} is no finite number.")
-        case _:
-            raise ValueError(
-                f"{where} is a {type(value).__name__}; only texts, numbers, true, false, null, lists and objects go."
-            )
-
-
-def _check_text(text: str, where: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError(f"{where} holds half a character (a lone surrogate).") from None
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{where} has the key {_shown(key)}; keys are texts (quote it).")
+            _check_plain(key, where, depth)
+            _check_plain(inner, f"{path}.{key}".lstrip("."), depth + 1)
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            _check_plain(inner, f"{path}[{place}]", depth + 1)
+    elif isinstance(value, str):
+        if value != value.encode("utf-8", "replace").decode("utf-8"):
+            raise ValueError(f"{where} holds half a character (a lone surrogate).")
+    elif isinstance(value, int | float):
+        if not abs(value) <= LARGEST:  # NaN and infinity too
+            raise ValueError(f"{where} is not a finite number.")
+    elif value is not None:
+        raise ValueError(
+            f"{where} is a {type(value).__name__}; only texts, numbers, true, false, null, lists and objects go."
+        )
 
 
 def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "") -> Any:
-    """Mappings and sequences as objects and lists, each value in them as `leaf` of it and of its path gives it."""
+    """Turn mappings and sequences into objects and lists, each value in them into `leaf` of it and of its path."""
     if isinstance(value, Mapping):
-        inner = ((str(key), inside, f"{path}.{key}" if path else str(key)) for key, inside in value.items())
-        return {key: with_leaves(inside, leaf, below) for key, inside, below in inner}
+        return {str(key): with_leaves(inner, leaf, f"{path}.{key}".lstrip(".")) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [with_leaves(inside, leaf, f"{path}[{place}]") for place, inside in enumerate(value)]
+        return [with_leaves(inner, leaf, f"{path}[{place}]") for place, inner in enumerate(value)]
     return leaf(value, path)
-
-
-def _settled(value: Any, _: str) -> Any:
-    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
-    return int(value) if whole else value
 
 
 def _first_line(error: Exception) -> str:

@@ -1,13 +1,10 @@
-"""`judge.yaml`: a calibrated judge as a portable file.
+"""Write `judge.yaml`: a calibrated judge as a portable file.
 
-The file holds all that scoring needs (criteria, how their scores are joined, the judge's own state with its weights
-or its model, prompt and parser versions and sampling, the map to the human scale) and all that trust needs (alignments
-with statistic, level, n and interval on both sides of the split, the ceiling, the golden set's hash, the date, who
-approved the criteria on which evidence, how often the held-out items were opened, digests of the texts by which
-newer labels are told apart, warnings).  Never a key: those come from the environment and stay there, and what looks
-like one in a URL, a definition or a name is cut out.
-`core.judge_files.judge_document` says what every field holds; `core.judge_files.calibrated_judge` is the judge that
-comes back out of it.
+The file holds what scoring needs: criteria, how their scores are joined, the judge's own state with its weights or its
+model, prompt and parser versions, sampling, and the map to the human scale.  It also holds what trust needs: alignments
+on both sides of the split, the ceiling, the golden set's hash, the date, approvals with their evidence, how often the
+held-out items were opened, digests of the texts by which newer labels are found, and warnings.  It never holds a key:
+what looks like one in a URL, a definition or a name is cut out.
 """
 
 from __future__ import annotations
@@ -28,14 +25,14 @@ from core.errors import AspectError
 from core.judge_files.judge_reading import FORMATS, VERSION, Kind, checked, digest_of, with_leaves
 from core.judging.judge_protocol import ITEM_PARTS, parts_read
 from core.judging.parse import PARSER
-from core.records import Alignment, Criteria, GoldenSet, content_digest
+from core.records import Alignment, GoldenSet, Scale, content_digest
 from core.secret_values import hide
 from core.stats import MeasureSettings
 from core.version import VERSION as CONCORD
 from core.wording import VERSION_ORIGINS, percent
 
 if TYPE_CHECKING:
-    from core.projects.judge_line import Evidence, JudgeVersion, VersionDecided
+    from core.projects.judge_line import JudgeVersion, VersionDecided
 
 NOTE = (
     "A judge calibrated with Concord. Criteria belong to the data they were calibrated on: on other data check the "
@@ -45,18 +42,19 @@ UNAPPROVED = "Nobody has approved this judge{which}. Have it signed off before o
 LEFT_OUT = "What looked like a key or a password was left out of this file: {places}."
 SKEWED = 0.75
 """From this share of equal labels on, the others decide little about an alignment over all items."""
-FEW_RATERS = 2
 FEW_NUMBERS = 4
 """So many stand on one line of a judge file."""
+NUMBERS = ("direction", "support")
+"""Keys of numbers in base64, which may look like anything."""
 
 
 class Known(TypedDict, total=False):
-    """What a calibration does not know itself and its file tells.
+    """What a judge file says that its calibration does not know.
 
-    `created` defaults to now (UTC).  `version` is which version of a project's judge this is, with its sign-off; what
-    is no version of one was approved by nobody.  `ceiling` is the leave-one-rater-out alignment, `held_out_opened`
-    counts the looks at the held-out items, `needs` are the parts that every item had (`needs_of`), `people` counts what
-    people did, `warnings` are further sentences.
+    `created` defaults to now (UTC).  `version` is which version of a project's judge this is, with its sign-off; a
+    judge without one was approved by nobody.  `ceiling` is the leave-one-rater-out alignment, `held_out_opened` counts
+    the looks at the held-out items, `needs` are the parts that every item had, `people` counts what people did,
+    `warnings` are further sentences.
     """
 
     created: dt.datetime | None
@@ -69,15 +67,15 @@ class Known(TypedDict, total=False):
 
 
 def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
-    """What the judge file of `calibration` tells out of its golden set: ceiling, parts that items have, warnings.
+    """Return what the golden set adds to the file of `calibration`: ceiling, parts that all items have, warnings.
 
     The ceiling stands at the statistic and level of the held-out alignment; None without single ratings.
     """
-    held_out, aspect = calibration.held_out, calibration.task.aspect
-    state = calibration.judge_state
-    references = bool(state.get("sampling", {}).get("references", False))
-    read = parts_read(state["spec"], references=references)
-    known = Known(needs=needs_of(golden, read), warnings=label_warnings(golden, aspect))
+    held_out, aspect, state = calibration.held_out, calibration.task.aspect, calibration.judge_state
+    read = parts_read(state["spec"], references=bool(state.get("sampling", {}).get("references", False)))
+    parts = ("target", *(part for part in ITEM_PARTS if part in read))
+    needs = [part for part in parts if golden.items and all(getattr(item, part) for item in golden.items)]
+    known = Known(needs=needs, warnings=label_warnings(golden, aspect))
     with suppress(AspectError):
         people = ceiling(golden, aspect, MeasureSettings(held_out.statistic, held_out.level))
         known["ceiling"] = people.leave_one_out.alignment
@@ -85,37 +83,32 @@ def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
 
 
 def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, Any]:
-    """The content of `judge.yaml` as plain JSON types, with its digest."""
-    c = calibration
-    version = known.get("version")
-    ceiling, needs = known.get("ceiling"), known.get("needs")
-    card = {
-        "format": FORMATS["judge"],
-        "version": VERSION,
-        "concord": CONCORD,
-        "digest": None,
-        "created": (known.get("created") or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
-        "note": NOTE,
-        "task": {
-            "aspect": c.task.aspect,
-            "kind": c.task.kind,
-            "scale": {"low": c.task.scale.low, "high": c.task.scale.high, "step": c.task.scale.step},
-            "definition": c.task.definition,
-        }
-        | ({} if needs is None else {"needs": list(needs)}),
-        "judge": dict(c.judge_state),
-        "prompts": prompts_of(c.judge_state),
-        "parser": parser_of(c.judge_state),
+    """Return the content of `judge.yaml` as plain JSON types, with its digest."""
+    c, state, split, held_out = calibration, calibration.judge_state, calibration.split, calibration.held_out
+    version, ceiling, needs = known.get("version"), known.get("ceiling"), known.get("needs")
+    task = task_entry(c.task.aspect, c.task.kind, c.task.scale, c.task.definition)
+    judged: dict[str, Any] = {
+        "task": task | ({} if needs is None else {"needs": needs}),
+        "judge": state,
+        "prompts": _prompts_of(state),
+        "parser": None if state.get("spec") == "offline" else PARSER,
         "join": "mean",
-        "criteria": [_criteria_entry(criteria) for criteria in c.chosen],
+        "criteria": [
+            {
+                "id": criteria.criteria_id,
+                "text": criteria.text,
+                "provenance": {k: v for k, v in asdict(criteria.provenance).items() if v not in ("", (), 0)},
+            }
+            for criteria in c.chosen
+        ],
         "approved": version is not None and version.in_force,
-        "approvals": [approval_entry(criteria.criteria_id, version) for criteria in c.chosen],
-        **({} if version is None else {"judge_version": version_entry(version)}),
-        "isotonic": None if c.isotonic is None else dict(c.isotonic),
-        **({} if c.intervals is None else {"intervals": dict(c.intervals)}),
+        "approvals": [{"criteria": criteria.criteria_id} | _approval(version) for criteria in c.chosen],
+        **({} if version is None else {"judge_version": _version_entry(version)}),
+        "isotonic": c.isotonic,
+        **({} if c.intervals is None else {"intervals": c.intervals}),
         "alignment": {
             "calibration": c.calibration.as_json(),
-            "held_out": c.held_out.as_json(),
+            "held_out": held_out.as_json(),
             "best_single": c.best_single.as_json(),
             "no_criteria": c.no_criteria.as_json(),
             "gain": gain_entry(c),
@@ -123,140 +116,100 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
         "ceiling": None if ceiling is None else ceiling.as_json(),
         "golden": golden_entry(c.golden_name, c.golden_digest, c.golden_columns),
         "split": {
-            "kind": c.split.kind,
-            "seed": c.split.seed,
-            "n_calibration": len(c.split.calibration),
-            "n_held_out": len(c.split.held_out),
+            "kind": split.kind,
+            "seed": split.seed,
+            "n_calibration": len(split.calibration),
+            "n_held_out": len(split.held_out),
         },
         "held_out_opened": known.get("held_out_opened"),
-        "people": dict(known.get("people") or {}),
+        "people": known.get("people") or {},
         "settings": c.settings.as_json(),
         "calls": c.calls,
         "work": c.work.as_json(),
-        "warnings": [
-            *c.warnings,
-            *known.get("warnings", ()),
-            *c.work.left_out,
-            *unapproved(version),
-        ],
+        "warnings": [*c.warnings, *known.get("warnings", ()), *c.work.left_out, *_unapproved(version)],
         "texts": c.texts.as_json(),
     }
-    return written(card, "judge")
+    return written(judged, "judge", NOTE, known.get("created"))
+
+
+def judge_yaml(calibration: Calibration, **known: Unpack[Known]) -> str:
+    """Return the text of `judge.yaml`, easy to read: keys in order, no escapes, texts of several lines as blocks."""
+    return yaml_text(judge_card(calibration, **known))
+
+
+def task_entry(aspect: str, kind: str, scale: Scale, definition: str = "") -> dict[str, Any]:
+    """Return what is judged, as files hold it."""
+    ends = {"low": scale.low, "high": scale.high, "step": scale.step}
+    return {"aspect": aspect, "kind": kind, "scale": ends, "definition": definition}
 
 
 def golden_entry(name: str, digest: str, columns: Mapping[str, str]) -> dict[str, Any]:
-    """The golden set as files name it, with the columns by which another file with the same ones is read."""
-    return {"name": name, "digest": digest} | ({"columns": dict(columns)} if columns else {})
+    """Return the golden set as files name it, with the columns by which another file with the same ones is read."""
+    return {"name": name, "digest": digest} | ({"columns": columns} if columns else {})
 
 
 def gain_entry(calibration: Calibration) -> dict[str, Any]:
-    """The gain over no criteria on held-out items as files hold it: a paired difference with what it is measured by."""
+    """Return the gain over the baseline on held-out items as files hold it: a paired difference with its measure."""
     held = calibration.held_out
     return {"statistic": held.statistic, "level": held.level} | calibration.gain.as_json()
 
 
-def written(card: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
-    """`card`, sealed.  JudgeError for one that could not be read again: the models that read it check it here too."""
-    whole = sealed(card)
-    checked(whole, kind, "this judge cannot be written")
-    return whole
-
-
-def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
-    """`card` in plain JSON types, without secrets (its warnings say what was cut out), and with its digest."""
-    clean, places = without_secrets(with_leaves(card, _plain))
-    if places:
-        clean["warnings"] = [*clean.get("warnings", []), LEFT_OUT.format(places=", ".join(places))]
-    return dict(clean) | {"digest": digest_of(clean)}
-
-
-def judge_yaml(calibration: Calibration, **known: Unpack[Known]) -> str:
-    """The text of `judge.yaml`, made to be read: keys in order, no escapes, texts of several lines as they stand."""
-    return yaml_text(judge_card(calibration, **known))
-
-
-def yaml_text(card: Mapping[str, Any]) -> str:
-    """A card as YAML that `read_document` takes back."""
-    return yaml.dump(
-        with_leaves(card, _plain), Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=10_000
-    )
-
-
-def needs_of(golden: GoldenSet, read: Sequence[str]) -> tuple[str, ...]:
-    """The target and those of the parts `read` by its judge that every item has: what it expects of other items."""
-    parts = ("target", *(part for part in ITEM_PARTS if part in read))
-    return tuple(part for part in parts if golden.items and all(getattr(item, part) for item in golden.items))
-
-
 def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
-    """Skewed labels and single raters; few labels are the calibration's own to tell."""
+    """Warn of skewed labels and single raters; a calibration itself warns of few labels."""
     labels = golden.labels(aspect)
     values, counts = np.unique(labels[~np.isnan(labels)], return_counts=True)
     if not values.size:
         return []
-    warnings = []
-    share = counts.max() / counts.sum()
+    warnings, share = [], counts.max() / counts.sum()
     if share >= SKEWED and values.size > 1:
         warnings.append(
             f"The labels are skewed: {percent(share)} of {counts.sum()} are {values[counts.argmax()]:g}. The alignment "
             "rests on the few others."
         )
-    raters = {rating.rater_id for rating in golden.ratings if rating.aspect == aspect}
-    if len(raters) < FEW_RATERS:
+    if len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}) < 2:
         warnings.append("The golden set holds no ratings by several people, so how well people agree is not known.")
     return warnings
 
 
-def approval_entry(criteria_id: str, version: JudgeVersion | None) -> dict[str, Any]:
-    """Where one of the judge's criteria stands: the last decision on the version that follows them."""
-    decided = None if version is None else version.approval or (version.decisions[-1] if version.decisions else None)
-    state = "draft" if version is None else "approved" if version.in_force else version.state
+# ── who approved it ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _approval(version: JudgeVersion | None) -> dict[str, Any]:
+    """Return the last decision on the version, for each of its criteria."""
+    if version is None:
+        return {"state": "draft", "by": "", "at": None, "reason": "", "evidence": None}
+    last = version.approval or (version.decisions[-1] if version.decisions else None)
+    known = {"by": "", "at": None, "reason": "", "evidence": None} if last is None else _decision_entry(last)
+    return known | {"state": "approved" if version.in_force else version.state}
+
+
+def _decision_entry(decision: VersionDecided) -> dict[str, Any]:
+    evidence = decision.evidence
     return {
-        "criteria": criteria_id,
-        "state": state,
-        "by": "" if decided is None else decided.actor,
-        "at": None if decided is None else _when(decided),
-        "reason": "" if decided is None else decided.reason,
-        "evidence": None if decided is None else _evidence(decided.evidence),
+        "by": decision.actor,
+        "at": decision.at.isoformat(timespec="seconds"),
+        "state": decision.state,
+        "reason": decision.reason,
+        "evidence": evidence
+        and {"run": evidence.run_id, "side": evidence.side, "alignment": evidence.alignment.as_json()},
     }
 
 
-def version_entry(version: JudgeVersion) -> dict[str, Any]:
-    """Which version of the judge a file holds, and every decision on it."""
+def _version_entry(version: JudgeVersion) -> dict[str, Any]:
+    made, suffix = version.made, content_digest("aspect", version.aspect).split(":")[1][:8]
     return {
-        "id": version_id(version.aspect, version.number),
+        "id": f"v{version.number}-{suffix}",
         "number": version.number,
         "state": version.state,
-        "parent": version_id(version.aspect, version.made.parent) if version.made.parent else None,
-        "author": version.made.actor,
-        "note": version.made.note or VERSION_ORIGINS[version.made.origin],
-        "approvals": [
-            {
-                **{"by": decision.actor, "at": _when(decision), "state": decision.state, "reason": decision.reason},
-                "evidence": _evidence(decision.evidence),
-            }
-            for decision in version.decisions
-        ],
+        "parent": f"v{made.parent}-{suffix}" if made.parent else None,
+        "author": made.actor,
+        "note": made.note or VERSION_ORIGINS[made.origin],
+        "approvals": list(map(_decision_entry, version.decisions)),
     }
 
 
-def version_id(aspect: str, number: int) -> str:
-    """Id of a version in files: its aspect's, and its number."""
-    return f"v{number}-{content_digest('aspect', aspect).split(':')[1][:8]}"
-
-
-def _when(decision: VersionDecided) -> str:
-    return decision.at.isoformat(timespec="seconds")
-
-
-def _evidence(evidence: Evidence | None) -> dict[str, Any] | None:
-    if evidence is None:
-        return None
-    return {"run": evidence.run_id, "side": evidence.side, "alignment": evidence.alignment.as_json()}
-
-
-def unapproved(version: JudgeVersion | None) -> list[str]:
-    """A sentence for a judge that nobody has signed off; nothing for one that is."""
+def _unapproved(version: JudgeVersion | None) -> list[str]:
+    """Warn of a judge that nobody has signed off."""
     if version is None:
         return [UNAPPROVED.format(which="")]
     elsewhere = "; it was where it came from" if version.imported_approval else ""
@@ -264,76 +217,82 @@ def unapproved(version: JudgeVersion | None) -> list[str]:
     return [] if version.in_force else [UNAPPROVED.format(which=which)]
 
 
-def prompts_of(judge: Mapping[str, Any]) -> dict[str, str]:
-    """Purpose → prompt, name and version, of a judge's state; empty for one that is asked nothing in words."""
-    sampling = judge.get("sampling")
-    if not isinstance(sampling, Mapping):
-        return {}
+def _prompts_of(judge: Mapping[str, Any]) -> dict[str, str]:
+    """Return purpose → prompt, name and version, of a judge's state; empty for one that is asked nothing in words."""
+    sampling = judge.get("sampling") or {}
     named = {"score": "prompt", "draft": "draft_prompt", "refine": "refine_prompt"}
     prompts = {purpose: str(sampling[field]) for purpose, field in named.items() if sampling.get(field)}
     persona = sampling.get("persona", "none")
     return prompts if persona == "none" else prompts | {"persona": f"persona_{persona}.v1"}
 
 
-def parser_of(judge: Mapping[str, Any]) -> str | None:
-    """What reads the replies of a judge of this state; None for one whose scores are computed."""
-    return None if judge.get("spec") == "offline" else PARSER
+# ── any file ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _ReadableDumper(yaml.SafeDumper):
-    """Safe YAML with texts of several lines as literal blocks."""
+def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.datetime | None = None) -> dict[str, Any]:
+    """Return the content of a file: `body` behind what every file begins with, sealed and checked.
+
+    JudgeError for one that could not be read again.
+    """
+    opening = {
+        "format": FORMATS[kind],
+        "version": VERSION,
+        "concord": CONCORD,
+        "digest": None,
+        "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
+        "note": note,
+    }
+    return checked(sealed({**opening, **body}), kind, "this judge cannot be written")
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = '"' if _LINE_ENDS.search(text) else "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `card` in plain JSON types, without secrets (its warnings say what was cut out), and with its digest."""
+    clean, places = without_secrets(with_leaves(card, _plain))
+    if places:
+        clean["warnings"] = [*clean.get("warnings", []), LEFT_OUT.format(places=", ".join(places))]
+    return dict(clean) | {"digest": digest_of(clean)}
 
 
-_LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\ufeff]")
-"""YAML may read these as line ends of its own, so a text with one of them is escaped."""
+def without_secrets(value: Any) -> tuple[Any, list[str]]:
+    """Cut out of `value` (plain JSON) whatever looks like a key or a password, and list the paths where it stood."""
+    places: list[str] = []
 
+    def clean(leaf: Any, path: str) -> Any:
+        if not isinstance(leaf, str) or path.rpartition(".")[2] in NUMBERS or (cleaned := hide(leaf)) == leaf:
+            return leaf
+        places.append(path or "the file")
+        return cleaned
 
-_ReadableDumper.add_representer(str, _text)
-
-
-def _list(dumper: yaml.SafeDumper, values: list[Any]) -> yaml.SequenceNode:
-    few = 1 < len(values) <= FEW_NUMBERS and all(isinstance(value, int | float | None) for value in values)
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", values, flow_style=few or None)
-
-
-_ReadableDumper.add_representer(list, _list)
-
-
-def _criteria_entry(criteria: Criteria) -> dict[str, Any]:
-    provenance = {name: value for name, value in asdict(criteria.provenance).items() if value not in ("", (), 0)}
-    return {"id": criteria.criteria_id, "text": criteria.text, "provenance": provenance}
+    return with_leaves(value, clean), places
 
 
 def _plain(value: Any, _: str) -> Any:
-    """Numpy's numbers as Python's, for a YAML file without tags, and texts that can be written."""
+    """Turn numpy's numbers into Python's, for a YAML file without tags, and replace lone surrogates."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
     return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
 
 
-# ── keys and passwords ───────────────────────────────────────────────────────────────────────────────────────
+def yaml_text(card: Mapping[str, Any]) -> str:
+    """Return a card as YAML that `read_document` takes back."""
+    plain = with_leaves(card, _plain)
+    return yaml.dump(plain, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=10_000)
 
-NUMBERS = ("direction", "support")
-"""Keys of numbers in base64, which may look like anything."""
+
+class _ReadableDumper(yaml.SafeDumper):
+    """Safe YAML with texts of several lines as literal blocks, and a few numbers on one line."""
+
+    def readable_text(self, text: str) -> yaml.ScalarNode:
+        style = '"' if _LINE_ENDS.search(text) else "|" if "\n" in text else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+    def readable_list(self, values: list[Any]) -> yaml.SequenceNode:
+        few = 1 < len(values) <= FEW_NUMBERS and all(isinstance(value, int | float | None) for value in values)
+        return self.represent_sequence("tag:yaml.org,2002:seq", values, flow_style=few or None)
 
 
-def without_secrets(value: Any) -> tuple[Any, list[str]]:
-    """`value` with whatever looks like a password in a URL or like a key cut out, and the paths where it stood.
+_LINE_ENDS = re.compile("[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\ufeff]")
+"""YAML may read these as line ends of its own, so a text with one of them is escaped."""
 
-    Plain JSON values only; texts in which nothing was found stay the same objects.
-    """
-    places: list[str] = []
-
-    def clean(leaf: Any, path: str) -> Any:
-        if not isinstance(leaf, str) or path.rpartition(".")[2] in NUMBERS:
-            return leaf
-        cleaned = hide(leaf)
-        places.extend([path or "the file"] if cleaned != leaf else [])
-        return leaf if cleaned == leaf else cleaned
-
-    return with_leaves(value, clean), places
+_ReadableDumper.add_representer(str, _ReadableDumper.readable_text)
+_ReadableDumper.add_representer(list, _ReadableDumper.readable_list)

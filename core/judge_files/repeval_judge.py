@@ -1,4 +1,4 @@
-"""A RepEval score out of a file, with the face of a calibrated judge: items in, verdicts out."""
+"""A RepEval score out of a file, which scores as a calibrated judge does: items in, verdicts out."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import ConcordError
-from core.judge_files.calibrated_judge import in_order, joined_verdicts, lacking_parts
-from core.judge_files.judge_reading import repeval_document
-from core.judge_files.loaded import LoadedJudge, Metrics
-from core.judging.judge_protocol import OnProgress
-from core.metrics import Metric
-from core.records import Item, Task, Usage
+from core.errors import ConcordError, ConsentError, UsageError
+from core.judge_files.calibrated_judge import joined_verdicts
+from core.judge_files.judge_reading import document_of
+from core.judge_files.loaded import RowJudge
+from core.judging.judge_protocol import Judge, OnProgress
+from core.judging.judge_specs import CAREFUL, NAMED, NOT_RUN, Gate, parse_spec
+from core.metrics import Metric, fitted_repeval
+from core.records import Item, Task, Verdict
+from core.settings import Settings
 from core.stats import IsotonicMap
-from core.verdicts import Verdicts
 
 
 @dataclass(frozen=True)
-class RepEvalJudge(LoadedJudge):
+class RepEvalJudge(RowJudge):
     """A RepEval score ready to rate: `metric` reads the texts, the model is loaded with the first items and held.
 
     `Scored.value` is the projection itself, on which the file's alignment was measured, in no particular unit;
-    `Scored.calibrated` is that on the human scale (None when the file has no map).  `refusal` is raised in place of the
+    `Scored.calibrated` is that on the human scale (None when the file has no map).  `refusal` is raised instead of the
     first score where nobody has allowed the model.
     """
 
@@ -32,36 +33,8 @@ class RepEvalJudge(LoadedJudge):
     task: Task
     metric: Metric
     isotonic: IsotonicMap | None
-    file_marks: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
     refusal: ConcordError | None = None
-
-    @classmethod
-    def of(
-        cls,
-        card: Mapping[str, Any],
-        metric: Metric,
-        *,
-        where: str = "RepEval file",
-        marks: Sequence[str] = (),
-        refusal: ConcordError | None = None,
-    ) -> RepEvalJudge:
-        """The judge of a card in the present version.  JudgeError, naming `where` it is, for a damaged one."""
-        document = repeval_document(card, where)
-        return cls(card, document.task.as_task(), metric, document.isotonic, tuple(marks), refusal)
-
-    @property
-    def marks(self) -> tuple[str, ...]:
-        return self.file_marks
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Nothing: no endpoint is asked."""
-        return ()
-
-    @property
-    def spent(self) -> Usage:
-        """Nothing: it asks nobody."""
-        return Usage()
 
     @property
     def spec(self) -> str:
@@ -71,33 +44,58 @@ class RepEvalJudge(LoadedJudge):
     def needs(self) -> tuple[str, ...]:
         return tuple(sorted(self.metric.needs - {"model"}))
 
-    def score(
-        self,
-        items: Sequence[Item],
-        *,
-        explain: bool = False,
-        of_more: bool = False,
-        on_progress: OnProgress | None = None,
-        metrics: Metrics | None = None,
-    ) -> Verdicts:
-        """One verdict per item, in order; hidden states give no reasons, so `explain` adds none.
-
-        ConsentError where nobody here has allowed the model that the file names, ModelNotFoundError when it is not
-        there, JudgeError when it is another one than the score was fitted on; GoldenError when no item has a part that
-        is read, unless the items are a batch `of_more`.
-        """
-        if self.refusal is not None and items:
+    def _scored(
+        self, items: Sequence[Item], *, explain: bool, coverage: float | None, on_progress: OnProgress | None
+    ) -> Sequence[Verdict]:
+        if self.refusal is not None:
             raise self.refusal
-        lacking = lacking_parts(items, self.needs, self.task, of_more=of_more)
-        usable = [item for item in items if item.item_id not in lacking]
-        if not usable:
-            return self.marked(items, in_order(items, (), lacking))
-        scores = self.metric.score(usable, on_progress or (lambda _done, _of: None))
+        scores = self.metric.score(items, on_progress or (lambda _done, _of: None))
         unread = {unscored.item_id: unscored for unscored in scores.unscored}
-        members = np.asarray(scores.values)[None]
-        item_ids = [item.item_id for item in usable]
-        joined = joined_verdicts(item_ids, members, self.isotonic, unread)
-        return self.marked(items, in_order(items, joined, lacking))
+        return joined_verdicts([item.item_id for item in items], np.array([scores.values]), self.isotonic, unread)
 
     def close(self) -> None:
         """Nothing to release: the weights go with the judge."""
+
+
+def repeval_judge(
+    card: Mapping[str, Any],
+    judge: str | Judge | None,
+    settings: Settings,
+    *,
+    where: str = "RepEval file",
+    marks: Sequence[str] = (),
+    gate: Gate = CAREFUL,
+) -> RepEvalJudge:
+    """Return the RepEval score of a card; `judge` (hf:ID_OR_PATH) names the place of its model, and allows it.
+
+    JudgeError, naming `where` it is, for a damaged card; UsageError for any other `judge`.
+    """
+    state = card["scorer"]
+    if judge is not None:
+        spec = parse_spec(judge) if isinstance(judge, str) else None
+        if spec is None or spec.kind != "hf":
+            raise UsageError(
+                f"{where}: is a RepEval score, which reads the hidden states of {state['model']}; the only judge it "
+                "takes is the place of that model: hf:ID_OR_PATH."
+            )
+        state, gate = state | {"model": spec.model, "revision": spec.revision}, NAMED
+    document, refusal = document_of(card, "repeval", where), None
+    try:
+        metric = allowed_repeval("repeval", state, settings, gate)
+    except ConsentError as error:
+        metric, refusal = fitted_repeval("repeval", state), error
+    return RepEvalJudge(card, document.task.as_task(), metric, document.isotonic, tuple(marks), refusal)
+
+
+def allowed_repeval(name: str, state: Mapping[str, Any], settings: Settings, gate: Gate = CAREFUL) -> Metric:
+    """Return the RepEval score that a file holds; its model is loaded with the first items, on a cluster if one is set.
+
+    ConsentError where the model does not come with the installation, is not listed in CONCORD_LOCAL_MODELS, and `gate`
+    does not let it in: a file alone brings no model into the process.
+    """
+    fitted = fitted_repeval(name, state, ray=settings.ray, code=settings.remote_code)
+    model, revision = str(state["model"]), str(state["revision"])
+    pinned = f"{model}@{revision}" if revision else model
+    if "model" in fitted.needs and not gate.may_run((model, pinned), settings):
+        raise ConsentError(NOT_RUN.format(f"hf:{model}", name=model), f"hf:{model}")
+    return fitted

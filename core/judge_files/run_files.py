@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from core.calibration.calibration_result import Calibration, Candidate
-from core.files import json_lines, write_text
+from core.calibration.calibration_result import Calibration
+from core.files import json_lines, write_json, write_text
 from core.judge_files.calibrated_judge import joined_verdicts, with_reasons
 from core.judge_files.judge_writing import Known, gain_entry, judge_yaml
 from core.judge_files.verdict_files import verdict_row
@@ -20,23 +19,8 @@ from core.records import GoldenSet, Unscored, Verdict
 from core.verdicts import Verdicts
 
 
-def candidate_row(rank: int, candidate: Candidate) -> dict[str, Any]:
-    """One line of `candidates.jsonl`."""
-    criteria = candidate.criteria
-    return {
-        "rank": rank,
-        "criteria_id": criteria.criteria_id,
-        "status": candidate.status,
-        "text": criteria.text,
-        "alignment": None if candidate.alignment is None else candidate.alignment.as_json(),
-        "inner_gain": candidate.inner_gain,
-        "calls": candidate.calls,
-        **asdict(criteria.provenance),
-    }
-
-
 def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any]:
-    """`summary.json` and the `--json` answer of `calibrate` (DESIGN §3)."""
+    """Return the content of `summary.json`, which `calibrate --json` prints."""
     c = calibration
     return {
         "aspect": c.task.aspect,
@@ -68,33 +52,26 @@ def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any
 
 
 def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | None = None) -> Verdicts:
-    """The final judge's verdicts on calibration, then held-out items, as the result holds them.
+    """Return the final judge's verdicts on calibration, then held-out items, as the result holds them.
 
     `judge` adds the reasons of the best criteria that could be read (a remote one reads its cache): only what it
     answered is asked again.
     """
     scores, n_calibration = calibration.scores, len(calibration.split.calibration)
     missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}
-    turned = None if scores.turned is None else scores.turned[1:]
-    joined = joined_verdicts(scores.item_ids, scores.values[1:], calibration.score_map, missing, turned)
+    members, turned = scores.values[1:], None if scores.turned is None else scores.turned[1:]
+    joined = joined_verdicts(scores.item_ids, members, calibration.score_map, missing, turned)
     verdicts = Verdicts(replace(verdict, calibration_item=k < n_calibration) for k, verdict in enumerate(joined))
     if judge is None:
         return verdicts
-    return with_reasons(verdicts, _explained(calibration, golden, judge), scores.values[1:])
-
-
-def _explained(calibration: Calibration, golden: GoldenSet, judge: Judge) -> list[Verdict]:
-    """Each item's verdict under the first of the chosen criteria that scored it."""
-    scores, by_id = calibration.scores, {item.item_id: item for item in golden.items}
-    read = ~np.isnan(scores.values[1:])
-    verdicts: dict[str, Verdict] = {}
-    for k, criteria in enumerate(calibration.chosen):
+    by_id, read, explained = {item.item_id: item for item in golden.items}, ~np.isnan(members), dict[str, Verdict]()
+    for k, criteria in enumerate(calibration.chosen):  # each item under the first of the criteria that scored it
         first_read = np.flatnonzero(read[k] & ~read[:k].any(axis=0))
-        items = [by_id[scores.item_ids[i]] for i in first_read]
-        if items:
-            explained = judge.score(calibration.task, items, [criteria], explain=True).explained
-            verdicts |= {verdict.item_id: verdict for verdict in explained}
-    return [verdicts.get(item_id, Unscored(item_id, "no verdict")) for item_id in scores.item_ids]
+        if items := [by_id[scores.item_ids[i]] for i in first_read]:
+            answer = judge.score(calibration.task, items, [criteria], explain=True)
+            explained |= {verdict.item_id: verdict for verdict in answer.explained}
+    reasons = [explained.get(item_id, Unscored(item_id, "no verdict")) for item_id in scores.item_ids]
+    return with_reasons(verdicts, reasons, members)
 
 
 def write_run(
@@ -108,19 +85,30 @@ def write_run(
 ) -> dict[str, Any]:
     """Write the four files into `folder` (made if missing) and return the summary.
 
-    `verdicts` are the final judge's on calibration, then held-out items; the side is written beside each.  `told` is
-    added to the summary.  `known` is what the judge file tells beside the calibration: who approved its criteria
-    (without `reviews` they are drafts, and the file says so), the ceiling, how often the held-out items were opened.
+    `verdicts` are the final judge's on calibration, then held-out items; the side is written next to each.  `told` is
+    added to the summary.  `known` is what the judge file says besides the calibration.
     """
     n_calibration = len(calibration.split.calibration)
     rows = (
         verdict_row(verdict) | {"side": "calibration" if i < n_calibration else "held-out"}
         for i, verdict in enumerate(verdicts)
     )
+    candidates = (
+        {
+            "rank": rank,
+            "criteria_id": one.criteria.criteria_id,
+            "status": one.status,
+            "text": one.criteria.text,
+            "alignment": one.alignment and one.alignment.as_json(),
+            "inner_gain": one.inner_gain,
+            "calls": one.calls,
+            **asdict(one.criteria.provenance),
+        }
+        for rank, one in enumerate(calibration.candidates, start=1)
+    )
     body = summary(calibration, str(folder), seconds) | dict(told or {})
     write_text(folder / "judge.yaml", judge_yaml(calibration, **known))
-    candidates = (candidate_row(rank, candidate) for rank, candidate in enumerate(calibration.candidates, start=1))
     write_text(folder / "candidates.jsonl", json_lines(candidates))
     write_text(folder / "verdicts.jsonl", json_lines(rows))
-    write_text(folder / "summary.json", json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_json(folder / "summary.json", body, indent=2)
     return body

@@ -1,16 +1,14 @@
-"""Files of verdicts (`item_id`, `score`; null is unscored) and of replies (`item_id`, `responses`).
+"""Read files of verdicts (`item_id`, `score`; null is unscored) and of replies (`item_id`, `responses`).
 
 Both are read by `core.data.recordings`, in all its formats and under usual other names.  `read_verdicts` takes
-either; `read_replies_file` is the command `read-ratings` (DESIGN §3): replies → ratings, of any size.  An item's score
-is the mean of its readable replies; an item without one has the score null.
+either; `read_replies_file` turns replies into ratings, as the command `read-ratings` does.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -25,7 +23,6 @@ from core.data.recordings import (
     CALIBRATION_ITEM,
     RecordedRow,
     Recording,
-    Reply,
     each_once,
     entries,
     load_recording,
@@ -37,7 +34,7 @@ from core.data.verdict_imports import by_order, number_in, reading_of, with_note
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
 from core.judging.parse import read_rating, read_rating_as_paper
-from core.records import Scale, Unscored, Verdict
+from core.records import Scale, Scored, Unscored, Verdict
 from core.verdicts import Reading, Verdicts, mean_verdict
 
 OFF_SCALE = "The score {value:g} lies outside {scale}."
@@ -46,29 +43,30 @@ Parser = Literal["concord", "paper"]
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
-    """One line of a verdict file; of a pair asked both ways round also the score of each order.
+    """Return one line of a verdict file; of a pair asked both ways round also the score of each order.
 
-    `CALIBRATION_ITEM` stands in the line where the item's label chose or fitted the judge, else nowhere.
+    `CALIBRATION_ITEM` stands in the line only where the item's label chose or fitted the judge.
     """
-    seen = {CALIBRATION_ITEM: True} if verdict.calibration_item else {}
+    row: dict[str, Any] = {"item_id": verdict.item_id}
     if isinstance(verdict, Unscored):
-        why = {"reason": verdict.reason, "detail": verdict.detail, "raw": list(verdict.raw)}
-        return {"item_id": verdict.item_id, "score": None} | why | seen
-    row = {
-        "item_id": verdict.item_id,
-        "score": verdict.value,
-        "calibrated": verdict.calibrated,
-        "n_read": verdict.n_read,
-        "n_unread": verdict.n_unread,
-        "explanation": verdict.explanation,
-    } | seen
-    if verdict.turned is None:
-        return row
-    return row | dict(zip(BY_ORDER, (2.0 * verdict.value - verdict.turned, verdict.turned), strict=True))
+        row |= {"score": None, "reason": verdict.reason, "detail": verdict.detail, "raw": list(verdict.raw)}
+    else:
+        row |= {
+            "score": verdict.value,
+            "calibrated": verdict.calibrated,
+            "n_read": verdict.n_read,
+            "n_unread": verdict.n_unread,
+            "explanation": verdict.explanation,
+        }
+    if verdict.calibration_item:
+        row[CALIBRATION_ITEM] = True
+    if isinstance(verdict, Scored) and verdict.turned is not None:
+        row |= zip(BY_ORDER, (2.0 * verdict.value - verdict.turned, verdict.turned), strict=True)
+    return row
 
 
 def verdict_lines(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    """The lines of a verdict file, each with its line end."""
+    """Yield the lines of a verdict file, each with its line end."""
     for verdict in verdicts:
         yield json.dumps(verdict_row(verdict), ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -81,36 +79,45 @@ def read_verdicts(
     pairs: bool = False,
     codes: Codes | Literal["scale"] | None = None,
 ) -> Verdicts:
-    """Verdicts out of a verdict file (`item_id`, `score`) or a replies file (`item_id`, `responses`).
+    """Read verdicts out of a verdict file (`item_id`, `score`) or a replies file (`item_id`, `responses`).
 
     A replies file needs `scale`; an item's score is the mean of its readable replies.  Where a column `aspect` names
     that of each row, only the rows of `aspect` count.  With a `scale`, codes for "could not be read" and slips off it
     are Unscored ("out of range").  For `pairs` of texts `codes` says what the scores stand for.  GoldenError names the
-    row of a missing or doubled id and of a score that is no number, and the aspects of a file that holds others.
+    row of a missing or doubled id and of a score that is not a number, and the aspects of a file that holds others.
     """
     recording = load_recording(path, max_rows=None)
     columns = propose_columns(recording)
     replies_first, of_one = columns.replies_first, columns.found.get("aspect") == "exact"
     wanted = aspect if of_one else ""
-    readings: dict[str, list[Reading]] = {}
-    texts: dict[str, list[str]] = {}
-    noted: dict[str, RecordedRow] = {}
+    rows, texts, noted = list[tuple[str, Reading]](), dict[str, list[str]](), dict[str, RecordedRow]()
     for entry in each_once(entries(recording, columns, wanted, any_id=True), recording.name):
-        of_item = readings.setdefault(entry.item_id, [])
         noted.setdefault(entry.item_id, entry)
         if entry.replies is not None and (replies_first or not entry.has_score):
             if scale is None:
                 raise GoldenError("replies are there, and no scale to read them on", file=recording.name, row=entry.row)
-            of_item += [reading_of(reply, read_rating, scale, aspect) for reply in entry.replies]
+            rows += ((entry.item_id, reading_of(reply, read_rating, scale, aspect)) for reply in entry.replies)
             texts.setdefault(entry.item_id, []).extend(reply.text for reply in entry.replies)
         else:
-            of_item.append(_score(entry, recording.name, pairs=pairs))
-    if not readings and wanted:
-        raise GoldenError(_other_aspects(recording, columns.roles["aspect"], aspect), file=recording.name)
+            rows.append((entry.item_id, _score(entry, recording.name, pairs=pairs)))
+    if wanted and not noted:
+        there = sorted({str(row.get(columns.roles["aspect"]) or "") for row in recording.rows} - {""})
+        named = ", ".join(there[:10])[:300] or "nothing"
+        raise GoldenError(
+            f"no row is about {aspect!r}: the column {columns.roles['aspect']!r} names {named}", file=recording.name
+        )
     if pairs and scale == PREFERENCES and "n_read" not in recording.columns:  # our own files hold 1 to 3
-        readings = _choices(readings, recording, codes)
+        rows = _choices(rows, recording, codes)
     if scale is not None:
-        readings = _on_scale(readings, scale)
+        values = np.array([row.value for _, row in rows], dtype=np.float64)
+        outside = off_scale(values, scale).mask & ~np.isnan(values)
+        rows = [
+            (name, _out_of_range(OFF_SCALE.format(value=row.value, scale=scale)) if off else row)
+            for (name, row), off in zip(rows, outside.tolist(), strict=True)
+        ]
+    readings: dict[str, list[Reading]] = {name: [] for name in noted}
+    for name, reading in rows:
+        readings[name].append(reading)
     verdicts = (
         with_notes(mean_verdict(name, of_item, raw=tuple(texts.get(name, ()))), noted[name])
         for name, of_item in readings.items()
@@ -118,30 +125,11 @@ def read_verdicts(
     return by_order(Verdicts(verdicts), recording, columns, aspect=wanted)
 
 
-def _other_aspects(recording: Recording, column: str, aspect: str) -> str:
-    there = sorted({str(row.get(column) or "") for row in recording.rows} - {""})
-    return f"no row is about {aspect!r}: the column {column!r} names {', '.join(there[:10])[:300] or 'nothing'}"
-
-
-def _on_scale(readings: Mapping[str, list[Reading]], scale: Scale) -> dict[str, list[Reading]]:
-    """`readings` without what is no score beside labels on `scale`."""
-    values = [math.nan if one.value is None else one.value for of_item in readings.values() for one in of_item]
-    off = iter(off_scale(np.array(values, dtype=np.float64), scale).mask.tolist())
-    return {
-        name: [_out_of_range(one.value, scale) if next(off) and one.value is not None else one for one in of_item]
-        for name, of_item in readings.items()
-    }
-
-
-def _out_of_range(value: float, scale: Scale) -> Reading:
-    return Reading(None, "out of range", detail=OFF_SCALE.format(value=value, scale=scale))
-
-
 def _choices(
-    readings: Mapping[str, list[Reading]], recording: Recording, codes: Codes | Literal["scale"] | None
-) -> dict[str, list[Reading]]:
-    """Scores of pairs as 1, 2 and 3.  GoldenError where nothing says what they stand for."""
-    numbers = sorted({one.value for of_item in readings.values() for one in of_item if one.value is not None})
+    rows: list[tuple[str, Reading]], recording: Recording, codes: Codes | Literal["scale"] | None
+) -> list[tuple[str, Reading]]:
+    """Return scores of pairs as 1, 2 and 3.  GoldenError where nothing says what they stand for."""
+    numbers = sorted({row.value for _, row in rows if row.value is not None})
     pair = pair_in(recording.columns)
     sides = pair and pair[1]
     if codes is None:
@@ -154,17 +142,20 @@ def _choices(
                 file=recording.name,
             )
     if codes == "scale":
-        return dict(readings)
-    return {
-        name: [one if one.value is None else _meant(one, one.value, codes) for one in of_item]
-        for name, of_item in readings.items()
-    }
+        return rows
+    found = []
+    for name, row in rows:
+        if row.value is None:
+            found.append((name, row))
+        elif (meant := meaning_of(row.value, codes)) is not None:
+            found.append((name, replace(row, value=meant)))
+        else:
+            found.append((name, _out_of_range(f"The score {row.value:g} is none of the numbers for a choice.")))
+    return found
 
 
-def _meant(reading: Reading, value: float, codes: Codes) -> Reading:
-    if (meant := meaning_of(value, codes)) is not None:
-        return replace(reading, value=meant)
-    return Reading(None, "out of range", detail=f"The score {value:g} is none of the numbers for a choice.")
+def _out_of_range(detail: str) -> Reading:
+    return Reading(None, "out of range", detail=detail)
 
 
 def _score(entry: RecordedRow, name: str, *, pairs: bool = False) -> Reading:
@@ -193,9 +184,9 @@ def read_replies_file(
 ) -> dict[str, Any]:
     """Read every reply in `path`; write one line an item to `out`, whole or not at all; return the counts.
 
-    `parser` "paper" is 002's and checks no scale.  `aspect` and `letters` are those of `read_rating`.
-    Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``.  GoldenError names the row
-    that cannot be used; UsageError an unknown parser.
+    `parser` "paper" reads as *A Closer Look* did, and checks no scale.  `aspect` and `letters` are those of
+    `read_rating`.  Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``.  GoldenError
+    names the row that cannot be used; UsageError an unknown parser.
     """
     rows = read_replies(path, scale, parser, aspect=aspect, letters=letters)
     if out is not None:
@@ -213,18 +204,22 @@ def read_replies_file(
 def read_replies(
     path: Path | str, scale: Scale, parser: Parser = "concord", *, aspect: str = "", letters: bool = False
 ) -> list[dict[str, Any]]:
-    """A line of the ratings file for each item of a replies file, in the order of their first rows.
+    """Return a line of the ratings file for each item of a replies file, in the order of their first rows.
 
-    ``score`` is the mean of the readable replies, None where there is none; ``unread`` gives the reasons of the others.
+    ``score`` is the mean of the readable replies, None where there is none; ``unread`` has the reasons of the others.
     """
-    read, recording = reader(parser, scale, aspect, letters=letters), open_recording(Path(path))
+    if parser not in get_args(Parser):
+        raise UsageError(f"Unknown parser {parser!r}: use {' or '.join(get_args(Parser))}.")
+    read = read_rating if parser == "concord" else lambda reply, *_, **__: read_rating_as_paper(reply)
+    recording = open_recording(Path(path))
     columns = propose_columns(recording)
     readings: dict[str, list[Reading]] = {}
     for entry in each_once(entries(recording, columns), recording.name):
         if entry.replies is None:
             column = columns.roles.get("replies", "responses")
             raise GoldenError("a list of texts must be there", file=recording.name, row=entry.row, column=column)
-        readings.setdefault(entry.item_id, []).extend(map(read, entry.replies))
+        of_item = readings.setdefault(entry.item_id, [])
+        of_item += (reading_of(reply, read, scale, aspect, letters=letters) for reply in entry.replies)
     rows = []
     for item_id, of_item in readings.items():
         values = [reading.value for reading in of_item if reading.value is not None]
@@ -234,15 +229,3 @@ def read_replies(
             {"item_id": item_id, "score": mean, "n_read": len(values), "n_unread": len(unread), "unread": unread}
         )
     return rows
-
-
-def reader(parser: Parser, scale: Scale, aspect: str = "", *, letters: bool = False) -> Callable[[Reply], Reading]:
-    """The named parser as a function of the reply."""
-    if parser not in get_args(Parser):
-        raise UsageError(f"Unknown parser {parser!r}: use {' or '.join(get_args(Parser))}.")
-    read = read_rating if parser == "concord" else _read_as_paper
-    return lambda reply: reading_of(reply, read, scale, aspect, letters=letters)
-
-
-def _read_as_paper(reply: str, *_: object, **__: object) -> Reading:
-    return read_rating_as_paper(reply)

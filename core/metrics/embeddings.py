@@ -21,7 +21,6 @@ from core.metrics.base import Against, Field, Metric, MetricScores, lacking, sca
 from core.metrics.checkpoints import Checkpoint, in_batches, load
 from core.records import FloatArray, Item
 from core.repeval.model import EMBEDDED
-from core.repeval.reader import mean_of
 
 SENTENCE_TOKENS = 256  # what this encoder was trained to read; longer texts keep their beginning
 SENTENCE_DIM = 384
@@ -59,29 +58,20 @@ def sentence_vectors(texts: Sequence[str], on_progress: OnProgress = lambda done
     """(n, 384) unit-length vectors of `texts`; the dot product of two is their cosine similarity.
 
     Mean of the last layer over the first 256 tokens, special tokens included, as the sentence-transformers model
-    all-MiniLM-L6-v2 defines it.  Equal texts are encoded once, and those that RepEval has just read not again.
-    `on_progress(done, total)` counts distinct texts.
+    all-MiniLM-L6-v2 defines it.  Equal texts are encoded once.  `on_progress(done, total)` counts distinct texts.
     """
     if not texts:
         return np.empty((0, SENTENCE_DIM))
     encoder, place = _embedded(), {text: k for k, text in enumerate(dict.fromkeys(texts))}
     rows = encoder.rows(list(place), limit=SENTENCE_TOKENS)
-    read = {k: mean for k, row in enumerate(rows) if (mean := mean_of(row["input_ids"])) is not None}
-    unread = [k for k in range(len(rows)) if k not in read]
 
     def compute(positions: list[int]) -> Any:
-        inputs = encoder.padded([rows[unread[k]] for k in positions])
+        inputs = encoder.padded([rows[k] for k in positions])
         states = encoder.model(**inputs).last_hidden_state
         weights = inputs["attention_mask"].unsqueeze(-1).to(states.dtype)
         return (states * weights).sum(dim=1) / weights.sum(dim=1)
 
-    vectors = np.empty((len(rows), SENTENCE_DIM))
-    vectors[list(read)] = list(read.values()) or np.empty((0, SENTENCE_DIM))
-    if unread:
-        lengths = [len(rows[k]["input_ids"]) for k in unread]
-        vectors[unread] = in_batches(
-            encoder, lengths, compute, lambda done, _: on_progress(len(read) + done, len(rows))
-        )
+    vectors = in_batches(encoder, [len(row["input_ids"]) for row in rows], compute, on_progress)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors[[place[text] for text in texts]]
 

@@ -28,7 +28,7 @@ from core.store.store import Store
 
 if TYPE_CHECKING:
     from core.judge_files.adapters import Adapter
-    from core.judge_files.fused_file import FusedPart
+    from core.judge_files.documents import FusedPart
 
 
 def judge_file(store: Store, run_id: str) -> str:
@@ -173,28 +173,28 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
 def _recipe(store: Store, project_id: str, part: Mapping[str, Any]) -> FusedPart:
     """How the part is computed elsewhere; one that cannot be has to have its scores handed in."""
     from core.judge_files import judge_card
-    from core.judge_files.fused_file import FusedPart
+    from core.judge_files.documents import FusedPart
     from core.metrics import make_metric
 
     name, kind, run_id = str(part["name"]), part["kind"], part["run_id"]
-    recipe = FusedPart(name=name, higher_is_better=part["higher_is_better"])
+    found: dict[str, Any] = {}
     # a run of another kind, one that is gone, a damaged file of an import; a metric renamed among the judges
     with suppress(JobError, JudgeError, NotFoundError, UsageError):
         if kind == "calibrated" and run_id:
-            recipe.judge = judge_card(load_calibration(store, run_id))
+            found["judge"] = judge_card(load_calibration(store, run_id))
         elif kind == "repeval" and run_id and store.runs.get(run_id).kind == "repeval":
             outcome = store.results.read(run_id, RESULT, RepEvalOutcome)
             scorer = None if outcome is None else outcome.result.scorer  # an SVM or an older run has none
-            recipe.repeval = None if scorer is None else scorer.as_json()
+            found["repeval"] = None if scorer is None else scorer.as_json()
         elif kind == "repeval":  # it scored by a file that somebody brought
             for run in [run for run in store.runs.all(project_id) if run.kind == "metrics"]:
                 entered = store.results.read(run.run_id, RESULT, MetricsResult)
                 for file in unpack(MetricsRequest, run.request_json).files if entered else ():
                     if entered and entered.judges.get(file.name) == part.get("judge_id", ""):
-                        recipe.repeval = dict(file.card["scorer"])
+                        found["repeval"] = dict(file.card["scorer"])
         elif kind == "metric":
             metric = str(part.get("metric") or name)
             if not metric.startswith("metric_"):
                 make_metric(metric)
-            recipe.assistant = metric
-    return recipe
+            found["assistant"] = metric
+    return FusedPart(name, higher_is_better=part["higher_is_better"], **found)

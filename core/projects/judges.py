@@ -309,7 +309,7 @@ class JudgeFile:
 
     def metric(self, settings: Settings) -> Metric:
         """What rates by the file; no model is loaded.  ConsentError where nobody has allowed its model."""
-        from core.judge_files.loading import repeval_judge
+        from core.judge_files.repeval_judge import repeval_judge
 
         judge = repeval_judge(self.card, f"hf:{self.model}" if self.model else None, settings, where=self.name)
         if judge.refusal is not None:

@@ -20,7 +20,7 @@ from core.repeval.fitted import fit_repeval
 from core.repeval.model import EMBEDDED
 from core.repeval.projection import Pairs
 from core.repeval.records import Parts
-from core.repeval.states import lacks_other_text, template_text, texts_to_read
+from core.repeval.states import template_text, texts_to_read
 from core.settings import Settings
 from core.store.store import Store
 from core.texts import text_length
@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 METHOD_NAMES: dict[Method, str] = {
     "ridge": "ridge",
-    "mean-difference": "mean difference",
     "paper-pca": "PCA as the paper",
-    "published": "PCA as the paper's code",
     "paper-svm": "SVM as the paper",
 }
 
@@ -122,8 +120,6 @@ def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, Parts, P
     if not request.settings.model.name.strip():
         raise UsageError("No model is named; give minilm, a Hugging Face id, or a folder on the worker's machine.")
     reading = request.settings.read(request.aspect)
-    if problem := lacks_other_text(golden.items, reading):
-        raise UsageError(problem)
     template_text(reading.template)
     parts = split_three(golden, request.aspect, request.settings, split_of(store, golden, request))
     return golden, parts, pairs_for(golden, request.aspect, parts, request.settings)

@@ -4,14 +4,14 @@ Ridge ranks cells by folds of sources instead, over all items that it may learn 
 
 A cell is one layer at one token.  Cells go through the projection in batches as large as memory allows; the alignments
 of all cells and all k come out of one batched correlation.  Test items are scored in the search but not looked at, but
-for one question: is the direction of the chosen cell better than any?  (Random unit vectors, 003 section 4.4.)
+for one question: is the direction of the chosen cell better than random unit vectors?
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,12 @@ from core.data.split import inner_fold, split_sources
 from core.errors import AspectError, GoldenError, JudgeError, UsageError
 from core.records import FloatArray, GoldenSet, IntArray, Measure, Split
 from core.repeval.extraction import OnProgress
-from core.repeval.portable import AnyCell, RepEvalScorer, ScorerCell
+from core.repeval.portable import RepEvalScorer, ScorerCell
 from core.repeval.projection import (
-    MeanDifference,
     Pairs,
     PaperPCA,
     PaperSVM,
     Projection,
-    PublishedPCA,
     Ridge,
     Training,
     choose_pairs,
@@ -41,7 +39,7 @@ from core.texts import is_blank
 FOLDS = 10
 FEW_LABELS = 50  # on the validation side; under that the choice of a cell is mostly luck
 BATCH_BYTES = 256 << 20
-SAFE_DIGITS = 9  # of a score, above what sums in double precision part in
+SAFE_DIGITS = 9  # of a score, above what sums in double precision differ in
 
 
 def run(
@@ -53,13 +51,24 @@ def run(
     split: Split | None = None,
     on_progress: OnProgress | None = None,
 ) -> RepEvalResult:
-    """RepEval of `golden` on one aspect (003; METHODS §5).
+    """Run RepEval on `golden` for one aspect (METHODS §5).
 
     Projections are fitted on the training sources, layer, token and k chosen on the validation sources (for a method
-    that cross-validates by folds of both), the outcome evaluated on the test sources.  `split` tests on its held-out
-    items instead and divides its calibration items into training and validation, so that RepEval stands beside judges
-    on the same held-out items.  Equal arguments give equal results.  AspectError when the labels cannot rank anything,
-    GoldenError for too few sources. `on_progress(done, total)` counts cells.
+    that cross-validates by folds of both), the outcome evaluated on the test sources.  Equal arguments give equal
+    results.
+
+    Args:
+        golden: The golden set.
+        aspect: The aspect of its labels.
+        states: The states of its items.
+        settings: Method, measure and seed; without a level, the aspect's usual one.
+        split: Test on its held-out items and divide its calibration items into training and validation, so that
+            RepEval is measured on the same held-out items as judges.
+        on_progress: Called with (done, total) cells.
+
+    Raises:
+        AspectError: The labels cannot rank anything.
+        GoldenError: Too few sources.
     """
     chosen = (settings or RepEvalSettings()).on(golden, aspect)
     if len(states.values) != len(golden.items):
@@ -82,8 +91,32 @@ def run(
     best, scores = average_cells(searched, validation, chosen.cells_averaged)
     scores[blank_items(golden)] = np.nan
     k = (searched.best_k + 1 if chosen.method == "paper-pca" else np.zeros_like(searched.best_k)).astype(np.float64)
-    members = _members(searched, best, k, states, test, measure=chosen.measure)
-    cell = states.values[:, best[0, 0], best[0, 1]].astype(np.float32)
+    layers, tokens = best[:, 0], best[:, 1]
+    on_test = alignment_values(searched.scores[layers, tokens][:, test.positions], test, chosen.measure)
+    members = tuple(
+        Cell(
+            states.layers[i],
+            states.token_names[j],
+            int(k[i, j]) or None,
+            nullable(searched.cells[i, j]),
+            nullable(value),
+        )
+        for i, j, value in zip(layers, tokens, on_test, strict=True)
+    )
+    warnings = list(states.warnings())
+    if chosen.uses_pairs and pairs.shortage():
+        warnings.append(pairs.shortage())
+    if undefined := int(np.isnan(searched.cells).sum()):
+        warnings.append(f"{undefined} of {searched.cells.size} cells are undefined: nothing varies in them.")
+    if validation.labels.size < FEW_LABELS:
+        warnings.append(
+            f"Layer and token were chosen on {validation.labels.size} labels only; another draw may choose others."
+        )
+    if not chosen.cross_validates:
+        warnings.append(
+            "One cell was chosen among many, so its validation alignment is optimistic. Report the test alignment."
+        )
+    cell = states.values[:, layers[0], tokens[0]].astype(np.float32)
     return RepEvalResult(
         aspect=aspect,
         settings=chosen,
@@ -101,57 +134,48 @@ def run(
         random=random_baseline(cell, training, test, chosen, projection=members[0].test),
         n_pairs=pairs.n if chosen.uses_pairs else 0,
         states=states.summary(),
-        warnings=_warnings(states, searched.cells, pairs, validation, chosen),
+        warnings=tuple(warnings),
     )
 
 
 def scorer_of(golden: GoldenSet, states: States, result: RepEvalResult) -> RepEvalScorer:
-    """The score of `result` as it rates other items.
+    """Return the score of `result` as it rates other items; `golden` and `states` are those of the run.
 
-    `golden` and `states` are those of the run.  The member cells are fitted once more, which gives the same directions;
-    they are standardised as the run's average is.
+    The member cells are fitted once more, which gives the same directions; they are standardised as the run's average
+    is.
     """
-    chosen, parts = result.settings, result.parts
-    training = _training(golden, result.aspect, parts, pairs_for(golden, result.aspect, parts, chosen), chosen)
-    cells = tuple(_scorer_cell(states, result, member, training) for member in result.members)
+    how, parts, cells = result.settings, result.parts, []
+    training = _training(golden, result.aspect, parts, pairs_for(golden, result.aspect, parts, how), how)
+    for member in result.members:
+        i, j = states.layers.index(member.layer), states.token_names.index(member.token)
+        fitted = projection_of(how).fit(states.values[None, :, i, j].astype(np.float32), training)
+        cell = fitted.portable(member.layer, member.token, (member.k or 1) - 1)
+        if len(result.members) > 1 and isinstance(cell, ScorerCell):
+            scores = result.cell_scores[i, j, list(parts.validation)]
+            cell = replace(cell, centre=cell.centre + float(scores.mean()), spread=float(scores.std()))
+        cells.append(cell)
     read = replace(
         states.extraction,
         layers=tuple(dict.fromkeys(cell.layer for cell in cells)),
         tokens=tuple(dict.fromkeys(cell.token for cell in cells)),
     )
-    return RepEvalScorer(states.model, states.revision, states.fingerprint, states.precision, read, cells)
-
-
-def _scorer_cell(states: States, result: RepEvalResult, member: Cell, training: Training) -> AnyCell:
-    i, j = states.layers.index(member.layer), states.token_names.index(member.token)
-    fitted = projection_of(result.settings).fit(states.values[None, :, i, j].astype(np.float32), training)
-    if isinstance(fitted, PaperSVM):
-        return fitted.kernel(member.layer, member.token)
-    lines, k = fitted.lines(), (member.k or 1) - 1
-    centre, spread = float(lines.offsets[0, k]), 1.0
-    if len(result.members) > 1:
-        on_validation = result.cell_scores[i, j, list(result.parts.validation)]
-        centre, spread = centre + float(on_validation.mean()), float(on_validation.std())
-    return ScorerCell(member.layer, member.token, lines.directions[0, k].astype(np.float64), centre, spread)
+    precision = cast(Any, states.precision)
+    return RepEvalScorer(states.model, states.revision, states.fingerprint, precision, read, tuple(cells))
 
 
 def projection_of(settings: RepEvalSettings) -> Projection:
-    """A fresh projection of the method."""
+    """Return a fresh projection of the method."""
     match settings.method:
         case "ridge":
             return Ridge()
-        case "mean-difference":
-            return MeanDifference()
         case "paper-pca":
             return PaperPCA(settings.components)
-        case "published":
-            return PublishedPCA(settings.seed)
         case "paper-svm":
             return PaperSVM(seed=settings.seed)
 
 
 def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split: Split | None = None) -> Parts:
-    """Training, validation and test positions of the items labelled on `aspect`; no source of test is in another part.
+    """Return training, validation and test positions of the labelled items; no source of test is in another part.
 
     UsageError for pairs of texts.
     """
@@ -167,7 +191,7 @@ def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split
 
 
 def blank_items(golden: GoldenSet) -> list[int]:
-    """Positions of the items without a text, which get no score."""
+    """Return positions of the items without a text, which get no score."""
     return [k for k, item in enumerate(golden.items) if is_blank(item.target)]
 
 
@@ -181,7 +205,7 @@ def one_text_each(golden: GoldenSet) -> None:
 
 
 def pairs_for(golden: GoldenSet, aspect: str, parts: Parts, settings: RepEvalSettings) -> Pairs:
-    """The good and bad training texts; positions are those of the golden set."""
+    """Return the good and bad training texts; positions are those of the golden set."""
     return choose_pairs(
         golden.labels(aspect),
         np.asarray(parts.train, dtype=np.intp),
@@ -199,7 +223,7 @@ def _training(golden: GoldenSet, aspect: str, parts: Parts, pairs: Pairs, settin
 
 
 def source_folds(sources: IntArray, seed: int) -> IntArray:
-    """(n,) a fold from 0 for each of the `sources` (n,) of items, of about as many sources each.
+    """Return (n,) a fold from 0 for each of the `sources` (n,) of items, of about as many sources each.
 
     GoldenError for a single source: nothing can be left out of it.
     """
@@ -210,24 +234,6 @@ def source_folds(sources: IntArray, seed: int) -> IntArray:
     return np.asarray(folds[own], dtype=np.intp)
 
 
-def _members(
-    searched: SearchResult, best: IntArray, k: FloatArray, states: States, test: LabelledItems, *, measure: Measure
-) -> tuple[Cell, ...]:
-    """The cells at `best` (m, 2), with their alignment on `test`."""
-    i, j = best[:, 0], best[:, 1]
-    on_test = alignment_values(searched.scores[i, j][:, test.positions], test, measure)
-    return tuple(
-        Cell(
-            states.layers[layer],
-            states.token_names[token],
-            int(k[layer, token]) or None,
-            nullable(searched.cells[layer, token]),
-            nullable(value),
-        )
-        for layer, token, value in zip(i, j, on_test, strict=True)
-    )
-
-
 def random_baseline(
     states: NDArray[np.float32],
     training: Training,
@@ -236,10 +242,10 @@ def random_baseline(
     *,
     projection: float | None,
 ) -> RandomBaseline | None:
-    """Random unit vectors on `states` (n_items, dim) of one cell, evaluated on `test`; None where they are left out.
+    """Evaluate random unit vectors on `states` (n_items, dim) of one cell; None where they are left out.
 
     The pairs of `training` turn the vectors for the second distribution; `projection` is what the fitted direction
-    reaches on the same test items.
+    reaches on the same `test` items.
     """
     if not settings.random_vectors:
         return None
@@ -255,31 +261,11 @@ def random_baseline(
 
 
 def percentile_of(value: float | None, among: FloatArray) -> float | None:
-    """0 to 100: the share of `among` below `value`, ties counted half; None when either is undefined."""
+    """Return the share of `among` below `value` (0 to 100), ties counted half; None when either is undefined."""
     defined = among[~np.isnan(among)]
     if value is None or not defined.size:
         return None
     return float(100.0 * ((defined < value).sum() + 0.5 * (defined == value).sum()) / defined.size)
-
-
-def _warnings(
-    states: States, cells: FloatArray, pairs: Pairs, validation: LabelledItems, settings: RepEvalSettings
-) -> tuple[str, ...]:
-    warnings = list(states.warnings())
-    if settings.uses_pairs and pairs.shortage():
-        warnings.append(pairs.shortage())
-    undefined = int(np.isnan(cells).sum())
-    if undefined:
-        warnings.append(f"{undefined} of {cells.size} cells are undefined: nothing varies in them.")
-    if validation.labels.size < FEW_LABELS:
-        warnings.append(
-            f"Layer and token were chosen on {validation.labels.size} labels only; another draw may choose others."
-        )
-    if settings.method in ("paper-pca", "published", "paper-svm"):
-        warnings.append(
-            "One cell was chosen among many, so its validation alignment is optimistic. Report the test alignment."
-        )
-    return tuple(warnings)
 
 
 # ── the search ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -302,12 +288,6 @@ class SearchResult:
         """(n_layers, n_tokens) validation alignment at the best k; NaN = undefined."""
         return np.asarray(np.take_along_axis(self.values, self.best_k[..., None], axis=2)[..., 0], dtype=np.float64)
 
-    def ranked(self) -> IntArray:
-        """(n_defined, 2) layer and token indices of the defined cells, best first, ties in order."""
-        flat = self.cells.ravel()
-        order = np.argsort(-np.nan_to_num(flat, nan=-np.inf), kind="stable")[: int((~np.isnan(flat)).sum())]
-        return np.stack(np.unravel_index(order, self.cells.shape), axis=1)
-
 
 def search(
     values: HalfArray,
@@ -320,10 +300,13 @@ def search(
 ) -> SearchResult:
     """Fit a projection from `make` in every cell of `values` (n_items, n_layers, n_tokens, dim), score all items.
 
-    The rows of `training` are those of `values`.  A cell is undefined when a state in it is no finite
-    number, when all its states are equal, or when its scores or the labels on validation are constant.  AspectError
-    when no cell is defined, JudgeError when no cell has finite states.  `on_progress(done, total)` counts cells.
+    The rows of `training` are those of `values`.  A cell is undefined when a state in it is not a finite number, when
+    all its states are equal, or when its scores or the labels on validation are constant.  AspectError when no cell is
+    defined, JudgeError when no cell has finite states.  `on_progress(done, total)` counts cells.
     """
+    import scipy.linalg  # noqa: F401  (brings a BLAS of its own, which must be there to be limited)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     n_items, n_layers, n_tokens, dim = values.shape
     finite = finite_cells(values)
     layers, tokens = np.nonzero(finite & varying_cells(values))
@@ -334,26 +317,26 @@ def search(
     for start in range(0, total, step):
         at = (layers[start : start + step], tokens[start : start + step])
         states = values[:, at[0], at[1]].astype(np.float32).transpose(1, 0, 2)
-        with _one_blas_thread():
+        # thousands of small products: threads inside each one wait for each other longer than they work
+        with threadpool_limits(limits=1, user_api="blas"):
             fitted = make().fit(states, training)
             rated = fitted.score(states)
         if training.folds is not None and isinstance(fitted, Ridge):
             rated[:, 0, training.items] = fitted.out_of_fold_
         rated = _without_rounding(rated)
-        n_k = rated.shape[1]
+        cells, n_k = np.arange(len(at[0])), rated.shape[1]
         if alignments is None:
             alignments = np.full((n_layers, n_tokens, n_k), np.nan)
         on_validation = rated[:, :, validation.positions].reshape(-1, validation.positions.size)
         aligned = alignment_values(on_validation, validation, measure).reshape(-1, n_k)
         best = np.argmax(np.nan_to_num(aligned, nan=-np.inf), axis=1)
         alignments[at], best_k[at] = aligned, best
-        defined = ~np.isnan(aligned[np.arange(len(best)), best])
-        scores[at] = np.where(defined[:, None], rated[np.arange(len(best)), best], np.nan)
+        scores[at] = np.where(np.isnan(aligned[cells, best])[:, None], np.nan, rated[cells, best])
         if on_progress is not None:
             on_progress(min(start + step, total), total)
     if not finite.any():
         raise JudgeError(
-            f"Every cell of {n_layers} layers x {n_tokens} tokens holds states that are no finite numbers: the model "
+            f"Every cell of {n_layers} layers x {n_tokens} tokens holds states that are not finite numbers: the model "
             "overflows in this number format, or its weights are damaged. Read it in float32, or use another model."
         )
     if alignments is None or np.isnan(alignments).all():
@@ -365,31 +348,24 @@ def search(
 
 
 def _without_rounding(rated: FloatArray) -> FloatArray:
-    """(…, n_items) scores, with equal scores where the states are equal: sums of theirs part in the last digits.
+    """Return (…, n_items) scores, with equal scores where the states are equal: their sums differ in the last digits.
 
-    Left apart, many items with one state (the embedding of a last token, say) are ranked as the processor adds up.
+    Otherwise many items with one state (the embedding of a last token, say) are ranked as the processor adds up.
     """
     scale = np.abs(rated).max(axis=-1, keepdims=True)
     unit = 10.0 ** np.ceil(np.log10(np.where(scale > 0, scale, 1.0)) - SAFE_DIGITS)
     return np.asarray(np.rint(rated / unit) * unit, dtype=np.float64)
 
 
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Thousands of small products: threads inside each one wait for each other longer than they work."""
-    import scipy.linalg  # noqa: F401  (brings a BLAS of its own, which must be there to be limited)
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
-    with threadpool_limits(limits=1, user_api="blas"):
-        yield
-
-
 def average_cells(searched: SearchResult, validation: LabelledItems, count: int) -> tuple[IntArray, FloatArray]:
-    """The `count` best cells, (m, 2) layer and token indices, best first, and the mean (n_items,) of their z-scores.
+    """Return the `count` best cells, (m, 2) layer and token indices, and the mean (n_items,) of their z-scores.
 
-    z by mean and deviation over the validation items.  With one cell the scores are that cell's own.
+    Best first, ties in order; z by mean and deviation over the validation items.  With one cell the scores are that
+    cell's own.
     """
-    members = searched.ranked()[:count]
+    flat = searched.cells.ravel()
+    order = np.argsort(-np.nan_to_num(flat, nan=-np.inf), kind="stable")[: int((~np.isnan(flat)).sum())]
+    members = np.stack(np.unravel_index(order[:count], searched.cells.shape), axis=1)
     scores = searched.scores[members[:, 0], members[:, 1]]
     if len(scores) == 1:
         return members, scores[0]

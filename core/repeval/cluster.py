@@ -1,6 +1,6 @@
 """Read hidden states on a Ray cluster with Ray Data: an actor with the model on each GPU, or on each node without one.
 
-The states come back to the caller, who keeps them in his cache: what a cluster has read, a single machine finds.
+The states come back to the caller, who keeps them in the cache: what a cluster has read, a single machine finds.
 Batches are cut as one process cuts them, so the states are the same.  Where a node is lost, Ray reads its batches on
 another.
 """
@@ -17,9 +17,8 @@ import numpy as np
 
 from core.cluster import connected, plain_errors
 from core.errors import ConcordError, JobError, JudgeError
-from core.repeval.extraction import StatePlan, compute
 from core.repeval.model import Device, ModelSpec, Precision, choose_precision, load_model
-from core.repeval.states import StateBatch
+from core.repeval.state_plan import StateBatch, StatePlan, compute
 
 LONGEST_STEP = 1800.0
 """Seconds for what may load much before the cluster is given up."""
@@ -69,11 +68,11 @@ def compute_on(address: str, cluster: Cluster, plan: StatePlan) -> Iterator[Stat
     since = time.perf_counter()
     from ray import data
 
-    batches = [batch.tolist() for batch in plan.batches(missing)]
-    prompts = [{"rows": batch, "prompts": [plan.prompts[row] for row in batch]} for batch in batches]
-    bare = replace(plan, prompts=[], uses=np.empty((0, 1), dtype=np.intp), cache=None, paths=[], kept={}, cached=0)
-    asked = data.from_items(prompts, override_num_blocks=len(prompts))
-    read = asked.map_batches(
+    prompts = [
+        {"rows": batch.tolist(), "prompts": [plan.prompts[row] for row in batch]} for batch in plan.batches(missing)
+    ]
+    bare = replace(plan, prompts=[], uses=np.empty((0, 1), dtype=np.intp), paths=[], kept={}, cached=0)
+    read = data.from_items(prompts, override_num_blocks=len(prompts)).map_batches(
         Reader,
         fn_constructor_args=(bare,),
         batch_size=1,

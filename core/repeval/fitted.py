@@ -1,4 +1,4 @@
-"""RepEval from Python, the command line and a kept run: `fit_repeval` reads states, fits and evaluates."""
+"""Fit RepEval, for Python, the command line and kept runs: read states, fit and evaluate."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from core.data.recordings import CALIBRATION_ITEM
 from core.data.split import KnownTexts, task_of
 from core.errors import UsageError
 from core.files import json_lines, write_json, write_text
-from core.judge_files.judge_reading import FORMATS, VERSION
-from core.judge_files.judge_writing import golden_entry, label_warnings, written, yaml_text
-from core.judge_files.loading import allowed_repeval
-from core.judge_files.repeval_judge import RepEvalJudge
+from core.judge_files.judge_writing import golden_entry, label_warnings, task_entry, written, yaml_text
+from core.judge_files.repeval_judge import RepEvalJudge, repeval_judge
 from core.judging.judge_specs import NAMED
 from core.progress import SILENT, Progress, Stage
 from core.records import GoldenSet, Item, Split
@@ -41,7 +39,6 @@ from core.repeval.records import nullable
 from core.settings import Settings
 from core.stats import fit_isotonic
 from core.verdicts import Verdicts
-from core.version import VERSION as CONCORD
 
 NOTE = (
     "A judge that reads text quality out of a model's hidden states (RepEval), fitted with Concord. Its directions "
@@ -69,33 +66,32 @@ class FittedRepEval:
     @cached_property
     def judge(self) -> RepEvalJudge:
         """The judge that `core.load_judge` makes of the saved `repeval.yaml`; its model needs no further leave."""
-        metric = allowed_repeval("repeval", self.card["scorer"], Settings.from_environment(), NAMED)
-        return RepEvalJudge.of(self.card, metric)
+        return repeval_judge(self.card, None, Settings.from_environment(), gate=NAMED)
 
     def score(self, items: Sequence[Item]) -> Verdicts:
-        """One verdict per item, in order; `value` is higher for better, `calibrated` on the scale of the people.
+        """Return one verdict per item, in order; `value` is higher for better, `calibrated` on the raters' scale.
 
         On items that it was not fitted on the values equal `result.scores`, but for rounding.  The model is loaded with
-        the first items and held.  GoldenError where no item has the text that is read beside the target.
+        the first items and held.  GoldenError where no item has the text that is read besides the target.
         """
         return self.judge.score(items)
 
     def as_json(self, out: str = "") -> dict[str, Any]:
-        """What `repeval --json` prints; `out` is the folder it was written to.
+        """Return what `repeval --json` prints; `out` is the folder it was written to.
 
         Of a score that was fitted on another golden set, `test` is its alignment on the one it is applied to.
         """
         body = self.result.as_json() | {"out": out}
         if self.transfer is None:
             return body
-        moved = {"test": self.transfer.transferred.as_json(), "trained_on": self.transfer.as_json()}
-        return body | moved | {"warnings": [*body["warnings"], *self.transfer.warnings], "optimism": None}
+        moved = {"test": self.transfer.transferred.as_json(), "trained_on": self.transfer.as_json(), "optimism": None}
+        return body | moved | {"warnings": [*body["warnings"], *self.transfer.warnings]}
 
     def save(self, folder: Path | str) -> dict[str, Any]:
         """Write `repeval.yaml`, `heatmap.html`, `scores.jsonl` and `summary.json` into `folder`; return the last."""
         out, body = Path(folder), self.as_json(str(folder))
-        parts = {k: name for name in ("validation", "train", "test") for k in getattr(self.result.parts, name)}
         golden, scores = self.golden, self.result.scores
+        parts = {k: name for name in ("validation", "train", "test") for k in getattr(self.result.parts, name)}
         if self.transfer is not None and self.applied is not None:
             golden, scores, parts = self.applied, self.transfer.scores, {}
         rows = (
@@ -104,33 +100,32 @@ class FittedRepEval:
             for k, (item_id, value) in enumerate(zip(golden.item_ids, scores.tolist(), strict=True))
         )
         write_text(out / "repeval.yaml", yaml_text(self.card))
-        write_text(out / "heatmap.html", self._heat_page())
+        write_text(out / "heatmap.html", _heat_page(self.result))
         write_text(out / "scores.jsonl", json_lines(rows))
         write_json(out / "summary.json", body)
         return body
 
-    def _heat_page(self) -> str:
-        """One HTML page that needs no network: the heat map, the curve over layers, the random directions."""
-        from core.report.figures import describe, measure_name
-        from core.report.figures.repeval import Heat, heat_figure, layers_figure, random_figure
 
-        result = self.result
-        measure = measure_name(result.settings.measure.statistic, result.settings.measure.level)
-        heat = Heat.of(result)
-        shown = [heat_figure(heat, measure=measure).svg(), layers_figure(heat, measure=measure).svg()]
-        if baseline := result.random:
-            shown.append(random_figure(baseline.values, baseline.flipped, baseline.projection, measure=measure).svg())
-        title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
-        summary = html.escape(
-            f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "
-            f"n = {result.validation.n}. Thick frame: the best cell on validation; dashed: averaged into the score; "
-            "grey: undefined."
-        )
-        style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
-        return (
-            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
-            f"</head><body><h1>{title}</h1><p>{summary}</p>{''.join(shown)}</body></html>\n"
-        )
+def _heat_page(result: RepEvalResult) -> str:
+    """Return one HTML page that needs no network: the heat map, the curve over layers, the random directions."""
+    from core.report.figures import describe, measure_name
+    from core.report.figures.repeval import Heat, heat_figure, layers_figure, random_figure
+
+    measure, heat = measure_name(result.settings.measure.statistic, result.settings.measure.level), Heat.of(result)
+    shown = [heat_figure(heat, measure=measure).svg(), layers_figure(heat, measure=measure).svg()]
+    if baseline := result.random:
+        shown.append(random_figure(baseline.values, baseline.flipped, baseline.projection, measure=measure).svg())
+    title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
+    summary = html.escape(
+        f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "
+        f"n = {result.validation.n}. Thick frame: the best cell on validation; dashed: averaged into the score; "
+        "grey: undefined."
+    )
+    style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto;color:#14202E}"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
+        f"</head><body><h1>{title}</h1><p>{summary}</p>{''.join(shown)}</body></html>\n"
+    )
 
 
 def fit_repeval(
@@ -144,7 +139,7 @@ def fit_repeval(
     here: Settings | None = None,
     progress: Progress = SILENT,
 ) -> FittedRepEval:
-    """Read text quality out of a model's hidden states (003; METHODS §5): choose on validation, evaluate on test.
+    """Read text quality out of a model's hidden states (METHODS §5): choose on validation, evaluate on test.
 
     Args:
         golden: The golden set that is rated, and learnt from without `train_on`.
@@ -202,58 +197,38 @@ def fit_repeval(
 
 
 def repeval_card(
-    golden: GoldenSet,
-    result: RepEvalResult,
-    *,
-    created: dt.datetime | None = None,
-    warnings: Sequence[str] = (),
+    golden: GoldenSet, result: RepEvalResult, *, created: dt.datetime | None = None, warnings: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The content of the file of a score fitted on `golden`, with its digest; `yaml_text` makes text of it.
+    """Return the content of the file of a score fitted on `golden`, with its digest; `yaml_text` makes text of it.
 
-    The map to the people's scale is fitted on the validation items, scored by directions that have not seen them.
+    The map to the raters' scale is fitted on the validation items, scored by directions that have not seen them.
     """
     aspect, parts, how = result.aspect, result.parts, result.settings
     assert result.scorer is not None
-    scale, rule = golden.aspects[aspect].scale, how.pair_rule
-    on = list(parts.validation)
+    scale, on = golden.aspects[aspect].scale, list(parts.validation)
     fitted = fit_isotonic(result.scores[on], golden.labels(aspect)[on], scale)
     seen = np.union1d(parts.train, parts.validation).astype(int).tolist()
-    settings = {
-        "statistic": how.statistic,
-        "level": how.level,
-        "seed": how.seed,
-        "n_train": len(parts.train),
-        "n_validation": len(parts.validation),
-        **({"pairs": result.n_pairs, "within_source": rule.within_source} if how.uses_pairs else {}),
-    }
+    of_pairs = {"pairs": result.n_pairs, "within_source": how.pair_rule.within_source} if how.uses_pairs else {}
+    reasons = [fitted.reason] if fitted.reason else []
     body = {
-        "format": FORMATS["repeval"],
-        "version": VERSION,
-        "concord": CONCORD,
-        "digest": None,
-        "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
-        "note": NOTE,
-        "task": {
-            "aspect": aspect,
-            "kind": golden.kind,
-            "scale": {"low": scale.low, "high": scale.high, "step": scale.step},
-            "definition": "",
-        },
+        "task": task_entry(aspect, golden.kind, scale),
         "method": how.method,
-        "layers": list(result.layers),
-        "tokens": list(result.tokens),
+        "layers": result.layers,
+        "tokens": result.tokens,
         "scorer": result.scorer.as_json(),
-        "isotonic": None if fitted.map is None else fitted.map.as_json(),
+        "isotonic": fitted.map and fitted.map.as_json(),
         "validation": result.validation.as_json(),
         "alignment": result.test.as_json(),
         "golden": golden_entry(golden.name, golden.digest, golden.columns),
-        "settings": settings,
-        "warnings": [
-            *result.warnings,
-            *label_warnings(golden, aspect),
-            *([fitted.reason] if fitted.reason else []),
-            *warnings,
-        ],
+        "settings": {
+            "statistic": how.statistic,
+            "level": how.level,
+            "seed": how.seed,
+            "n_train": len(parts.train),
+            "n_validation": len(parts.validation),
+            **of_pairs,
+        },
+        "warnings": [*result.warnings, *label_warnings(golden, aspect), *reasons, *warnings],
         "texts": KnownTexts.of(golden, seen, parts.test).as_json(),
     }
-    return written(body, "repeval")
+    return written(body, "repeval", NOTE, created)

@@ -1,6 +1,6 @@
-"""Pairs of a good and a bad text, and the directions of hidden states along which quality varies (003 sections 3, 4).
+"""Pairs of a good and a bad text, and the directions of hidden states along which quality varies.
 
-A pair is a text that people rated well and one that they rated badly: the only labels that the paper's projections see.
+A pair is a text that raters rated well and one that they rated badly: the only labels that PCA and SVM see (RepEval).
 No text occurs twice ("no repeated data" for PCA), unless the rule allows it; then no *pair* occurs twice, as the paper
 has it for its SVM.
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from core.errors import AspectError, UsageError
 from core.records import FloatArray, IntArray
-from core.repeval.portable import KernelCell
+from core.repeval.portable import KernelCell, ScorerCell
 from core.repeval.records import COMPONENTS, PairRule
 from core.repeval.ridge import ridge
 
@@ -63,12 +63,14 @@ def choose_pairs(
     rule: PairRule,
     generator: Generator,
 ) -> Pairs:
-    """Pairs among the items at `positions`.
+    """Choose pairs among the items at `positions`.
 
     `labels`, `texts` and `source_codes` are (n_items,) over the whole golden set; items with equal text count as one.
     AspectError when all labels are equal or fewer than 2 pairs can be had.
     """
-    usable = _first_of_each_text(positions[~np.isnan(labels[positions])], texts, generator)
+    shuffled = generator.permutation(positions[~np.isnan(labels[positions])])
+    one_each = {texts[position]: position for position in shuffled.tolist()}  # of equal texts a random one
+    usable = np.array(sorted(one_each.values()), dtype=np.intp)
     values = labels[usable]
     if not usable.size or values.min() == values.max():
         only = f"all equal {values[0]:g}" if usable.size else "missing"
@@ -77,12 +79,14 @@ def choose_pairs(
             "which people differ, or choose another aspect."
         )
     good_from, bad_to = thresholds(values, rule)
+    good, bad = usable[values >= good_from], usable[values <= bad_to]
     if rule.within_source:
         good, bad = _within(usable, labels, source_codes, rule, generator)
-    elif rule.reuse:
-        good, bad = _reused(usable[values >= good_from], usable[values <= bad_to], rule.n, generator)
+    elif rule.reuse and good.size and bad.size:  # distinct pairs; each text is used about equally often
+        n = good.size * bad.size
+        code = generator.choice(n, size=min(rule.n, n), replace=False)
+        good, bad = good[code // bad.size], bad[code % bad.size]
     else:
-        good, bad = usable[values >= good_from], usable[values <= bad_to]
         count = min(rule.n, good.size, bad.size)
         good, bad = generator.permutation(good)[:count], generator.permutation(bad)[:count]
     if len(good) < 2:
@@ -112,26 +116,10 @@ def thresholds(values: FloatArray, rule: PairRule) -> tuple[float, float]:
     return float(good), float(bad)
 
 
-def _first_of_each_text(positions: IntArray, texts: Sequence[str], generator: Generator) -> IntArray:
-    """One item for each distinct text, a random one of those that share it; ascending."""
-    shuffled = generator.permutation(positions)
-    kept = {texts[position]: position for position in shuffled.tolist()}
-    return np.array(sorted(kept.values()), dtype=np.intp)
-
-
-def _reused(good: IntArray, bad: IntArray, n: int, generator: Generator) -> tuple[IntArray, IntArray]:
-    """Up to `n` distinct pairs; each text is used about equally often."""
-    count = min(n, good.size * bad.size)
-    if not count:
-        return good[:0], bad[:0]
-    code = generator.choice(good.size * bad.size, size=count, replace=False)
-    return good[code // bad.size], bad[code % bad.size]
-
-
 def _within(
     usable: IntArray, labels: FloatArray, source_codes: IntArray, rule: PairRule, generator: Generator
 ) -> tuple[IntArray, IntArray]:
-    """Best with worst of each source, then the second ones, …; the `n` widest gaps, ties by lot."""
+    """Pair best with worst of each source, then the second ones, …; the `n` widest gaps, ties by lot."""
     pairs: list[tuple[int, int]] = []
     for source in np.unique(source_codes[usable]):
         own = generator.permutation(usable[source_codes[usable] == source])
@@ -147,7 +135,7 @@ def _within(
     return candidates[order, 0], candidates[order, 1]
 
 
-# ── projections ──────────────────────────────────────────────────────────────────────────────────────────────
+# ── projections ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -165,78 +153,36 @@ class Training:
     folds: IntArray | None = None
 
 
-class Lines(NamedTuple):
-    """A fitted projection as lines: score = state · direction − offset.
-
-    `directions` (n_cells, n_variants, dim) float32, `offsets` (n_cells, n_variants).
-    """
-
-    directions: CellStates
-    offsets: FloatArray
-
-
-class _Directions:
-    """Variant k is the sum of the products with the first k of `directions_` (n_cells, n_variants, dim)."""
-
-    directions_: FloatArray
-
-    def score(self, states: CellStates) -> FloatArray:
-        return np.cumsum(_project(self.directions_, states), axis=1)
-
-    def lines(self) -> Lines:
-        sums = np.cumsum(self.directions_, axis=1)
-        return Lines(sums.astype(np.float32), np.zeros(sums.shape[:2]))
-
-
-class PaperPCA(_Directions):
-    """Principal components of good − bad, centred as scikit-learn's PCA does (003 equations 3 and 4).
+class PaperPCA:
+    """Principal components of good − bad, centred as scikit-learn's PCA does (RepEval, equations 3 and 4).
 
     score_k(x) = Σ_{i ≤ k} sign_i · w_i · (x · v_i): w_i is the explained-variance ratio, sign_i is chosen so that in
     the majority of training pairs the good text projects higher (a draw goes to the larger sum of gaps).  At most one
-    component fewer than there are pairs exists.
+    component fewer than there are pairs exists.  Variant k is the sum of the products with the first k of
+    `directions_` (n_cells, n_variants, dim).
     """
 
     def __init__(self, components: int = COMPONENTS) -> None:
         self.components = components
 
     def fit(self, states: CellStates, training: Training) -> Self:
-        gaps = _gaps(states, training)
+        gaps = states[:, training.good].astype(np.float64) - states[:, training.bad]
         directions, ratios = principal_components(gaps, self.components)
         signs = majority_signs(_project(directions, gaps))
         self.directions_ = directions * (signs * ratios)[..., None]
         return self
 
+    def score(self, states: CellStates) -> FloatArray:
+        return np.cumsum(_project(self.directions_, states), axis=1)
 
-class PublishedPCA(_Directions):
-    """What the code published with 003 does, which is not what its text says.
-
-    Pairs stand in random order (half of them bad first), their differences are subtracted from one another again, two
-    by two, and only the first principal component of those is used.  An odd last pair falls away.
-    """
-
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
-
-    def fit(self, states: CellStates, training: Training) -> Self:
-        flips = np.random.default_rng(self.seed).choice([-1.0, 1.0], size=len(training.good))
-        gaps = _gaps(states, training)
-        turned = gaps * flips[:, None]
-        even = turned.shape[1] // 2 * 2
-        directions, _ = principal_components(turned[:, :even:2] - turned[:, 1:even:2], 1)
-        self.directions_ = directions * majority_signs(_project(directions, gaps))[..., None]
-        return self
-
-
-class MeanDifference(_Directions):
-    """The mean of good − bad over the pairs: what centring takes away from `PaperPCA`."""
-
-    def fit(self, states: CellStates, training: Training) -> Self:
-        self.directions_ = _gaps(states, training).mean(axis=1, keepdims=True)
-        return self
+    def portable(self, layer: int, token: str, k: int) -> ScorerCell:
+        """Return variant `k` of the first cell, which is that of `layer` at `token`."""
+        direction = self.directions_[0, : k + 1].sum(axis=0).astype(np.float32)
+        return ScorerCell(layer, token, 0.0, 1.0, direction.astype(np.float64))
 
 
 class PaperSVM:
-    """P(good) of a support vector machine with an RBF kernel, trained on the texts of the pairs (003 equation 5).
+    """P(good) of a support vector machine with an RBF kernel, trained on the texts of the pairs (RepEval, equation 5).
 
     gamma is scikit-learn's "scale", C = 1 (the paper's values are lost in its text version).  The probability is
     Platt's sigmoid on cross-validated decisions.
@@ -259,18 +205,19 @@ class PaperSVM:
         ]
         return np.array(rows, dtype=np.float64).reshape(len(states), 1, -1)
 
-    def kernel(self, layer: int, token: str) -> KernelCell:
-        """What was learnt in the first cell, which is that of `layer` at `token`."""
+    def portable(self, layer: int, token: str, k: int) -> KernelCell:
+        """Return what was learnt in the first cell, which is that of `layer` at `token`."""
         calibrated = self.models_[0].calibrated_classifiers_[0]
         machine, sigmoid = calibrated.estimator, calibrated.calibrators[0]
         return KernelCell(
-            *(layer, token),
-            support=machine.support_vectors_.astype(np.float64),
+            layer,
+            token,
             weights=machine.dual_coef_[0].astype(np.float64),
             intercept=float(machine.intercept_[0]),
             gamma=float(machine._gamma),
             slope=float(sigmoid.a_),
             offset=float(sigmoid.b_),
+            support=machine.support_vectors_.astype(np.float64),
         )
 
     def _fit_one(self, states: CellStates, classes: IntArray) -> Any:
@@ -317,12 +264,13 @@ class Ridge:
     def score(self, states: CellStates) -> FloatArray:
         return _project(self.directions_, states - self.means_)
 
-    def lines(self) -> Lines:
-        offsets = (self.directions_.astype(np.float64) * self.means_).sum(axis=-1)
-        return Lines(self.directions_, offsets)
+    def portable(self, layer: int, token: str, k: int) -> ScorerCell:
+        """Return the first cell, which is that of `layer` at `token`."""
+        direction, mean = self.directions_[0, 0].astype(np.float64), self.means_[0, 0]
+        return ScorerCell(layer, token, float((direction * mean).sum()), 1.0, direction)
 
 
-Projection = PaperPCA | PublishedPCA | MeanDifference | PaperSVM | Ridge
+Projection = PaperPCA | PaperSVM | Ridge
 
 
 def principal_components(differences: FloatArray, components: int) -> tuple[FloatArray, FloatArray]:
@@ -354,11 +302,6 @@ def majority_signs(gaps: FloatArray | CellStates) -> FloatArray:
     votes = np.sign(gaps).sum(axis=-1)
     signs = np.sign(np.where(votes == 0, gaps.sum(axis=-1), votes))
     return np.asarray(np.where(signs == 0, 1.0, signs), dtype=np.float64)
-
-
-def _gaps(states: CellStates, training: Training) -> FloatArray:
-    """(n_cells, m, dim) good − bad of the pairs."""
-    return states[:, training.good].astype(np.float64) - states[:, training.bad]
 
 
 def _project(directions: FloatArray | CellStates, states: FloatArray | CellStates) -> FloatArray:

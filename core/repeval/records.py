@@ -1,4 +1,4 @@
-"""What is asked of a RepEval run beside the model and the texts, and what comes out of it.
+"""The settings of a RepEval run, and what comes out of it.
 
 A result is frozen, JSON-able and enough to draw every cell without the states.
 """
@@ -18,10 +18,10 @@ from core.repeval.portable import RepEvalScorer
 from core.repeval.states import Extraction, usual_texts
 from core.stats import LabelledItems, align
 
-Method = Literal["ridge", "mean-difference", "paper-pca", "published", "paper-svm"]
+Method = Literal["ridge", "paper-pca", "paper-svm"]
 METHODS: tuple[Method, ...] = get_args(Method)
-AVERAGED: dict[Method, int] = {"ridge": 20, "mean-difference": 10}
-"""Cells that the methods which average take by default."""
+AVERAGED = 20
+"""Cells that ridge averages by default."""
 SVM_PAIRS = 100
 COMPONENTS = 8
 QUANTILE = 0.3
@@ -60,13 +60,13 @@ class PairRule:
 class RepEvalSettings:
     """Which model reads which texts, and how to project, search and report.
 
-    `reading` None reads what `usual_texts` names.  `level` None is sample level where groups allow it, else dataset.
-    `method`: "ridge" (default) and "mean-difference" are ours and average the z-scores of the best `average` cells
-    (None = 20 and 10; 1 = the best cell alone); "paper-pca" and "paper-svm" are 003's, "published" is what its code
-    does, and all three use one cell.  Ridge learns from training and validation items together: cells are chosen by
-    cross-validation over their sources, then fitted on all of them.  `pairs` None is 20 pairs across sources, for
-    paper-svm 100 that may share texts. Fitted on `train_share` of the sources, chosen on `validation_share`, evaluated
-    on the rest.  `random_vectors` 0 leaves the random baseline out, `resamples` 0 the intervals.
+    `reading` None reads what `usual_texts` names.  `level` None is the aspect's usual one: sample level where groups
+    allow it, else dataset.  `method` "ridge" averages the z-scores of the best `average` cells (None = 20; 1 = the best
+    cell alone); "paper-pca" and "paper-svm" are those of RepEval and use one cell.  Ridge learns from training and
+    validation items together: cells are chosen by cross-validation over their sources, then fitted on all of them.
+    `pairs` None is 20 pairs across sources, for paper-svm 100 that may share texts.  Fitted on `train_share` of the
+    sources, chosen on `validation_share`, evaluated on the rest.  `random_vectors` 0 leaves the random baseline out,
+    `resamples` 0 the intervals.
     """
 
     method: Method = "ridge"
@@ -93,8 +93,8 @@ class RepEvalSettings:
             )
         if self.average is not None and self.average < 1:
             raise UsageError(f"At least 1 cell must be averaged, {self.average} came.")
-        if self.average not in (None, 1) and self.method not in AVERAGED:
-            raise UsageError(f"{self.method} uses one cell; averaging is for {' and '.join(AVERAGED)}.")
+        if self.average not in (None, 1) and self.method != "ridge":
+            raise UsageError(f"{self.method} uses one cell; averaging is for ridge.")
         if self.components < 1 or self.resamples < 0 or self.random_vectors < 0:
             raise UsageError("components must be at least 1; resamples and random_vectors cannot be negative.")
         shares = (self.train_share, self.validation_share, 1.0 - self.train_share - self.validation_share)
@@ -107,7 +107,7 @@ class RepEvalSettings:
     @property
     def cells_averaged(self) -> int:
         """How many of the best cells make the score."""
-        return self.average or AVERAGED.get(self.method, 1)
+        return self.average or (AVERAGED if self.method == "ridge" else 1)
 
     @property
     def pair_rule(self) -> PairRule:
@@ -124,7 +124,7 @@ class RepEvalSettings:
     @property
     def uses_pairs(self) -> bool:
         """Whether the method learns from pairs (ridge learns from all training labels)."""
-        return self.method != "ridge"
+        return not self.cross_validates
 
     def read(self, aspect: str) -> Extraction:
         """Return what is read: `reading`, else what the model usually reads."""
@@ -164,7 +164,7 @@ class Cell:
     test: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """The token is a number where it counts from the end, as in 003's tables."""
+        """Return its fields; the token is a number where it counts from the end."""
         return asdict(self) | {"token": token_json(self.token)}
 
 
@@ -185,22 +185,18 @@ class RandomBaseline:
     flipped: FloatArray
 
     def as_json(self) -> dict[str, Any]:
-        """Percentiles and quantiles, without the single values."""
-        return {
+        """Return percentiles and quantiles, without the single values."""
+        body: dict[str, Any] = {
             "percentile": self.percentile,
             "percentile_flipped": self.percentile_flipped,
             "projection": self.projection,
             "n": int(self.values.size),
-            "quantiles": _quantiles(self.values),
-            "quantiles_flipped": _quantiles(self.flipped),
         }
-
-
-def _quantiles(values: FloatArray) -> dict[str, float] | None:
-    defined = values[~np.isnan(values)]
-    if not defined.size:
-        return None
-    return {f"{level:g}": float(np.quantile(defined, level)) for level in QUANTILES}
+        for name, values in (("quantiles", self.values), ("quantiles_flipped", self.flipped)):
+            defined = values[~np.isnan(values)]
+            found = np.quantile(defined, QUANTILES).tolist() if defined.size else []
+            body[name] = {f"{level:g}": value for level, value in zip(QUANTILES, found, strict=False)} or None
+        return body
 
 
 @dataclass(frozen=True)
@@ -208,8 +204,8 @@ class RepEvalResult:
     """A RepEval score for every item, how it was chosen, and what it is worth.
 
     `scores` (n_items,) in the order of the golden set, higher is better, in no particular unit; those of items that it
-    learnt from are of fits without their source where the method cross-validates, and flatter elsewhere.  `chosen` is
-    the cell with the best validation alignment, `members` the cells whose z-scores make up `scores` (the chosen one
+    learnt from are of fits without their source where the method cross-validates, and optimistic elsewhere.  `chosen`
+    is the cell with the best validation alignment, `members` the cells whose z-scores make up `scores` (the chosen one
     alone when one cell is used).  `validation` and `test` are alignments of `scores`; choosing makes the first
     optimistic.  `cells` (n_layers, n_tokens) holds every cell's validation alignment at its best k, `cell_k` (n_layers,
     n_tokens) that k (0 = the method has none), `cell_scores` (n_layers, n_tokens, n_items) its scores; NaN = undefined.
@@ -250,13 +246,13 @@ class RepEvalResult:
 
     @property
     def optimism(self) -> float | None:
-        """Validation less test alignment: what choosing flattered, give or take chance; None when one is undefined."""
+        """Validation less test alignment: the optimism of choosing, within chance; None when one is undefined."""
         if self.validation.value is None or self.test.value is None:
             return None
         return self.validation.value - self.test.value
 
     def as_json(self) -> dict[str, Any]:
-        """The `repeval` object of DESIGN §3 with more beside it; no NaN, null is undefined."""
+        """Return what `repeval --json` prints; no NaN, null is undefined."""
         return {
             "aspect": self.aspect,
             "method": self.method,
@@ -284,7 +280,7 @@ class RepEvalResult:
 
 @dataclass(frozen=True)
 class CellDetail:
-    """One cell looked at: its `scores` (n_items,) and their alignment with people, with intervals."""
+    """One cell looked at: its `scores` (n_items,) and their alignment with raters, with intervals."""
 
     cell: Cell
     validation: Alignment
@@ -293,7 +289,7 @@ class CellDetail:
 
 
 def cell_detail(result: RepEvalResult, golden: GoldenSet, layer: int, token: str) -> CellDetail:
-    """What `layer` at `token` does; UsageError for a cell that was not read.
+    """Return what `layer` at `token` does; UsageError for a cell that was not read.
 
     A cell looked at because its test alignment is high is no longer evaluated on test: the chosen one is.
     """
@@ -313,7 +309,7 @@ def cell_detail(result: RepEvalResult, golden: GoldenSet, layer: int, token: str
 
 
 def evaluate(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings) -> Alignment:
-    """Alignment of `scores` (n_all_items,) on `items`, with its interval."""
+    """Return the alignment of `scores` (n_all_items,) on `items`, with its interval."""
     own = scores[items.positions]
     return align(own, items, settings.measure, resamples=settings.resamples, seed=[settings.seed, 3])
 

@@ -1,13 +1,11 @@
-"""A score fitted on one golden set and applied to another (003 section 4.2), beside one fitted on the other itself.
+"""A score fitted on one golden set and applied to another, next to one fitted on the other itself.
 
 How much is lost is measured on the same items: those on which the second one was evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +20,7 @@ from core.stats import Difference, LabelledItems, paired_difference
 from core.wording import number, signed
 
 TRAIN_SHARE, VALIDATION_SHARE = 0.6, 0.2
-"""Of the set to train on: nothing else needs its labels, so little is kept back to say what it reaches there."""
-LEAST = 2
+"""Of the set to train on: nothing else needs its labels, so little is kept back to measure what it reaches there."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Transfer:
     warnings: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """What stands beside the `repeval` object of DESIGN §3."""
+        """Return what `repeval --json` adds."""
         return {
             "name": self.trained_on,
             "aspect": self.trained.aspect,
@@ -60,14 +57,12 @@ class Transfer:
 
 
 def check_transfer(golden: GoldenSet, aspect: str, train: GoldenSet, train_aspect: str, extraction: Extraction) -> None:
-    """What forbids it, before any text is read.
+    """Check what forbids it, before any text is read.
 
     UsageError for the same golden set, pairs of texts, or a set without a text that is read; AspectError for a lacking
     aspect.
     """
     task_of(golden, aspect)
-    for either in (golden, train):
-        one_text_each(either)
     if train.digest == golden.digest:
         raise UsageError(
             f"{train.name} is the golden set itself: there is nothing to transfer. Name another one, or leave "
@@ -79,11 +74,12 @@ def check_transfer(golden: GoldenSet, aspect: str, train: GoldenSet, train_aspec
             f"there is no aspect {train_aspect!r} to train on; it has {names}. Name one with --train-aspect.",
             file=train.name,
         )
-    for part, texts in product(extraction.needs, (golden, train)):
-        if n_lacking(texts.items, part) == len(texts.items):
+    for texts in (golden, train):
+        one_text_each(texts)
+        if lacking := [part for part in extraction.needs if n_lacking(texts.items, part) == len(texts.items)]:
             raise UsageError(
-                f"The template or the joined states need a {part}, and no item of {texts.name} has one: both golden "
-                "sets must hold what is read."
+                f"What is read needs a {lacking[0]}, and no item of {texts.name} has one: both golden sets must hold "
+                "what is read."
             )
 
 
@@ -115,7 +111,7 @@ def transfer(
     fresh = np.array([item.target not in known for item in golden.items], dtype=np.bool_)
     labelled = ~np.isnan(golden.labels(aspect))
     used, n_known = np.flatnonzero(labelled & fresh), int((labelled & ~fresh).sum())
-    if used.size < LEAST:
+    if used.size < 2:
         raise UsageError(f"{golden.name} has {used.size} labelled items whose texts {train.name} did not train on.")
     transferred = evaluate(scores, LabelledItems.of(golden, aspect, used), settings)
     warnings = differences(Rated.of(golden, aspect), Rated.of(train, train_aspect))
@@ -133,7 +129,13 @@ def transfer(
             in_set.scores[both], scores[both], items, settings.measure, resamples=settings.resamples,
             seed=[settings.seed, 5],
         )  # fmt: skip
-        warnings += loss_words(golden.name, train.name, loss)
+        if loss.value is not None:
+            ends = f" [{signed(loss.interval.low, 3)}, {signed(loss.interval.high, 3)}]" if loss.interval else ""
+            warnings.append(
+                f"On the same {loss.n} items of {golden.name} a score fitted on its own labels reaches "
+                f"{number(loss.a.value, 3)}, this one from {train.name} {number(loss.b.value, 3)} ({loss.a.statistic}, "
+                f"{loss.a.level} level): {signed(loss.value, 3)}{ends} is lost."
+            )
     return Transfer(train.name, trained, scores, transferred, n_known, in_set, loss, tuple(warnings))
 
 
@@ -151,7 +153,7 @@ class Rated(NamedTuple):
 
 
 def differences(ours: Rated, theirs: Rated) -> list[str]:
-    """What sets a golden set apart from the one that a score was fitted on, in sentences."""
+    """Return what sets a golden set apart from the one that a score was fitted on, in sentences."""
     said = []
     if ours.aspect != theirs.aspect:
         said.append(f"It is fitted on {theirs.aspect}, and applied to {ours.aspect}.")
@@ -162,15 +164,3 @@ def differences(ours: Rated, theirs: Rated) -> list[str]:
     if ours.kind != theirs.kind:
         said.append(f"{theirs.name} holds items of kind {theirs.kind}, {ours.name} of kind {ours.kind}.")
     return said
-
-
-def loss_words(here: str, there: str, loss: Difference) -> Sequence[str]:
-    """The measured loss in a sentence; none where it is undefined."""
-    if loss.value is None or loss.a.value is None or loss.b.value is None:
-        return ()
-    ends = f" [{signed(loss.interval.low, 3)}, {signed(loss.interval.high, 3)}]" if loss.interval else ""
-    own, this = number(loss.a.value, 3), number(loss.b.value, 3)
-    return (
-        f"On the same {loss.n} items of {here} a score fitted on its own labels reaches {own}, this one from {there} "
-        f"{this} ({loss.a.statistic}, {loss.a.level} level): {signed(loss.value, 3)}{ends} is lost.",
-    )

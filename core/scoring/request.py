@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from core.data.sources import FileFinding
-from core.judge_files import Abstention, CalibratedJudge
+from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.repeval_judge import RepEvalJudge
 from core.records import Usage
+from core.stats.conformal import Abstention
 
 RowJudge = CalibratedJudge | RepEvalJudge
 """A judge that scores row by row."""

@@ -26,7 +26,6 @@ from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.loading import load_judge
 from core.judge_files.repeval_judge import RepEvalJudge
-from core.judge_files.sureness import sureness_of
 from core.judging.judge_protocol import CallEstimate
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
@@ -45,7 +44,17 @@ from core.scoring.judges import (
     model_behind,
     open_judge,
 )
-from core.scoring.output import UNREAD, Batch, Checkpoint, header, lines_of, rows_of, sure_scores, verdict_batch
+from core.scoring.output import (
+    UNREAD,
+    Batch,
+    Checkpoint,
+    header,
+    lines_of,
+    rows_of,
+    sure_scores,
+    sureness_of,
+    verdict_batch,
+)
 from core.scoring.request import BatchWritten, FusedScores, RowJudge, ScoredFile, ScoreRequest
 
 SAMPLE = 200

@@ -122,8 +122,8 @@ def _schema(kind: Any) -> CoreSchema:
     if isinstance(kind, type) and is_dataclass(kind):
         return _record(kind)
     if origin is Annotated:
-        own: CoreSchema = kind.__metadata__[0].schema
-        return own
+        own: CoreSchema | None = getattr(kind.__metadata__[0], "schema", None)  # else bounds, which files check
+        return own or _schema(inner[0])
     if origin in (Union, types.UnionType):
         rest = [_schema(part) for part in inner if part is not type(None)]
         either = rest[0] if len(rest) == 1 else schemas.union_schema([*rest])

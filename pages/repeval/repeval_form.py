@@ -16,7 +16,6 @@ from core.repeval import (
     ModelSpec,
     PairRule,
     RepEvalSettings,
-    TextMode,
     templates,
     usual_texts,
 )
@@ -31,17 +30,14 @@ from pages.ui.state import widget
 OWN = "own"
 HYPOTHESIS, TEMPLATE = "the text alone", "in a prompt"
 COMPARED = "text, and distance from its source"
-WITH_SOURCE, WITH_CONTEXT = "joined with its source", "joined with its context"
-MODES: dict[str, TextMode] = {COMPARED: "compared", WITH_SOURCE: "joined", WITH_CONTEXT: "joined-context"}
 TOKENS = ("first", "mean", "-4", "-3", "-2", "-1")
 METHOD_HELP = (
     "Ridge learns from all labels outside the test and averages the twenty cells that do best in cross-validation; it "
-    "agrees best on most data. Mean difference needs pairs only. The other three are the paper's: one cell, a few "
-    "pairs of a good and a bad text."
+    "agrees best on most data. The other two are the paper's: one cell, a few pairs of a good and a bad text."
 )
 TEXT_HELP = (
     "MiniLM agrees best with raters if it also reads source and context apart: their distance from the text makes "
-    "cells of its own. Joined, both texts make one longer state."
+    "cells of its own."
 )
 SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
 THRESHOLD_HELP = "A label on the raters' scale. Leave both empty to take the best and the worst share of the labels."
@@ -81,11 +77,10 @@ def _model() -> ModelSpec:
 def _texts(golden: GoldenSummary, aspect: str, model: ModelSpec) -> Extraction:
     modes = [HYPOTHESIS, TEMPLATE]
     if golden.kind != "single":
-        modes += [COMPARED, WITH_SOURCE, WITH_CONTEXT]
-        modes.sort(key=lambda mode: MODES.get(mode, "prompt") != usual_texts(model.name))  # the usual one first
+        modes.insert(0 if usual_texts(model.name) == "compared" else 2, COMPARED)  # the usual one first
     mode = st.selectbox("What is read", modes, key=widget("repeval_texts"), help=TEXT_HELP)
-    if mode in MODES:
-        return Extraction(texts=MODES[mode])
+    if mode == COMPARED:
+        return Extraction(texts="compared")
     if mode == HYPOTHESIS:
         return Extraction()
     known = templates()

@@ -216,12 +216,12 @@ def draw_settings(page: Opened, view: RunDetail) -> None:
 def _settings_row(request: RepEvalRequest, result: RepEvalResult) -> dict[str, object]:
     extraction = request.settings.read(request.aspect)
     read = extraction.template[:60] or "the text alone"
-    compared = "the text and its distances" if extraction.texts == "compared" else ""
+    compared = extraction.texts == "compared"
     return {
         "criterion": result.aspect,
         "method": METHOD_NAMES[result.settings.method],
         "pairs": result.n_pairs or None,
-        "prompt": f"joined with the {extraction.beside}" if extraction.beside else compared or read,
+        "prompt": "the text and its distances" if compared else read,
         "k": result.chosen.k,
         "layer": result.chosen.layer,
         "token": result.chosen.token,

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from core import load_judge
 from core.errors import AuthError, ConcordError, ConsentError, GoldenError, JudgeError, UsageError
+from core.judge_files.fused_judge import require_metric_model
 from core.judge_files.judge_reading import checked, read_document
 from core.judge_files.judge_writing import sealed
 from core.judge_files.loaded import LoadedJudge
-from core.judge_files.loading import require_metric_model
 from core.records import Item, Scored, Unscored
 from core.settings import Settings
 from tests.awaiting import awaited

@@ -84,7 +84,7 @@ def test_repeval_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> No
         golden,
         "coherence",
         core.RepEvalSettings(
-            method="mean-difference",
+            method="paper-pca",
             pairs=core.PairRule(8),
             reading=core.Extraction(texts="compared", tokens=("mean",)),
             resamples=20,

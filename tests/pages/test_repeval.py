@@ -130,8 +130,6 @@ def test_what_cannot_start_is_told_before_the_button(bench: Bench) -> None:
     assert "This cannot be started as it stands" in texts(screen)
     assert not has_button(screen, "Read the hidden states")
     screen = open_screen(SCREEN, **bench.ids)
-    choose(screen, "What is read", "joined with its context")
-    assert "no item has one" in texts(screen)
     choose(screen, "What is read", "in a prompt")
     choose(screen, "Prompt", "own")
     screen.text_area[0].set_value("Rate this.").run()

@@ -16,43 +16,36 @@ comments, never as code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from core.errors import UsageError
-from core.judge_files.adapters.facts import JudgeFacts, facts_of
-from core.judge_files.adapters.generated import Adapter
-from core.judge_files.adapters.python_files import (
-    deepeval_metric,
-    inspect_scorer,
-    mlflow_judge,
-    notebook,
-    python_snippet,
-)
-from core.judge_files.adapters.text_files import prompt_text, promptfoo_assertion
+from core.judge_files.adapters import tools
+from core.judge_files.adapters.facts import facts_of
+from core.judge_files.adapters.tools import Adapter
 
 __all__ = ["NAMES", "Adapter", "adapter", "adapters"]
 
-_MAKERS: Mapping[str, Callable[[JudgeFacts], Adapter]] = {
-    "deepeval": deepeval_metric,
-    "inspect": inspect_scorer,
-    "mlflow": mlflow_judge,
-    "promptfoo": promptfoo_assertion,
-    "openai": prompt_text,
-    "python": python_snippet,
-    "notebook": notebook,
+_MAKERS = {
+    "deepeval": tools.deepeval,
+    "inspect": tools.inspect,
+    "mlflow": tools.mlflow,
+    "promptfoo": tools.promptfoo,
+    "openai": tools.openai,
+    "python": tools.python,
+    "notebook": tools.notebook,
 }
 NAMES: tuple[str, ...] = tuple(_MAKERS)
 
 
 def adapters(card: Mapping[str, Any]) -> tuple[Adapter, ...]:
-    """Every adapter of a judge card (as `read_card` gives it).  JudgeError for a fused or damaged card."""
+    """Return every adapter of a judge card (as `read_card` gives it).  JudgeError for a fused or damaged card."""
     facts = facts_of(card)
     return tuple(make(facts) for make in _MAKERS.values())
 
 
 def adapter(card: Mapping[str, Any], name: str) -> Adapter:
-    """One adapter by its name.  UsageError lists the names there are; JudgeError as `adapters`."""
+    """Return one adapter by its name.  UsageError lists the known names; JudgeError as `adapters`."""
     if name not in _MAKERS:
-        raise UsageError(f"There is no adapter {name!r}; there are {', '.join(NAMES)}.")
+        raise UsageError(f"Unknown adapter {name!r}: use {', '.join(NAMES)}.")
     return _MAKERS[name](facts_of(card))

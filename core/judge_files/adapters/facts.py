@@ -1,16 +1,16 @@
-"""A judge card as the adapters need it: what can be said about it in lines, and its prompts with the item left open."""
+"""A judge card as the adapters need it: what is known about it, in lines, and its prompts with the item left open."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from core.errors import JudgeError, UsageError
-from core.judge_files.judge_reading import FORMATS, judge_document
+from core.judge_files.judge_reading import FORMATS, document_of
 from core.judging.judge_specs import endpoint_of_file, parse_spec
 from core.judging.render import KINDS, SCORING, OutputForm, item_block, neutral, plain, score_frame
 from core.judging.scoring_styles import HARMLESS_FIELDS, USUAL_TOKENS, Style, checked_extra
@@ -18,9 +18,7 @@ from core.records import Item, ItemKind, Task
 from core.stats import IsotonicMap
 
 if TYPE_CHECKING:
-    from core.judge_files.document_parts import AlignmentEntry
-    from core.judge_files.judge_document import JudgeDescription, JudgeDocument
-
+    from core.judge_files.documents import AlignmentEntry, JudgeDocument
 
 NO_MODEL = ("offline", "scripted")
 """Kinds of judges whose scores come from no model that another tool could ask."""
@@ -36,9 +34,10 @@ _PARTS: Mapping[ItemKind, tuple[str, ...]] = {
 class JudgeFacts:
     """What a judge file says: the task, the texts of the criteria (best first), the model and how it is asked.
 
-    `model` is "" where the judge is no language model that another tool can ask; `sampling` then has the defaults.
-    `key_goes` says whether OPENAI_API_KEY may be sent to `base_url`, which comes out of the file and may be anybody's.
-    `parts` are the parts of an item that every item of the calibration had.
+    `model` is "" where the judge is not a language model that another tool can ask; `sampling` then has the defaults,
+    and `isotonic` is None, since scores of another model are not those that the map was fitted on.  `key_goes` says
+    whether OPENAI_API_KEY may be sent to `base_url`, which comes out of the file and may be anybody's.  `parts` are the
+    parts of an item that every item of the calibration had.
     """
 
     document: JudgeDocument
@@ -57,16 +56,16 @@ class JudgeFacts:
         return " ".join(plain(self.task.aspect).split())
 
     @property
-    def told(self) -> dict[str, Any]:
-        """What each request says besides, as fields: of a judge file's extra body the harmless ones alone."""
+    def fields(self) -> dict[str, Any]:
+        """Further fields of each request: of a judge file's extra body the harmless ones alone."""
         judge = self.document.judge
         extra = {name: value for name, value in json.loads(judge.extra or "{}").items() if name in HARMLESS_FIELDS}
         return ({"reasoning_effort": judge.effort} if judge.effort else {}) | extra
 
     @property
-    def untold(self) -> tuple[str, ...]:
+    def risky_fields(self) -> list[str]:
         """Fields of the extra body that a file alone may not set: they may cost, keep or fetch something."""
-        return tuple(sorted(json.loads(self.document.judge.extra or "{}").keys() - HARMLESS_FIELDS))
+        return sorted(json.loads(self.document.judge.extra or "{}").keys() - HARMLESS_FIELDS)
 
     @property
     def max_tokens(self) -> int:
@@ -76,48 +75,47 @@ class JudgeFacts:
     @property
     def tokens_with_reasons(self) -> int:
         """The limit where a tool asks in its own form: JSON with reasons, longer than some forms of ours."""
-        return max(self.sampling.max_tokens, USUAL_TOKENS) + self.document.judge.room
+        return max(self.max_tokens, USUAL_TOKENS + self.document.judge.room)
 
     @property
     def temperature_words(self) -> str:
-        """The temperature for people: "temperature 0", or that none is sent."""
         heat = self.sampling.temperature
         return "no temperature (the model's own)" if heat is None else f"temperature {heat:g}"
 
     @property
-    def is_llm(self) -> bool:
-        """Whether the judge's scores come from a model that another tool can ask too."""
-        return bool(self.model)
-
-    @property
-    def fitted_map(self) -> IsotonicMap | None:
-        """The map to the human scale, where the scores are those that it was fitted on."""
-        return self.isotonic if self.is_llm else None
-
-    @property
     def lines(self) -> list[str]:
         """Task, judge, alignment, approval and warnings, a line each."""
-        document = self.document
-        return [
+        document, measured, version = self.document, self.document.alignment, self.document.judge_version
+        baseline = measured.no_criteria.held_out if measured.no_criteria else None
+        signed = [one for one in (version.approvals if version else document.approvals) if one.state == "approved"]
+        who = f" ({signed[-1].by or 'somebody'}, {signed[-1].at or 'undated'})" if document.approved and signed else ""
+        lines = [
             f"Aspect: {self.task.aspect}, on the scale {self.task.scale}; criteria: {len(self.criteria)}.",
             f"Judge: {document.judge.spec}. Golden set: {document.golden.name or 'unnamed'} "
             f"({document.golden.digest or 'no hash'}).",
             f"Judge file: written {document.created or 'at an unknown time'}, {document.digest or 'without digest'}.",
-            *_version(document),
-            *_alignments(document),
-            _approval(document),
-            *(f"Warning: {words}" for words in document.warnings if not words.startswith("Nobody has approved")),
+            f"Version {version.number} of this judge ({version.id}), {version.state}." if version else "",
+            f"Alignment with raters on held-out items: {_words(measured.held_out)}.",
+            f"The baseline (no criteria) there: {_words(baseline)}.",
+            f"On the calibration items (optimistic): {_words(measured.calibration)}.",
+            f"One rater compared with the mean of the others (ceiling): {_words(document.ceiling)}. This is a harder "
+            "target than the mean of all, so do not compare the judge's figure above with it."
+            if document.ceiling
+            else "",
+            f"{'Approved' if document.approved else 'NOT approved'} by people{who}.",
         ]
+        warnings = [f"Warning: {one}" for one in document.warnings if not one.startswith("Nobody has approved")]
+        return [*filter(None, lines), *warnings]
 
 
 def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
-    """The facts of a judge card.  JudgeError for a fused judge, and for a card that is damaged."""
+    """Return the facts of a judge card.  JudgeError for a fused judge, a judge of pairs, and a damaged card."""
     if card.get("format") == FORMATS["fusion"]:
         raise JudgeError(
             "This is a fused judge: its parts and weights have no place in another tool's file. Score with "
             "'python -m core score --judge-file', or adapt the judge.yaml of one of its parts."
         )
-    document = judge_document(card, "judge file")
+    document: JudgeDocument = document_of(card)
     task, judge = document.task.as_task(), document.judge
     if task.kind == "pair":
         raise JudgeError(
@@ -127,11 +125,17 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
     if not plain(task.aspect).strip():
         raise JudgeError("The aspect of this judge has no name. Export it again.")
     try:
-        model, base_url, key_goes = _model(judge)
-        sampling = judge.sampling if judge.sampling and model else Style()
+        spec, base_url, key_goes = parse_spec(judge.spec), "", True
+        weighs_the_text = judge.sampling is not None and judge.sampling.form == "likelihood"  # no other tool can
+        model = "" if spec.kind in NO_MODEL or weighs_the_text else judge.model
+        if spec.kind == "openai":
+            model, (base_url, key_goes) = spec.model, endpoint_of_file(spec.base_url)
         checked_extra(judge.extra)
     except UsageError as error:
         raise JudgeError(f"The judge of this file cannot be asked: {error}") from error
+    sampling = judge.sampling if judge.sampling and model else Style()
+    named = document.task.needs or _PARTS.get(task.kind, ("target",))
+    parts = [part for part in named if part != "references"] + ["references"] * sampling.references
     return JudgeFacts(
         document,
         task,
@@ -140,78 +144,28 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
         base_url,
         key_goes,
         sampling,
-        document.isotonic,
-        _parts_shown(document.task.needs or _PARTS.get(task.kind, ("target",)), references=sampling.references),
+        document.isotonic if model else None,
+        tuple(parts),
     )
 
 
-def _parts_shown(parts: Sequence[str], *, references: bool) -> tuple[str, ...]:
-    """`parts`, with references where the judge was made with them, and only there."""
-    return (*(part for part in parts if part != "references"), *["references"] * references)
-
-
-def _model(judge: JudgeDescription) -> tuple[str, str, bool]:
-    """(model, base URL, whether the key may go there) that a tool can ask.
-
-    Both empty where there is no model, the URL also where it is OpenAI's own.
-    """
-    spec = parse_spec(judge.spec)
-    if spec.kind == "openai":
-        return spec.model, *endpoint_of_file(spec.base_url)
-    weighs_the_text = judge.sampling is not None and judge.sampling.form == "likelihood"  # as no other tool can
-    return "" if spec.kind in NO_MODEL or weighs_the_text else judge.model, "", True
-
-
-def _version(document: JudgeDocument) -> Iterable[str]:
-    """Which version of the judge this is, and who decided what on it."""
-    if version := document.judge_version:
-        decided = "".join(f"; {approval.state} by {approval.by}, {approval.at}" for approval in version.approvals)
-        yield f"Version {version.number} of this judge ({version.id}), {version.state}{decided}."
-
-
-def alignment_words(alignment: AlignmentEntry | None) -> str:
+def _words(alignment: AlignmentEntry | None) -> str:
     """E.g. "spearman 0.612 at sample level, 95 % interval 0.541 to 0.683, n = 120"; "unknown" for None."""
     if alignment is None:
         return "unknown"
-    value, interval = alignment.value, alignment.interval
-    words = f"{alignment.statistic} {'—' if value is None else f'{value:.3f}'} at {alignment.level} level"
-    words += f", 95 % interval {interval[0]:.3f} to {interval[1]:.3f}" if interval else ", no interval"
+    value, ends = alignment.value, alignment.interval
+    interval = f"95 % interval {ends[0]:.3f} to {ends[1]:.3f}" if ends else "no interval"
     unscored = f", {alignment.n_unscored} unscored" if alignment.n_unscored else ""
-    return f"{words}, n = {alignment.n}{unscored}"
-
-
-def _alignments(document: JudgeDocument) -> Iterable[str]:
-    measured = document.alignment
-    plain_judge = measured.no_criteria.held_out if measured.no_criteria else None
-    yield f"Alignment with people on held-out items: {alignment_words(measured.held_out)}."
-    yield f"The same judge without criteria there: {alignment_words(plain_judge)}."
-    yield f"On the calibration items (which chose the criteria): {alignment_words(measured.calibration)}."
-    if document.ceiling:
-        yield (
-            f"One person against the mean of the others (ceiling): {alignment_words(document.ceiling)}. It is a harder "
-            "target than the mean of all, so the judge's figure above must not be held against it."
-        )
-
-
-def _approval(document: JudgeDocument) -> str:
-    if version := document.judge_version:
-        signed = [decision for decision in version.approvals if decision.state == "approved"]
-        if document.approved and signed:
-            return f"Approved by people ({signed[-1].by or 'somebody'}, {signed[-1].at})."
-        return f"{'Approved' if document.approved else 'NOT approved'} by people (version {version.number})."
-    states = ", ".join(
-        f"{approval.criteria}: {approval.state}{f' by {approval.by}' if approval.by else ''}"
-        for approval in document.approvals
-    )
-    return f"{'Approved' if document.approved else 'NOT approved'} by people ({states or 'nobody was asked'})."
+    figure = "—" if value is None else f"{value:.3f}"
+    return f"{alignment.statistic} {figure} at {alignment.level} level, {interval}, n = {alignment.n}{unscored}"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenPrompt:
     """One scoring prompt for one of the criteria: the user message is `before` + the item's block + `after`.
 
-    `leading` are (role, content) of the messages before it (a persona).  `form` tells how the reply states its number,
-    `schema` is the JSON schema to ask for or "", `samples` how many replies are averaged.
+    `leading` are (role, content) of the messages before it (a persona).  `form` is how the reply states its number,
+    `schema` the JSON schema to ask for or "", `samples` how many replies are averaged.
     """
 
     criteria: int
@@ -222,33 +176,31 @@ class OpenPrompt:
     schema: str
     samples: int
 
+    def as_fields(self) -> dict[str, Any]:
+        """Return the prompt as generated code holds it; `form` says also whether the reply is JSON."""
+        return asdict(self) | {"form": f"{self.form}_json" if self.schema else self.form}
+
 
 def open_prompts(facts: JudgeFacts) -> tuple[OpenPrompt, ...]:
-    """Every prompt that scoring one item takes, criteria by criteria; their samples weigh alike within one of them."""
-    mark = unused("[item %s]", (facts.task.definition, facts.sampling.steps, facts.task.aspect, *facts.criteria))
-    item = Item("", mark)
+    """Return every prompt that scoring one item takes, by criteria; their samples weigh alike within one of them."""
+    how = facts.sampling
+    item = Item("", unused("[item %s]", (facts.task.definition, how.steps, facts.task.aspect, *facts.criteria)))
     block = item_block(facts.task.kind, item, SCORING)
-    schemas = {slot.prompt: slot.schema for slot in facts.sampling.slots}
-    counts = Counter((slot.prompt, slot.form) for slot in facts.sampling.slots)
+    schemas = {slot.prompt: slot.schema for slot in how.slots}
+    counts = Counter((slot.prompt, slot.form) for slot in how.slots)
     prompts = []
     for number, criteria in enumerate(facts.criteria):
         for (prompt, form), samples in counts.items():
-            frame = score_frame(
-                facts.task, item, prompt, steps=facts.sampling.steps, persona=facts.sampling.persona
-            ).messages(criteria)
-            before, after = frame[-1].content.split(block)
-            leading = tuple((message.role, message.content) for message in frame[:-1])
+            frame = score_frame(facts.task, item, prompt, steps=how.steps, persona=how.persona)
+            *first, last = frame.messages(criteria)
+            before, after = last.content.split(block)
+            leading = tuple((message.role, message.content) for message in first)
             prompts.append(OpenPrompt(number, leading, before, after, form, schemas[prompt], samples))
     return tuple(prompts)
 
 
-def prompt_fields(prompt: OpenPrompt) -> dict[str, Any]:
-    """A prompt as generated code holds it; `form` says also whether the reply is JSON."""
-    return asdict(prompt) | {"form": f"{prompt.form}_json" if prompt.schema else prompt.form}
-
-
-def headings(facts: JudgeFacts) -> Mapping[str, str]:
-    """Part of an item → the heading that it stands under in the prompts, in their order."""
+def headings(facts: JudgeFacts) -> dict[str, str]:
+    """Return part of an item → the heading that it stands under in the prompts, in their order."""
     words = KINDS[facts.task.kind]
     named = {
         "source": words.source,
@@ -260,6 +212,6 @@ def headings(facts: JudgeFacts) -> Mapping[str, str]:
 
 
 def unused(form: str, texts: Iterable[str]) -> str:
-    """The first of `form` with "", 2, 3, … in it that stands in none of `texts`."""
+    """Return the first of `form` with "", 2, 3, … in it that stands in none of `texts`."""
     whole = "\0".join(texts)
     return next(mark for number in chain([""], count(2)) if (mark := form % number) not in whole)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,14 @@ from core.data.split import KnownTexts
 from core.errors import JudgeError, UsageError
 from core.fusion.estimators import make_estimator
 from core.fusion.fused_run import fused_card
-from core.judge_files.fused_file import FusedPart
+from core.judge_files.documents import FusedPart
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
 from core.judge_files.judge_writing import yaml_text
+from core.judging.judge_specs import NAMED
 from core.records import Alignment, AspectLabels, GoldenSet, Item, Scale, Scored, Verdict
 from core.repeval import Extraction, ModelSpec, describe, extract
+from core.settings import Settings
 from core.verdicts import Verdicts
 from tests.awaiting import awaited
 
@@ -37,27 +38,8 @@ ESTIMATOR = make_estimator("ridge").fit(MATRIX, np.array([1.0, 2.0, 3.0, 4.5]), 
 MEAN = MATRIX.mean(axis=1)
 
 
-@dataclass
-class Twos:
-    """A judge that gives every item a 2, and counts its openings and closings."""
-
-    log: list[str] = field(default_factory=list)
-    marks: tuple[str, ...] = ()
-
-    def open(self, card: Mapping[str, Any]) -> Twos:
-        assert card["judge"]["spec"] == "offline"
-        self.log.append("open")
-        return self
-
-    def score(self, items: Sequence[Item]) -> Verdicts:
-        return Verdicts(Scored(item.item_id, 2.0) for item in items)
-
-    def close(self) -> None:
-        self.log.append("close")
-
-
 def part(name: str, **known: Any) -> FusedPart:
-    return FusedPart.model_validate({"name": name, "higher_is_better": True} | known)
+    return FusedPart(name, **({"higher_is_better": True} | known))
 
 
 def card_of(*parts: FusedPart, state: Mapping[str, Any] | None = None) -> Card:
@@ -68,13 +50,21 @@ def card_of(*parts: FusedPart, state: Mapping[str, Any] | None = None) -> Card:
 
 
 @pytest.fixture
-def fused(tmp_path: Path) -> Any:
-    """`fused(*parts)` writes a fusion of two parts and opens it again."""
+def fused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`fused(*parts)` writes a fusion of two parts and opens it again; a judge among them gives every item a 2."""
 
-    def make(*parts: FusedPart, twos: Twos | None = None, said: tuple[str, ...] = ()) -> FusedJudge:
+    class Twos:
+        marks = ()
+
+        def score(self, items: Sequence[Item]) -> Verdicts:
+            return Verdicts(Scored(item.item_id, 2.0) for item in items)
+
+    def make(*parts: FusedPart, said: tuple[str, ...] = ()) -> FusedJudge:
         path = tmp_path / "fused.yaml"
         path.write_text(yaml_text(card_of(*parts)), "utf-8")
-        return FusedJudge.of(open_file(path, "fusion").card, (twos or Twos()).open, marks=said)
+        return FusedJudge.of(open_file(path, "fusion").card, Settings(), gate=NAMED, marks=said)
+
+    monkeypatch.setattr("core.judge_files.fused_judge.restored", lambda *_: Twos())
 
     return make
 
@@ -182,8 +172,8 @@ def test_a_repeval_score_whose_model_is_not_there_counts_as_its_mean(fused: Any,
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        (("parts", 0, "repeval", "dim"), 10**12, "dim must be a whole number"),
-        (("parts", 0, "repeval", "cells"), [1], "cell 1 must hold names"),
+        (("parts", 0, "repeval", "dim"), 10**12, "not 1000000000000"),
+        (("parts", 0, "repeval", "cells"), [1], "the RepEval score in the file is damaged"),
         (("fusion", "spread"), [1.0, 0.0], "spread"),
         (("fusion", "weights"), [1.0], "needs a weight"),
         (("fusion", "weights"), [1.0, True], r"weights\[1\]: "),
@@ -200,7 +190,7 @@ def test_a_damaged_part_is_refused_before_anything_is_scored(
     file = tmp_path / "f.yaml"
     file.write_text(yaml.safe_dump(body, sort_keys=False), "utf-8")
     with pytest.raises(JudgeError, match=words):
-        FusedJudge.of(open_file(file, "fusion", accept_edited=True).card, Twos().open)
+        FusedJudge.of(open_file(file, "fusion", accept_edited=True).card, Settings())
 
 
 def test_the_judge_inside_is_checked_too(fused_card: Card, write_card: Any) -> None:

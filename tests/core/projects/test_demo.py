@@ -20,7 +20,7 @@ from core.demo.recorded_session import FOLDER, SAMPLES
 from core.errors import AccessError, ArchiveError, NotFoundError
 from core.fusion.fusion_settings import FusionSettings
 from core.judge_files import judge_card
-from core.judge_files.loading import restored
+from core.judge_files.calibrated_judge import restored
 from core.people import Actor
 from core.project_records import DEMO_PROJECT, GoldenSummary, Run
 from core.projects.demo import DEMO_FILE, DEMO_NAME

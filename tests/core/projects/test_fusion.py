@@ -17,7 +17,6 @@ from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import fuse
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
-from core.judge_files.loading import restored
 from core.metrics import as_judge, make_metric
 from core.projects.judges import JudgeFile, MetricsRequest
 from core.projects.repeval import RepEvalOutcome, RepEvalRequest
@@ -167,7 +166,7 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
     text = fused_with("ridge")
     assert len(text) < 40_000  # four cells of 384 numbers, 2 KB each as base64
     (tmp_path / "fused.yaml").write_text(text, "utf-8")
-    judge = FusedJudge.of(open_file(tmp_path / "fused.yaml", "fusion").card, lambda card: restored(card, settings))
+    judge = FusedJudge.of(open_file(tmp_path / "fused.yaml", "fusion").card, settings)
     assert [part.needs for part in judge.parts] == [
         "computed from the target, source",
         "computed from the target with the embedded encoder; its directions stand in this file",

@@ -19,8 +19,6 @@ from core.fusion.fusion_request import FusionRequest, FusionRunView
 from core.fusion.fusion_settings import FusionSettings
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
-from core.judge_files.loading import restored
-from core.judging.judge_specs import restore_judge
 from core.metrics import as_judge, make_metric
 from core.projects.calibration import CalibrationRequest
 from core.providers import scripted
@@ -113,11 +111,7 @@ def test_its_file_rates_other_items_by_the_same_plan(
     for aspect in ASPECTS:
         place = tmp_path / f"{aspect}.yaml"
         place.write_text(projects.fused_file(store, request_.project_id, view.judges[aspect]), "utf-8")
-        judge = FusedJudge.of(
-            open_file(place, "fusion").card,
-            lambda card: restored(card, settings),
-            open_model=lambda state: restore_judge(state, settings),
-        )
+        judge = FusedJudge.of(open_file(place, "fusion").card, settings)
         rated = store.judges.get(request_.project_id, view.judges[aspect]).judge.values
         golden = store.goldens.load(request_.golden_id)
         items = [golden.items[k] for k in np.flatnonzero(np.isfinite(rated))]

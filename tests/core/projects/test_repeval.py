@@ -197,12 +197,12 @@ def test_the_estimate_counts_texts_parts_and_pairs(store: Store, settings: Setti
     assert estimate.n_validation == estimate.n_train  # fold by fold
     assert estimate.n_pairs == 0
     assert any("validation labels only" in note for note in estimate.notes)
-    many = replace(request_, settings=replace(QUICK, method="mean-difference", pairs=PairRule(n=500)))
+    many = replace(request_, settings=replace(QUICK, method="paper-pca", pairs=PairRule(n=500)))
     estimate = projects.estimate_repeval(store, settings, many)
     assert 0 < estimate.n_pairs < 500
     assert any("500 pairs were asked for" in note for note in estimate.notes)
-    joined = replace(request_, settings=replace(QUICK, reading=replace(SMALL, texts="joined")))
-    assert projects.estimate_repeval(store, settings, joined).n_texts == N + 1  # one source text for all
+    compared = replace(request_, settings=replace(QUICK, reading=replace(SMALL, texts="compared", tokens=())))
+    assert projects.estimate_repeval(store, settings, compared).n_texts == N + 1  # one source text for all
 
 
 Change = Callable[[RepEvalRequest], RepEvalRequest]
@@ -214,11 +214,6 @@ WRONG: list[tuple[Change, type[Exception], str]] = [
         lambda r: replace(r, settings=replace(QUICK, reading=Extraction("Rate this."))),
         UsageError,
         "must hold {hypothesis}",
-    ),
-    (
-        lambda r: replace(r, settings=replace(QUICK, reading=Extraction(texts="joined-context"))),
-        UsageError,
-        "need a context",
     ),
     (lambda r: replace(r, aspect="flat"), AspectError, "labels of 'flat' are 3"),
     (lambda r: replace(r, aspect="unlabelled"), AspectError, ""),

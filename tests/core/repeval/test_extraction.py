@@ -113,7 +113,7 @@ def test_cache_is_resumed_and_depends_on_weights_and_grid(
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("weights were loaded although everything is kept")
 
-    monkeypatch.setattr("core.repeval.extraction.load_model", never)
+    monkeypatch.setattr("core.repeval.state_plan.load_model", never)
     kept = extract(golden_of(items), spec, small, tmp_path)
     assert np.array_equal(kept.values, fresh.values)
     assert kept.cached == kept.prompts
@@ -130,17 +130,6 @@ def test_damaged_file_is_named(model_folder: Folder, tmp_path: Path) -> None:
     victim.write_bytes(victim.read_bytes()[:50])
     with pytest.raises(StoreError, match=r"delete that file"):
         extract(golden_of(items_of()), spec, cache_dir=tmp_path)
-
-
-@pytest.mark.parametrize(("texts", "beside"), [("joined", "a dialogue"), ("joined-context", "a fact")])
-def test_joined_states_are_difference_distance_and_product(model_folder: Folder, texts: Any, beside: str) -> None:
-    folder = model_folder("encoder")
-    items = [Item("a", TEXTS[1], source="a dialogue", context="a fact"), Item("b", TEXTS[2], "", "", beside, beside)]
-    states = extract(golden_of(items), ModelSpec(str(folder), device="cpu"), Extraction(texts=texts, tokens=TOKENS))
-    u, v = oracle(folder, (beside, beside)), oracle(folder, TEXTS[1:3])
-    expected = np.concatenate([u - v, abs(u - v), u * v], axis=-1)
-    assert states.values.shape[-1] == 96
-    assert np.allclose(states.values.astype(np.float64), expected, atol=0.02, rtol=0.01)
 
 
 def test_compared_states_are_the_text_and_its_distances(model_folder: Folder, tmp_path: Path) -> None:

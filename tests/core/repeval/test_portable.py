@@ -60,16 +60,16 @@ def test_items_with_equal_states_score_alike_in_every_batch(kernel: bool) -> Non
     rng = np.random.default_rng(0)
     kinds, kind = rng.normal(size=(5, 384)), rng.integers(5, size=1001)
     if kernel:
-        cell: Any = KernelCell(0, "-1", rng.normal(size=(61, 384)), rng.normal(size=61), 0.1, 1e-3, -1.0, 0.2)
+        cell: Any = KernelCell(0, "-1", rng.normal(size=61), 0.1, 1e-3, -1.0, 0.2, rng.normal(size=(61, 384)))
     else:
-        cell = ScorerCell(0, "-1", rng.normal(size=384), 0.3, 1.7)
+        cell = ScorerCell(0, "-1", 0.3, 1.7, rng.normal(size=384))
     whole = cell.score(kinds[kind])
     assert len(np.unique(whole)) == 5
     assert np.array_equal(np.concatenate([cell.score(kinds[kind][a : a + 7]) for a in range(0, 1001, 7)]), whole)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("texts", ["prompt", "compared", "joined"])
+@pytest.mark.parametrize("texts", ["prompt", "compared"])
 def test_a_model_reads_the_items_again(golden: GoldenSet, model_folder: Callable[[str], Path], texts: Any) -> None:
     golden = replace(golden, items=tuple(replace(item, source="a source") for item in golden.items))
     read = extract(golden, ModelSpec(str(model_folder("encoder"))), Extraction(texts=texts))

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from core.judge_files.adapters import adapter
 from core.judge_files.adapters.facts import facts_of, headings, open_prompts
-from core.judge_files.adapters.generated import BODIES, comment, literal
-from core.judge_files.adapters.text_files import javascript
+from core.judge_files.adapters.inert import BODIES, comment, javascript, literal
 from core.judging.render import KINDS, score_frame
 from core.records import Item
 from tests.core.judge_files.adapters.conftest import HOSTILE, Card
