@@ -320,7 +320,7 @@ class Decision(FilePart):
 
 
 @dataclass(frozen=True)
-class VersionEntry(FilePart):
+class JudgeVersionEntry(FilePart):
     """Which version of the judge this is: its model, prompt, sampling and criteria as they were kept together."""
 
     id: Name
@@ -364,7 +364,7 @@ class JudgeDocument(FileDocument):
     """Whether every one of the criteria was approved by a person."""
     approvals: tuple[Decision, ...]
     """The last decision on each of the criteria."""
-    judge_version: VersionEntry | None = None
+    judge_version: JudgeVersionEntry | None = None
     isotonic: ScoreMap | None
     """Strictly rising map from the judge's score to the human scale, by its corners: x, y, low, high.
 

@@ -268,12 +268,12 @@ class FileFacts:
 
     def differences(self, golden: GoldenSummary, aspect: str) -> list[str]:
         """What sets `golden` apart from what it was fitted on, in sentences."""
-        from core.repeval.transfer import Rated, differences
+        from core.repeval.transfer import RatedSet, differences
 
         ours = golden.aspect(aspect)
         assert ours is not None
-        theirs = Rated(self.golden_name, self.kind, self.aspect, self.scale)
-        return differences(Rated(golden.name, golden.kind, aspect, ours.scale), theirs)
+        theirs = RatedSet(self.golden_name, self.kind, self.aspect, self.scale)
+        return differences(RatedSet(golden.name, golden.kind, aspect, ours.scale), theirs)
 
 
 def judge_file_facts(text: str, name: str) -> FileFacts:

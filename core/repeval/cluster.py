@@ -73,7 +73,7 @@ def compute_on(address: str, cluster: Cluster, plan: StatePlan) -> Iterator[Stat
     ]
     bare = replace(plan, prompts=[], uses=np.empty((0, 1), dtype=np.intp), paths=[], kept={}, cached=0)
     read = data.from_items(prompts, override_num_blocks=len(prompts)).map_batches(
-        Reader,
+        StateActor,
         fn_constructor_args=(bare,),
         batch_size=1,
         batch_format="pyarrow",
@@ -93,7 +93,7 @@ def compute_on(address: str, cluster: Cluster, plan: StatePlan) -> Iterator[Stat
                 yield batch
 
 
-class Reader:
+class StateActor:
     """An actor that holds the model of a plan and reads the prompts it is given."""
 
     def __init__(self, plan: StatePlan) -> None:

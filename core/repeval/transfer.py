@@ -114,7 +114,7 @@ def transfer(
     if used.size < 2:
         raise UsageError(f"{golden.name} has {used.size} labelled items whose texts {train.name} did not train on.")
     transferred = evaluate(scores, LabelledItems.of(golden, aspect, used), settings)
-    warnings = differences(Rated.of(golden, aspect), Rated.of(train, train_aspect))
+    warnings = differences(RatedSet.of(golden, aspect), RatedSet.of(train, train_aspect))
     if n_known:
         warnings.append(f"{n_known} labelled items are left out: their texts were trained on in {train.name}.")
     in_set, loss = None, None
@@ -139,7 +139,7 @@ def transfer(
     return Transfer(train.name, trained, scores, transferred, n_known, in_set, loss, tuple(warnings))
 
 
-class Rated(NamedTuple):
+class RatedSet(NamedTuple):
     """A golden set, as far as a score fitted on one of its aspects cares."""
 
     name: str
@@ -148,11 +148,11 @@ class Rated(NamedTuple):
     scale: Scale
 
     @classmethod
-    def of(cls, golden: GoldenSet, aspect: str) -> Rated:
+    def of(cls, golden: GoldenSet, aspect: str) -> RatedSet:
         return cls(golden.name, golden.kind, aspect, golden.aspects[aspect].scale)
 
 
-def differences(ours: Rated, theirs: Rated) -> list[str]:
+def differences(ours: RatedSet, theirs: RatedSet) -> list[str]:
     """Return what sets a golden set apart from the one that a score was fitted on, in sentences."""
     said = []
     if ours.aspect != theirs.aspect:

@@ -44,7 +44,7 @@ BEFORE_INTERVALS = (
 
 
 @dataclass(frozen=True)
-class Sureness:
+class SureColumns:
     """What is told of each verdict beside its score; `reason` says why there are no intervals of `coverage`."""
 
     coverage: float
@@ -64,7 +64,7 @@ class Sureness:
         return told | {ABSTAINED: unsure}
 
 
-def sureness_of(judge: LoadedJudge, coverage: float | None, wanted: float | None) -> Sureness | None:
+def sureness_of(judge: LoadedJudge, coverage: float | None, wanted: float | None) -> SureColumns | None:
     """What is told of the verdicts of `judge`; None without a `coverage`.  `wanted` is the error to come down to.
 
     UsageError for a coverage that no judge keeps, JudgeError for a judge that cannot tell sure from unsure verdicts
@@ -81,10 +81,10 @@ def sureness_of(judge: LoadedJudge, coverage: float | None, wanted: float | None
         raise JudgeError(BEFORE_INTERVALS)
     reason = judge.intervals.why_none(coverage)
     if wanted is None:
-        return Sureness(coverage, reason, None)
+        return SureColumns(coverage, reason, None)
     if not judge.intervals.kept:
         raise JudgeError(f"The judge cannot tell which verdicts are unsure: {reason}.")
-    return Sureness(coverage, reason, abstain_over(judge.intervals.kept, wanted))
+    return SureColumns(coverage, reason, abstain_over(judge.intervals.kept, wanted))
 
 
 _ORIGIN = ("system_id", "source_id")
@@ -148,7 +148,7 @@ def verdict_batch(
     verdicts: Sequence[Verdict],
     marks: Sequence[str],
     request: ScoreRequest,
-    sure: Sureness | None = None,
+    sure: SureColumns | None = None,
 ) -> Batch:
     """`verdicts` on `items` as lines of the output, each with the item's system and source where they are known.
 
@@ -173,7 +173,7 @@ def _origin(item: Item) -> dict[str, str]:
     return {name: value for name in _ORIGIN if (value := getattr(item, name))}
 
 
-def sure_scores(rows: Iterable[Mapping[str, Any]], sure: Sureness) -> SureScores:
+def sure_scores(rows: Iterable[Mapping[str, Any]], sure: SureColumns) -> SureScores:
     """What the lines of a finished output come to."""
     n = n_scored = n_abstained = 0
     widths = 0.0

@@ -14,7 +14,7 @@ import pytest
 from core.errors import JobError, UsageError
 from core.records import Item
 from core.repeval import Extraction, Machines, ModelSpec, cluster, collect, plan_states
-from core.repeval.cluster import Cluster, Reader, cluster_at
+from core.repeval.cluster import Cluster, StateActor, cluster_at
 from core.settings import Settings
 
 SMALL = Extraction(layers=(0, 6), tokens=("-1", "mean"), batch_tokens=40)
@@ -54,7 +54,7 @@ def test_an_actor_reads_the_states_of_one_process() -> None:
     alone = plan_states(items(), spec, SMALL)
     list(Machines(spec).compute(alone))
     plan = plan_states(items(), spec, SMALL, elsewhere=("cpu", "float32"))
-    reader, expected = Reader(plan), collect(alone).values
+    reader, expected = StateActor(plan), collect(alone).values
     for batch in ([3, 11, 40], [0, 1]):  # the second must not be taken for a part of the first
         asked = arrow.Table.from_pylist([{"rows": batch, "prompts": [plan.prompts[row] for row in batch]}])
         (answer,) = reader(asked).to_pylist()
@@ -68,7 +68,7 @@ def test_another_model_on_a_node_is_named_with_the_node(monkeypatch: pytest.Monk
     plan.facts = replace(plan.facts, fingerprint="another")
     here = SimpleNamespace(util=SimpleNamespace(get_node_ip_address=lambda: "10.0.0.2"))
     monkeypatch.setitem(sys.modules, "ray", here)
-    (answer,) = Reader(plan)(arrow.Table.from_pylist([{"rows": [0], "prompts": [plan.prompts[0]]}])).to_pylist()
+    (answer,) = StateActor(plan)(arrow.Table.from_pylist([{"rows": [0], "prompts": [plan.prompts[0]]}])).to_pylist()
     assert (answer["node"], "The model minilm is another here" in answer["problem"]) == ("10.0.0.2", True)
 
 
