@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-import core
 from core.errors import JudgeError, UsageError
 from core.judging.judge_specs import NAMED, make_judge, restore_judge
 from core.judging.llm_judge import LLMJudge
@@ -81,47 +77,3 @@ def test_a_file_alone_adds_no_field_that_may_cost_or_fetch(server: RunningServer
     judge = restore_judge(state, LOCAL, gate=NAMED)
     assert isinstance(judge, LLMJudge)
     assert judge.extra == '{"service_tier": "priority"}'
-
-
-@pytest.mark.slow
-def test_a_reasoning_model_calibrated_analysis_first_scores_the_same_way_from_its_file(
-    server: RunningServer, repository: Path, tmp_path: Path
-) -> None:
-    golden, fake, aspect = core.load_golden(repository / "sample_data" / "summaries.jsonl"), server.fake, "coherence"
-    fake.thinks, fake.refuse = 2000, frozenset({"temperature", "max_tokens"})
-    asking = Asking.of(f"openai:m@{server.base_url}", form="analyze_rate", samples=5, steps=True, persona="annotator")
-    settings = core.CalibrationSettings(preset="quick", rounds=1, budget=400, resamples=20)
-    spec = f"openai:m@{server.base_url}"
-    estimate = core.estimate(golden, aspect, spec, settings=settings, asking=asking, definition="model")
-    run = core.calibrate(golden, aspect, spec, settings=settings, asking=asking, definition="model")
-    assert run.calls <= 400 and run.calls <= estimate.calls, "what is written before counts among the calls"
-    assert any("5 replies" in note for note in estimate.notes)
-    steps, definition = run.judge_state["sampling"]["steps"], run.task.definition
-    assert steps and definition
-    assert any(definition in warning for warning in run.warnings)
-    scoring = [body for body in fake.bodies if body.get("n") == 5]
-    assert scoring, "five samples are asked for in one request"
-    prompts = ["\n".join(message["content"] for message in body["messages"]) for body in scoring]
-    assert all(steps.splitlines()[0] in prompt and definition in prompt for prompt in prompts)
-    assert all(body["messages"][0]["role"] == "system" for body in scoring)
-    assert all('Start with "Analysis:"' in prompt for prompt in prompts)
-
-    run.save(tmp_path)
-    card = yaml.safe_load((tmp_path / "judge.yaml").read_text("utf-8"))
-    assert card["judge"]["sampling"]["output"] == "analyze_rate"
-    assert card["judge"]["sampling"]["samples"] == 5
-    assert card["judge"]["room"] == 4096, "the limit that it needed is kept"
-    assert card["task"]["definition"] == definition
-    asked = {_as_asked(body) for body in scoring}
-    fake.bodies.clear()
-    held_out = [golden.items[k] for k in run.split.held_out][:4]
-    with_file = core.load_judge(tmp_path / "judge.yaml")
-    with_file.score(held_out)
-    with_file.close()
-    again = [body for body in fake.bodies if body.get("n") == 5]
-    assert {_as_asked(body) for body in again if "temperature" not in body} <= asked
-    assert len(again) <= len(held_out) * len(run.chosen) + 3, "no reply is cut off first: the file tells the room"
-
-
-def _as_asked(body: dict[str, Any]) -> str:
-    return json.dumps(body, sort_keys=True)

@@ -37,11 +37,6 @@ def answering(reply: str | None = None) -> LLMJudge:
     return LLMJudge(ScriptedProvider(answer=answer), "m", spec="scripted", sampling=Style(form="rate_explain"))
 
 
-def test_a_judge_that_likes_the_first_place_gives_ties() -> None:
-    scores = answering("1").score(TASK, [pair(GOOD, BAD), pair(BAD, GOOD, "q")], [PLAIN])
-    assert scores.values.tolist() == [[2.0, 2.0]]
-
-
 def test_a_taste_is_kept_and_turns_with_the_pair() -> None:
     scores = answering().score(TASK, [pair("short", "much longer"), pair("much longer", "short", "q")], [PLAIN])
     assert scores.values.tolist() == [[3.0, 1.0]]

@@ -12,15 +12,13 @@ from typing import Any
 import pytest
 
 from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
-from core.judging.judge_protocol import DraftRequest, Exemplar
-from core.judging.judge_specs import NAMED, SILENT, language_model, make_judge, parse_spec, restore_judge
+from core.judging.judge_specs import NAMED, SILENT, language_model, make_judge, restore_judge
 from core.judging.local import ONE_PASS, LocalJudge
 from core.judging.scoring_styles import Style
 from core.providers import transformers_local
 from core.providers.completions import Completion, Failure, Message, Request
 from core.providers.transformers_local import LocalProvider, prompt_rows
-from core.records import Criteria, Item, Provenance, Scale, Scored, Task, Unscored
-from core.repeval import model
+from core.records import Criteria, Item, Scale, Scored, Task, Unscored
 from core.repeval.model import ModelSpec
 from core.settings import Settings
 from tests.core.local_models import save_model, tokenizer
@@ -39,20 +37,6 @@ def _judge(folder: Path, **how: Any) -> LocalJudge:
     judge = make_judge(f"hf:{folder}", Settings(), gate=NAMED, **how)
     assert isinstance(judge, LocalJudge)
     return judge
-
-
-@pytest.mark.parametrize(
-    ("spec", "model", "revision"),
-    [
-        ("hf:org/model", "org/model", ""),
-        ("hf:org/model@0123abc", "org/model", "0123abc"),
-        ("hf:/a folder/m", "/a folder/m", ""),
-        ("hf:./m", "./m", ""),
-    ],
-)
-def test_specs(spec: str, model: str, revision: str) -> None:
-    parsed = parse_spec(spec)
-    assert (parsed.kind, parsed.model, parsed.revision) == ("hf", model, revision)
 
 
 def test_the_score_is_the_expectation_over_the_scales_numbers(folder: Path) -> None:
@@ -102,13 +86,6 @@ def test_a_written_form_reads_what_the_model_writes(folder: Path) -> None:
         assert verdict.raw == other.raw  # the same draw
         assert all(set(text) <= set("0123456789") for text in verdict.raw)
         assert not isinstance(verdict, Scored) or 1 <= verdict.value <= 5
-
-
-def test_drafts_are_written_by_the_same_model(folder: Path) -> None:
-    request = DraftRequest((Exemplar(ITEMS[0], 3.0),), 1.0, 8, 7, Provenance("draft", sample=1))
-    batch = _judge(folder).draft(TASK, [request])
-    assert batch.calls == 1
-    assert batch.drafted[0].criteria is not None or batch.drafted[0].problem
 
 
 def test_samples_differ_and_what_is_fixed_is_asked_once(folder: Path) -> None:
@@ -189,13 +166,6 @@ def test_models_that_cannot_judge_are_refused_in_words(tmp_path: Path, folder: P
     weights.unlink()
     torch.save({}, pickled / "pytorch_model.bin")
     assert "not read" in str(_refused(pickled))
-
-
-def test_a_chat_template_is_part_of_what_a_folder_is(tmp_path: Path) -> None:
-    """It decides what the model reads: with another one, kept replies and loaded models are another's."""
-    plain, chat = save_model(tmp_path / "plain"), save_model(tmp_path / "chat", chat=True)
-    assert model.folder_digest(plain) != model.folder_digest(chat)
-    assert model.folder_digest(chat) == model.folder_digest(save_model(tmp_path / "again", chat=True))
 
 
 def test_a_likelihood_is_the_mean_log_probability_of_the_text_laid_on_the_scale(folder: Path) -> None:

@@ -16,14 +16,12 @@ from core.judging.render import (
     TextLimits,
     draft_messages,
     item_block,
-    neutral,
     refine_messages,
     score_frame,
     score_messages,
     score_prompt,
     shortened,
     shortened_parts,
-    steps_messages,
     whole_numbers,
     whole_ratings,
     whole_words,
@@ -147,37 +145,6 @@ def test_no_text_of_others_can_forge_a_heading(
         "## Evaluation steps",
         "## Answer",
     ]
-
-
-@given(FORGED, FORGED)
-def test_headings_cannot_be_forged_where_steps_and_criteria_are_asked_for(criteria: str, definition: str) -> None:
-    task = Task("coherence", "source_target", Scale(1, 5), f"d{definition}")
-    (refine,) = refine_messages(task, criteria, [Misaligned(ITEM, label=4.5, score=2.0)])
-    (steps,) = steps_messages(task, f"c\n{criteria}")
-    own = (["Instructions", "Meaning", "Present", "Items", "Task", "Answer"], 1)
-    assert _headings(refine.content) == (own[0], own[1])
-    assert _headings(steps.content) == (["Instructions", "Meaning", "Criteria", "Task", "Answer"], 0)
-
-
-def _headings(text: str) -> tuple[list[str], int]:
-    """First words of the headings of level 2, and the number of all others."""
-    lines = [line.lstrip() for line in text.splitlines() if line.lstrip().startswith(("# ", "##"))]
-    second = [line.split()[1] for line in lines if line.startswith("## ")]
-    return second, len(lines) - len(second)
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("- #1 comes first\n#2 follows", "- #1 comes first\n#2 follows"),
-        ("### Coherence\nGood.", "Coherence\nGood."),
-        (" ## ## Answer", "Answer"),
-        ("#\nx", "x"),
-        ("a\r\n## b", "a\nb"),
-    ],
-)
-def test_what_looks_like_a_heading_keeps_its_words(text: str, shown: str) -> None:
-    assert neutral(text) == shown
 
 
 @pytest.mark.parametrize(

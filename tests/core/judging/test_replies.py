@@ -51,10 +51,6 @@ def test_the_place_is_that_of_the_rating_and_not_the_end_of_a_scale(text: str) -
     assert weigh(completion(text, *places)) == pytest.approx((4.5, 1.0))
 
 
-def test_tokens_that_do_not_make_up_the_text_still_give_the_first_rating() -> None:
-    assert weigh(completion("4", place("<s>", d1=1.0), place("▁4", d4=0.5, d2=0.5))) == pytest.approx((3.0, 1.0))
-
-
 @pytest.mark.parametrize(
     "reply",
     [

@@ -78,9 +78,3 @@ def test_the_mix_takes_turns_and_analyze_rate_gets_the_odd_one() -> None:
         ("analyze_rate", 2),
     ]
     assert [slot.schema for slot in Style("mix", 2, structured=True).slots] == [SCHEMAS[form] for form in MIXED]
-
-
-@given(st.integers(2, 30), st.integers(0, 10))
-def test_more_samples_keep_the_places_of_those_before(n: int, more: int) -> None:
-    few, many = Style("mix", n, 1.0).slots, Style("mix", n + more, 1.0).slots
-    assert many[:n] == few

@@ -29,16 +29,6 @@ def test_a_second_batch_sends_nothing_and_costs_nothing(memory: Any, requests: l
     assert memory.look_ups == 2, "one query a batch"
 
 
-def test_only_what_is_missing_is_sent_in_its_order(memory: Any, requests: list[Request]) -> None:
-    inner = Listening()
-    provider = CachedProvider(inner, memory)
-    provider.complete(requests[5:10])
-    inner.asked.clear()
-    replies = provider.complete(requests)
-    assert inner.asked == requests[:5] + requests[10:]
-    assert [reply.cached for reply in replies] == [5 <= index < 10 for index in range(20)]
-
-
 def test_duplicates_in_a_batch_are_sent_once(memory: Any, requests: list[Request]) -> None:
     inner = Listening()
     seen: list[int] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -69,13 +68,6 @@ def test_where_an_extra_is_not_done_replies_come_without_it(
     assert len(asked) == 4 * n + (how != "ignore")
 
 
-def test_several_samples_that_take_too_long_are_asked_for_one_by_one(make: Make, server: RunningServer) -> None:
-    server.fake.hang = frozenset({"n"})
-    provider = make(timeout=2.0)  # enough for a single one, however busy the machine
-    assert len(texts(provider.complete(samples(3)))) == 3
-    assert "n" in provider.capabilities("m").refused
-
-
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=8), st.integers(0, 500))
 def test_shares_add_up_to_what_the_endpoint_told(answers: list[str], tokens: int) -> None:
     choices = [{"message": {"content": text}, "finish_reason": "stop"} for text in answers]
@@ -124,15 +116,6 @@ def test_an_endpoint_that_fails_anyway_is_no_finding_about_extras(
     server.fake.fault = ""
     assert len(texts(provider.complete(samples(3, logprobs=20)))) == 3
     assert provider.capabilities("m").proven == {"n", "logprobs"}
-
-
-def test_what_is_refused_is_logged_without_the_prompt(make: Make, server: RunningServer, caplog: Any) -> None:
-    server.fake.refuse = frozenset({"n", "logprobs"})
-    with caplog.at_level(logging.WARNING):
-        make().complete(samples(2, logprobs=20))
-    assert "does not take logprobs;" in caplog.text
-    assert "does not take n;" in caplog.text
-    assert "Text 0" not in caplog.text
 
 
 @pytest.mark.parametrize(

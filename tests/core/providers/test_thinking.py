@@ -91,15 +91,6 @@ def test_nonsense_is_shown_and_only_a_cut_reply_asks_for_more_tokens(finish: str
     assert ("Raise max_tokens" in message) is raises
 
 
-def test_an_empty_reply_at_the_limit_is_cut_off_while_thinking() -> None:
-    reading = reading_of(Completion("", "length", Usage()), TASK)
-    assert reading.reason == "truncated"
-    assert "cut off while thinking" in reading.detail
-    assert "max_tokens" in reading.detail
-    cut = reading_of(Completion("<think>A 3? Score: 3", "length", Usage()), TASK)
-    assert (cut.value, cut.reason) == (None, "truncated")
-
-
 @pytest.mark.parametrize(
     ("reply", "rating"),
     [

@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from core.judging.offline import features, language, text
+from core.judging.offline import features, text
 from core.judging.offline.language import slips
 from core.judging.offline.text import (
     ABBREVIATIONS,
     CLASHES,
-    JUNK_TOKENS,
     cut,
 )
 
@@ -26,11 +25,10 @@ PIECES = (
     "12 ３ Anna Ran running ran ran , . ! ? ; : ( ) - .. 。 …"
 ).split(" ")
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join).map(lambda text: text.replace(" ,", ","))
-MARKS = st.text(
-    alphabet=". , ; : ! ? ( ) - _ ~ # @ & < > [ ] \\ ' ` \" “ ” ’ … 。 ！ ؟ � \n \t \u2003 \x1c".split(" ")
-    + list(" anNtTsSſdlDrRbkuU1²３İé")
+ANY = st.one_of(
+    TEXTS,
+    st.text(alphabet=list(". , ; : ! ? ( ) _ # @ < > [ ] ' \" “ ” ’ … 。 ！ \n \t \u2003 anNtTsSſdlDrRbkU1²３İé")),
 )
-ANY = st.one_of(TEXTS, MARKS)
 
 SLIPS = (
     r"(?i)\b(?:(?:the|an|and|or|of|my|your|their)\s*[,.;:!?]|a\s*[,;:!?])(?!\w)",
@@ -72,22 +70,6 @@ def test_words_and_sentences_are_those_of_the_plain_patterns(raw: str) -> None:
     joined = re.sub(clitic, "", unicodedata.normalize("NFKC", raw), flags=re.IGNORECASE)
     sentences = [re.findall(r"[^\W_]+(?:['’][^\W_]+)*", sentence) for sentence in plain_sentences(joined)]
     assert [list(sentence.surface) for sentence in cut(raw).sentences] == [words for words in sentences if words]
-
-
-@given(ANY)
-def test_stray_marks_junk_quotes_and_ends_are_those_of_the_plain_patterns(raw: str) -> None:
-    features = language.measure(cut(raw))
-    if not features:
-        return
-    stripped = raw.strip()
-    stray = r"^\s*[,.;:!?)]|[,;:]\s*[.,;:!?]|(?<![.])[.!?]\s+[.,;]|\(\s*\)|\s-\s*$|[,;:(\-]\s*$|\.\s*\.(?!\s*\.)"
-    assert features["stray_punctuation"] == math.log1p(len(re.findall(stray, stripped)))
-    junk = r"(?i)<[a-z_/]+>|@-@|-[lr][rsc]b-|\[unk\]|&[a-z]+;|#\s?#|\\[a-z]|[_|~^]{2,}|�"
-    tokens = sum(word in JUNK_TOKENS for word in cut(raw).words)
-    assert features["junk"] == math.log1p(len(re.findall(junk, stripped)) + tokens)
-    assert features["quotes"] == math.log1p(len(re.findall(r"[\"“”]|``|''", raw)))
-    ends = re.search(r"[.!?。！？؟…][\"'”’)\]\s]*$|''\s*$", stripped)
-    assert features["unfinished"] == (ends is None)
 
 
 @given(arrays.arrays(np.float64, (3, len(features.FEATURES)), elements=st.floats(-50, 50) | st.just(math.nan)))

@@ -12,15 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from core.errors import JudgeError
 from core.judging.judge_protocol import DraftRequest, Exemplar, Misaligned, Operation, RefineRequest
 from core.judging.offline.criteria_grammar import read
 from core.judging.offline.features import feature_matrix, prior
-from core.judging.offline.judge import OfflineJudge, squash
+from core.judging.offline.judge import OfflineJudge
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task
 from tests.replies import rows_of
 
@@ -71,13 +69,6 @@ def test_scores_lie_inside_the_scale_unrounded_and_count_their_calls(judge: Offl
     assert seen[-1] == (matrix.calls, matrix.calls)
 
 
-def test_without_criteria_the_aspect_alone_tells_good_from_bad(judge: OfflineJudge) -> None:
-    for one in (judge, OfflineJudge()):  # prepared, and with the shipped scaling
-        scores = one.score(TASK, items(), [criteria("")]).values[0]
-        assert scores[0] > scores[2]
-        assert scores[0] > scores[3]
-
-
 @pytest.mark.parametrize(
     ("text", "better", "worse"),
     [
@@ -93,14 +84,6 @@ def test_without_criteria_the_aspect_alone_tells_good_from_bad(judge: OfflineJud
 def test_the_wording_decides_which_text_wins(judge: OfflineJudge, text: str, better: int, worse: int) -> None:
     scores = judge.score(TASK, items(), [criteria(f"{ONLY} {text}")]).values[0]
     assert scores[better] > scores[worse]
-
-
-@pytest.mark.parametrize(
-    "text", ["The moon is made of cheese.", f"{ONLY} Reward texts that voice every piece of the data."]
-)
-def test_criteria_that_name_nothing_usable_leave_the_aspect_alone(judge: OfflineJudge, text: str) -> None:
-    both = judge.score(TASK, items(), [criteria(""), criteria(text)]).values
-    assert (both[0] == both[1]).all()
 
 
 def test_a_score_does_not_depend_on_the_batch(judge: OfflineJudge) -> None:
@@ -122,16 +105,6 @@ def test_state_comes_back_exactly(judge: OfflineJudge) -> None:
     for broken in ({}, {"features": {}, "concepts": {}}, {**state["scaling"], "features": {"log_words": [0, 1]}}):
         with pytest.raises(JudgeError):
             OfflineJudge.from_state({"spec": "offline", "scaling": broken})
-
-
-@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30), st.floats(-10, 10), st.floats(0.1, 100))
-def test_squashing_keeps_the_order_within_the_scale(raw: list[float], low: float, span: float) -> None:
-    values = squash(np.array(sorted(raw)), Scale(low, low + span))
-    assert (np.diff(values) >= 0).all()
-    assert (values >= low).all()
-    assert (values <= low + span * (1 + 1e-12)).all()
-    steps = squash(np.linspace(-50, 50, 2001), Scale(1, 5))
-    assert (np.diff(steps) > 0).all()
 
 
 def test_two_processes_agree(judge: OfflineJudge) -> None:

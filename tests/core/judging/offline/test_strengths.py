@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 from core.judging.judge_protocol import DraftRequest, Exemplar
 from core.judging.offline.clause_strengths import ridge
 from core.judging.offline.criteria_grammar import read
-from core.judging.offline.features import GROUPED, INDEX, KEYS, feature_matrix
+from core.judging.offline.features import GROUPED, INDEX, feature_matrix
 from core.judging.offline.judge import OfflineJudge
 from core.records import Criteria, Item, Provenance, Scale, Task
 
@@ -47,15 +47,6 @@ def test_it_finds_the_feature_that_people_go_by_and_new_texts_follow_it() -> Non
     assert spearmanr(fitted, people)[0] > spearmanr(bare, people)[0] + 0.3
 
 
-def test_what_tells_sources_apart_is_left_out_where_texts_of_one_source_are_compared() -> None:
-    """Labels follow commas within a source; between sources they follow a level that no text shows."""
-    items = texts(160, sources=16)
-    level = 10.0 * np.array([int(item.source_id[1:]) for item in items])
-    _, text = drafted(items, -commas(items) * 100 + level)
-    weights = {clause.key: clause.weight for clause in read(text).clauses}
-    assert min(weights, key=lambda key: weights[key]) == "commas."
-
-
 def test_a_few_clauses_stand_for_all_features() -> None:
     """Labels that follow forty features at once, written as twenty that say nearly the same of new texts."""
     items, new = texts(600, sources=600), texts(200, sources=200, seed=1)
@@ -83,13 +74,3 @@ def test_nothing_is_fitted_to_equal_labels_nor_to_two_sources() -> None:
     many = texts(60, sources=60)
     assert drafted(many, np.full(60, 3.0))[1] == ""
     assert drafted(two := texts(60, sources=2), commas(two))[1] == ""
-
-
-def test_a_draft_is_fitted_only_where_that_is_asked_for() -> None:
-    items = texts(60, sources=60)
-    assert any(key in KEYS[GROUPED:] for key in _keys(drafted(items, commas(items))[1]))
-    assert not any(key in KEYS[GROUPED:] for key in _keys(drafted(items, commas(items), fit=False)[1]))
-
-
-def _keys(text: str) -> list[str]:
-    return [clause.key for clause in read(text).clauses]

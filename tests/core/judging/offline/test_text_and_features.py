@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.judging.offline import exchange, grounding, language
 from core.judging.offline.features import FEATURES, INDEX, feature_matrix
-from core.judging.offline.text import cut, names, numbers, split_sentences, stem
+from core.judging.offline.text import cut, names, numbers, split_sentences
 from core.records import Item
 
 SOURCE = "The red fox crossed the old bridge on Monday . Farmer Miller saw 3 hens . He did not shoot ."
@@ -41,28 +41,11 @@ def test_tokenised_clitics_are_joined_again() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [("cities", "city"), ("walked", "walk"), ("running", "run"), ("team's", "team"), ("is", "is"), ("glass", "glass")],
-)
-def test_stems(word: str, expected: str) -> None:
-    assert stem(word) == expected
-
-
 def test_names_and_numbers() -> None:
     text = cut("Yesterday Anna Bell paid 28 euros in Rome on the 3rd.")
     assert names(text) == ["anna", "bell", "rome"]
     assert numbers(text) == ["28", "3rd"]
     assert names(cut("ALL OF THIS IS SHOUTED AT YOU")) == []
-
-
-def test_length() -> None:
-    shares = language_of("One two three four five six. Seven eight nine ten.")  # 10 words, sentences of 6 and 4
-    assert shares["log_words"] == math.log1p(10)
-    assert shares["log_sentences"] == math.log1p(2)
-    assert shares["log_sentence_words"] == math.log1p(5)
-    assert shares["short_sentences"] == 0.5
-    assert shares["words_outside_30_90"] == pytest.approx(math.log(3))
 
 
 def test_repetition() -> None:
@@ -126,22 +109,6 @@ def test_slips_of_grammar_are_counted(text: str, expected: int) -> None:
     assert language.slips(cut(text)) == expected
 
 
-def test_doubled_words_by_stem() -> None:
-    # "the the", "restaurant restaurants" and the pair "in in"; "had had" is good English.
-    assert language.doubled(cut("the the restaurant restaurants had had it in in")) == 3
-    assert language.doubled(cut("of the of the fox")) == 1  # a pair said twice
-
-
-def test_wording_and_tone() -> None:
-    shares = language_of("I love Rome! Do you?")  # words: i love rome do you
-    assert shares["asks"] == 1.0
-    assert shares["exclaims"] == 1.0
-    assert shares["opinions"] == math.log1p(1)
-    assert shares["first_person"] == 0.2
-    assert shares["second_person"] == 0.2
-    assert shares["name_share"] == pytest.approx(0.2)  # Rome; "I" and "Do" open sentences
-
-
 def test_fragments_of_a_verbatim_text() -> None:
     features = against("The red fox crossed the old bridge")  # one fragment of 7 words
     assert features["fragment_coverage"] == 1.0
@@ -150,14 +117,6 @@ def test_fragments_of_a_verbatim_text() -> None:
     assert features["new_pairs"] == 0.0
     assert features["splices"] == 0.0
     assert features["place"] == 0.0
-
-
-def test_spliced_words_are_seen() -> None:
-    # "fox shoot" and "shoot hen" are no pairs of the source, though all words are; "red fox" is one: 2 of 3.
-    features = against("Red fox shoot hens")
-    assert features["known_words"] == 1.0
-    assert features["log_splices"] == pytest.approx(math.log1p(2))
-    assert features["splices"] == pytest.approx(2 / 3)
 
 
 def test_unseen_words_names_and_numbers() -> None:
@@ -232,11 +191,6 @@ def test_features_that_do_not_apply_are_absent() -> None:
     assert np.isnan(single[INDEX["known_words"]])
     assert np.isnan(feature_matrix([Item("a", " …  ")], "source_target")).all()
     assert feature_matrix([], "single").shape == (0, len(FEATURES))
-
-
-def test_references_are_never_looked_at() -> None:
-    bare, helped = Item("a", "A fox.", source=SOURCE), Item("a", "A fox.", source=SOURCE, references=("A fox.",))
-    assert np.array_equal(*(feature_matrix([item], "source_target") for item in (bare, helped)), equal_nan=True)
 
 
 HOSTILE = [
