@@ -1,4 +1,4 @@
-"""Misaligned: where judge and people part, item by item; what people found there feeds the next round of refining."""
+"""Misaligned: where judge and raters disagree, item by item; the triage feeds the next refinement round."""
 
 import streamlit as st
 
@@ -11,7 +11,7 @@ from pages.misaligned import (
     misaligned_view,
     rounds_view,
 )
-from pages.misaligned.misaligned_selection import ITEMS, LIST, PLOT, ROUNDS, VIEWS, Selection
+from pages.misaligned.misaligned_selection import ITEMS, LIST, ROUNDS, VIEWS, Selection
 from pages.ui import state
 from pages.ui.page import Opened, open_page, stop_with
 
@@ -47,7 +47,7 @@ def show(page: Opened) -> None:
         )
         state.put_in_url(section=None if view == ITEMS else str(view).lower())  # a link copied opens what is seen
         sentence.markdown(misaligned_selection.finding(selection))
-        if view in (ITEMS, LIST, PLOT):
+        if view != ROUNDS:
             with row:
                 misaligned_filters.draw(selection)
         draw(selection, str(view), sentence)
@@ -61,8 +61,6 @@ def draw(selection: Selection, view: str, sentence: st.delta_generator.DeltaGene
         misaligned_view.draw(selection, sentence)
     elif view == LIST:
         misaligned_list.draw_list(selection)
-    elif view == PLOT:
-        misaligned_list.draw_plot(selection)
     else:
         rounds_view.draw(selection)
 

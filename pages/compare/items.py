@@ -1,4 +1,4 @@
-"""A judge compared with the raters, item by item: a scatter, a list by gap, and the item behind each point."""
+"""A judge compared with the raters, item by item: a scatter, a list by gap, and the item behind each row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import streamlit as st
 from core.comparison import Row
 from core.project_records import JudgeEntry
 from core.records import FloatArray
-from core.report.figures.comparison import Points, scatter_figure
+from core.report.figures.comparison import scatter_figure
 from core.wording import number
 from pages.compare.choices import Compared
 from pages.label import label_item
@@ -22,14 +22,14 @@ from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    from core.report.figures import Drawing
 
 MOST_POINTS, MOST_LISTED, MOST_REPLIES = 3_000, 500, 20
 GAP = "in standard deviations; above 0: too lenient"
 
 
 def draw(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -> None:
-    """The scatter next to the list; a point or a row opens its item."""
+    """Draw the scatter next to the list; a row opens its item."""
     frame = _gaps((compared.key, entry.judge_id), compared, entry)
     if frame.empty:
         st.info("This judge has no item here with a score and a label.", icon=":material/scatter_plot:")
@@ -39,18 +39,8 @@ def draw(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -> None:
         picked = int(known[0]) if len(known) else None
         left, right = st.columns(2, gap="medium")
         with left:
-            key = state.widget("compare_scatter")
-
-            def pick_point() -> None:
-                if chosen := st.session_state[key]["selection"]["points"]:
-                    state.put_in_url(item=compared.golden.item_ids[int(chosen[0]["customdata"][0])])
-
-            charts.place_clickable(
-                _scatter_figure((compared.key, entry.judge_id, picked), compared, row.name, frame, picked),
-                key=key,
-                on_select=pick_point,
-                alt="The judge's score against the raters' label, a point per item",
-            )
+            figure = _scatter((compared.key, entry.judge_id, picked), compared, row.name, frame, picked)
+            charts.place(figure, key="compare_scatter", alt="The judge's score against the raters' label")
             if len(frame) > MOST_POINTS:
                 st.caption(f"{MOST_POINTS:,} of {len(frame):,} items are drawn, evenly over the gaps.")
         with right:
@@ -77,7 +67,7 @@ def draw(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -> None:
             more = f" The {MOST_LISTED} with the largest gaps are listed." if len(frame) > MOST_LISTED else ""
             st.caption(f"Largest gap first, in standard deviations of each side.{more}")
         if picked is None:
-            st.caption("Click a point or mark a row to read the item. What people read here is no longer unseen.")
+            st.caption("Mark a row to read the item. An item that you read here is no longer unseen.")
         else:
             _draw_item(page, compared, entry, row.name, picked)
     if unscored := entry.judge.unscored:
@@ -107,15 +97,12 @@ def _gaps(key: Hashable, _compared: Compared, _entry: JudgeEntry) -> pd.DataFram
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _scatter_figure(
-    key: Hashable, _compared: Compared, _name: str, _frame: pd.DataFrame, _picked: int | None
-) -> Figure:
+def _scatter(key: Hashable, _compared: Compared, _name: str, _frame: pd.DataFrame, _picked: int | None) -> Drawing:
     n = len(_frame)
     shown = _frame.iloc[np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))]
-    points = Points(
-        tuple(shown["item"]), tuple(map(int, shown.index)), shown["people"].to_numpy(), shown["judge"].to_numpy()
-    )
-    return scatter_figure(points, _compared.leaderboard.scale, judge=_name, picked=_picked)
+    place = shown.index.get_loc(_picked) if _picked in shown.index else None
+    labels, scores = shown["people"].to_numpy(), shown["judge"].to_numpy()
+    return scatter_figure(labels, scores, scale=_compared.leaderboard.scale, of=_name, picked=place)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

@@ -1,41 +1,32 @@
-"""All versions of criteria as a family tree on screen, with a table that says the same; a click opens a version."""
+"""All versions of criteria with what each was made from; a marked row shows its version."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import streamlit as st
 
 from core.projects.rounds import Relative
-from core.report.figures import Mark, measure_name
-from core.report.figures.misaligned import Version, lineage_figure
 from pages.overview import judge_view
-from pages.ui import charts, grid, state, tables
+from pages.ui import grid, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import link_to
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    pass
 
 
 def draw(family: Sequence[Relative], names: Mapping[str, str]) -> None:
-    """The tree, the marked version whole, and the table."""
+    """Draw the table and the marked version whole."""
     grown = _grown(family)
     n_dropped = len(family) - len(grown)
     everything = bool(grown and n_dropped) and st.toggle(
         f"Also the {n_dropped} that were dropped early", key=state.widget("lineage_all")
     )
     shown = family if everything or not grown else grown
-    ids = [relative.criteria.criteria_id for relative in shown]
     opened = st.session_state.get(state.widget("lineage_opened"), state.url_id("criteria"))
-    charts.place_clickable(
-        _figure(_key(shown, opened, names), shown, opened or "", names),
-        key=state.widget("lineage_figure"),
-        on_select=lambda: _pick_point(ids),
-        alt="Versions by generation and alignment; the table below holds the same",
-    )
     st.caption(
         "Alignments on calibration items in the newest run that scored each version, with 95 % intervals; those on "
         "other or fewer items (see n) are not strictly comparable. Held-out figures are not shown here."
@@ -57,51 +48,6 @@ def _grown(family: Sequence[Relative]) -> list[Relative]:
     return [relative for relative in family if relative.criteria.criteria_id in kept]
 
 
-def _key(shown: Sequence[Relative], opened: str | None, names: Mapping[str, str]) -> Hashable:
-    return (
-        tuple(
-            (
-                relative.criteria.criteria_id,
-                names[relative.criteria.criteria_id],
-                relative.state,
-                len(relative.criteria.alignments),
-                relative.depth,
-            )
-            for relative in shown
-        ),
-        opened,
-    )
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _figure(key: Hashable, _shown: Sequence[Relative], _opened: str, _names: Mapping[str, str]) -> Figure:
-    alignments = [tables.newest_calibration(relative.criteria) for relative in _shown]
-    known = next((alignment.alignment for alignment in alignments if alignment is not None), None)
-    measure = "alignment" if known is None else measure_name(known.statistic, known.level)
-    versions = [
-        Version(
-            relative.criteria.criteria_id,
-            relative.depth,
-            relative.criteria.parents,
-            Mark(
-                _names[relative.criteria.criteria_id],
-                None if alignment is None else alignment.alignment,
-                relative.state,
-                relative.criteria.text or "no criteria",
-            ),
-        )
-        for relative, alignment in zip(_shown, alignments, strict=True)
-    ]
-    return lineage_figure(versions, measure=measure, opened=_opened)
-
-
-def _pick_point(ids: Sequence[str]) -> None:
-    chosen = st.session_state[state.widget("lineage_figure")]["selection"]["points"]
-    place = int(chosen[0]["customdata"][0]) if chosen else -1
-    if 0 <= place < len(ids):
-        st.session_state[state.widget("lineage_opened")] = ids[place]
-
-
 def _pick_row() -> None:
     st.session_state[state.widget("lineage_opened")] = grid.picked(state.LINEAGE)
 
@@ -109,7 +55,7 @@ def _pick_row() -> None:
 def _draw_opened(shown: Sequence[Relative], opened: str | None, names: Mapping[str, str]) -> None:
     relative = next((version for version in shown if version.criteria.criteria_id == opened), None)
     if relative is None:
-        st.caption("Click a point or mark a row to read a version.")
+        st.caption("Mark a row to read a version.")
         return
     alignment = tables.newest_calibration(relative.criteria)
     with st.container(border=True):
@@ -134,7 +80,7 @@ def _draw_table(shown: Sequence[Relative], opened: str | None, names: Mapping[st
 
 
 def lineage_frame(shown: Sequence[Relative], names: Mapping[str, str]) -> pd.DataFrame:
-    """The tree as a table, ancestors first; None where undefined."""
+    """All versions, ancestors first; None where undefined."""
     alignments = [tables.newest_calibration(relative.criteria) for relative in shown]
     return pd.DataFrame(
         {

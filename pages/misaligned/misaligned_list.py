@@ -7,24 +7,21 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.misaligned import MISALIGNED_FROM, TRIAGE_VERDICTS, ItemScore, Triage, TriageRequest
-from core.records import Scale
-from core.report.figures.misaligned import Middle, Spot, misaligned_figure
+from core.projects.misaligned import TRIAGE_VERDICTS, ItemScore, Triage, TriageRequest
 from core.wording import counted
 from pages.misaligned import misaligned_filters, misaligned_view
 from pages.misaligned.misaligned_filters import FilteredItems
 from pages.misaligned.misaligned_selection import ITEMS, Selection
-from pages.ui import charts, people, state, tables
+from pages.ui import people, state, tables
 from pages.ui.screens import plain
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
+    pass
 
 MOST_LISTED, MOST_POINTS, ROWS, PLOT_HEIGHT = 500, 2_000, 12, 470
 
@@ -151,54 +148,3 @@ def _frame(shown: Sequence[ItemScore], filtered: FilteredItems, triage: Mapping[
             "note": ["" if item.item_id not in triage else triage[item.item_id].note for item in shown],
         }
     )
-
-
-# ── the plot ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def draw_plot(selection: Selection) -> None:
-    """Judge against people, a point an item; a click opens it."""
-    filtered, opened = misaligned_filters.chosen(selection), state.url_id("item")
-    st.caption("A click on a point opens the item. In the shaded band judge and people agree.")
-    known = [item for item in selection.scored if item.score is not None]
-    shown = tuple(item for item in filtered.items if item.score is not None)[:MOST_POINTS]
-    if not shown:
-        st.info("No item passes these filters. Loosen one.", icon=":material/filter_alt_off:")
-        return
-    triaged = tuple(
-        bool(selection.triage[i.item_id].verdict) if i.item_id in selection.triage else False for i in shown
-    )
-    ids = tuple(item.item_id for item in shown)
-    scale = selection.page.store.goldens.get(selection.run.golden_id).aspect(selection.run.aspect)
-    assert scale is not None  # the run scored this aspect
-    key = (selection.run.run_id, selection.criteria.criteria_id, ids, triaged, opened)
-    with st.container(height=PLOT_HEIGHT, border=False):
-        charts.place_clickable(
-            _figure(key, known, shown, scale.scale),
-            key=state.widget("misaligned_quarters"),
-            on_select=lambda: _open_point(ids),
-            alt="Judge against people, a point an item; the view List holds the same items",
-        )
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _figure(
-    key: tuple[str, str, tuple[str, ...], tuple[bool, ...], str | None],
-    _known: Sequence[ItemScore],
-    _shown: Sequence[ItemScore],
-    _scale: Scale,
-) -> Figure:
-    labels = np.array([item.label for item in _known])
-    scores = np.array([np.nan if item.score is None else item.score for item in _known])
-    spots = [
-        Spot(item.item_id, item.label, float("nan") if item.score is None else item.score, item.side, triaged)
-        for item, triaged in zip(_shown, key[3], strict=True)
-    ]
-    return misaligned_figure(spots, Middle.of(labels, scores, MISALIGNED_FROM), _scale, opened=key[4] or "")
-
-
-def _open_point(ids: Sequence[str]) -> None:
-    points = st.session_state[state.widget("misaligned_quarters")]["selection"]["points"]
-    place = int(points[0]["customdata"][0]) if points and points[0].get("customdata") else -1
-    if 0 <= place < len(ids):
-        open_item(ids[place])

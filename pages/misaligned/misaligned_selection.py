@@ -21,7 +21,7 @@ from pages.ui.page import Opened, link_to
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
 
-ITEMS, LIST, PLOT, ROUNDS = VIEWS = ("Items", "List", "Plot", "Rounds")
+ITEMS, LIST, ROUNDS = VIEWS = ("Items", "List", "Rounds")
 NOW_ALIGNED, NOW_MISALIGNED = "now aligned", "now misaligned"
 SCORING = ("calibration", "rescore", "round", "version")
 CRITERIA_WORDS = 90

@@ -14,7 +14,8 @@ from core.projects.repeval import METHOD_NAMES
 from core.records import FloatArray, GoldenSet
 from core.repeval.records import CellDetail, RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name
-from core.report.figures.repeval import CellPoints, Place, cell_figure
+from core.report.figures.comparison import scatter_figure
+from core.report.figures.repeval import Place
 from pages.ui import charts, grid, state
 from pages.ui.grid import Column
 from pages.ui.page import Opened
@@ -74,10 +75,9 @@ def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> 
             )
         return
     with drawn:
-        items = [scored.golden.items[int(k)].item_id for k in scored.positions]
-        points = CellPoints(scored.scores, scored.labels, tuple(items))
-        figure = cell_figure(points, aspect=result.aspect)
-        charts.place_clickable(figure, key="repeval_cell_figure", alt="Scores against people")
+        scale = scored.golden.aspects[result.aspect].scale
+        figure = scatter_figure(scored.labels, scored.scores, scale=scale, of="projection")
+        charts.place(figure, key="repeval_cell_figure", alt="Scores against the raters' labels")
     order = np.argsort(scored.scores, kind="stable")
     for column, name, rows in zip(
         st.columns(2, gap="medium"),

@@ -1,26 +1,17 @@
 """Where figures of `core.report.figures` are placed: from the records of a run to the figure and on to the screen.
 
-A drawing is an image: it is there at once, and hostile text in it stays text.  What one clicks into is plotly's.
+A drawing is an image: it appears at once, and hostile text in it stays text.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
 from core.records import AspectLabels, GoldenSet
 from core.report import figures
 from core.report.figures import Drawing
-from core.report.figures.clickable import in_dark
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
 
 _LONGEST_ALT = 900
-
-CONFIG = {"displayModeBar": False, "displaylogo": False, "scrollZoom": False}
 
 
 def place(figure: Drawing, *, key: str, alt: str) -> None:
@@ -34,21 +25,6 @@ def place(figure: Drawing, *, key: str, alt: str) -> None:
     if figure.narrow is not None:
         with st.container(key=f"narrow_{key}"):
             st.image(figure.narrow.svg(_theme()), width="stretch", alt=said)
-
-
-def place_clickable(figure: Figure, *, key: str, alt: str, on_select: Callable[[], None] | str = "ignore") -> Any:
-    """A figure that a person clicks into; its height is kept free until the browser has drawn it."""
-    shown: Any = in_dark(figure.to_plotly_json()) if _theme() == "dark" else figure
-    return st.plotly_chart(
-        shown,
-        key=key,
-        config=CONFIG,
-        theme=None,
-        height=int(figure.layout.height),
-        alt=alt,
-        on_select=on_select,  # type: ignore[arg-type]  # the three that Streamlit knows
-        selection_mode="points",
-    )
 
 
 def _theme() -> figures.Theme:

@@ -60,7 +60,6 @@ def get_ready() -> None:
     be made once its runtime is there.
     """
     import pandas  # noqa: F401
-    import plotly.graph_objects  # noqa: F401
     import pyarrow  # noqa: F401
 
     from pages.ui import page

@@ -29,7 +29,7 @@ from conftest import SETTLED, free_port, wait_until_healthy  # noqa: E402
 from served import FLAGS, PATIENCE, started  # noqa: E402
 from take import SCREENS, addresses  # noqa: E402
 
-AFTER_HEADING, WITH_CLICKABLE, TIMES_TRIVIAL = 1.0, 3.0, 2.5
+AFTER_HEADING, TIMES_TRIVIAL = 1.0, 2.5
 QUIET_MS = 500
 WATCH = """
     window.lastChange = 0; window.headingAt = null;
@@ -55,19 +55,17 @@ class Visit:
 
 @dataclass(frozen=True)
 class Measured:
-    """Medians in seconds; `times_trivial` is the second visit beside that to a trivial page; `clickable` figures."""
+    """Medians in seconds; `times_trivial` is the second visit next to that to a trivial page."""
 
     screen: str
     heading: float
     after_heading: float
     second: float
     times_trivial: float
-    clickable: bool
 
     @property
     def kept(self) -> bool:
-        limit = WITH_CLICKABLE if self.clickable else AFTER_HEADING
-        return self.after_heading <= limit and (self.clickable or self.times_trivial <= TIMES_TRIVIAL)
+        return self.after_heading <= AFTER_HEADING and self.times_trivial <= TIMES_TRIVIAL
 
 
 def visit(page: Page, url: str) -> Visit:
@@ -77,15 +75,14 @@ def visit(page: Page, url: str) -> Visit:
     return Visit(heading / 1000, rest / 1000)
 
 
-def both(browser: Browser, url: str) -> tuple[Visit, Visit, bool]:
-    """The first and the second visit of a new browser, and whether it drew what one clicks into."""
+def both(browser: Browser, url: str) -> tuple[Visit, Visit]:
+    """The first and the second visit of a new browser."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.add_init_script(WATCH)
     page = context.new_page()
     first, second = visit(page, url), visit(page, url)
-    clickable = page.locator(".js-plotly-plot").count() > 0
     context.close()
-    return first, second, clickable
+    return first, second
 
 
 @contextmanager
@@ -106,20 +103,19 @@ def trivial(folder: Path) -> Iterator[str]:
 
 def measure(browser: Browser, screen: str, url: str, base: float, times: int) -> Measured:
     visits = [both(browser, url) for _ in range(times)]
-    second = statistics.median(second.rest for _, second, _ in visits)
+    second = statistics.median(second.rest for _, second in visits)
     return Measured(
         screen,
-        statistics.median(first.heading for first, _, _ in visits),
-        statistics.median(first.rest - first.heading for first, _, _ in visits),
+        statistics.median(first.heading for first, _ in visits),
+        statistics.median(first.rest - first.heading for first, _ in visits),
         second,
         second / base,
-        any(clickable for *_, clickable in visits),
     )
 
 
 def told(own: Measured) -> str:
     """A line of the table."""
-    end = (" clickable" if own.clickable else "") + ("" if own.kept else "  over the limit")
+    end = "" if own.kept else "  over the limit"
     return (
         f"{own.screen:12} {own.heading:7.2f} s {own.after_heading:12.2f} s {own.second:11.2f} s "
         f"{own.times_trivial:10.1f}{end}"

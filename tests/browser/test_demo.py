@@ -72,7 +72,7 @@ def test_every_screen_says_what_was_recorded(
         assert not page.get_by_test_id("stException").count()
         recorded(KEPT / f"{screen}.json", words)
         if screen == "compare":
-            drawn = page.locator(".js-plotly-plot, [data-testid=stVegaLiteChart], [data-testid=stImage]")
+            drawn = page.locator("[data-testid=stVegaLiteChart], [data-testid=stImage]")
             expect(drawn.first).to_be_visible()
 
 

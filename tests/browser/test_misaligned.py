@@ -90,10 +90,6 @@ def test_triage_refine_and_accept(
     settle("A verdict opens the next item without one.")
     page.keyboard.press("Escape")
 
-    page.get_by_text("Plot", exact=True).click()
-    settle("A click on a point opens the item")
-    page.locator(".js-plotly-plot .point").last.click(force=True)
-    settle("What moved the score")  # the point's item, as one reads it
     page.get_by_text("List", exact=True).click()
     settle("0 marked")
     for row in (1, 2):
@@ -116,6 +112,6 @@ def test_triage_refine_and_accept(
     page.get_by_role("link", name="Criteria", exact=True).click()
     page.get_by_text("Versions", exact=True).click()
     settle("Alignments on calibration items")
-    page.locator(".js-plotly-plot .point").last.click(force=True)
+    page.get_by_role("grid", name="All versions").locator("tbody tr").last.click()
     expect(page.get_by_role("button", name="Open").last).to_be_visible()
     assert not page.get_by_test_id("stException").count()

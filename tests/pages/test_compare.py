@@ -187,7 +187,7 @@ def test_significant_pairs_stand_there_as_sentences(shelf: Place) -> None:
 def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Place) -> None:
     shelf.add_judge("good", 0.5)
     screen = look_at(open_screen(SCREEN, **shelf.ids), "items")
-    assert "Click a point or mark a row" in texts(screen)
+    assert "Mark a row to read the item" in texts(screen)
     listed = grids(screen)[0]
     assert listed["gap"].abs().is_monotonic_decreasing
     screen.query_params["item"] = "i7"

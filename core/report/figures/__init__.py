@@ -1,9 +1,8 @@
 """Results → figures.  Pure: records in, a figure out; no screen, no store.
 
-What nobody clicks is an SVG, the same on screens and in the report: `svg` writes elements and drawings, `axes` places
+Every figure is an SVG, the same on screens and in the report: `svg` writes elements and drawings, `axes` places
 values, `whiskers`, `bars` and `matrix` are its forms.  `runs` draws calibrations, `trends` what changes with labels,
-samples and time, `analyses`, `comparison` (fusions too) and `repeval` what their screens show.  What one clicks into is
-plotly's (`clickable`; imported when used): `misaligned`, the scatter of a comparison, RepEval's map as a page.
+samples and time, `analyses`, `comparison` and `repeval` what their screens show.
 """
 
 from core.report.figures.bars import labels_figure

@@ -1,6 +1,4 @@
-"""Judges side by side: whiskers with the human ceiling, the matrix of tests, people against judge, scores as labels;
-and fusions: what is lost without each part, what each part counts for, and how alike the parts are.
-"""
+"""Judges side by side: whiskers with the human ceiling, the matrix of tests, scores against labels."""
 
 from __future__ import annotations
 
@@ -11,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.records import Alignment, FloatArray, JudgeKind, Scale
-from core.report.figures.axes import WIDE, Panel, Sign
-from core.report.figures.clickable import frame, plain, scatter
+from core.report.figures.axes import HALF, WIDE, Panel, Sign
 from core.report.figures.matrix import Cell, matrix
 from core.report.figures.style import (
     ALIKE,
@@ -26,14 +23,13 @@ from core.report.figures.style import (
     ROSE,
     TEAL,
     WORSE,
+    snapped,
 )
 from core.report.figures.svg import Drawing, drawing, mark, path, words
 from core.report.figures.whiskers import Row, whiskers
 from core.wording import counted, number, p_figure, percent
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from core.comparison.curve import ScoreBin
     from core.stats.conformal import KeptShare
 
@@ -74,16 +70,6 @@ class PairCells:
     words: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True)
-class Points:
-    """Items with label and score: (n,) each, with the item ids in the same order; `positions` come back on a click."""
-
-    item_ids: tuple[str, ...]
-    positions: tuple[int, ...]
-    labels: FloatArray
-    scores: FloatArray
-
-
 def leaderboard_figure(
     marks: Sequence[JudgeMark],
     ceiling: Alignment | None,
@@ -119,30 +105,25 @@ def _pair_cell(cells: PairCells, i: int, j: int, alpha: float) -> Cell | None:
     return Cell(colour, (written, p_figure(p, "p —")), says=cells.words[i][j] if i < j else "")
 
 
-def scatter_figure(points: Points, scale: Scale, *, judge: str, picked: int | None = None) -> Figure:
-    """Judge against people, a point an item; equal labels and few distinct scores are spread a little."""
-    n = points.labels.size
-    across, along = np.random.default_rng(0).uniform(-1, 1, (2, n)) * JITTER * (scale.step or 0.0)
-    crowded = 4 * np.unique(points.scores).size < n  # whole numbers, say
-    stands_out = [position == picked for position in points.positions]
-    trace = scatter(
-        points.labels + across,
-        points.scores + along * crowded,
-        marker={
-            "color": [AMBER if picked_here else BLUE for picked_here in stands_out],
-            "size": [18.0 if picked_here else 9.0 for picked_here in stands_out],
-            "opacity": 0.55,
-            "line": {"width": 0},
-        },
-        customdata=[[position] for position in points.positions],
-        hovertext=[
-            f"<b>{plain(item_id, 60)}</b><br>people {label:.2f}, judge {number(score)}"
-            for item_id, label, score in zip(points.item_ids, points.labels, points.scores, strict=True)
-        ],
-    )
-    figure = frame([trace], x=f"people ({scale})", y=plain(judge, 60), key="scatter", height=460, legend=False)
-    figure.update_layout(clickmode="event+select", dragmode=False)
-    return figure
+def scatter_figure(
+    labels: FloatArray, scores: FloatArray, *, scale: Scale, of: str, picked: int | None = None, width: int = HALF
+) -> Drawing:
+    """Draw scores (n,) against labels (n,), one point per item; the item at `picked` stands out.
+
+    Equal labels and few distinct scores are spread a little, so that no point hides another.
+    """
+    across, along = np.random.default_rng(0).uniform(-1, 1, (2, labels.size)) * JITTER * (scale.step or 0.0)
+    crowded = 4 * np.unique(scores).size < labels.size  # whole numbers, say
+    x, y = labels + across, scores + along * crowded
+    room = 0.04 * (scale.high - scale.low)
+    ends = snapped(y.tolist())
+    panel = Panel.sized(width, 420, (scale.low - room, scale.high + room), ends)
+    parts = list(panel.ground(f"raters ({scale})", of))
+    parts += [mark(*panel.at(x[k], y[k]), BLUE, size=4, opacity=0.55) for k in range(labels.size) if k != picked]
+    if picked is not None:
+        parts.append(mark(*panel.at(x[picked], y[picked]), AMBER, size=9))
+    says = f"{counted(labels.size, 'item')}; labels from {number(labels.min())} to {number(labels.max())}."
+    return drawing("scatter", f"{of} against the raters' labels", says, (width, 420), parts)
 
 
 def curve_figure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,16 +9,13 @@ import numpy as np
 
 from core.records import FloatArray
 from core.report.figures.axes import WIDE, Axis, Panel, Sign
-from core.report.figures.clickable import frame, numbers_or_none, plain, scatter
 from core.report.figures.matrix import Cell, matrix
 from core.report.figures.style import (
     ALIKE,
     AMBER,
-    BLUE,
     COOL,
     INK,
     LINES,
-    PALE,
     PAPER,
     QUIET,
     TEAL,
@@ -31,8 +27,6 @@ from core.report.figures.whiskers import LEFT, bottom_axis
 from core.wording import number
 
 if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
     from core.repeval.records import RepEvalResult
 
 
@@ -139,32 +133,6 @@ def random_figure(values: FloatArray, flipped: FloatArray, projection: float | N
 _QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 
 
-@dataclass(frozen=True)
-class CellPoints:
-    """Scores (n,) of one cell against people's labels (n,) on test items, with what a person sees when pointing."""
-
-    scores: FloatArray
-    labels: FloatArray
-    names: tuple[str, ...]
-
-
-def cell_figure(points: CellPoints, *, aspect: str) -> Figure:
-    """Each test item: people's label across, the projection's score up.  Equal labels are spread a little."""
-    nudge = np.random.default_rng(0).uniform(-0.5, 0.5, len(points.labels)) * _least_step(points.labels) * 0.35
-    trace = scatter(
-        (points.labels + nudge).tolist(),
-        points.scores.tolist(),
-        marker={"size": 8, "color": BLUE, "opacity": 0.55, "line": {"color": PALE, "width": 0.5}},
-        hovertext=[
-            f"{plain(name, 80)}<br>people {label:g}, projection {score:.3g}"
-            for name, label, score in zip(points.names, points.labels, points.scores, strict=True)
-        ],
-    )
-    words = f"people's {html.escape(aspect)} (equal labels spread a little)"
-    return frame([trace], x=words, y="projection", key="cell", legend=False)
-
-
-def _least_step(labels: FloatArray) -> float:
-    """The usual gap between neighbouring distinct labels; 0 when all are equal."""
-    distinct = np.unique(labels)
-    return float(np.median(np.diff(distinct))) if distinct.size > 1 else 0.0
+def numbers_or_none(values: FloatArray) -> list[list[float | None]]:
+    """The rows of (n, m) values, with None for NaN, which JSON does not know."""
+    return [[None if np.isnan(value) else float(value) for value in row] for row in values]

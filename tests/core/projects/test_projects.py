@@ -252,7 +252,7 @@ from core import projects
 from core.settings import Settings
 store = projects.open_store(Settings(home=pathlib.Path(tempfile.mkdtemp()), worker="external"))
 projects.create_project(store, "p"), projects.list_runs(store), store.workers.alive()
-heavy = {"torch", "transformers", "streamlit", "sklearn", "scipy", "pandas", "openai", "plotly"}
+heavy = {"torch", "transformers", "streamlit", "sklearn", "scipy", "pandas", "openai"}
 print(sorted(heavy & {name.split(".")[0] for name in sys.modules}))
 """
     run = subprocess.run(

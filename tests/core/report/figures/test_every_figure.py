@@ -1,10 +1,7 @@
-"""What holds for every figure: names stay letters, plotly comes late, axes and words of the undefined."""
+"""What holds for every figure: names stay letters, axes and words of the undefined."""
 
 from __future__ import annotations
 
-import pkgutil
-import sys
-from subprocess import run
 from typing import Any
 
 import numpy as np
@@ -26,14 +23,12 @@ from core.report.figures.analyses import (
 from core.report.figures.comparison import (
     JudgeMark,
     PairCells,
-    Points,
     kept_figure,
     leaderboard_figure,
     scatter_figure,
     significance_figure,
 )
-from core.report.figures.misaligned import Middle, Spot, Version, lineage_figure, misaligned_figure
-from core.report.figures.repeval import CellPoints, Heat, cell_figure, layers_figure
+from core.report.figures.repeval import Heat, layers_figure
 from core.report.figures.style import (
     ALIKE,
     AMBER,
@@ -64,7 +59,6 @@ FOUND = Analyses(
     (PatternGroup(HOSTILE, 1, 0.1, None),),
 )
 HEAT = Heat((0,), (HOSTILE,), np.array([[0.1]]), (0, HOSTILE))
-SPOTS = [Spot(HOSTILE, 5.0, 2.0, "too strict")]
 FIGURES = {
     "ablation": lambda: ablation_figure([AblationRow(HOSTILE, "", (), GOOD, GOOD, -0.1, ENDS)], measure="m"),
     "size": lambda: size_figure(FOUND),
@@ -76,12 +70,9 @@ FIGURES = {
     "significance": lambda: significance_figure(
         PairCells((HOSTILE, "b"), np.zeros((2, 2)), np.ones((2, 2)), ((HOSTILE,) * 2,) * 2), alpha=0.05, measure="m"
     ),
-    "scatter": lambda: scatter_figure(Points((HOSTILE,), (0,), ONE, ONE), Scale(1, 5), judge=HOSTILE),
+    "scatter": lambda: scatter_figure(ONE, ONE, scale=Scale(1, 5), of=HOSTILE, picked=0),
     "kept": lambda: kept_figure(kept_shares(np.arange(3.0), np.array([0.1, 0.4, 0.2])), wrong=False),
-    "misaligned": lambda: misaligned_figure(SPOTS, Middle.of(ONE, ONE, 0.5), Scale(1, 5)),
-    "lineage": lambda: lineage_figure([Version("q", 0, (), Mark(HOSTILE, GOOD, "approved", HOSTILE))], measure="m"),
     "layers": lambda: layers_figure(HEAT, measure="m"),
-    "cell": lambda: cell_figure(CellPoints(ONE, ONE, (HOSTILE,)), aspect=HOSTILE),
     "candidates": lambda: figures.candidates_figure([Mark(HOSTILE, GOOD, "kept", HOSTILE)], None, measure="m"),
     "race": lambda: figures.race_figure([Race(HOSTILE, "chosen", (TracePoint(24, 0.3),))], None, measure="m"),
     "sides": lambda: figures.sides_figure([Sides(HOSTILE, GOOD, GOOD)], measure="m"),
@@ -91,21 +82,11 @@ FIGURES = {
 }
 
 
-CLICKED = {"scatter", "misaligned", "lineage", "cell"}
-"""Drawn by plotly; all others by us."""
 NAMELESS = {"size", "length", "race", "kept", "shrinking"}
 """Those that show no name of anybody."""
 
 
-@pytest.mark.parametrize("name", sorted(CLICKED))
-def test_names_cannot_become_markup_where_plotly_draws(name):
-    drawn: Any = FIGURES[name]()
-    words = drawn.to_json()
-    assert "<img" not in words and "\\u003cimg" not in words
-    assert "lt;img" in words
-
-
-@pytest.mark.parametrize("name", sorted(FIGURES.keys() - CLICKED))
+@pytest.mark.parametrize("name", sorted(FIGURES))
 def test_a_drawing_is_a_picture_alone_whatever_people_wrote(name):
     """Well-formed, only shapes and letters, nothing that runs, loads or leaves; the same in both themes but colours."""
     drawn: Any = FIGURES[name]()
@@ -147,9 +128,3 @@ def luminance(colour: str) -> float:
     parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def test_importing_figures_does_not_load_plotly():
-    modules = ", ".join(f"core.report.figures.{module.name}" for module in pkgutil.iter_modules(figures.__path__))
-    code = f"import {modules}, sys; sys.exit('plotly' in sys.modules)"
-    assert run([sys.executable, "-c", code], check=False).returncode == 0
