@@ -36,7 +36,7 @@ def threshold(
 ) -> None:
     """Find the score from which on to say yes, and how often that is right."""
     from core.comparison.decisions import choose_threshold
-    from core.stats.threshold import yes_no_words
+    from core.findings.yes_or_no import yes_no_finding
 
     loaded = golden.load()
     table, _, off = read_table(loaded, verdicts, aspect, golden.values)
@@ -50,7 +50,7 @@ def threshold(
         judge_file=seen.judge_file,
         all_items=seen.all_items,
     )
-    lines = [*yes_no_words(chosen), *off, *seen_words(chosen)]
+    lines = [*yes_no_finding(chosen).lines, *off, *seen_words(chosen)]
     tell(chosen.as_json() | noted(off) | seen_counts(chosen), lines, as_json)
 
 
@@ -66,14 +66,15 @@ def preferences(
 ) -> None:
     """Rank systems from pairs of texts, by raters and by a judge."""
     from core.comparison.decisions import preferences as preferred
-    from core.stats.preferences import agreement_words, strength_lines
+    from core.findings.system_quality import strength_lines
+    from core.findings.yes_or_no import agreement_words
 
     loaded, table, off = golden.load(), None, list[str]()
     if verdicts is not None:
         table, _, off = read_table(loaded, verdicts, aspect, golden.values)
     outcome = preferred(loaded, aspect, table, judge_file=seen.judge_file, all_items=seen.all_items)
-    lines = strength_lines("people", outcome.by_people)
+    lines = strength_lines("raters", outcome.by_people)
     if outcome.by_judge is not None and outcome.agreement is not None:
-        lines = [*agreement_words(outcome.agreement), *lines, *strength_lines("the judge", outcome.by_judge)]
+        lines = [agreement_words(outcome.agreement), *lines, *strength_lines("the judge", outcome.by_judge)]
     lines += [*off, *(notes(outcome.caution) if outcome.caution else []), *seen_words(outcome)]
     tell(outcome.as_json() | noted(off) | seen_counts(outcome), lines, as_json)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.findings import Finding
+from core.findings.yes_or_no import agreement_words
 from core.stats.claims import ALPHA, claim
-from core.stats.intervals import CONFIDENCE
-from core.stats.preferences import agreement_words, wins_most
+from core.stats.intervals import CONFIDENCE, t_quantile, two_sided
 from core.stats.system_means import ALL_LABELLED, LEAST_LABELS, LOPSIDED, REPEATED, SHOWN_AT
 from core.wording import (
     change_figures,
@@ -20,10 +20,13 @@ from core.wording import (
     p_figure,
     percent,
     range_words,
+    signed,
+    signed_range,
 )
 
 if TYPE_CHECKING:
     from core.comparison.decisions import Preferences
+    from core.stats.preferences import Strengths
     from core.stats.system_means import SystemDifference, SystemMeans
 
 WORTH_AT = 0.005
@@ -137,7 +140,34 @@ def notes_of_systems(means: SystemMeans) -> list[str]:
 
 def preferences_finding(found: Preferences) -> Finding:
     """Which system raters prefer most on pairs of texts, and how often a judge prefers the same."""
-    people, agreement = found.by_people, found.agreement
-    headline = wins_most(people) if people.systems else f"No system can be ranked: {people.reason}."
-    detail = " ".join(agreement_words(agreement)) if agreement else ""
-    return Finding(headline, detail, (found.caution,) if found.caution else ())
+    raters = found.by_people
+    cautions = [found.caution] if found.caution else []
+    agreed = [] if found.agreement is None else [agreement_words(found.agreement)]
+    if not raters.systems:
+        return Finding(f"No system can be ranked: {raters.reason}.", " ".join(agreed), tuple(cautions))
+    first, ends = raters.systems[0], raters.systems[0].interval
+    error = 0.0 if ends is None else (ends.high - first.value) / t_quantile(raters.n_sources - 1)
+    # one-sided, times the systems that could have been first
+    p = two_sided(first.value / error, raters.n_sources - 1) / 2.0 if error > 0 else 1.0
+    if len(raters.systems) * p >= 1.0 - CONFIDENCE:
+        cautions.insert(0, f"Among {len(raters.systems)} systems, chance alone may put one first.")
+    known = "(no interval)" if ends is None else signed_range(ends)
+    strength = f"Strength {signed(first.value)} {known} over an average system (log-odds)."
+    headline = f"Raters prefer {first.system} most: {percent(first.wins)} of {first.n:,} pairs."
+    return Finding(headline, " ".join([strength, *agreed]), tuple(cautions))
+
+
+def strength_lines(who: str, found: Strengths) -> list[str]:
+    """A line per system, strongest first."""
+    if not found.systems:
+        return [f"Strengths by {who}: — ({found.reason})."]
+    head = f"Strengths by {who} (log-odds over an average system; {counted(found.n, 'pair')}):"
+    return [
+        head,
+        *(
+            f"  {system.system[:40]:<40} {signed(system.value)}"
+            + ("" if system.interval is None else f" {signed_range(system.interval)}")
+            + f", wins {percent(system.wins)} of {system.n:,}"
+            for system in found.systems
+        ),
+    ]

@@ -62,7 +62,7 @@ class Metric:
 
     @property
     def identity(self) -> str:
-        """Content hash of what decides its numbers beside the items: the key under which they can be kept.
+        """Content hash of what decides its numbers next to the items: the key under which they can be kept.
 
         A folder given as MODEL counts by its path, an id by its name: weights that change under it are not seen.
         """
@@ -169,9 +169,9 @@ def text_by_text(
     pairs: list[tuple[str, str]] = []
     for k, item in enumerate(items):
         if k not in reasons:
-            beside = texts(item)
-            owners += [k] * len(beside)
-            pairs += [(text, item.target) for text in beside]
+            own = texts(item)
+            owners += [k] * len(own)
+            pairs += [(text, item.target) for text in own]
     values = np.full(len(items), np.nan)
     np.fmax.at(values, owners, rate(pairs))
     return scores_of(items, values, reasons)

@@ -58,7 +58,7 @@ _PLAIN: dict[str, tuple[str, Callable[[str], Metric]]] = {
     "similarity_reference": ("Similarity to the reference", partial(similarity, against="references")),
     "similarity_context": ("Similarity to the context", partial(similarity, against="context")),
 }
-"""Names that need no checkpoint, in the order in which they are offered, with a label for people."""
+"""Names that need no checkpoint, in the order in which they are offered, with a display name."""
 
 _WITH_MODEL: dict[str, tuple[str, Callable[[str, str], Metric]]] = {
     "nli": ("Entailment", nli),
@@ -113,7 +113,7 @@ def metrics_for(golden: GoldenSet) -> list[Metric]:
 
 
 def readable(judge: JudgeScores) -> JudgeScores:
-    """`judge` under a name for people: "ROUGE-2" for ``rouge2``.  Other judges than metrics keep the name they have."""
+    """`judge` under its display name: "ROUGE-2" for ``rouge2``.  Other judges than metrics keep the name they have."""
     if judge.kind != "metric":
         return judge
     name = judge.name

@@ -1,4 +1,4 @@
-"""Statistics of agreement between judges and people: plain numpy, vectorised over candidates.
+"""Statistics of agreement between judges and raters: plain numpy, vectorised over candidates.
 
 Every one takes scores, the items they are about, and what agreement is measured by::
 
@@ -9,7 +9,7 @@ Every one takes scores, the items they are about, and what agreement is measured
     intervals       standard errors over sources                       spread_over_sources
     reweighting     values with other counts of each source            resampled_values
     on_scale        errors in points, steps, classes, the map          on_scale agreement_report fit_isotonic
-    raters          single people's ratings, how well they agree       rater_table krippendorff_alpha
+    raters          single raters' ratings, how well they agree       rater_table krippendorff_alpha
     ceiling         one rater left out; a judge in a rater's place     leave_one_out beside_people among_judges
     annotator_test  the Alternative Annotator Test                     annotator_test
     beyond_labels   length, place, family beyond the labels            beyond_labels place_taken

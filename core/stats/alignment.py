@@ -5,7 +5,7 @@ is given from `LEAST_SOURCES` sources on; below there is the interval alone, `p`
 sample level the sources are those with a coefficient, and the interval speaks about new sources judged by the same
 systems.
 
-Every test asks about the difference in *alignment* with people, not in scores, and uses only the items that all judges
+Every test asks about the difference in *alignment* with raters, not in scores, and uses only the items that all judges
 compared have a score for.  Williams' test assumes independent items and fits Pearson at dataset level alone; with
 several items a source it finds differences that are not there in 8 to 17 % of draws at a nominal 5 %.  The paired test
 over sources fits every statistic and level: where the two disagree, believe it.
@@ -336,7 +336,7 @@ def compare_judges(
 class Comparison:
     """Two judges on their common items: the paired difference (it holds both alignments) and Williams' test.
 
-    `bar` is what a plain regression on the labels reaches there, beside a and b; None where none could be fitted.
+    `bar` is what a plain regression on the labels reaches there, next to a and b; None where none could be fitted.
     """
 
     difference: Difference
@@ -362,7 +362,7 @@ class Comparison:
 # ── the bar: a plain regression on the same labels, which criteria have to clear ──────────────────────────────────
 
 BarStanding = Literal["better", "worse", "as well", "open", "untested", "undefined"]
-"""Of a judge beside the regression; "as well": it is not better, the regression agrees as well."""
+"""Of a judge next to the regression; "as well": it is not better, the regression agrees as well."""
 
 
 @dataclass(frozen=True)
@@ -381,10 +381,10 @@ class RegressionBar:
         return f"plain regression on {counted(self.n_labels, 'label')}"
 
     def standing(self, judge: int) -> BarStanding:
-        """Where judge number `judge` stands beside the regression, no stronger than the figures allow.
+        """Where judge number `judge` stands next to the regression, no stronger than the figures allow.
 
         Who is better has to agree beyond chance at all, by more than `MARGIN`; as well is an interval of the difference
-        that ends below `MARGIN`, beside a regression that agrees beyond chance.
+        that ends below `MARGIN`, next to a regression that agrees beyond chance.
         """
         gap = self.minus[judge]
         shown = claim(gap.value, gap.interval, gap.p)
@@ -419,7 +419,7 @@ def bar_beside(
     resamples: int = RESAMPLES,
     seed: Seed = 0,
 ) -> RegressionBar:
-    """`scores` (n_judges, n_items) beside what a regression `predicted` (n_items,) for each item, NaN for none."""
+    """`scores` (n_judges, n_items) next to what a regression `predicted` (n_items,) for each item, NaN for none."""
     known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
     both = measured(paired(np.vstack([predicted, scores]), known), measure, resamples, seed)
     minus = [both.difference(k + 1, 0) for k in range(len(scores))]

@@ -1,4 +1,4 @@
-"""The Alternative Annotator Test: whether a judge may take the place of one of the people.
+"""The Alternative Annotator Test: whether a judge may take the place of one of the raters.
 
 Calderon, Reichart and Dror (2025), "The Alternative Annotator Test for LLM-as-a-Judge" (ACL).  For each rater j, over
 the items that j, the judge and at least one other rater scored, an annotation x is held against the *other raters'
@@ -8,11 +8,11 @@ difference where they are ordered.  With
     d = [S(j) >= S(judge)] - [S(judge) >= S(j)]        (a tie is 0)
 
 H0 says that the mean of d is epsilon or more: the judge is cheaper, so it may be worse than a person by up to epsilon
-(.2 beside experts, .15 beside skilled raters, .1 beside crowd workers: a choice that belongs to the test and is told
-with it).  One-sided t test over the items, Wilcoxon's signed ranks under 30 items; Benjamini and Yekutieli (2001) over
-the raters at q = .05.  omega is the share of raters for whom H0 is rejected; the judge passes at .5.  rho, the mean
+(0.2 for experts, 0.15 for skilled raters, 0.1 for crowd workers: a choice that belongs to the test and is reported with
+it).  One-sided t test over the items, Wilcoxon's signed ranks under 30 items; Benjamini and Yekutieli (2001) over
+the raters at q = 0.05.  omega is the share of raters for whom H0 is rejected; the judge passes at 0.5.  rho, the mean
 share of items on which the judge does as well as the rater or better, ties counted, compares judges with each other
-and decides nothing: judges with rho .77 have failed for every rater.
+and decides nothing: judges with rho 0.77 have failed for every rater.
 
 Two things to know.  The paper's t test takes items as independent.  Items that share a source are not, and there the
 test rejects in 14 to 17 % of runs at a nominal 5 %.  So where items share sources, the form clustered by source is the

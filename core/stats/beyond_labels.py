@@ -34,7 +34,7 @@ from core.stats.correlation import average_ranks
 from core.stats.intervals import CONFIDENCE, ROUNDING, jackknife, t_interval, t_quantile, two_sided
 
 LEAST_RELIABILITY = 0.3
-"""Least reliability that single labels are taken to have; a rater's ratings of text quality reach .3 to .6."""
+"""Least reliability that single labels are taken to have; a rater's ratings of text quality reach 0.3 to 0.6."""
 
 LEAST_EXCESS = 0.05
 """A correlation beyond the expected one by no more than this is not called a bias."""
@@ -205,15 +205,17 @@ class PlaceTaken:
     p: float | None
 
 
-def place_taken(judge: FloatArray, people: FloatArray, sources: IntArray) -> PlaceTaken:
-    """Whether a judge's preferences (n,), −1 the first text, 0 a tie, 1 the second, lean to a place beyond `people`'s.
+def place_taken(judge: FloatArray, raters: FloatArray, sources: IntArray) -> PlaceTaken:
+    """Whether a judge's preferences lean to a place beyond those of the `raters`.
+
+    Both (n,): −1 the first text, 0 a tie, 1 the second.
 
     Raters may prefer the second text more often because it is better more often.  A judge that leans to no place then
     prefers it with a share between one half (all noise) and that of labels without noise: their mean over the root of
     their reliability, for which the bounds of `beyond_labels` hold.  Only what lies beyond both ends counts.
     """
     source = np.unique(sources, return_inverse=True)[1]
-    columns = (np.ones(judge.size), judge, people, judge * people, judge**2, people**2)
+    columns = (np.ones(judge.size), judge, raters, judge * raters, judge**2, raters**2)
     sums = np.stack([np.bincount(source, weights=column).astype(np.float64) for column in columns], axis=1)
 
     def values_of(rows: FloatArray) -> FloatArray:

@@ -2,11 +2,11 @@
 
 *The ceiling* (`leave_one_out`): how well one rater's ratings align with the mean of the others', at the statistic and
 level that judges are measured with, so that it can stand on their axis.  It is a slightly low one: the mean of all
-raters, which judges are held against, is steadier than the mean of all but one, and brings a judge .03 to .04.  So no
+raters, which judges are held against, is steadier than the mean of all but one, and brings a judge 0.03 to 0.04.  So no
 judge is held against it by eye or by interval.
 
-*A judge beside people* (`beside_people`) meets the same target as a person: for each rater j, over the items that j and
-the judge scored and somebody else rated,
+*A judge next to raters* (`beside_people`) meets the same target as a rater: for each rater j, over the items that j
+and the judge scored and somebody else rated,
 
     alignment(judge, mean of the others without j) - alignment(j, mean of the others without j),
 
@@ -49,7 +49,7 @@ from core.stats.raters import Alpha, PairwiseSpearman, RaterTable
 from core.stats.reweighting import counted_means, leave_outs, resampled_values
 
 MOST_BLOCKS = 200
-"""Sources beyond this number are deleted in this many blocks of equal size, for a judge beside people."""
+"""Sources beyond this number are deleted in this many blocks of equal size, for a judge next to raters."""
 
 
 class _LeftOuts:
@@ -155,7 +155,7 @@ class LeaveOneOut:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """Agreement of the people on one aspect.  `panel` names the raters used where there are several panels."""
+    """Agreement of the raters on one aspect.  `panel` names the raters used where there are several panels."""
 
     aspect: str
     leave_one_out: LeaveOneOut
@@ -168,7 +168,7 @@ class Ceiling:
         return self.leave_one_out.n_in_all
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON of `ceiling` (DESIGN §3), with the parts beside it."""
+        """The JSON of `ceiling` (DESIGN §3), with the parts next to it."""
         return {
             "aspect": self.aspect,
             "leave_one_out": self.leave_one_out.alignment.as_json(),
@@ -227,7 +227,7 @@ def leave_one_out(
     return LeaveOneOut(replace(average, interval=spread.interval(0)), by_rater, table.n_raters)
 
 
-# ── a judge beside people ────────────────────────────────────────────────────────────────────────────────────
+# ── a judge next to raters ────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +250,10 @@ class BesideRater:
 
 @dataclass(frozen=True)
 class BesidePeople:
-    """A judge beside the people, each against the mean of the other raters on the same items.
+    """A judge next to the raters, each against the mean of the other raters on the same items.
 
     `n_in_all` counts all raters; of more than `MOST_RATERS`, `by_rater` holds those with the most ratings.
-    `n_judges` is how many judges were compared with people in one table; `interval` and `p` are corrected for that
+    `n_judges` is how many judges were compared with raters in one table; `interval` and `p` are corrected for that
     (`among_judges`).
     `withheld` says why nothing is claimed although it could be tested.
     `judge`, `person` and `difference` (judge minus person) average `by_rater`, each rater weighted by what it rests on
@@ -286,7 +286,7 @@ class BesidePeople:
 
     @property
     def standing(self) -> Standing:
-        """Where the judge stands beside one of these people, as far as the interval allows.
+        """Where the judge stands next to one of these raters, as far as the interval allows.
 
         "above" and "below" where the interval leaves out 0; "level" where it holds 0 and its low end lies above
         -`MARGIN`; "open" otherwise, and wherever there is no p.
@@ -305,9 +305,9 @@ class BesidePeople:
 
 
 def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, measure: Measure) -> BesidePeople:
-    """Set `scores` (n_items,), more is better, NaN = missing, beside the people of `table` on the same `items`.
+    """Set `scores` (n_items,), more is better, NaN = missing, next to the raters of `table` on the same `items`.
 
-    Items count that the judge scored and two people rated; the labels of `items` are not looked at.  ValueError when
+    Items count that the judge scored and two raters rated; the labels of `items` are not looked at.  ValueError when
     lengths differ, UsageError for ±inf.
     """
     judge = np.asarray(scores, dtype=np.float64)
@@ -364,7 +364,7 @@ def among_judges(results: Sequence[BesidePeople]) -> list[BesidePeople]:
     """Correct the results of several judges for their number, so that any of them may be picked out.
 
     Holm's p over all of them, and intervals widened as far as p rises: an interval leaves out 0 where p is below 0.05.
-    Of judges that are all like a person, the best is then called better in at most 5 %.
+    Of judges that are all like a rater, the best is then called better in at most 5 %.
     """
     corrected = holm([np.nan if own.p is None else own.p for own in results]).tolist()
     n_judges = sum(own.p is not None for own in results)

@@ -83,7 +83,7 @@ class Change:
 def change_between(now: Alignment, then: Alignment, *, alpha: float = 0.05, fall: float = 0.1) -> Change:
     """Has the alignment fallen from `then` to `now`, measured on different items?
 
-    Both need a 95 % interval.  `alpha` lies in (0, .5), `fall` in (0, 1], else UsageError.  Undefined, with the
+    Both need a 95 % interval.  `alpha` lies in (0, 0.5), `fall` in (0, 1], else UsageError.  Undefined, with the
     reason, where a side or its interval is, or where the two are of different statistics or levels.  No p where one
     is known to rest on fewer than 8 sources.
     """

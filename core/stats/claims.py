@@ -24,7 +24,7 @@ ALPHA = 0.05
 """Differences with a p up to this, corrected where there are several, are called shown or significant."""
 
 HALF_ALPHA = ALPHA / 2
-"""One half for what is said of a judge beside the bar, one for where it fails and its biases: all their sentences
+"""One half for what is said of a judge next to the bar, one for where it fails and its biases: all their sentences
 together claim something by chance in at most `ALPHA` of the cases."""
 
 LEAST_SOURCES = 8
@@ -72,7 +72,7 @@ NO_PAIR = "no item has both a score and a label"
 TOO_FEW_SYSTEMS = "fewer than 2 systems have scored items"
 ONE_RATER = "there is only one rater, so nobody to compare with"
 NOT_RATED_TWICE = "no item has ratings by two raters"
-NOT_SCORED_BY_BOTH = "the judge scored no item that two people rated"
+NOT_SCORED_BY_BOTH = "the judge scored no item that two raters rated"
 NO_RATER_RANKED = (
     "no rater can be ranked next to the others' means where the judge can be too (all values equal, or too few)"
 )

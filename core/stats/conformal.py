@@ -157,7 +157,7 @@ NEAR = 0.2
 
 
 def least_sources(coverage: float) -> int:
-    """Fewest sources from which an interval of this coverage exists: 9 for .9, 19 for .95."""
+    """Fewest sources from which an interval of this coverage exists: 9 for 0.9, 19 for 0.95."""
     return int(np.ceil(coverage / (1.0 - coverage) - 1e-6))
 
 

@@ -20,7 +20,7 @@ Both ends lie in [-1, 1].  Nothing is known (no interval) with fewer than 2 sour
 than `LEAST_RANKED` items or a mean of rank coefficients of fewer than `LEAST_DISTINCT` values, where leaving out one
 source leaves the value undefined, or where it is the same whichever source is left out (a perfect judge): no variation
 is no proof.  Nor has a difference of two means a p where fewer than `LEAST_DIFFERING` sources tell the two apart:
-judges near .9 agree wholly on most sources of 5 items, and no honest test of the others could reject.
+judges near 0.9 agree wholly on most sources of 5 items, and no honest test of the others could reject.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ MOST_PIECES = 400
 """Most delete-one values computed; their variance is then known to about 7 %, the width to 3.5 %."""
 
 LEAST_RANKED = 10
-"""Fewest items for the interval of a rank coefficient over all of them: of 8 single items near .9 it covers 87 %."""
+"""Fewest items for the interval of a rank coefficient over all of them: of 8 single items near 0.9 it covers 87 %."""
 
 LEAST_DISTINCT = 4
 """Fewest different coefficients among the sources for the interval of a mean of rank coefficients: a source of 5 items
-knows few values, and where 8 sources near .9 share 3 of them the interval covers 40 %, from 4 on 93 %."""
+knows few values, and where 8 sources near 0.9 share 3 of them the interval covers 40 %, from 4 on 93 %."""
 
 FEW_RANKED = f"a rank correlation over fewer than {LEAST_RANKED} items is too unsteady; label more items"
 FEW_COEFFICIENTS = (
@@ -142,7 +142,7 @@ class Spread:
 
         On Fisher's scale p is that of z_i − z_j = 0.  The limits are the least and largest tanh a − tanh b among the
         pairs (a, b) whose squared Mahalanobis distance from (z_i, z_j) is at most t² (the profile interval), so the
-        interval holds 0 exactly where p is above .05.  A judge and its equal differ by 0, with p = 1.
+        interval holds 0 exactly where p is above 0.05.  A judge and its equal differ by 0, with p = 1.
         """
         n_sources = int(min(self.sources[i], self.sources[j]))
         few = TOO_FEW if n_sources < LEAST_SOURCES else ""

@@ -151,7 +151,7 @@ class BySource:
 
 @dataclass(frozen=True, eq=False)
 class Paired:
-    """`scores` (n_candidates, n_items) of all candidates, NaN = unscored, beside the labelled `items`."""
+    """`scores` (n_candidates, n_items) of all candidates, NaN = unscored, next to the labelled `items`."""
 
     scores: FloatArray
     items: BySource

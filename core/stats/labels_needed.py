@@ -68,7 +68,7 @@ def expected_alignment(r: FloatArray, n_measured: float, reliability: FloatArray
 USUAL_ALIGNMENT, USUAL_RATERS = 0.5, 3.0
 USUAL_ICC = 0.2
 USUAL_RELIABILITY = 0.5
-"""Of a single person's label: Krippendorff's alpha lies between .3 and .7 on most public sets."""
+"""Of a single person's label: Krippendorff's alpha lies between 0.3 and 0.7 on most public sets."""
 
 MOST_ITEMS = 10_000_000
 STEPS = (20, 50, 100, 200, 400, 800, 1600)
@@ -101,7 +101,7 @@ class LabelPilot:
 
 @dataclass(frozen=True, slots=True)
 class LabelPlanning(JsonRecord):
-    """What `n_items` labels on `n_sources` sources by `n_raters` people each would tell.
+    """What `n_items` labels on `n_sources` sources by `n_raters` raters each would tell.
 
     `value` is the alignment to expect, `interval` what would be known of it, `fall` the smallest fall that a second
     measurement of this size would show (None: none, not even one to nought).  `basis` says what it rests on.
@@ -140,7 +140,7 @@ def plan_labels(n_items: int, n_sources: int, n_raters: int = 1, *, pilot: Label
         )
     value, measured, reliability = USUAL_ALIGNMENT, USUAL_RATERS, USUAL_RELIABILITY
     worth = n_items / (1.0 + (n_items / n_sources - 1.0) * USUAL_ICC)
-    basis = f"assuming that a judge and {USUAL_RATERS:.0f} people reach {USUAL_ALIGNMENT:g}"
+    basis = f"assuming that a judge and {USUAL_RATERS:.0f} raters reach {USUAL_ALIGNMENT:g}"
     if pilot is not None:
         ours, ends = pilot.alignment, pilot.alignment.interval
         if ours.value is not None and ends is not None and ends.high > ends.low:

@@ -43,7 +43,7 @@ class AbsoluteErrors(JsonRecord):
     """Errors in points of the scale.  None is undefined (no item has both), not 0.
 
     `mae` = mean |score − label|, from 0 (exact) upwards.  `bias` = mean (score − label): positive when the judge is
-    more generous than the people.  `n` counts the items used, `n_unscored` the labelled items without a score.
+    more generous than the raters.  `n` counts the items used, `n_unscored` the labelled items without a score.
     """
 
     mae: float | None
@@ -63,7 +63,7 @@ def absolute_errors(scores: ArrayLike, labels: ArrayLike) -> AbsoluteErrors:
 
 @dataclass(frozen=True, slots=True)
 class StepAgreement(JsonRecord):
-    """Judge and people on the steps of an ordinal scale, both taken to the nearest step (halves go up).
+    """Judge and raters on the steps of an ordinal scale, both taken to the nearest step (halves go up).
 
     `quadratic_kappa` is 1 perfect, 0 as by chance.  `exact` and `adjacent` are shares of the `n` items on the same
     step and at most one step apart.  None is undefined; `reason` says why.
@@ -120,10 +120,10 @@ def to_steps(values: FloatArray, scale: Scale) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class BinaryAgreement(JsonRecord):
-    """Judge and people on two classes, the upper one being the positive.
+    """Judge and raters on two classes, the upper one being the positive.
 
-    Precision: of those the judge put up, the share the people did; recall: of those the people put up, the share the
-    judge did; F1 = 2·hits / (put up by the judge + put up by people), their harmonic mean; `kappa` Cohen's (1960).
+    Precision: of those the judge put up, the share the raters did; recall: of those the raters put up, the share the
+    judge did; F1 = 2·hits / (put up by the judge + put up by raters), their harmonic mean; `kappa` Cohen's (1960).
     None is undefined (precision when the judge put nothing up, say).
     """
 
@@ -188,7 +188,7 @@ class OnScale(JsonRecord):
 
 
 def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: ArrayLike | None = None) -> OnScale:
-    """What `scores` are beside `labels` in points of the labels' `scale`.
+    """What `scores` are next to `labels` in points of the labels' `scale`.
 
     `mapped` (n_items,) are the scores on the raters' scale. Where there are any, they stand in for `scores`.
     """
@@ -207,7 +207,7 @@ def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: Arra
 
 @dataclass(frozen=True)
 class AgreementReport(OnScale):
-    """Everything about one judge beside the people: three statistics at each of three levels, and `OnScale`."""
+    """Everything about one judge next to the raters: three statistics at each of three levels, and `OnScale`."""
 
     alignments: tuple[Alignment, ...] = ()
 
@@ -221,7 +221,7 @@ def agreement_report(
     resamples: int = RESAMPLES,
     mapped: ArrayLike | None = None,
 ) -> AgreementReport:
-    """All of one judge's `scores` beside the labels of `items`; `scale` is theirs, `mapped` as in `on_scale`.
+    """All of one judge's `scores` next to the labels of `items`; `scale` is theirs, `mapped` as in `on_scale`.
 
     Each alignment draws its own resamples from `seed`, so that it equals the one asked for alone.
     """
@@ -239,7 +239,7 @@ def agreement_report(
 
 
 @dataclass(frozen=True, slots=True)
-class IsotonicMap:
+class IsotonicMap(JsonRecord):
     """Knots of a strictly increasing map: judge scores `x` to `y` on the human scale [`low`, `high`].
 
     At least 2 knots, both sides strictly ascending, low < y < high; anything else raises JudgeError.
@@ -270,13 +270,9 @@ class IsotonicMap:
         mapped = np.where(scores < x[0], below, np.where(scores > x[-1], above, mapped))
         return np.where(np.isnan(scores), np.nan, mapped)
 
-    def as_json(self) -> dict[str, Any]:
-        """``{"x", "y", "low", "high"}``: a few points, fit for a judge file."""
-        return {"x": list(self.x), "y": list(self.y), "low": self.low, "high": self.high}
-
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> IsotonicMap:
-        """The map `as_json` wrote.  JudgeError when a part is missing, not a number, or does not ascend."""
+        """Read the map that `as_json` wrote.  JudgeError when a part is missing, not a number, or does not ascend."""
         try:
             x, y = (tuple(float(value) for value in body[side]) for side in ("x", "y"))
             low, high = float(body["low"]), float(body["high"])
@@ -291,7 +287,7 @@ class IsotonicMap:
 class IsotonicFit:
     """`map` None means the scores are used as they come, and `reason` says why.  `n` items were fitted on.
 
-    `reason` can also hold a warning beside a map (scores run against the labels).
+    `reason` can also hold a warning next to a map (scores run against the labels).
     """
 
     map: IsotonicMap | None

@@ -1,6 +1,6 @@
-"""Preferences between two texts: how often a judge prefers what people prefer, and how strong each system is.
+"""Preferences between two texts: how often a judge prefers what raters prefer, and how strong each system is.
 
-*Accuracy with ties* (Deutsch, Foster and Freitag 2023, "Ties Matter"): people's ties count, and a judge that scores
+*Accuracy with ties* (Deutsch, Foster and Freitag 2023, "Ties Matter"): raters' ties count, and a judge that scores
 without ties is given them: it calls a tie whatever lies within ε of the middle.  ε is the one that agrees best; here it
 is chosen by other sources than those it is counted on, so that the figure holds for new pairs.
 
@@ -19,9 +19,8 @@ import numpy as np
 from core.json_form import JsonRecord
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
-from core.stats.intervals import CONFIDENCE, t_interval, t_quantile, two_sided
-from core.stats.threshold import FOLDS, Rate, rate, rate_words
-from core.wording import counted, percent, signed, signed_range
+from core.stats.intervals import t_interval
+from core.stats.threshold import FOLDS, Rate, rate
 
 _STEPS = 100
 _SHRUNK = 0.5
@@ -29,10 +28,10 @@ _SHRUNK = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PreferenceAgreement(JsonRecord):
-    """A judge beside people on pairs.
+    """A judge next to raters on pairs.
 
     `accuracy` counts ties (within `tie_within` of the middle, chosen on all pairs, is the judge's tie), cross-fitted;
-    `without_ties` is that on the pairs on which people had a preference, and no tie is allowed to the judge.
+    `without_ties` is that on the pairs on which raters had a preference, and no tie is allowed to the judge.
     `always_one` is what calling every pair what most pairs are would reach.
     """
 
@@ -48,7 +47,7 @@ class PreferenceAgreement(JsonRecord):
 def preference_agreement(
     scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale
 ) -> PreferenceAgreement:
-    """How often the judge prefers what people do.  `scores`, `labels` (n,) on `scale`, whose middle is a tie."""
+    """How often the judge prefers what raters do.  `scores`, `labels` (n,) on `scale`, whose middle is a tie."""
     known = ~(np.isnan(scores) | np.isnan(labels))
     middle = (scale.low + scale.high) / 2.0
     lean, said = scores[known] - middle, np.sign(np.round(labels[known] - middle, 9))
@@ -67,7 +66,7 @@ def preference_agreement(
         n,
         int((~preferred).sum()),
         rate(agreed, codes, NO_PAIR),
-        rate((np.sign(lean) == said)[preferred], codes[preferred], "people had no preference anywhere"),
+        rate((np.sign(lean) == said)[preferred], codes[preferred], "raters had no preference anywhere"),
         _tie_within(lean, said),
         float(max((said == side).mean() for side in (-1, 0, 1))),
     )
@@ -119,7 +118,7 @@ class Strengths(JsonRecord):
 def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntArray, names: Sequence[str]) -> Strengths:
     """Strengths of the systems `names` whose codes are `first` and `second` (n,).
 
-    `won` (n,) is 1 where the second won, 0 where the first did, .5 for a tie (or anything between); NaN is left out.
+    `won` (n,) is 1 where the second won, 0 where the first did, 0.5 for a tie (or anything between); NaN is left out.
     """
     from scipy.sparse import csr_matrix, diags
     from scipy.sparse.csgraph import connected_components
@@ -169,57 +168,6 @@ def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntAr
     return Strengths(tuple(systems), n, n_sources, "" if enough else TOO_FEW)
 
 
-# ── in words ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def agreement_words(agreement: PreferenceAgreement) -> list[str]:
-    """How often the judge prefers what people do."""
-    if agreement.reason:
-        return [f"Nothing can be told of the judge: {agreement.reason}."]
-    assert agreement.always_one is not None
-    ties = f"{agreement.n_ties:,} of {agreement.n:,} pairs are ties for people"
-    return [
-        f"The judge prefers what people prefer in {rate_words(agreement.accuracy)} ({ties}; the commonest answer alone "
-        f"reaches {agreement.always_one:.3f}).",
-        f"Where people have a preference: {rate_words(agreement.without_ties)}.",
-    ]
-
-
-def wins_most(found: Strengths) -> str:
-    """Who wins most, and that chance alone may do that, unless it is beyond it for the first of so many systems.
-
-    The interval is that of the system by itself; the test is one-sided, times the systems that could have been first.
-    """
-    first, interval = found.systems[0], found.systems[0].interval
-    known = "(no interval)" if interval is None else signed_range(interval)
-    shown = False
-    if interval is not None:
-        error = (interval.high - first.value) / t_quantile(found.n_sources - 1)
-        p = two_sided(first.value / error, found.n_sources - 1) / 2.0 if error > 0 else 1.0
-        shown = len(found.systems) * p < 1.0 - CONFIDENCE
-    return (
-        f"{first.system} wins most for people: {percent(first.wins)} of {first.n:,} pairs, "
-        f"strength {signed(first.value)} {known} over an average system (log-odds)"
-        f"{'' if shown else f'; chance alone may do that among {len(found.systems)} systems'}."
-    )
-
-
-def strength_lines(who: str, found: Strengths) -> list[str]:
-    """A line a system, strongest first."""
-    if not found.systems:
-        return [f"Strengths by {who}: — ({found.reason})."]
-    head = f"Strengths by {who} (log-odds over an average system; {counted(found.n, 'pair')}):"
-    return [
-        head,
-        *(
-            f"  {system.system[:40]:<40} {signed(system.value)}"
-            + ("" if system.interval is None else f" {signed_range(system.interval)}")
-            + f", wins {percent(system.wins)} of {system.n:,}"
-            for system in found.systems
-        ),
-    ]
-
-
 def chosen_sides(labels: FloatArray, scale: Scale) -> FloatArray:
-    """(n,) how far text B won: 0 text A, 1 text B, .5 a tie."""
+    """(n,) the share of the win that goes to text B: 0 text A, 1 text B, 0.5 a tie."""
     return np.asarray((labels - scale.low) / (scale.high - scale.low))

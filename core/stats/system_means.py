@@ -1,4 +1,4 @@
-"""How good is each system: corrected means beside labels alone and judge alone, and the differences between systems.
+"""How good is each system: corrected means next to labels alone and judge alone, and the differences between systems.
 
 `core.stats.prediction_powered` has the formulas.  Labels have to be a random draw of what was judged; items whose
 labels chose or fitted the judge are to be left out beforehand, labels and verdicts alike.
@@ -439,7 +439,7 @@ def _too_few(n_labelled: int, n_judged: int, n_both: int, n_sources: int) -> str
 # ── what labels would give ───────────────────────────────────────────────────────────────────────────────────
 
 USUAL_CORRELATIONS = (0.3, 0.5, 0.7)
-"""Judges correlate with one person's labels within systems by .4 to .6; beside and beyond."""
+"""Judges correlate with one person's labels within systems by 0.4 to 0.6; next to and beyond."""
 
 USUAL_LABELS = 30
 
@@ -477,7 +477,7 @@ class Worth(JsonRecord):
 
 @dataclass(frozen=True, slots=True)
 class LabelPlan(JsonRecord):
-    """What `n_labels` labels a system would give, beside `n_unlabelled` verdicts, by the judge's correlation.
+    """What `n_labels` labels a system would give, next to `n_unlabelled` verdicts, by the judge's correlation.
 
     `break_even` is the least correlation at which the judge helps.
     """

@@ -1,6 +1,6 @@
 """Yes or no from a score: how well scores part the two (AUC), and from which score on to say yes.
 
-The threshold is the one that costs least on the labels there are, where a miss (people say yes, the judge no) and a
+The threshold is the one that costs least on the labels there are, where a miss (raters say yes, the judge no) and a
 false alarm may cost differently.  What it costs, and its precision and recall, are *cross-fitted*: each label is judged
 by a threshold that other sources chose, so that the figures hold for new items and not for those that chose.
 
@@ -23,7 +23,6 @@ from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
 from core.stats.correlation import average_ranks
 from core.stats.intervals import CONFIDENCE, ROUNDING, Z95, clustered_error, t_quantile
 from core.stats.items import BoolArray
-from core.wording import counted
 
 FOLDS = 5
 CURVE_POINTS = 200
@@ -52,7 +51,7 @@ class ThresholdPoint(JsonRecord):
 
 @dataclass(frozen=True)
 class YesNo(JsonRecord):
-    """Scores beside yes-or-no labels.
+    """Scores next to yes-or-no labels.
 
     `threshold` is chosen on all labels: say yes from there on; None where never saying yes costs least.  `precision`,
     `recall` and `cost` (an item, in points of `miss_cost` and `alarm_cost`) are cross-fitted; `cost_of_none` is what
@@ -174,37 +173,3 @@ def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
     low = 0.0 if hits <= 0 else float(betaincinv(hits, worth - hits + 1, tail))
     high = 1.0 if hits >= worth else float(betaincinv(hits + 1, worth - hits, 1.0 - tail))
     return Rate(value, Interval(low, high, CONFIDENCE, f"Korn and Graubard, {worth:.0f} items' worth", n_sources), n)
-
-
-# ── in words ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def yes_no_words(outcome: YesNo) -> list[str]:
-    """What to do and what it does, a sentence each."""
-    if outcome.reason:
-        return [f"Nothing can be told: {outcome.reason}."]
-    auc = outcome.auc
-    lines = [
-        f"AUC {auc.value:.3f}{_ends(auc)}, n = {outcome.n:,} ({outcome.n_yes:,} yes) from "
-        f"{counted(outcome.n_sources, 'source')}, dataset level."
-    ]
-    assert outcome.cost is not None and outcome.cost_of_none is not None
-    if outcome.threshold is None:
-        return [*lines, f"Never saying yes costs least ({outcome.cost_of_none:.3f} an item): no threshold helps."]
-    better = "" if outcome.cost < outcome.cost_of_none else ", which is no less: the scores do not help at these costs"
-    return [
-        *lines,
-        f"Say yes from {outcome.threshold:.4g} on. For new items, each label judged by a threshold that other sources "
-        f"chose: precision {rate_words(outcome.precision)}, recall {rate_words(outcome.recall)}.",
-        f"That costs {outcome.cost:.3f} an item (a miss {outcome.miss_cost:g}, a false alarm {outcome.alarm_cost:g}); "
-        f"always saying the same word costs {outcome.cost_of_none:.3f}{better}.",
-    ]
-
-
-def rate_words(share: Rate) -> str:
-    """A share with its interval and n, or why there is none."""
-    return f"— ({share.reason})" if share.value is None else f"{share.value:.3f}{_ends(share)}, n = {share.n:,}"
-
-
-def _ends(share: Rate) -> str:
-    return "" if share.interval is None else f" [{share.interval.low:.3f}, {share.interval.high:.3f}]"

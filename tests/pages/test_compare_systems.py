@@ -101,8 +101,8 @@ def test_on_pairs_it_says_who_wins_most_with_interval(store: Store, settings: Se
     projects.add_judge(store, place.project_id, place.golden_id, judge)
     screen = opened(place)
     assert not screen.exception
-    assert "new wins most for people:" in texts(screen)
-    assert "The judge prefers what people prefer in" in texts(screen)
+    assert "Raters prefer new most:" in texts(screen)
+    assert "The judge prefers what raters prefer in" in texts(screen)
     assert "do not say which two systems" not in texts(screen)
 
 
@@ -116,7 +116,7 @@ def test_pairs_without_systems_tell_how_often_the_judge_agrees_and_what_is_missi
     projects.add_judge(store, place.project_id, place.golden_id, JudgeScores("judge", "imported", "preference", chosen))
     said = texts(opened(place))
     assert "no pair says which two systems wrote it (columns model_a and model_b)" in said
-    assert "The judge prefers what people prefer in 1.000" in said
+    assert "The judge prefers what raters prefer in 1.000" in said
 
 
 def test_the_link_to_label_begins_with_the_items_that_are_needed_most(store: Store, settings: Settings) -> None:

@@ -70,7 +70,7 @@ def test_of_pairs_of_texts_systems_have_strengths_and_no_means(kept, repository,
     page = appendix_page(report)
     assert "How strong the systems are" in page
     assert "How good the systems are" not in page
-    assert f"{found.systems[0].system} wins most for people" in page
+    assert f"Raters prefer {found.systems[0].system} most" in page
     rows = [row for row in csv.DictReader(io.StringIO(figures_csv(report))) if "strength of system" in row["what"]]
     assert len(rows) == 2 * len(found.systems)
 

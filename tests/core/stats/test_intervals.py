@@ -14,9 +14,8 @@ from core.stats.claims import TOO_ALIKE, TOO_FEW, UNKNOWN, UNVARYING
 from core.stats.items import paired
 from core.stats.levels import level_values
 from core.stats.reweighting import leave_outs
-from tests.core.stats.arrays import items
+from tests.core.stats.arrays import ORACLES, items
 
-ORACLES = {"pearson": scipy_stats.pearsonr, "spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 STATISTICS = tuple(ORACLES)
 
 

@@ -1,66 +1,24 @@
-"""core.stats.levels: the three levels, what is left out, what is undefined and why."""
+"""core.stats.levels and items: the three levels, the usual one, what is left out, what is undefined and why.
+
+Loops over scipy for all statistics and levels: `test_reweighting.py`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from core.records import Measure
-from core.stats import align, align_each, alignment_values
+from core.stats import LabelledItems, align, alignment_values
 from tests.core.stats.arrays import items
 
 NAN = np.nan
-ORACLES = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr, "kendall": scipy.stats.kendalltau}
 
 # Three sources.  A: 3 items, B: 3 items, C: 2 items with equal labels (left out).
 SOURCES = np.array([0, 0, 0, 1, 1, 1, 2, 2])
 SYSTEMS = np.array([0, 1, 2, 0, 1, 2, 0, 1])
 LABELS = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 4.0, 4.0])
 SCORES = np.array([1.0, 2.0, 3.0, 1.0, 3.0, 2.0, 5.0, 6.0])
-
-
-@pytest.fixture(scope="module")
-def ragged():
-    """Sources of 1 to 9 items in mixed order, 4 systems, gaps in labels and scores."""
-    rng = np.random.default_rng(11)
-    sources = rng.permutation(np.repeat(np.arange(20), rng.integers(1, 10, size=20)))
-    labels = rng.integers(1, 6, size=sources.size).astype(float)
-    scores = labels + rng.normal(scale=2.0, size=(7, sources.size))
-    scores[2] = np.rint(scores[2])
-    systems = rng.integers(0, 4, size=sources.size)
-    labels[rng.random(sources.size) < 0.1] = NAN
-    scores[5, rng.random(sources.size) < 0.3] = NAN
-    return scores, labels, sources, systems
-
-
-def loop(scores, labels, sources, systems, statistic, level):
-    """The definitions of METHODS section 1 as plain loops over scipy."""
-    kept = ~(np.isnan(scores) | np.isnan(labels))
-    x, y, sources, systems = scores[kept], labels[kept], sources[kept], systems[kept]
-    if level == "dataset":
-        return ORACLES[statistic](x, y).statistic
-    if level == "system":
-        means = [(x[systems == s].mean(), y[systems == s].mean()) for s in np.unique(systems)]
-        return ORACLES[statistic](*zip(*means, strict=True)).statistic
-    values = []
-    for source in np.unique(sources):
-        a, b = x[sources == source], y[sources == source]
-        if a.size >= 2 and np.ptp(a) > 0 and np.ptp(b) > 0:
-            values.append(ORACLES[statistic](a, b).statistic)
-    return np.mean(values)
-
-
-@pytest.mark.parametrize("statistic", list(ORACLES))
-@pytest.mark.parametrize("level", ["dataset", "sample", "system"])
-def test_values_equal_loops_over_scipy(ragged, statistic, level):
-    scores, labels, sources, systems = ragged
-    expected = [loop(row, labels, sources, systems, statistic, level) for row in scores]
-    values = alignment_values(scores, items(labels, sources, systems), Measure(statistic, level))
-    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-9)
-    records = align_each(scores, items(labels, sources, systems), Measure(statistic, level))
-    assert [record.value for record in records] == values.tolist()
-    assert {(record.statistic, record.level) for record in records} == {(statistic, level)}
 
 
 def test_sample_level_by_hand():
@@ -124,3 +82,20 @@ def test_undefined_is_none_with_a_reason(scores, labels, level, reason):
     assert alignment.reason.startswith(reason)
     assert alignment.as_json()["value"] is None
     assert np.isnan(alignment_values(scores, items(labels, values, values), Measure("spearman", level))).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "sources", "level"),
+    [
+        ([1, 2, 3] * 3, np.repeat(np.arange(3), 3), "sample"),
+        ([1, 2, 3] * 2, np.repeat(np.arange(2), 3), "dataset"),  # only two sources
+        ([1, 2, 3] * 2 + [2, 2, 2], np.repeat(np.arange(3), 3), "dataset"),  # one of three does not rank
+        ([1, 2] * 5, np.repeat(np.arange(5), 2), "dataset"),  # two items rank nothing
+        ([1, 2, 3] * 3 + [1.0] * 9, [*np.repeat(np.arange(3), 3), *range(3, 12)], "sample"),  # half of the items
+        ([1, 2, 3] * 3 + [1.0] * 10, [*np.repeat(np.arange(3), 3), *range(3, 13)], "dataset"),
+        ([1, 2, 3] * 3 + [NAN] * 10, [*np.repeat(np.arange(3), 3), *range(3, 13)], "sample"),  # labelled ones count
+        ([], [], "dataset"),
+    ],
+)
+def test_the_usual_level_needs_most_items_in_sources_that_rank(labels, sources, level):
+    assert LabelledItems.from_arrays(labels, sources).usual_level == level

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
-import scipy.stats
 
 from core.records import Measure
 from core.stats import reweighting as under_test
 from core.stats.items import paired
 from core.stats.levels import level_values
 from core.stats.reweighting import draw_counts, leave_outs, resampled_values
-from tests.core.stats.arrays import items
+from tests.core.stats.arrays import coefficient, items
 
 NAN = np.nan
 STATISTICS = ["pearson", "spearman", "kendall"]
-ORACLES = {"pearson": scipy.stats.pearsonr, "spearman": scipy.stats.spearmanr, "kendall": scipy.stats.kendalltau}
-
-
-def coefficient(x, y, statistic):
-    kept = ~(np.isnan(x) | np.isnan(y))
-    if kept.sum() < 2:
-        return NAN
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # constant sides: NaN
-        return ORACLES[statistic](x[kept], y[kept]).statistic
 
 
 def written_out(data, counts, statistic, level):

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from core.stats.threshold import rate, yes_no, yes_no_words
+from core.findings.yes_or_no import yes_no_finding
+from core.stats.threshold import rate, yes_no
 
 SPREAD = np.arange(40)
 
@@ -49,7 +50,7 @@ def test_the_threshold_by_hand() -> None:
     assert yes_no(scores, yes, np.arange(5), alarm_cost=3).threshold == 4.5
     never = yes_no(scores[::-1], yes, np.arange(5), alarm_cost=9)
     assert never.threshold is None
-    assert "no threshold helps" in yes_no_words(never)[-1]
+    assert "never saying yes" in yes_no_finding(never).headline
 
 
 def test_figures_are_of_labels_that_did_not_choose() -> None:
@@ -93,7 +94,7 @@ def test_turning_scores_round_turns_the_auc_round(pairs: list[tuple[int, bool]])
 def test_what_cannot_be_told_says_why() -> None:
     same = yes_no([1, 2], [1, 1], np.arange(2))
     assert same.auc.value is None
-    assert yes_no_words(same) == ["Nothing can be told: all 2 labels are the same."]
+    assert yes_no_finding(same).lines == ("No threshold can be chosen: all 2 labels are the same.",)
     few = yes_no([1, 2, 3], [0, 1, 1], np.arange(3))
     assert few.auc.value == 1.0
     assert few.auc.interval is None
