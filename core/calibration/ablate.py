@@ -161,7 +161,7 @@ class Ablation:
     def save(self, folder: Path) -> dict[str, Any]:
         """Write `ablation.html` and `summary.json` into `folder`; return the latter."""
         from core.report.figures import measure_name
-        from core.report.figures.analyses import ablation_figure
+        from core.report.figures.whiskers import ablation_figure
 
         held, body = self.rows[0].held_out, self.as_json(str(folder))
         lines = [self.opening, *(f"{row.key}: {row.what}" for row in self.rows)]

@@ -22,7 +22,8 @@ from core.findings.weak_spots import bias_finding, distribution_words, examinati
 from core.report import plots, words
 from core.report.facts import History, Report
 from core.report.figures import Drawing
-from core.report.figures.examination import distribution_figure, parts_figure
+from core.report.figures.bars import distribution_figure
+from core.report.figures.whiskers import parts_figure
 from core.report.headline import WEAK, asides, bar, better_system, brings, headline, limits, sign_off, standing
 from core.stats.preferences import Strength
 from core.word_diff import Piece, word_diff

@@ -11,10 +11,9 @@ from core.records import Scale
 from core.report.facts import Report
 from core.report.figures.bars import bars_figure
 from core.report.figures.comparison import curve_figure, kept_figure
-from core.report.figures.runs import sides_figure
 from core.report.figures.style import BLUE, QUIET
 from core.report.figures.svg import Drawing
-from core.report.figures.whiskers import Row, whiskers
+from core.report.figures.whiskers import WhiskerRow, sides_figure, whiskers
 from core.report.measured import Labels, OnTheScale, SourceSpread
 from core.report.words import measure
 from core.wording import counted
@@ -31,9 +30,9 @@ def judges_plot(report: Report) -> Drawing:
     for k, row in enumerate(rows):
         if k == ours or k in best:
             like = row.people.judge if row.people else None
-            shown.append(Row.of(row.name, row.alignment, BLUE if k == ours else QUIET, like_person=like))
+            shown.append(WhiskerRow.of(row.name, row.alignment, BLUE if k == ours else QUIET, like_person=like))
     if (bar := report.judges.board.bar) is not None:
-        shown.append(Row.of(bar.name, bar.alignment, QUIET, "open diamond"))
+        shown.append(WhiskerRow.of(bar.name, bar.alignment, QUIET, "open diamond"))
     title, people = "Every judge on items that none of them has seen", report.judges.board.ceiling.alignment
     return whiskers("shelf", title, shown, measure=measure(report.held_out), people=people, width=WIDTH)
 
@@ -52,7 +51,7 @@ def sides_plot(report: Report) -> Drawing:
 
 def systems_plot(report: Report) -> Drawing:
     """Agreement within each system."""
-    rows = [Row.of(system.name, system.alignment, BLUE) for system in report.systems[:MOST_ROWS]]
+    rows = [WhiskerRow.of(system.name, system.alignment, BLUE) for system in report.systems[:MOST_ROWS]]
     title = "Agreement within each system, held-out items"
     return whiskers("systems", title, rows, measure=measure(report.systems[0].alignment), width=WIDTH)
 

@@ -14,12 +14,8 @@ import streamlit as st
 from core.comparison import Leaderboard, leaderboard_csv
 from core.findings.agreement import STANDING_WORDS, alone_words
 from core.records import Alignment
-from core.report.figures.comparison import (
-    JudgeMark,
-    PairCells,
-    leaderboard_figure,
-    significance_figure,
-)
+from core.report.figures.comparison import PairCells, significance_figure
+from core.report.figures.whiskers import JudgeMark, leaderboard_figure
 from core.stats import (
     ALPHA,
     LEAST_SOURCES,

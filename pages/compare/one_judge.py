@@ -24,8 +24,9 @@ from core.findings.weak_spots import (
 )
 from core.project_records import JudgeEntry
 from core.records import GoldenSet, Statistic
+from core.report.figures.bars import distribution_figure
 from core.report.figures.comparison import curve_figure, kept_figure
-from core.report.figures.examination import distribution_figure, parts_figure
+from core.report.figures.whiskers import parts_figure
 from core.stats.claims import HALF_ALPHA
 from core.wording import p_figure, percent, signed, signed_range
 from pages.compare import choices, items, parts

@@ -18,7 +18,7 @@ from core.project_records import GoldenSummary, Run
 from core.projects.kinds import RunDetail
 from core.projects.styles import StylesRequest
 from core.report.figures import Mark, describe, measure_name
-from core.report.figures.trends import styles_figure
+from core.report.figures.whiskers import styles_figure
 from core.wording import counted, money
 from pages.compare.styles_form import choose_styles
 from pages.criteria import criteria_names

@@ -24,8 +24,7 @@ from core.project_records import JudgeEntry
 from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
 from core.records import GoldenSet, JudgeScores
 from core.report.figures import Drawing
-from core.report.figures.strengths import strengths_figure
-from core.report.figures.system_means import system_means_figure
+from core.report.figures.whiskers import strengths_figure, system_means_figure
 from core.stats.system_means import LEAST_LABELS, USUAL_LABELS, SystemMeans, plan_labels, system_means
 from core.wording import counted, estimate
 from pages.compare import more_verdicts

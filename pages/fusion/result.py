@@ -17,7 +17,7 @@ from core.fusion.stack import Fusion, FusionTable
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import Alignment, GoldenSet
 from core.report.figures import measure_name
-from core.report.figures.comparison import JudgeMark, leaderboard_figure
+from core.report.figures.whiskers import JudgeMark, leaderboard_figure
 from core.stats import NO_TEST, Difference, claim
 from core.wording import change_figures, number, p_figure
 from pages.compare.choices import kept_golden

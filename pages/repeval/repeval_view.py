@@ -16,12 +16,8 @@ from core.projects.repeval import METHOD_NAMES, RepEvalOutcome, RepEvalRequest
 from core.repeval import EMBEDDED
 from core.repeval.records import RepEvalResult
 from core.report.figures import describe, measure_name
-from core.report.figures.repeval import (
-    Heat,
-    Place,
-    layers_figure,
-    random_figure,
-)
+from core.report.figures.repeval import Heat, Place, layers_figure
+from core.report.figures.whiskers import random_figure
 from core.wording import number, percent
 from pages.repeval import heat as heat_map
 from pages.repeval import repeval_cell

@@ -69,7 +69,7 @@ def test_the_button_starts_a_run_whose_table_stands_beside_its_figure_and_says_w
     (finding,) = [part.value for part in screen.subheader]
     differ = {row.key for row in found.rows[1:] if row.p_holm is not None and row.p_holm <= 0.05}
     assert {row.key for row in found.rows[1:] if row.key in finding} == differ
-    assert len(screen.get("image")) == 1 + 3  # with those of the candidates
+    assert len(screen.get("image")) == 2 + 3  # wide and narrow, with those of the candidates
     assert not has_button(screen, "Run the ablations")
 
 

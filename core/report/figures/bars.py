@@ -1,21 +1,27 @@
-"""How many fall where: labels over their scale, and any counts by name."""
+"""How many fall where: labels over their scale, and any counts or shares by name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from core.findings.weak_spots import distribution_words
 from core.records import AspectLabels, FloatArray, Scale
-from core.report.figures.axes import HALF
-from core.report.figures.style import BLUE, QUIET
+from core.report.figures.axes import HALF, WIDE
+from core.report.figures.style import AMBER, BLUE, QUIET
 from core.report.figures.svg import Drawing, box, drawing, line, shortened, words
-from core.wording import counted
+from core.wording import counted, percent
+
+if TYPE_CHECKING:
+    from core.comparison.examination import Distribution
 
 _MOST_STEPS, _PARTS = 11, 10
 _NUMBER = 5.0
 """Width of a letter of a number."""
+_LEFT = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +41,7 @@ def label_bars(labels: FloatArray, scale: Scale) -> tuple[LabelBar, ...]:
     """Labels (n,) counted by step where all lie on steps of the scale, else in ten parts of it of equal width.
 
     Where the scale has no step, whole numbers are steps of 1.  Parts are closed below; the last is closed above too.
-    Labels beyond an end, as before a scale is put right, have bars as well.
+    Labels beyond an end have bars as well.
     """
     low, high = float(labels.min(initial=scale.low)), float(labels.max(initial=scale.high))
     step = scale.step or (1.0 if labels.size and np.all(np.mod(labels, 1) == 0) else 0.0)
@@ -61,17 +67,51 @@ def bars_figure(
     name: str, title: str, names: Sequence[str], counts: Sequence[int], *, width: int, head: str = ""
 ) -> Drawing:
     """Upright bars with their counts above and their names below; `head` stands above all."""
-    left = 8.0
-    top, bottom = (44.0, 164.0) if head else (22.0, 150.0)
-    breadth = (width - 2 * left) / max(len(counts), 1)
+    written = [f"{n:,}" for n in counts]
+    says = "; ".join(f"{text}: {n}" for text, n in zip(names, written, strict=True))
+    return _bars((name, title, f"{says}."), names, [("", counts, written, BLUE)], width, head)
+
+
+def distribution_figure(distribution: Distribution, *, width: int = WIDE) -> Drawing:
+    """The share of raters' labels (blue) and of the judge's scores (amber) in each part of the scale."""
+    sides = [("raters", distribution.people.shares, BLUE)]
+    if distribution.judge is not None:
+        sides.append(("judge", distribution.judge.shares, AMBER))
+    series, said = [], []
+    for name, shares, colour in sides:
+        written = [percent(share) for share in shares]
+        said.append(f"{name}: " + ", ".join(map(" ".join, zip(distribution.parts, written, strict=True))))
+        short = [text.replace("under", "<").replace("over", ">") for text in written]
+        series.append((name, shares, short, colour))
+    title = "Raters' labels and the judge's scores over the scale"
+    says = f"{'; '.join(said)}. {distribution_words(distribution)}"
+    return _bars(("distribution", title, says), distribution.parts, series, width, "")
+
+
+def _bars(
+    about: tuple[str, str, str],
+    names: Sequence[str],
+    series: Sequence[tuple[str, Sequence[float], Sequence[str], str]],
+    width: int,
+    head: str,
+) -> Drawing:
+    """Groups of bars, one of each of `series` (name, heights, what is written above them, colour)."""
+    top, bottom = (44.0, 164.0) if head or len(series) > 1 else (22.0, 150.0)
+    breadth = (width - 2 * _LEFT) / max(len(names), 1)
+    bar = breadth * 0.8 / len(series)
+    highest = max((value for _, values, _, _ in series for value in values), default=0) or 1
     every = -(-max((_NUMBER * len(text) + 6 for text in names), default=0) // breadth) or 1
-    parts = [line((left, bottom), (width - left, bottom), QUIET)]
-    parts += [words(shortened(head, 60), left, 16, weight="bold")] if head else []
-    for k, (text, n) in enumerate(zip(names, counts, strict=True)):
-        height, x = (bottom - top) * n / max([*counts, 1]), left + k * breadth
-        parts.append(box(x + breadth * 0.12, bottom - height, breadth * 0.76, height, BLUE))
-        parts.append(words(f"{n:,}", x + breadth / 2, bottom - height - 6, "middle"))
+    parts = [line((_LEFT, bottom), (width - _LEFT, bottom), QUIET)]
+    parts += [words(shortened(head, 60), _LEFT, 16, weight="bold")] if head else []
+    for place, (name, values, written, colour) in enumerate(series):
+        if name:
+            parts += [box(_LEFT + 90 * place, 8, 12, 12, colour), words(name, _LEFT + 90 * place + 18, 18)]
+        for k, (value, text) in enumerate(zip(values, written, strict=True)):
+            x, height = _LEFT + (k + 0.1) * breadth + place * bar, (bottom - top) * value / highest
+            parts.append(box(x, bottom - height, bar * 0.94, height, colour))
+            if not name or bar >= 26:
+                parts.append(words(text, x + bar / 2, bottom - height - 6, "middle", size=11 if name else 12))
+    for k, text in enumerate(names):
         if k % every == 0:
-            parts.append(words(text, x + breadth / 2, bottom + 16, "middle", fill=QUIET, size=11))
-    described = "; ".join(f"{text}: {n:,}" for text, n in zip(names, counts, strict=True))
-    return drawing(name, title, f"{described}.", (width, bottom + 24), parts)
+            parts.append(words(text, _LEFT + (k + 0.5) * breadth, bottom + 16, "middle", fill=QUIET, size=11))
+    return drawing(*about, (width, bottom + 24), parts)

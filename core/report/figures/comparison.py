@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.records import Alignment, FloatArray, JudgeKind, Scale
+from core.records import FloatArray, Scale
 from core.report.figures.axes import HALF, WIDE, Panel, Sign
 from core.report.figures.matrix import Cell, matrix
 from core.report.figures.style import (
@@ -16,17 +16,13 @@ from core.report.figures.style import (
     AMBER,
     BETTER,
     BLUE,
-    INK,
     PALE,
-    PURPLE,
     QUIET,
-    ROSE,
     TEAL,
     WORSE,
     snapped,
 )
 from core.report.figures.svg import Drawing, drawing, mark, path, words
-from core.report.figures.whiskers import Row, whiskers
 from core.wording import counted, number, p_figure, percent
 
 if TYPE_CHECKING:
@@ -34,30 +30,7 @@ if TYPE_CHECKING:
     from core.stats.conformal import KeptShare
 
 
-KIND_COLOURS: dict[JudgeKind, str] = {
-    "calibrated": TEAL,
-    "no criteria": AMBER,
-    "style": PURPLE,
-    "imported": BLUE,
-    "metric": QUIET,
-    "repeval": ROSE,
-    "fused": INK,
-}
 JITTER = 0.12  # of a step, so that equal labels do not hide each other
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeMark:
-    """One line of the leaderboard.
-
-    `like_person` is the judge measured as a person is, against the mean of the other raters: what stands on the same
-    footing as the people's band.
-    """
-
-    name: str
-    kind: JudgeKind
-    alignment: Alignment
-    like_person: Alignment | None = None
 
 
 @dataclass(frozen=True)
@@ -68,22 +41,6 @@ class PairCells:
     difference: FloatArray
     p: FloatArray
     words: tuple[tuple[str, ...], ...]
-
-
-def leaderboard_figure(
-    marks: Sequence[JudgeMark],
-    ceiling: Alignment | None,
-    *,
-    measure: str,
-    title: str = "Every judge with its interval",
-    width: int = WIDE,
-) -> Drawing:
-    """Every judge with its interval on one axis, best on top, people among themselves as a band behind."""
-    rows = [
-        Row.of(own.name, own.alignment, KIND_COLOURS[own.kind], kind=own.kind, like_person=own.like_person)
-        for own in marks
-    ]
-    return whiskers("leaderboard", title, rows, measure=measure, people=ceiling, width=width)
 
 
 def significance_figure(cells: PairCells, *, alpha: float, measure: str) -> Drawing:

@@ -8,22 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.records import FloatArray
-from core.report.figures.axes import WIDE, Axis, Panel, Sign
+from core.report.figures.axes import WIDE, Panel, Sign
 from core.report.figures.matrix import Cell, matrix
 from core.report.figures.style import (
     ALIKE,
-    AMBER,
     COOL,
     INK,
     LINES,
-    PAPER,
-    QUIET,
-    TEAL,
     WARM,
     snapped,
 )
-from core.report.figures.svg import Drawing, box, drawing, line, mark, path, words
-from core.report.figures.whiskers import LEFT, bottom_axis
+from core.report.figures.svg import Drawing, drawing, mark, path
 from core.wording import number
 
 if TYPE_CHECKING:
@@ -95,42 +90,6 @@ def layers_figure(heat: Heat, *, measure: str) -> Drawing:
         parts.append(mark(x, y, INK, "ring", size=8, opacity=0))
     says = f"Best: layer {layer}, token {token}, {number(None if np.isnan(best) else best)}."
     return drawing("layers", "Validation alignment over layers", says, (WIDE, 340), parts)
-
-
-def random_figure(values: FloatArray, flipped: FloatArray, projection: float | None, *, measure: str) -> Drawing:
-    """Boxes of the test alignments of random directions, as drawn and turned by the pairs; a line: the projection."""
-    rows = (("as drawn", values, QUIET), ("turned by the pairs", flipped, TEAL))
-    boxes = [
-        (name, np.quantile(row[~np.isnan(row)], _QUANTILES).tolist(), colour)
-        for name, row, colour in rows
-        if not np.isnan(row).all()
-    ]
-    reach = [end for _, quantiles, _ in boxes for end in (quantiles[0], quantiles[-1])]
-    low, high = snapped([*reach, *([projection] if projection is not None else [])])
-    axis, top = Axis(low, high, LEFT, WIDE - 16), 26.0
-    bottom = top + 56 * len(rows)
-    parts = list(bottom_axis(axis, top, bottom, f"test, {measure}"))
-    for k, (name, quantiles, colour) in enumerate(boxes):
-        y = top + 56 * (k + 0.5)
-        least, first, middle, third, most = map(axis, quantiles)
-        parts += [
-            words(name, LEFT - 12, y + 4, "end"),
-            line((least, y), (most, y), colour, width=2),
-            box(first, y - 14, third - first, 28, PAPER, stroke=colour, stroke_width=2),
-            line((middle, y - 14), (middle, y + 14), colour, width=3),
-        ]
-    if projection is not None:
-        x = axis(projection)
-        parts.append(line((x, top), (x, bottom), AMBER, width=3))
-        parts.append(words(f"the projection, {number(projection, 3)}", x, top - 8, "middle", fill=AMBER))
-    said = [
-        f"{name}: median {number(own[2])}, 95 % from {number(own[0])} to {number(own[-1])}" for name, own, _ in boxes
-    ]
-    says = f"The projection: {number(projection)}. Random directions: {'; '.join(said)}."
-    return drawing("random", "Random directions", says, (WIDE, bottom + 42), parts)
-
-
-_QUANTILES = (0.025, 0.25, 0.5, 0.75, 0.975)
 
 
 def numbers_or_none(values: FloatArray) -> list[list[float | None]]:

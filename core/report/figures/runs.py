@@ -17,7 +17,6 @@ from core.records import Alignment
 from core.report.figures.axes import HALF, WIDE, Panel, Sign
 from core.report.figures.style import AMBER, BLUE, PALE, QUIET, TEAL, Mark, snapped, value_range
 from core.report.figures.svg import Drawing, Point, Shape, drawing, mark, path
-from core.report.figures.whiskers import Row, whiskers
 from core.wording import counted, estimate, number
 
 if TYPE_CHECKING:
@@ -38,15 +37,6 @@ class Race:
     name: str
     group: str
     trace: tuple[TracePoint, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """A judge on both sides of the split: calibration chose it and is optimistic, held-out did not."""
-
-    name: str
-    calibration: Alignment
-    held_out: Alignment
 
 
 def candidates_figure(marks: Sequence[Mark], baseline: Alignment | None, *, measure: str, slots: int = 0) -> Drawing:
@@ -122,27 +112,6 @@ def best_so_far_figure(standing: LeaderboardSnapshot, baseline: Alignment | None
     parts += [*path(corners, BLUE, width=3), *(mark(*place, BLUE, size=4) for place in steps)]
     says = f"{number(values[-1])} after {standing.calls:,} calls." if values else "No candidate is complete yet."
     return drawing("curve", "Best so far", says, (HALF, 320), parts)
-
-
-def sides_figure(
-    rows: Sequence[Sides],
-    *,
-    measure: str,
-    people: Alignment | None = None,
-    like_person: Alignment | None = None,
-    width: int = WIDE,
-) -> Drawing:
-    """Held-out (filled) above calibration (hollow) for each judge: how optimistic the second is.
-
-    `people` among themselves are a band; `like_person` is the first judge against the same target.
-    """
-    shown: list[Row] = []
-    for k, (side, colour) in enumerate(zip(rows, (BLUE, TEAL, QUIET) * len(rows), strict=False)):
-        like = like_person if not k else None
-        shown.append(Row.of(f"{side.name}, held-out", side.held_out, colour, like_person=like))
-        shown.append(Row.of("calibration", side.calibration, colour, "ring"))
-    title = "Agreement with raters: held-out and calibration"
-    return whiskers("sides", title, shown, measure=measure, people=people, width=width)
 
 
 def _line_colour(group: str) -> str:

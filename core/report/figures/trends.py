@@ -15,14 +15,12 @@ from core.report.figures.style import (
     LINES,
     QUIET,
     TEAL,
-    Mark,
-    describe,
     measure_name,
     snapped,
     value_range,
 )
 from core.report.figures.svg import Drawing, area, drawing, line, path, shortened
-from core.report.figures.whiskers import NARROW, Row, whiskers
+from core.report.figures.whiskers import NARROW
 from core.wording import estimate, number
 
 if TYPE_CHECKING:
@@ -80,17 +78,6 @@ def _shrinking(plans: Sequence[LabelPlanning], n_now: int, width: int) -> Drawin
     said = [f"{plan.n_items:,} items: {number(plan.interval.low)} to {number(plan.interval.high)}" for plan in plans]
     good = "".join(f" Enough from {plans[k].n_items:,} on for {name}." for name, k in enough.items())
     return drawing("shrinking", "How well an alignment is known", f"{'; '.join(said)}.{good}", (width, height), parts)
-
-
-def styles_figure(marks: Sequence[Mark], *, measure: str) -> Drawing:
-    """Each style's alignment with its interval, a line each, in the order given; the undefined is drawn as nothing."""
-    rows = [
-        Row(own.name, None, None, describe(None), BLUE)
-        if own.alignment is None
-        else Row.of(own.name, own.alignment, BLUE)
-        for own in marks
-    ]
-    return whiskers("styles", "Judging styles", rows, measure=measure)
 
 
 @dataclass(frozen=True, slots=True)

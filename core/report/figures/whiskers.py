@@ -1,36 +1,68 @@
-"""Rows of names, each with its dot and interval on one axis, and its figures written at the right end."""
+"""Rows of names, each with its dot and interval on one axis and its figures at the right end, and what they show."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
+from typing import TYPE_CHECKING
 
+import numpy as np
 from markupsafe import Markup
 
-from core.records import Alignment, Interval
+from core.findings.weak_spots import DIVISIONS
+from core.records import Alignment, FloatArray, Interval, JudgeKind
 from core.report.figures.axes import WIDE, Axis
-from core.report.figures.style import AMBER, GRID, INK, PEOPLE, QUIET, ends_of, snapped
+from core.report.figures.style import (
+    AMBER,
+    BLUE,
+    GRID,
+    INK,
+    PEOPLE,
+    PURPLE,
+    QUIET,
+    ROSE,
+    TEAL,
+    Mark,
+    ends_of,
+    measure_name,
+    snapped,
+)
 from core.report.figures.svg import Drawing, Shape, box, drawing, legible, line, mark, shortened, words
-from core.wording import DASH, estimate
+from core.wording import DASH, change_figures, estimate
+
+if TYPE_CHECKING:
+    from core.calibration.ablate import AblationRow
+    from core.comparison.examination import Examination
+    from core.stats.preferences import Strengths
+    from core.stats.system_means import SystemMeans
 
 LEFT, RIGHT = 232, 138
 """Room for names and for figures."""
 NARROW = 360
 """Width of a drawing for a telephone, whose names stand above their intervals."""
-_HEIGHT, _WITH_KIND = 26, 36
-_NARROW_HEIGHT, _NARROW_WITH_KIND = 44, 56
+KIND_COLOURS: dict[JudgeKind, str] = {
+    "calibrated": TEAL,
+    "no criteria": AMBER,
+    "style": PURPLE,
+    "imported": BLUE,
+    "metric": QUIET,
+    "repeval": ROSE,
+    "fused": INK,
+}
+_HEIGHTS, _NARROW_HEIGHTS = (26, 36), (44, 56)
+"""Height of a row without and with a kind."""
 _LETTERS = 34
 _MOST_SAID = 30
 _EDGE = 14
-"""Room beside an axis over the whole width, for half a tick's name."""
+"""Room next to an axis over the whole width, for half a tick's name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WhiskerRow:
     """`figures` are written at the right end; `kind` below the name, in the row's colour; `reason` where undefined.
 
-    `like_person` is the judge against the mean of the other raters, the target of the people's band: a small ring in
+    `like_person` is the judge against the mean of the other raters, the target of the raters' band: a small ring in
     the band's colour.
     """
 
@@ -54,7 +86,7 @@ class Row:
         *,
         kind: str = "",
         like_person: Alignment | None = None,
-    ) -> Row:
+    ) -> WhiskerRow:
         """A row that shows an alignment."""
         value, interval = alignment.value, alignment.interval
         return cls(name, value, interval, estimate(alignment), colour, shape, kind, alignment.reason, like_person)
@@ -70,30 +102,41 @@ class Row:
 def whiskers(
     name: str,
     title: str,
-    rows: Sequence[Row],
+    rows: Sequence[WhiskerRow],
     *,
     measure: str,
     people: Alignment | None = None,
-    ends: tuple[float, float] | None = None,
+    close: bool = False,
     width: int = WIDE,
 ) -> Drawing:
     """The rows below each other in the order given; `people` among themselves are a band behind all of them.
 
-    The axis ends at the next fifth beyond what it holds, or at `ends`.  The drawing has a narrow one beside it.
+    The axis ends at the next fifth beyond what it holds; `close`: shortly beyond it, for values that are no alignment.
+    The drawing has a narrow form for telephones.
     """
-    low, high = ends or snapped([end for row in rows for end in row.ends] + ends_of(people))
+    held = [end for row in rows for end in row.ends] + ends_of(people)
+    low, high = snapped(held)
+    if close:
+        held = held or [-1.0, 1.0]
+        room = 0.04 * (max(held) - min(held)) or 0.1
+        low, high = min(held) - room, max(held) + room
     top = 24 if people is not None and people.value is not None else 8
+    told = [legible(f"{shortened(row.name, 60)}: {row.figures}") for row in rows[:_MOST_SAID]]
+    says = f"{'; '.join(told)}." + (f" And {len(rows) - _MOST_SAID} more." if len(rows) > _MOST_SAID else "")
+    if people is not None:
+        says += f" One rater against the mean of the others: {estimate(people)}."
+    like = [f"{shortened(row.name, 60)}: {estimate(row.like_person)}" for row in rows[:_MOST_SAID] if row.like_person]
+    says += f" Judges against that same target: {'; '.join(like)}." if like else ""
     drawn = []
-    for axis, heights, draw in (
-        (Axis(low, high, LEFT, width - RIGHT), (_HEIGHT, _WITH_KIND), _row),
-        (Axis(low, high, _EDGE, NARROW - _EDGE), (_NARROW_HEIGHT, _NARROW_WITH_KIND), _narrow_row),
+    for whole, axis, heights in (
+        (width, Axis(low, high, LEFT, width - RIGHT), _HEIGHTS),
+        (NARROW, Axis(low, high, _EDGE, NARROW - _EDGE), _NARROW_HEIGHTS),
     ):
         tops = [float(top), *(top + end for end in accumulate(heights[bool(row.kind)] for row in rows))]
         parts = [*_band(axis, people, top, tops[-1]), *bottom_axis(axis, top, tops[-1], measure)]
-        whole = width if draw is _row else NARROW
         for row, y, below in zip(rows, tops, tops[1:], strict=False):
-            parts += draw(axis, row, y, below, whole)
-        drawn.append(drawing(name, title, _said(rows, people), (whole, tops[-1] + 42), parts))
+            parts += _row(axis, row, y, below, whole)
+        drawn.append(drawing(name, title, says, (whole, tops[-1] + 42), parts))
     return replace(drawn[0], narrow=drawn[1])
 
 
@@ -106,44 +149,24 @@ def bottom_axis(axis: Axis, top: float, bottom: float, title: str) -> Iterator[M
     yield words(title, (axis.start + axis.end) / 2, bottom + 34, "middle", fill=QUIET)
 
 
-def whisker(
-    axis: Axis, y: float, value: float | None, interval: Interval | None, *, colour: str, shape: Shape = "dot"
-) -> Iterator[Markup]:
-    """A dot with its interval; the undefined is drawn as nothing."""
-    if value is None:
-        return
-    if interval is not None:
-        yield line((axis(interval.low), y), (axis(interval.high), y), colour, width=2)
-    yield mark(axis(value), y, colour, shape)
-
-
-def _row(axis: Axis, row: Row, top: float, below: float, width: float) -> Iterator[Markup]:
-    """The name at the left, the figures at the right, the interval between them."""
-    y = (top + below) / 2
-    yield words(shortened(row.name, _LETTERS), LEFT - 12, y - 3 if row.kind else y + 4, "end")
+def _row(axis: Axis, row: WhiskerRow, top: float, below: float, width: float) -> Iterator[Markup]:
+    """Name, figures and interval: next to each other, or on a telephone name and figures above the interval."""
+    narrow = width == NARROW
+    y = below - 18 if narrow else (top + below) / 2
+    named = top + 13 if narrow else y - 3 if row.kind else y + 4
+    x, anchor = (0, "start") if narrow else (LEFT - 12, "end")
+    yield words(shortened(row.name, _LETTERS), x, named, anchor, halo=narrow)
     if row.kind:
-        yield words(row.kind, LEFT - 12, y + 11, "end", fill=row.colour, size=11)
-    yield words(row.figures, width, y + 4, "end")
-    if row.value is None and row.reason:
-        yield words(f"{DASH} {shortened(row.reason, 90)}", LEFT + 6, y + 4, fill=QUIET)
-    yield from _shown(axis, row, y)
-
-
-def _narrow_row(axis: Axis, row: Row, top: float, below: float, width: float) -> Iterator[Markup]:
-    """Name and figures above the interval."""
-    y = below - 18
-    yield words(shortened(row.name, _LETTERS), 0, top + 13, halo=True)
-    yield words(row.figures, width, top + 13, "end", halo=True)
-    if row.kind:
-        yield words(row.kind, 0, top + 26, fill=row.colour, size=11, halo=True)
-    if row.value is None and row.reason:
-        yield words(f"{DASH} {shortened(row.reason, 50)}", 0, y + 4, fill=QUIET)
-    yield from _shown(axis, row, y)
-
-
-def _shown(axis: Axis, row: Row, y: float) -> Iterator[Markup]:
-    """The interval, and below it that of the judge as one more person."""
-    yield from whisker(axis, y, row.value, row.interval, colour=row.colour, shape=row.shape)
+        yield words(row.kind, x, top + 26 if narrow else y + 11, anchor, fill=row.colour, size=11, halo=narrow)
+    yield words(row.figures, width, top + 13 if narrow else y + 4, "end", halo=narrow)
+    if row.value is None:
+        if row.reason:
+            reason = shortened(row.reason, 50 if narrow else 90)
+            yield words(f"{DASH} {reason}", 0 if narrow else LEFT + 6, y + 4, fill=QUIET)
+    else:
+        if row.interval is not None:
+            yield line((axis(row.interval.low), y), (axis(row.interval.high), y), row.colour, width=2)
+        yield mark(axis(row.value), y, row.colour, row.shape)
     like = row.like_person
     if like is not None and like.value is not None:
         if like.interval is not None:
@@ -158,13 +181,148 @@ def _band(axis: Axis, people: Alignment | None, top: float, bottom: float) -> It
         yield box(axis(low), top, axis(high) - axis(low), bottom - top, PEOPLE)
         yield line((x, top), (x, bottom), AMBER, width=1.5, dash="5 3")
         middle = min(max(x, axis.start + 100), axis.end - (40 if axis.start == LEFT else 100))
-        yield words(f"one person against the others: {people.value:.2f}", middle, top - 8, "middle", fill=INK)
+        yield words(f"one rater against the others: {people.value:.2f}", middle, top - 8, "middle", fill=INK)
 
 
-def _said(rows: Sequence[Row], people: Alignment | None) -> str:
-    told = [legible(f"{shortened(row.name, 60)}: {row.figures}") for row in rows[:_MOST_SAID]]
-    more = f" And {len(rows) - _MOST_SAID} more." if len(rows) > _MOST_SAID else ""
-    band = "" if people is None else f" One rater against the mean of the others: {estimate(people)}."
-    like = [f"{shortened(row.name, 60)}: {estimate(row.like_person)}" for row in rows[:_MOST_SAID] if row.like_person]
-    against = f" Judges against that same target: {'; '.join(like)}." if like else ""
-    return f"{'; '.join(told)}.{more}{band}{against}"
+# ── judges ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeMark:
+    """One line of the leaderboard; `like_person` is the judge against the mean of the other raters."""
+
+    name: str
+    kind: JudgeKind
+    alignment: Alignment
+    like_person: Alignment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """A judge on both sides of the split: calibration chose it and is optimistic, held-out did not."""
+
+    name: str
+    calibration: Alignment
+    held_out: Alignment
+
+
+def leaderboard_figure(marks: Sequence[JudgeMark], ceiling: Alignment | None, *, measure: str) -> Drawing:
+    """Every judge with its interval on one axis, best on top, raters among themselves as a band behind."""
+    rows = [
+        WhiskerRow.of(own.name, own.alignment, KIND_COLOURS[own.kind], kind=own.kind, like_person=own.like_person)
+        for own in marks
+    ]
+    return whiskers("leaderboard", "Every judge with its interval", rows, measure=measure, people=ceiling)
+
+
+def sides_figure(
+    rows: Sequence[Sides],
+    *,
+    measure: str,
+    people: Alignment | None = None,
+    like_person: Alignment | None = None,
+    width: int = WIDE,
+) -> Drawing:
+    """Held-out (filled) above calibration (hollow) for each judge: how optimistic the second is.
+
+    `people` among themselves are a band; `like_person` is the first judge against the same target.
+    """
+    shown: list[WhiskerRow] = []
+    for k, (side, colour) in enumerate(zip(rows, (BLUE, TEAL, QUIET) * len(rows), strict=False)):
+        like = None if k else like_person
+        shown.append(WhiskerRow.of(f"{side.name}, held-out", side.held_out, colour, like_person=like))
+        shown.append(WhiskerRow.of("calibration", side.calibration, colour, "ring"))
+    title = "Agreement with raters: held-out and calibration"
+    return whiskers("sides", title, shown, measure=measure, people=people, width=width)
+
+
+def styles_figure(marks: Sequence[Mark], *, measure: str) -> Drawing:
+    """Each style's alignment with its interval in the order given; the undefined is drawn as nothing."""
+    undefined = WhiskerRow("", None, None, DASH, BLUE)
+    rows = [
+        replace(undefined, name=own.name) if own.alignment is None else WhiskerRow.of(own.name, own.alignment, BLUE)
+        for own in marks
+    ]
+    return whiskers("styles", "Judging styles", rows, measure=measure)
+
+
+def variant_name(row: AblationRow) -> str:
+    """How a row is headed, e.g. "final judge (mean of 3)"."""
+    n = len(row.criteria_ids)
+    if row.key == "final":
+        return f"final judge (mean of {n})" if n > 1 else "final judge"
+    return row.key
+
+
+def ablation_figure(rows: Sequence[AblationRow], *, measure: str) -> Drawing:
+    """Each variant on both sides of the split, held-out filled, calibration hollow.
+
+    Below the name stands held-out minus the final judge, the first of `rows`; amber where it differs beyond chance.
+    """
+    shown = []
+    for row in rows:
+        beyond = row.p_holm is not None and row.p_holm <= 0.05
+        gap = "" if row.difference is None else f"{change_figures(row.difference, row.interval)} to final"
+        colour = AMBER if beyond else BLUE
+        shown.append(WhiskerRow.of(variant_name(row), row.held_out, colour, kind=gap))
+        shown.append(WhiskerRow.of("calibration", row.calibration, QUIET, "ring"))
+    return whiskers("ablation", "What each part adds", shown, measure=measure)
+
+
+def parts_figure(examination: Examination, *, most: int = 40, width: int = WIDE) -> Drawing:
+    """Every subgroup with its interval, division by division; amber where the judge is shown to be worse."""
+    overall = examination.overall
+    rows = [WhiskerRow.of("all items", overall, QUIET, "open diamond")]
+    for division, parts in groupby(examination.parts, key=lambda part: part.division):
+        for part in parts:
+            kind = DIVISIONS[division].lower() + (", worse than the others" if part.worse else "")
+            rows.append(WhiskerRow.of(part.name, part.alignment, AMBER if part.worse else BLUE, kind=kind))
+    measure = measure_name(overall.statistic, overall.level)
+    title = "Agreement in every subgroup of the items"
+    return whiskers("parts", title, rows[: most + 1], measure=measure, width=width)
+
+
+def random_figure(values: FloatArray, flipped: FloatArray, projection: float | None, *, measure: str) -> Drawing:
+    """Medians of the test alignments of random directions with their middle 95 %, and the projection."""
+    found: list[tuple[str, float, Interval | None, str]] = []
+    if projection is not None:
+        found.append(("the projection", projection, None, AMBER))
+    for name, drawn, colour in (("random, as drawn", values, QUIET), ("random, turned by the pairs", flipped, TEAL)):
+        if not np.isnan(drawn).all():
+            low, middle, high = np.nanquantile(drawn, (0.025, 0.5, 0.975)).tolist()
+            found.append((name, middle, Interval(low, high), colour))
+    rows = [
+        WhiskerRow(name, value, ends, change_figures(value, ends).replace("+", ""), colour)
+        for name, value, ends, colour in found
+    ]
+    return whiskers("random", "The projection and random directions", rows, measure=f"test, {measure}")
+
+
+# ── systems ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def system_means_figure(means: SystemMeans, aspect: str, *, most: int, width: int = WIDE) -> Drawing:
+    """Corrected means of the `most` highest systems, the mean of the labels alone as a ring below."""
+    rows = []
+    for system in means.corrected[:most]:
+        alone = system.labels_only
+        own = system.corrected
+        rows.append(WhiskerRow(system.name, own.value, own.interval, estimate(own), BLUE))
+        if alone.interval is not None and alone != own:
+            rows.append(WhiskerRow("labels alone", alone.value, alone.interval, estimate(alone), QUIET, "ring"))
+    measure = f"mean {aspect}, corrected by the labels; 95 % intervals"
+    return whiskers("system-means", f"Mean {aspect} of each system", rows, measure=measure, close=True, width=width)
+
+
+def strengths_figure(people: Strengths, judge: Strengths | None, judge_name: str, *, width: int = WIDE) -> Drawing:
+    """Strengths by raters, and by the judge as a ring below; systems without a comparison have no row."""
+    of_judge = {} if judge is None else {strength.system: strength for strength in judge.systems}
+    rows = []
+    for own in people.systems:
+        figures = change_figures(own.value, own.interval)
+        rows.append(WhiskerRow(own.system, own.value, own.interval, figures, AMBER, kind="raters"))
+        if other := of_judge.get(own.system):
+            figures = change_figures(other.value, other.interval)
+            rows.append(WhiskerRow("", other.value, other.interval, figures, BLUE, "ring", kind=judge_name))
+    measure = "log-odds of being preferred to an average system; 95 % intervals"
+    return whiskers("strengths", "Strength of each system", rows, measure=measure, close=True, width=width)

@@ -14,20 +14,8 @@ from core.calibration.calibration_result import TracePoint
 from core.records import Interval, Scale
 from core.report import figures
 from core.report.figures import Mark, Race, Sides
-from core.report.figures.analyses import (
-    ablation_figure,
-    length_figure,
-    pattern_figure,
-    size_figure,
-)
-from core.report.figures.comparison import (
-    JudgeMark,
-    PairCells,
-    kept_figure,
-    leaderboard_figure,
-    scatter_figure,
-    significance_figure,
-)
+from core.report.figures.analyses import length_figure, pattern_figure, size_figure
+from core.report.figures.comparison import PairCells, kept_figure, scatter_figure, significance_figure
 from core.report.figures.repeval import Heat, layers_figure
 from core.report.figures.style import (
     ALIKE,
@@ -46,7 +34,8 @@ from core.report.figures.style import (
     WARM,
     WORSE,
 )
-from core.report.figures.trends import Point, history_figure, shrinking_figure, styles_figure
+from core.report.figures.trends import Point, history_figure, shrinking_figure
+from core.report.figures.whiskers import JudgeMark, ablation_figure, leaderboard_figure, styles_figure
 from core.stats.conformal import kept_shares
 from core.stats.labels_needed import plan_labels
 from tests.core.report.figures.conftest import NOW, SVG, aligned

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from core.records import AspectLabels, Scale
 from core.report import figures
 from core.report.figures import Mark
-from core.report.figures.comparison import JudgeMark, PairCells, leaderboard_figure, significance_figure
+from core.report.figures.comparison import PairCells, significance_figure
 from core.report.figures.repeval import Heat, heat_figure
 from core.report.figures.style import BETTER, WORSE
+from core.report.figures.whiskers import JudgeMark, leaderboard_figure
 from tests.core.report.figures.conftest import Drawn, aligned
 
 NAN = np.nan
