@@ -17,8 +17,7 @@ digest, not its format.  `split.usable_aspect(golden, aspect)` is the one guard 
 
 from core.data.columns import Mapping, propose_mapping
 from core.data.golden import BuiltGolden, as_check_json, build_golden, check_file, load_golden, load_items
-from core.data.split import grown_split, inner_fold, split_sources
-from core.data.summary import Grown, grown
+from core.data.split import Grown, grown, grown_split, inner_fold, split_sources
 from core.data.tables import Table, open_table, read_table, read_upload
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import abc
+from collections import Counter, abc
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from core.data.tables import Table, read_table
 from core.errors import AspectError, GoldenError
 from core.memory import uncollected
 from core.records import AspectLabels, GoldenSet, Rating, Scale
+from core.wording import counted
 
 Mapped = Mapping | abc.Mapping[str, str] | str | abc.Sequence[str]
 """What a person may give as a mapping: a whole one, role → column, or ``"target=agent_answer,source=question"``."""
@@ -292,6 +293,20 @@ def _stem(name: str) -> str:
     """A file's name without its endings: ``"summeval.jsonl.gz"`` → ``"summeval"``."""
     base = clean_text(name).rsplit("/", 1)[-1]
     return base.split(".", 1)[0] or base or "golden set"
+
+
+def sentence(golden: GoldenSet) -> str:
+    """``1,600 items from 16 systems over 100 sources, 3 raters each.``"""
+    words = counted(len(golden.items), "item")
+    words += f" from {counted(golden.n_systems, 'system')}" if golden.n_systems else ""
+    words += f" over {counted(golden.n_sources, 'source')}" if golden.n_sources < len(golden.items) else ""
+    if not golden.aspects:
+        return f"{words}; no labels yet."
+    if raters := Counter((rating.item_id, rating.aspect) for rating in golden.ratings).values():
+        low, high = min(raters), max(raters)
+        words += f", {low} to {high} raters each" if low < high else f", {counted(low, 'rater')} each"
+    partly = max(labelled.n_labelled for labelled in golden.aspects.values())
+    return f"{words}, {partly:,} of them labelled." if partly < len(golden.items) else f"{words}."
 
 
 # ── check ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -36,7 +36,7 @@ from core.data.recordings import (
     open_recording,
     propose_columns,
 )
-from core.data.scale import USUAL, narrowest_scale, off_scale
+from core.data.scale import narrowest_scale, off_scale
 from core.data.sources import FileFinding
 from core.data.split import task_of
 from core.errors import GoldenError, UsageError
@@ -46,11 +46,6 @@ from core.wording import counted
 
 Use = Literal["replies", "scores"]
 
-GOOD = frozenset("good pass passed yes true correct positive up thumbs_up 👍".split())
-BAD = frozenset("bad fail failed no false incorrect negative down thumbs_down 👎".split())
-
-_TRIED = 100
-"""So many replies out of range are read again, to see which usual scale would hold them."""
 _EXAMPLES, _EXAMPLE_TEXT = 3, 200
 _MANY = 0.05
 """Share of numbers out of range from which the scale is in question, and not a few slips."""
@@ -102,12 +97,11 @@ class Unread:
 class Tally:
     """What was read: `n` replies or scores, the numbers before any mapping, and the unread by reason.
 
-    `n_words` counts words of judgement (Good, Bad), `n_sides` words for a side of a pair.
+    `n_sides` counts words for a side of a pair.
     """
 
     n: int = 0
     numbers: list[float] = field(default_factory=list)
-    n_words: int = 0
     n_sides: int = 0
     unread: Counter[UnscoredReason] = field(default_factory=Counter)
     examples: dict[UnscoredReason, list[Unread]] = field(default_factory=dict)
@@ -127,7 +121,6 @@ class RecordingReader:
         self._scale = choices.scale or scale
         self._sides = pairs and self._scale == PREFERENCES
         self._read_reply = read_reply
-        self._beyond: list[str] = []
         self._codes: frozenset[float] = frozenset()
 
     def leave_out_codes(self, scores: Iterable[Any]) -> None:
@@ -167,17 +160,10 @@ class RecordingReader:
         return self._onto.low + share * (self._onto.high - self._onto.low)
 
     def suggested(self) -> Scale | None:
-        """The narrowest usual scale that would hold (nearly) all numbers, where the one in use does not."""
+        """The narrowest usual scale that would hold all scores, where many lie outside the one in use."""
         numbers = self.tally.numbers
-        if not self.tally.unread["out of range"] >= _MANY * self.tally.n > 0:
-            return None
-        if self._use == "scores":
-            return narrowest_scale(min(numbers), max(numbers)) if numbers else None
-        for scale in USUAL:
-            held = sum(self._read_reply(text, scale, self._aspect).value is not None for text in self._beyond)
-            if held >= 0.95 * len(self._beyond) and all(map(scale.holds, numbers)):
-                return scale
-        return None
+        many = self.tally.unread["out of range"] >= _MANY * self.tally.n > 0
+        return narrowest_scale(min(numbers), max(numbers)) if many and numbers and self._use == "scores" else None
 
     def _replies(self, entry: RecordedRow) -> Iterator[tuple[Reading, str]]:
         for reply in entry.replies or (Reply(""),):
@@ -185,18 +171,10 @@ class RecordingReader:
             if reading.value is not None:
                 self.tally.numbers.append(reading.value)
                 yield reading, reply.text
-                continue
-            if reading.reason == "out of range" and len(self._beyond) < _TRIED:
-                self._beyond.append(reply.text)
-            yield replace(reading, detail="None of its replies could be read."), reply.text
+            else:
+                yield replace(reading, detail="None of its replies could be read."), reply.text
 
     def _score(self, entry: RecordedRow) -> tuple[Reading, str]:
-        """A number; Good and Bad (pass and fail, true and false) are the ends of the scale."""
-        word = "_".join(str(entry.score).lower().split()) if isinstance(entry.score, str | bool) else ""
-        if word in GOOD or word in BAD:
-            self.tally.n_words += 1
-            low, high = (0.0, 1.0) if self._choices.any_number else (self._scale.low, self._scale.high)
-            return Reading(high if word in GOOD else low), ""
         if self._sides and isinstance(entry.score, str) and (side := side_named(entry.score)) is not None:
             self.tally.n_sides += 1
             return Reading(side), ""
@@ -505,12 +483,6 @@ def _findings(preview: ImportPreview) -> Iterator[FileFinding]:
     if others := [name for name in preview.aspects if folded(name) != folded(preview.aspect)]:
         yield FileFinding("note", f"The file also holds {_listed(others[:8])}; import it once for each aspect.")
     stated = preview.stated_scale
-    if tally.n_words:
-        low, high = ("0", "1") if preview.choices.any_number else (f"{stated.low:g}", f"{stated.high:g}")
-        words = counted(
-            tally.n_words, "word of judgement was taken as a number", "words of judgement were taken as numbers"
-        )
-        yield FileFinding("note", f"{words}: Good and its like {high}, Bad {low}.")
     if tally.n_sides:
         words = counted(tally.n_sides, "choice was taken as a number", "choices were taken as numbers")
         yield FileFinding("note", f"{words}: A 1, a tie 2, B 3.")

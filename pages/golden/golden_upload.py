@@ -10,10 +10,9 @@ import streamlit as st
 
 from core import projects
 from core.data import BuiltGolden, Mapping, Table, build_golden
-from core.data.golden import left_out_words
+from core.data.golden import left_out_words, sentence
 from core.data.label_cells import Question
 from core.data.sources import has_errors
-from core.data.summary import sentence
 from core.errors import AccessError, ConcordError
 from core.project_records import GoldenItem, is_demo
 from core.records import GoldenSet, Scale

@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.data.split import ENOUGH, LEAST, calibration_labels
-from core.data.summary import Grown, grown, sentence
+from core.data.golden import sentence
+from core.data.split import ENOUGH, LEAST, Grown, calibration_labels, grown
 from core.project_records import GoldenSummary
 from core.records import GoldenSet
 from core.report.figures.svg import shortened
@@ -33,11 +33,11 @@ def _kept_golden(golden_id: str, _page: Opened) -> GoldenSet:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def _glance(golden_id: str, _page: Opened) -> tuple[str, str, int]:
-    """What is said of a golden set, the same for somebody who still rates it, and the labels to calibrate on."""
+def _glance(golden_id: str, _page: Opened) -> tuple[str, int]:
+    """What a golden set is, in a sentence, and the labels to calibrate on."""
     golden = _kept_golden(golden_id, _page)
     counts = [calibration_labels(golden, aspect) or 0 for aspect in golden.aspects]
-    return sentence(golden), sentence(golden, labels=False), max(counts, default=0)
+    return sentence(golden), max(counts, default=0)
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
@@ -62,8 +62,8 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary]) -> None:
     """The golden set in the URL, else the newest, of at least one."""
     golden = _picked(goldens)
     sees = not golden.aspects or label_blind.may_see(page, golden.golden_id)
-    words, blind, n = _glance(golden.golden_id, page)
-    finding(f"{shortened(golden.name, LONGEST)}: {words if sees else blind}")
+    words, n = _glance(golden.golden_id, page)
+    finding(f"{shortened(golden.name, LONGEST)}: {words}")
     _draw_age(page, goldens, golden)
     _draw_next(page, golden, n)
     if not sees:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.data import BuiltGolden, propose_mapping
+from core.data import BuiltGolden
 from core.records import AspectLabels, Item, Rating, Scale
 
 Build = Callable[..., BuiltGolden]
@@ -161,14 +161,6 @@ def test_damaged_characters_are_found_and_unstorable_ones_replaced(
     assert result.golden.digest.startswith("golden:")
 
 
-def test_hostile_names_and_texts_pass_through_as_text(built: Build, summaries: list[dict[str, Any]]) -> None:
-    attack = "<script>alert(1)</script>'; DROP TABLE items; -- {{7*7}} ${HOME}"
-    summaries[0] |= {"target": attack, "system_id": attack, f"human_{attack}": 3}
-    golden = built(summaries).golden
-    assert (golden.items[0].target, golden.items[0].system_id) == (attack, attack)
-    assert attack in golden.aspects
-
-
 # ── long files ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -211,15 +203,6 @@ def test_long_files_refuse_contradictions(
 
 
 # ── mapping, scales, errors as a whole ───────────────────────────────────────────────────────────────────────
-
-
-def test_a_corrected_mapping_and_kind_are_followed(built: Build, summaries: list[dict[str, Any]]) -> None:
-    mapping = propose_mapping(tuple(summaries[0]), summaries).with_role("context", "source").with_kind("single")
-    result = built(summaries, mapping)
-    assert result.golden.kind == "single"
-    assert result.golden.items[0].context == "Document a."
-    redetected = built(summaries, propose_mapping(tuple(summaries[0]), summaries).with_role("context", "source"))
-    assert redetected.mapping.kind == redetected.golden.kind == "source_context_target"
 
 
 def test_given_scales_are_kept_and_enforced_on_labels_and_ratings(

@@ -99,14 +99,6 @@ def test_labels_that_are_not_the_mean_of_their_ratings_are_noted(built: Build) -
     assert "In 1 item " in finding.message
 
 
-def test_ranks_are_not_taken_for_labels_in_silence(built: Build) -> None:
-    base = rows(10, 3, lambda s, m: m + 1)
-    ranks = [{("human_rank" if name == "human_x" else name): cell for name, cell in row.items()} for row in base]
-    (finding,) = found(built(ranks), "higher")
-    assert (finding.severity, finding.column) == ("warning", "human_rank")
-    assert not found(built(base), "higher")
-
-
 def test_check_json_tells_what_it_can_of_a_file_with_errors(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("item_id,target,human_x\n1,a,3\n1,b,4\n2,c,bad\n", encoding="utf-8")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.data import propose_mapping
 from core.data.cells import folded
-from core.data.columns import ALIASES, PLAIN_ROLES, RatingColumn
+from core.data.columns import ALIASES, RatingColumn
 from core.errors import UsageError
 
 
@@ -97,17 +95,6 @@ def test_with_role_takes_a_role_away_and_refuses_unknown_names() -> None:
     for name in ("tone", "human_", "ann_", "metric_", "annotators_", ""):  # prefixes alone are no roles
         with pytest.raises(UsageError, match=f"'{name}' is no role"):
             mapping.with_role(name, "target")
-
-
-@given(
-    st.lists(st.sampled_from([*PLAIN_ROLES, "doc_id", "text", "ann_x", "human_x", "id", "junk", "Score"]), unique=True)
-)
-def test_every_column_plays_one_role_or_is_unused(columns: list[str]) -> None:
-    mapping = propose_mapping(columns, [dict.fromkeys(columns, "1")])
-    assert sorted([*mapping.roles.values(), *mapping.unused]) == sorted(columns)
-    assert sorted(mapping.found) == sorted(mapping.roles)
-    assert set(mapping.found.values()) <= {"exact", "alias"}
-    assert mapping.as_json()["roles"] == dict(mapping.roles)
 
 
 @pytest.mark.parametrize(

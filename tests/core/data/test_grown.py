@@ -80,16 +80,6 @@ def test_known_systems_keep_their_side_too() -> None:
     assert len(after.calibration) + len(after.held_out) + after.dropped == len(grew.items)
 
 
-def test_a_source_that_had_no_label_then_is_divided_as_a_new_one() -> None:
-    old, grew = golden(OLD, labelled=6), golden(OLD)
-    before = split_sources(old, aspect="x")
-    after = grown_split(before, old, grew, aspect="x")
-    calibrating, held_out = sides(grew, after)
-    assert not calibrating & held_out
-    assert {*OLD[3:]} & calibrating
-    assert {*OLD[3:]} & held_out
-
-
 @pytest.mark.parametrize("form", ["twice", "merged"])
 def test_a_source_whose_text_is_on_both_sides_is_refused(form: Literal["twice", "merged"]) -> None:
     old = golden(["same", "same", "b", "c"])

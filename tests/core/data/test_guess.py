@@ -53,15 +53,6 @@ def test_names_that_tell_nothing_are_read_by_what_they_hold() -> None:
     assert mapping.as_json()["guessed"] == list(mapping.found_by("content"))
 
 
-def test_the_command_line_does_not_guess() -> None:
-    assert "target" not in propose_mapping(list(german()[0]), german()).roles
-
-
-def test_columns_that_say_what_they_are_are_left_as_they_are() -> None:
-    rows = [{"target": "one text", "human_x": 1, "stars": 3}, {"target": "another", "human_x": 2, "stars": 4}]
-    assert guessed(rows) == propose_mapping(list(rows[0]), rows)
-
-
 def test_lists_of_ratings_and_questions_with_answers() -> None:
     rows = [
         {"Frage": f"What would you say about number {k}, if asked?", "Antwort": f"That is the answer to {k}.", "s": r}

@@ -37,12 +37,6 @@ def test_plain_text_is_left_as_it_is_even_when_it_looks_like_code() -> None:
         assert target_text(text) == text
 
 
-def test_a_judged_json_object_stays_json() -> None:
-    assert target_text('{"answer": 1}') == '{"answer": 1}'
-    assert target_text({"answer": 1}) == '{"answer": 1}'
-    assert target_text(json.dumps(MESSAGES)) == source_text(MESSAGES)
-
-
 def kind(**columns: Any) -> str:
     return detect_kind([{"target": "t", **columns}] * 3, {r: r for r in ROLES if r in columns or r == "target"})
 

@@ -84,13 +84,6 @@ def test_load_golden(csv_file: Path) -> None:
     assert load_golden(csv_file, scales={"x": Scale(0, 10, 1, given=True)}).digest != golden.digest
 
 
-def test_load_golden_raises_the_first_error_with_its_place(csv_file: Path) -> None:
-    csv_file.write_text("item_id,target,human_x\n1,a,3\n2,b,bad\n3,c,worse\n", encoding="utf-8")
-    with pytest.raises(GoldenError, match=r"'bad' came.*1 more errors") as caught:
-        load_golden(csv_file)
-    assert (caught.value.file, caught.value.row, caught.value.column) == ("my set.v2.csv", 3, "human_x")
-
-
 def test_load_items_needs_no_labels(csv_file: Path, tmp_path: Path) -> None:
     assert load_items(csv_file).aspects == {}
     assert load_items(csv_file).item_ids == load_golden(csv_file).item_ids

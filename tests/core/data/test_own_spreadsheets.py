@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import openpyxl
@@ -34,22 +35,23 @@ def test_columns_of_raters_are_one_aspect_and_its_label_is_their_mean() -> None:
         assert len({rating.rater_id for rating in golden.ratings}) == 3
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "aspect"),
-    [
-        ("quality_alice", "quality_bob", "quality"),
-        ("alice_quality", "bob_quality", "quality"),
-        ("annotator1_fluency", "annotator2_fluency", "fluency"),
-        ("Rater A Fluency", "Rater B Fluency", "fluency"),
-        ("fluency_rater_1", "fluency_rater_2", "fluency"),
-        ("human_tone_r1", "human_tone_r2", "tone"),
-        ("quality_1", "quality_2", "quality"),
-        ("score_anna", "score_ben", "overall"),
-        ("rating1", "rating2", "overall"),
-        ("annotator1", "annotator2", "overall"),
-    ],
-)
-def test_names_of_raters_columns(first: str, second: str, aspect: str, tmp_path: Path) -> None:
+RATERS = """
+    quality_alice, quality_bob: quality
+    alice_quality, bob_quality: quality
+    annotator1_fluency, annotator2_fluency: fluency
+    Rater A Fluency, Rater B Fluency: fluency
+    fluency_rater_1, fluency_rater_2: fluency
+    human_tone_r1, human_tone_r2: tone
+    quality_1, quality_2: quality
+    score_anna, score_ben: overall
+    rating1, rating2: overall
+    annotator1, annotator2: overall
+"""
+
+
+@pytest.mark.parametrize("line", RATERS.strip().splitlines())
+def test_names_of_raters_columns(line: str, tmp_path: Path) -> None:
+    first, second, aspect = (part.strip() for part in re.split("[,:]", line))
     golden = load_golden(csv_file(tmp_path, f"target,{first},{second}\na b c,1,2\nd e f,4,5\ng h i,2,2\n"))
     assert list(golden.aspects) == [aspect]
     assert golden.aspects[aspect].values == (1.5, 4.5, 2.0)

@@ -44,15 +44,6 @@ def test_a_choice_that_is_none_is_refused_where_it_stands(tmp_path: Path) -> Non
         golden(tmp_path, [pair("A", id="1"), pair("perhaps", id="2")])
 
 
-def test_systems_are_the_members_of_the_pairs(tmp_path: Path) -> None:
-    sides = [("m1", "m2"), ("m2", "m3"), ("m3", "m1"), ("m2", "m1")]
-    rows = [pair("A", id=f"p{k}", model_a=a, model_b=b) for k, (a, b) in enumerate(sides)]
-    assert golden(tmp_path, rows).n_systems == 3
-    report = check_file(tmp_path / "g.jsonl")
-    assert report["n_systems"] == 3
-    assert not [finding for finding in report["findings"] if "system" in finding["message"]]
-
-
 def test_pairs_that_tell_nothing_of_systems_are_named_where_others_do(tmp_path: Path) -> None:
     odd = [pair("A", id="p4", model_a=""), pair("A", id="p5", model_a="m2")]
     golden(tmp_path, [*(pair("A", id=f"p{k}") for k in range(4)), *odd])

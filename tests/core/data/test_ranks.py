@@ -49,14 +49,6 @@ def test_a_label_is_the_share_of_the_other_texts_that_one_was_ranked_above(built
     assert any("share of the other texts" in finding.message for finding in made.findings)
 
 
-def test_labels_do_not_depend_on_the_size_of_another_source(built: Build) -> None:
-    small, grown = built(ranked((1, 3, 2), (2, 1))), built(ranked((1, 3, 2), (2, 1), (1, 2, 3, 4, 5, 6, 7)))
-    assert labels(grown)[:5] == labels(small) == (1, 0, 0.5, 0, 1)
-    assert small.golden is not None
-    assert grown.golden is not None
-    assert small.golden.aspects["rank"].scale == grown.golden.aspects["rank"].scale
-
-
 @pytest.mark.parametrize("sources", [((1, 2, 3), (2, 1)), ((1, 2), (2, 1), (1, "", 2))])
 def test_ranks_are_measured_within_sources(built: Build, sources: Sequence[Sequence[Any]]) -> None:
     """At sample level even where each source has two: then it tells how often the better one has the higher score."""
@@ -69,15 +61,6 @@ def test_ranks_are_measured_within_sources(built: Build, sources: Sequence[Seque
     assert "use dataset level" not in told
     scored = Verdicts.of_scores({item_id: float(k) for k, item_id in enumerate(made.golden.item_ids)})
     assert align(made.golden, scored, "rank").level == "sample"
-
-
-def test_two_ranked_texts_a_source_give_how_often_the_better_one_is_scored_higher(built: Build) -> None:
-    """The better text has the higher score in 3 of 4 sources: (3 − 1) / 4."""
-    made = built(ranked((1, 2), (2, 1), (1, 2), (2, 1)))
-    assert made.golden is not None
-    scores = [0.9, 0.1, 0.2, 0.3, 0.5, 0.4, 0.8, 0.7]
-    scored = Verdicts.of_scores(dict(zip(made.golden.item_ids, scores, strict=True)))
-    assert align(made.golden, scored, "rank").value == pytest.approx(0.5)
 
 
 def test_an_aspect_is_ranks_when_a_person_says_so_and_not_when_they_deny_it() -> None:

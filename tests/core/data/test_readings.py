@@ -64,33 +64,34 @@ def choices(cells: Sequence[Any], first: str, second: str, values: str | None = 
 # ── pairs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "cells", "wanted"),
-    [
-        ("response_0", "response_1", "0 1 1 0", [1, 3, 3, 1]),
-        ("response_0", "response_1", "0 1 0.5 0", [1, 3, 2, 1]),
-        ("response_0", "response_1", "1 2 2 1", None),
-        ("response_0", "response_1", "response_1 response_0 tie response_1", [3, 1, 2, 3]),
-        ("answer1", "answer2", "1 2 2 1", [1, 3, 3, 1]),
-        ("answerA", "answerB", "A B B A", [1, 3, 3, 1]),
-        ("response1", "response2", "response1 response2 tie", [1, 3, 2]),
-        ("output_left", "output_right", "left right left", [1, 3, 1]),
-        ("first_response", "second_response", "first second second", [1, 3, 3]),
-        ("model_a_response", "model_b_response", "model_a model_b tie", [1, 3, 2]),
-        ("text_1", "text_2", "1 2 -1 1", None),
-        ("text_1", "text_2", "1 2 9 1", None),
-        ("text_1", "text_2", "0 1 1.5 2", [2, 1, 2, 3]),
-        ("text_1", "text_2", "1.02 1.98 1.5 2", [1.04, 2.96, 2, 3]),
-        ("text_a", "text_b", "1.02 1.98 1.5 2", None),
-        ("text_1", "text_2", "tie tie tie 1st", [2, 2, 2, 1]),
-        ("text_a", "text_b", "tie tie tie tie", [2, 2, 2, 2]),
-        ("text_a", "text_b", "gpt GPT LLAMA Tie", [1, 1, 3, 2]),
-        ("text_a", "text_b", "-2 2 0 1 -1", [-2, 2, 0, 1, -1]),
-    ],
-)
-def test_sides_by_what_the_texts_are_called(first: str, second: str, cells: str, wanted: list[float] | None) -> None:
-    read = choices(cells.split(), first, second)
-    assert read == (wanted if wanted is None else pytest.approx(wanted))
+SIDES = """
+    response_0 response_1 | 0 1 1 0 | 1 3 3 1
+    response_0 response_1 | 0 1 0.5 0 | 1 3 2 1
+    response_0 response_1 | 1 2 2 1 | asked
+    response_0 response_1 | response_1 response_0 tie response_1 | 3 1 2 3
+    answer1 answer2 | 1 2 2 1 | 1 3 3 1
+    answerA answerB | A B B A | 1 3 3 1
+    response1 response2 | response1 response2 tie | 1 3 2
+    output_left output_right | left right left | 1 3 1
+    first_response second_response | first second second | 1 3 3
+    model_a_response model_b_response | model_a model_b tie | 1 3 2
+    text_1 text_2 | 1 2 -1 1 | asked
+    text_1 text_2 | 1 2 9 1 | asked
+    text_1 text_2 | 0 1 1.5 2 | 2 1 2 3
+    text_1 text_2 | 1.02 1.98 1.5 2 | 1.04 2.96 2 3
+    text_a text_b | 1.02 1.98 1.5 2 | asked
+    text_1 text_2 | tie tie tie 1st | 2 2 2 1
+    text_a text_b | tie tie tie tie | 2 2 2 2
+    text_a text_b | gpt GPT LLAMA Tie | 1 1 3 2
+    text_a text_b | -2 2 0 1 -1 | -2 2 0 1 -1
+"""
+
+
+@pytest.mark.parametrize("line", SIDES.strip().splitlines())
+def test_sides_by_what_the_texts_are_called(line: str) -> None:
+    texts, cells, wanted = (part.split() for part in line.split("|"))
+    read = choices(cells, *texts)
+    assert read == (None if wanted == ["asked"] else pytest.approx([*map(float, wanted)]))
 
 
 def test_many_spellings_of_a_tie_and_of_a_side() -> None:
@@ -120,12 +121,6 @@ def test_raters_of_pairs_in_words() -> None:
 def test_a_guess_reads_short_texts_of_scripts_without_spaces() -> None:
     texts = ["今天天气很好，我们去公园散步。", "这家餐厅的菜很好吃，价格也不贵。", "博物馆周日开放，不收门票。"]
     assert guessed(sheet(文本=texts, 质量=[1, 2, 3])) == {"target": "文本", "human_质量": "质量"}
-
-
-# ── labels ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-# ── raters ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 # ── exports ──────────────────────────────────────────────────────────────────────────────────────────────────

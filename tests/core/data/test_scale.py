@@ -11,27 +11,37 @@ from core.data.scale import USUAL, find_scale, is_usual, off_scale, strays
 from core.records import Scale
 
 
-@pytest.mark.parametrize(
-    ("values", "low", "high", "step"),
-    [
-        ([0, 1, 1], 0, 1, 1),
-        ([0.0, 0.31, 1.0], 0, 1, None),
-        ([-1, 0, 1], -1, 1, 1),
-        ([1, 2, 3], 1, 3, 1),
-        ([1, 2, 4], 1, 4, 1),
-        ([1, 4.5, 5], 1, 5, 0.5),
-        ([1, 6], 1, 6, 1),
-        ([2, 7], 1, 7, 1),
-        ([1, 10], 1, 10, 1),
-        ([0, 10], 0, 10, 1),
-        ([0, 3], 0, 3, 1),
-        ([0, 55, 100], 0, 100, None),
-        ([3.3333333333, 4.5], 1, 5, None),
-    ],
-)
-def test_the_narrowest_scale_in_use_is_found(values: list[float], low: float, high: float, step: float | None) -> None:
-    scale = find_scale(values)
-    assert scale == Scale(low, high, step)
+def numbers(text: str) -> list[float]:
+    return [float(word) for word in text.split()]
+
+
+def cases(table: str) -> list[list[str]]:
+    """The lines of a table, each cut at its bars."""
+    return [[cell.strip() for cell in line.split("|")] for line in table.strip().splitlines()]
+
+
+NARROWEST = """
+    0 1 1 | 0 1 1
+    0 0.31 1 | 0 1 -
+    -1 0 1 | -1 1 1
+    1 2 3 | 1 3 1
+    1 2 4 | 1 4 1
+    1 4.5 5 | 1 5 0.5
+    1 6 | 1 6 1
+    2 7 | 1 7 1
+    1 10 | 1 10 1
+    0 10 | 0 10 1
+    0 3 | 0 3 1
+    0 55 100 | 0 100 -
+    3.3333333333 4.5 | 1 5 -
+"""
+
+
+@pytest.mark.parametrize(("values", "wanted"), cases(NARROWEST))
+def test_the_narrowest_scale_in_use_is_found(values: str, wanted: str) -> None:
+    low, high, step = wanted.split()
+    scale = find_scale(numbers(values))
+    assert scale == Scale(float(low), float(high), None if step == "-" else float(step))
     assert is_usual(scale)
 
 
@@ -57,66 +67,66 @@ def test_a_stray_far_off_is_left_outside_but_a_neighbour_is_not() -> None:
     assert find_scale([1, 2, 3, 4, 5, 99], all_count=True).high == 100
 
 
-@pytest.mark.parametrize(
-    ("values", "found"),
-    [
-        ([5, 4, 3, 2, 1, 3, 5, 99, 99, 2], [99]),
-        ([5, 4, 3, 2, 1, 3, -99, 2], [-99]),
-        ([5, 4, 3, 2, 1, 999, 88], [88, 999]),
-        ([5, 4, 3, 2, 1, -1, -1, -1], [-1]),
-        ([5, 4, 3, 2, 1, 0, 2], [0]),
-        ([7, 6, 5, 4, 3, 2, 1, 0, 2], [0]),
-        ([0.2, 0.4, 0.5, 0.9, -1], [-1]),
-        ([0, 1, 1, 0, 99], [99]),
-        ([1, 0, 1, 0, 9999], [9999]),
-        ([1, 2, 3, 4, 5, 3, 4, 9], [9]),
-        ([1, 2, 3, 4, 5, 3, 4, 55], [55]),
-        ([1, 2, 3, 4, 5, 3, 4, 44, 45, 3, 2, 4], [44, 45]),
-        ([10, 20, 50, 80, 999], [999]),
-        ([10, 20, 50, 80, -1], [-1]),
-        ([2, 1, 0, -1, -2, 99], [99]),
-        # these are scales
-        ([0, 1, 2, 3, 4], []),
-        ([0, 1, 2, 3], []),
-        ([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10], []),
-        ([1, 2, 3, 4, 5, 6, 7, 8, 9], []),
-        ([0, 0.5, 1, 3, 4.5, 5], []),
-        ([-1, 0, 1], []),
-        ([-2, -1, 0, 1, 2], []),
-        ([-3, -1, 0, 1, 2, 3], []),
-        ([0, 20, 35, 60, 99, 100], []),
-        ([1, 3, 5, 7], []),
-        ([2, 5, 7, 9], []),
-        ([1, 1, 2, 1, 10], []),
-    ],
-)
-def test_codes_for_missing_and_slips_are_found(values: list[float], found: list[float]) -> None:
-    assert list(strays(np.array(values, dtype=float))) == found
+CODES_AND_SLIPS = """
+    5 4 3 2 1 3 5 99 99 2 | 99
+    5 4 3 2 1 3 -99 2 | -99
+    5 4 3 2 1 999 88 | 88 999
+    5 4 3 2 1 -1 -1 -1 | -1
+    5 4 3 2 1 0 2 | 0
+    7 6 5 4 3 2 1 0 2 | 0
+    0.2 0.4 0.5 0.9 -1 | -1
+    0 1 1 0 99 | 99
+    1 0 1 0 9999 | 9999
+    1 2 3 4 5 3 4 9 | 9
+    1 2 3 4 5 3 4 55 | 55
+    1 2 3 4 5 3 4 44 45 3 2 4 | 44 45
+    10 20 50 80 999 | 999
+    10 20 50 80 -1 | -1
+    2 1 0 -1 -2 99 | 99
+"""
+SCALES = """
+    0 1 2 3 4
+    0 1 2 3
+    0 1 2 3 4 5 6 7 8 9 10
+    1 2 3 4 5 6 7 8 9
+    0 0.5 1 3 4.5 5
+    -1 0 1
+    -2 -1 0 1 2
+    -3 -1 0 1 2 3
+    0 20 35 60 99 100
+    1 3 5 7
+    2 5 7 9
+    1 1 2 1 10
+"""
 
 
-@pytest.mark.parametrize(
-    ("scores", "unread", "own"),
-    [
-        ([-1, 4, 3, -1, 1, 2, 5], [-1], False),
-        ([0, 4, 3, 0, 1, 2, 5], [0], False),
-        ([99, 4, 3, 1, 2, 5], [99], False),
-        ([-99, 4.5, 3.2, 1, 2, 5], [-99], False),
-        ([9, 4, 3, 1, 2, 5], [9], False),
-        ([4, 3, 2, 1] * 10 + [55], [55], False),
-        ([1, 2, 3, 5, 6, 7, 8, 9, 10], [], True),  # a judge on 1-10
-        ([0.1, 0.2, 0.8, 1.0], [], True),
-        ([0, 1, 1, 0], [], True),
-        ([0.1, 0.2, 0.5, 0.8, -1], [-1], True),
-        ([10, 40, 80, 95, -1, 60], [-1], True),
-        ([2, 4, 8, 9], [], True),
-        ([1, 2, 5], [], False),
-    ],
-)
-def test_scores_off_the_scale_of_the_labels(scores: list[float], unread: list[float], own: bool) -> None:
-    given = np.array([*scores, np.nan], dtype=float)
+@pytest.mark.parametrize(("values", "found"), [*cases(CODES_AND_SLIPS), *((line[0], "") for line in cases(SCALES))])
+def test_codes_for_missing_and_slips_are_found(values: str, found: str) -> None:
+    assert list(strays(np.array(numbers(values)))) == numbers(found)
+
+
+OFF_SCALE = """
+    -1 4 3 -1 1 2 5 | -1 | labels
+    0 4 3 0 1 2 5 | 0 | labels
+    99 4 3 1 2 5 | 99 | labels
+    -99 4.5 3.2 1 2 5 | -99 | labels
+    9 4 3 1 2 5 | 9 | labels
+    1 2 5 | | labels
+    1 2 3 5 6 7 8 9 10 | | own
+    0.1 0.2 0.8 1.0 | | own
+    0 1 1 0 | | own
+    0.1 0.2 0.5 0.8 -1 | -1 | own
+    10 40 80 95 -1 60 | -1 | own
+    2 4 8 9 | | own
+"""
+
+
+@pytest.mark.parametrize(("scores", "unread", "scale"), [*cases(OFF_SCALE), ["4 3 2 1 " * 10 + "55", "55", "labels"]])
+def test_scores_off_the_scale_of_the_labels(scores: str, unread: str, scale: str) -> None:
+    given = np.array([*numbers(scores), np.nan])
     found = off_scale(given, Scale(1, 5, 1))
-    assert sorted(set(given[found.mask].tolist())) == unread
-    assert found.own is own
+    assert sorted(set(given[found.mask].tolist())) == numbers(unread)
+    assert found.own is (scale == "own")
 
 
 @given(st.sampled_from([(scale.low, scale.high) for scale in USUAL]), st.lists(st.integers(0, 4), min_size=5))

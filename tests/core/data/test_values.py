@@ -71,21 +71,22 @@ def pairs(place: Path, numbers: list[str], suffixes: str) -> Path:
     return written(place, head, [f"{k},First {k},Second {k},m0,m1,{number}" for k, number in enumerate(numbers)])
 
 
-@pytest.mark.parametrize(
-    ("numbers", "answer", "wanted"),
-    [
-        ("1 2 2 1", "1/2", [1, 3, 3, 1]),
-        ("1 2 2 1", "2/1", [3, 1, 1, 3]),
-        ("1 2 2 1", "scale", [1, 2, 2, 1]),
-        ("0 1 0.5 0", "0/1/0.5", [1, 3, 2, 1]),
-        ("0 1 0.5 0", "1/0/0.5", [3, 1, 2, 3]),
-        ("-1 1 0 1", "1/-1/0", [3, 1, 2, 1]),
-        ("0 1 tie 0", "1/0/0.5", [3, 1, 2, 3]),
-    ],
-)
-def test_an_answer_settles_the_choice(numbers: str, answer: str, wanted: list[float], tmp_path: Path) -> None:
+ANSWERS = """
+    1 2 2 1 | 1/2 | 1 3 3 1
+    1 2 2 1 | 2/1 | 3 1 1 3
+    1 2 2 1 | scale | 1 2 2 1
+    0 1 0.5 0 | 0/1/0.5 | 1 3 2 1
+    0 1 0.5 0 | 1/0/0.5 | 3 1 2 3
+    -1 1 0 1 | 1/-1/0 | 3 1 2 1
+    0 1 tie 0 | 1/0/0.5 | 3 1 2 3
+"""
+
+
+@pytest.mark.parametrize("line", ANSWERS.strip().splitlines())
+def test_an_answer_settles_the_choice(line: str, tmp_path: Path) -> None:
+    numbers, answer, wanted = (part.strip() for part in line.split("|"))
     golden = load_golden(pairs(tmp_path, numbers.split(), "ab"), values=f"pairs={answer}")
-    assert labels(golden, "preference") == wanted
+    assert labels(golden, "preference") == [*map(float, wanted.split())]
 
 
 # ── which end is best ────────────────────────────────────────────────────────────────────────────────────────
@@ -136,12 +137,6 @@ def scored_without(place: Path, scores: list[str]) -> Path:
     rows = "".join(f"{k},{'' if score == '-1' else score}\n" for k, score in enumerate(scores))
     path.write_text(f"item_id,score\n{rows}", "utf-8")
     return path
-
-
-def test_a_judge_with_a_scale_of_its_own_is_measured_as_it_is(tmp_path: Path) -> None:
-    golden = load_golden(FILES / "labels.csv")
-    path = scored(tmp_path, ["0.9", "0.8", "0.5", "0.3", "0.1", "0.6", "1.0", "0.2", "0.7", "0.1", "0.5", "-1"])
-    assert core.align(golden, path, "q").n == 11
 
 
 def test_scores_of_pairs_in_all_their_forms(tmp_path: Path) -> None:

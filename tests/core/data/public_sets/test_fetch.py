@@ -83,7 +83,7 @@ def test_a_hash_of_the_catalogue_is_compared(local: Local, fetch: Fetch) -> None
     benchmark = local("newsroom", 4)
     right = hashlib.sha256(raw_files("newsroom")["newsroom-human-eval.csv"]).hexdigest()
     known = fetch(replace(benchmark, parts=(replace(benchmark.parts[0], sha256=right),)))
-    assert known.origins[0].checked == "catalogue"
+    assert known.origins[0]["checked"] == "catalogue"
 
 
 def test_a_copy_is_asked_when_the_home_fails(local: Local, fetch: Fetch, web: Web) -> None:
@@ -91,7 +91,7 @@ def test_a_copy_is_asked_when_the_home_fails(local: Local, fetch: Fetch, web: We
     part = benchmark.parts[0]
     two = replace(part, addresses=("https://home/gone.json", *part.addresses))
     result = fetch(replace(benchmark, parts=(two,)))
-    assert result.origins[0].address == part.addresses[0]
+    assert result.origins[0]["address"] == part.addresses[0]
     assert web.asked == list(two.addresses)
 
 

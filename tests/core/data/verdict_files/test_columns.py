@@ -15,29 +15,30 @@ def columns(row: dict[str, Any], aspect: str = "coherence") -> Columns:
     return propose_columns(load_recording(json.dumps(row).encode(), "f.jsonl"), aspect)
 
 
-@pytest.mark.parametrize(
-    ("names", "roles"),
-    [
-        ("item_id responses", {"item_id": "item_id", "replies": "responses"}),
-        ("custom_id completion", {"item_id": "custom_id", "replies": "completion"}),
-        ("exampleId Response", {"item_id": "exampleId", "replies": "Response"}),
-        ("id item_id score", {"item_id": "item_id", "score": "score"}),
-        ("id rating explanation", {"item_id": "id", "score": "rating", "reason": "explanation"}),
-        ("id score reply", {"item_id": "id", "score": "score", "replies": "reply"}),
-        ("id score output", {"item_id": "id", "score": "score"}),
-        ("id text output", {"item_id": "id", "replies": "output"}),
-        ("id reply reason", {"item_id": "id", "replies": "reply"}),
-        ("id seed reply", {"item_id": "id", "sample": "seed", "replies": "reply"}),
-        ("id aspect score", {"item_id": "id", "aspect": "aspect", "score": "score"}),
-        ("id score score_coherence", {"item_id": "id", "score": "score_coherence"}),
-        ("id coherence fluency", {"item_id": "id", "score": "coherence"}),
-        ("id coherence_rating judge_score", {"item_id": "id", "score": "coherence_rating"}),
-        ("id fluency", {"item_id": "id"}),
-        ("foo bar", {}),
-    ],
-)
-def test_roles(names: str, roles: dict[str, str]) -> None:
-    assert columns(dict.fromkeys(names.split(), "x")).roles == roles
+ROLES = """
+    item_id responses | item_id=item_id replies=responses
+    custom_id completion | item_id=custom_id replies=completion
+    exampleId Response | item_id=exampleId replies=Response
+    id item_id score | item_id=item_id score=score
+    id rating explanation | item_id=id score=rating reason=explanation
+    id score reply | item_id=id score=score replies=reply
+    id score output | item_id=id score=score
+    id text output | item_id=id replies=output
+    id reply reason | item_id=id replies=reply
+    id seed reply | item_id=id sample=seed replies=reply
+    id aspect score | item_id=id aspect=aspect score=score
+    id score score_coherence | item_id=id score=score_coherence
+    id coherence fluency | item_id=id score=coherence
+    id coherence_rating judge_score | item_id=id score=coherence_rating
+    id fluency | item_id=id
+    foo bar |
+"""
+
+
+@pytest.mark.parametrize("line", ROLES.strip().splitlines())
+def test_roles(line: str) -> None:
+    names, _, roles = line.partition("|")
+    assert columns(dict.fromkeys(names.split(), "x")).roles == dict(pair.split("=") for pair in roles.split())
 
 
 def test_corrections() -> None:
