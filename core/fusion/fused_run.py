@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from core.errors import UsageError
 from core.files import write_json, write_text
 from core.fusion.fusion_criteria import AspectCriteria, FusionCriteria, read_criteria
 from core.fusion.fusion_settings import CALIBRATED, FusionSettings
-from core.fusion.fusion_split import require_systems
+from core.fusion.fusion_split import FusionSplit, require_systems
 from core.fusion.model_rating import FusionJudge, ModelRatings, estimate_rating, fusion_state, rate_by_model
 from core.fusion.model_result import Rated, measured_ratings
 from core.fusion.parts import FusionInput, Gathered, gather, seen_by_files
@@ -34,7 +35,7 @@ from core.judging.llm_judge import require_references
 from core.judging.scoring_styles import MODEL_WRITES, Asking
 from core.progress import SILENT, Progress, Stage
 from core.providers.completions import ReplyStore
-from core.records import Alignment, GoldenSet, Item, JudgeScores, Scored, Verdict
+from core.records import Alignment, GoldenSet, Item, Scored, Verdict
 from core.settings import Settings
 from core.verdicts import Verdicts
 
@@ -110,10 +111,10 @@ def fuse(
     """Fuse `parts` on one aspect and report the fusion next to them on held-out items.
 
     `parts` are names such as "offline", "overlap", "chrf", "metric_<name>" or "judge:FILE"; one that cannot work is
-    left out with its reason.  `judge` is the SPEC of the model that rates where the method is "llm"; `replies` keeps
-    its replies.  `out` saves the result there.  `progress` hears of each part, of what the model will be asked (phase
-    "estimate") before it is asked, and how far it has come.  UsageError for parts that mean nothing or too few usable
-    ones, AspectError for labels that rank nothing, or under 3 systems at their level.
+    left out with its reason.  `judge` is the SPEC of the model that rates where the method is "llm"; `replies` caches
+    its replies.  `out` saves the result there.  `progress` receives each part, then what the model will be asked (phase
+    "estimate") before it is asked, and how far it has come.  UsageError for unknown parts or too few usable ones,
+    AspectError for labels that rank nothing, or under 3 systems at their level.
     """
     settings = settings or FusionSettings()
     if (settings.method == "llm") != bool(judge):
@@ -132,7 +133,7 @@ def fuse(
                 if text:
                     write_text(Path(out) / f"{what}.txt", text + "\n")
             what = "plan" if error.plan else "criteria"
-            error.add_note(f"It stands in {Path(out) / what}.txt: mend it there, and give it back as --{what}.")
+            error.add_note(f"It is in {Path(out) / what}.txt: edit it there, and give it back as --{what}.")
         raise
     if out is not None:
         fused.save(out)
@@ -145,12 +146,19 @@ def _joined(inputs: FusionInput, gathered: Gathered) -> FusedRun:
     try:
         fusion = fuse_parts(golden, aspect, gathered.parts, settings, gathered.split(inputs))
     except UsageError as error:
-        raise UsageError(" ".join([str(error), *gathered.reasons])) from error
+        reasons = [f"{name}: {reason.rstrip('.')}." for name, reason in gathered.left_out.items()]
+        raise UsageError(" ".join([str(error), *reasons])) from error
     body = {"aspect": aspect} | fusion.as_json()
     body["left_out"] = {**gathered.left_out, **body["left_out"]}
     rows = {"fusion": fusion.judge.values} | {part.name: part.upward for part in gathered.parts}
     body |= side_by_side(Agreement(golden, aspect, settings), rows, np.array(fusion.report, dtype=np.intp))
-    document = fused_card(
+    unscored = {verdict.item_id: verdict for verdict in fusion.judge.unscored}
+    seen = {*split.calibration, *fusion.judge.seen}
+    verdicts = [
+        replace(unscored.get(item_id) or Scored(item_id, value), calibration_item=k in seen)
+        for k, (item_id, value) in enumerate(zip(golden.item_ids, fusion.judge.values.tolist(), strict=True))
+    ]
+    card = fused_card(
         golden,
         aspect,
         texts=KnownTexts.of(golden, split.calibration, split.held_out),
@@ -159,13 +167,7 @@ def _joined(inputs: FusionInput, gathered: Gathered) -> FusedRun:
         alignment=fusion.fused,
         measured={name: body[name] for name in ("parts", "left_out", "n_fit", "notes")},
     )
-    unscored = {verdict.item_id: verdict for verdict in fusion.judge.unscored}
-    seen = {*split.calibration, *fusion.judge.seen}
-    verdicts = [
-        replace(unscored.get(item_id) or Scored(item_id, value), calibration_item=k in seen)
-        for k, (item_id, value) in enumerate(zip(golden.item_ids, fusion.judge.values.tolist(), strict=True))
-    ]
-    return FusedRun(aspect, body, document, {aspect: verdicts}, {}, inputs.here, inputs.replies)
+    return FusedRun(aspect, body, card, {aspect: verdicts}, {}, inputs.here, inputs.replies)
 
 
 def _rated(inputs: FusionInput, gathered: Gathered, spec: str) -> FusedRun:
@@ -180,8 +182,7 @@ def _rated(inputs: FusionInput, gathered: Gathered, spec: str) -> FusedRun:
     tasks = tuple(task_of(golden, name) for name in aspects)
     criteria = _given_criteria(settings.criteria, aspects, gathered)
     asking = Asking.of(spec, references=settings.references)
-    model = language_model(spec, inputs.here, inputs.replies, asking=asking, gate=NAMED)
-    try:
+    with closing(language_model(spec, inputs.here, inputs.replies, asking=asking, gate=NAMED)) as model:
         for task in tasks:
             require_references(model.sampling, task, [golden.items[k] for k in report])
         if settings.plan == MODEL_WRITES:
@@ -194,33 +195,20 @@ def _rated(inputs: FusionInput, gathered: Gathered, spec: str) -> FusedRun:
         estimate = estimate_rating(asked, golden.items, report, settings, cost_of=model.cost_of)
         inputs.progress.publish(Stage("estimate", f"{estimate.words}{estimate.price}", 0, estimate.calls))
         ratings = rate_by_model(model, golden.items, asked, report, settings, progress=inputs.progress)
-    finally:
-        model.close()
-    agreement = Agreement(golden, aspect, settings)
-    matrix = np.vstack([ratings.values(aspect, len(golden.items)), *(part.upward for part in parts)])
-    on_fit = [-np.inf if found.value is None else found.value for found in agreement.align(matrix[1:], split.fit)]
-    best = int(np.argmax(on_fit)) if max(on_fit) > -np.inf else None  # None: no part is defined on the items to fit on
-    against = None if best is None else agreement.difference(matrix[0], matrix[best + 1], split.report)
-    of_parts = zip((part.name for part in parts), agreement.align(matrix[1:], split.report), strict=True)
-    rated = Rated.of(ratings, len(golden.items))
-    result = measured_ratings(golden, tasks, rated, split.report, settings)
-    rows = dict(zip(("fusion", *(part.name for part in parts)), matrix, strict=True))
-    usage = ratings.usage
+    result = measured_ratings(golden, tasks, Rated.of(ratings, len(golden.items)), split.report, settings)
+    usage, remarks = ratings.usage, _notes(ratings, gathered, settings)
     body: dict[str, Any] = {
         "aspect": aspect,
         "method": "llm",
         "judge": spec,
         "fused": result.aspects[aspect].as_json(),
-        "parts": {name: alignment.as_json() for name, alignment in of_parts},
         "left_out": dict(gathered.left_out),
-        "best_part": None if best is None else parts[best].name,
-        "against_best": None if against is None else against.as_json(),
         "plan": ratings.plan.text,
         "plan_origin": ratings.plan.origin,
         "criteria": {each.aspect: {"text": each.text, "origin": each.origin} for each in ratings.criteria.entries},
         "criteria_words": ratings.criteria.words,
         **result.as_json(),
-        **side_by_side(agreement, rows, split.report),
+        **_beside_parts(inputs, gathered, split, ratings),
         "calls": ratings.calls,
         "requests": usage.requests,
         "cached": usage.cached,
@@ -229,9 +217,9 @@ def _rated(inputs: FusionInput, gathered: Gathered, spec: str) -> FusedRun:
         "unscored": {name: ratings.unread(name) for name in ratings.verdicts},
         "n_fit": len(split.fit),
         "n_report": len(split.report),
-        "notes": [*split.notes, *_notes(ratings, parts, settings), *([] if model.is_llm else [model.notice])],
+        "notes": [*split.notes, *remarks, *([] if model.is_llm else [model.notice])],
     }
-    document = fused_card(
+    card = fused_card(
         golden,
         aspect,
         texts=KnownTexts.of(golden, inputs.split.calibration, inputs.split.held_out),
@@ -241,30 +229,44 @@ def _rated(inputs: FusionInput, gathered: Gathered, spec: str) -> FusedRun:
         measured={name: body[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
     )
     texts = {"plan.txt": ratings.plan.text, "criteria.txt": ratings.criteria.text}
-    return FusedRun(aspect, body, document, ratings.verdicts, texts, inputs.here, inputs.replies)
+    return FusedRun(aspect, body, card, ratings.verdicts, texts, inputs.here, inputs.replies)
 
 
-def _notes(ratings: ModelRatings, parts: Sequence[JudgeScores], settings: FusionSettings) -> list[str]:
+def _beside_parts(inputs: FusionInput, gathered: Gathered, split: FusionSplit, ratings: ModelRatings) -> dict[str, Any]:
+    """The parts' alignments, the rating compared with the best of them, and every coefficient."""
+    agreement, names = Agreement(inputs.golden, inputs.aspect, inputs.how), [part.name for part in gathered.parts]
+    fused = ratings.values(inputs.aspect, len(inputs.golden.items))
+    matrix = np.array([part.upward for part in gathered.parts])
+    on_fit = np.array([found.value for found in agreement.align(matrix, split.fit)], dtype=np.float64)
+    best = None if np.isnan(on_fit).all() else int(np.nanargmax(on_fit))  # None: no part is defined on these items
+    against = None if best is None else agreement.difference(fused, matrix[best], split.report)
+    aligned = agreement.align(matrix, split.report)
+    return {
+        "parts": {name: alignment.as_json() for name, alignment in zip(names, aligned, strict=True)},
+        "best_part": None if best is None else names[best],
+        "against_best": None if against is None else against.as_json(),
+        **side_by_side(agreement, dict(zip(("fusion", *names), (fused, *matrix), strict=True)), split.report),
+    }
+
+
+def _notes(ratings: ModelRatings, gathered: Gathered, settings: FusionSettings) -> list[str]:
     """What the budget left out, what leaving an assistant out could not show, and assistants that say nothing."""
+    used, n_rated = ratings.plan.assistants, len(ratings.positions)
     notes = [f"The budget of {settings.budget} calls left {ratings.n_left} items out."] if ratings.n_left else []
-    for part in parts:
-        known = part.values[list(ratings.positions)]
-        known = known[~np.isnan(known)]
-        if known.size and known.min() == known.max() and part.name in ratings.plan.assistants:
-            notes.append(f"{part.name} gives every item here the same number ({known[0]:g}), so it tells none apart.")
+    for part in gathered.parts:
+        given = np.unique(part.values[list(ratings.positions)])
+        given = given[~np.isnan(given)]
+        if given.size == 1 and part.name in used:
+            notes.append(f"{part.name} gives every item here the same number ({given[0]:g}).")
     if not settings.leave_one_out:
         return notes
-    if not ratings.plan.assistants:
+    if not used:
         return [*notes, "The plan uses no assistant, so there is none to leave out."]
-    if unused := [part.name for part in parts if part.name not in ratings.plan.assistants]:
+    if unused := [part.name for part in gathered.parts if part.name not in used]:
         notes.append(f"The plan does not use {', '.join(unused)}: without it the model would be asked the same.")
     n_asked = max((len(rated.positions) for rated in ratings.without.values()), default=0)
-    if n_asked < len(ratings.positions):
-        notes.append(
-            f"The budget left {n_asked} of {len(ratings.positions)} items to be rated without each assistant."
-            if n_asked
-            else "The budget left no call to rate without each assistant."
-        )
+    if n_asked < n_rated:
+        notes.append(f"The budget left {n_asked} of {n_rated} items to be rated without each assistant.")
     return notes
 
 

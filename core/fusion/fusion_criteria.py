@@ -1,4 +1,4 @@
-"""The criteria of an LLM fusion (004 §2.1): given, calibrated, or written by the model where none are given.
+"""The criteria of an LLM fusion (§2.1): given, calibrated, or written by the model where none are given.
 
 They are plain text that a person can write and edit: a line ``aspect:`` and beneath it the criteria.  ``none`` beneath
 an aspect rates it without.
@@ -6,16 +6,14 @@ an aspect rates it without.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from core.errors import UsageError
-from core.fusion.plan import FENCED, HEAD_AT_MOST, NONE, aspect_headed, aspects_block, filled, folded
-from core.judging.parse import without_thoughts
+from core.fusion.aspect_texts import NONE, folded, headed_blocks, json_object
+from core.fusion.plan import aspects_block, filled
 from core.judging.render import KINDS
 from core.providers.completions import Message
 from core.records import Task
@@ -28,7 +26,6 @@ ORIGIN_WORDS: Mapping[CriteriaOrigin, str] = {
     "person": "as given",
     "calibrated": "calibrated",
 }
-_BULLET = re.compile(r"[ \t]*[-•*+][ \t]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class AspectCriteria:
 
 @dataclass(frozen=True)
 class FusionCriteria:
-    """The criteria of the aspects that have any said of them, one entry each."""
+    """The criteria of the aspects for which any are given, one entry each."""
 
     entries: tuple[AspectCriteria, ...] = ()
 
@@ -61,12 +58,11 @@ class FusionCriteria:
 
     @property
     def words(self) -> str:
-        """Which happened, e.g. ``coherence: written by the model; fluency: none``."""
-        said = ((entry.aspect, ORIGIN_WORDS[entry.origin] if entry.text else "none") for entry in self.entries)
-        return "; ".join(f"{aspect}: {words}" for aspect, words in said)
+        """Where they come from, e.g. ``coherence: written by the model; fluency: none``."""
+        return "; ".join(f"{e.aspect}: {ORIGIN_WORDS[e.origin] if e.text else NONE}" for e in self.entries)
 
     def lacking(self, tasks: Sequence[Task]) -> list[Task]:
-        """Those of `tasks` of which nothing is said: the model writes their criteria."""
+        """Those of `tasks` for which nothing is given: the model writes their criteria."""
         return [task for task in tasks if task.aspect not in self.by_aspect]
 
     def with_more(self, more: FusionCriteria, aspects: Sequence[str]) -> FusionCriteria:
@@ -85,53 +81,52 @@ def read_criteria(
 ) -> FusionCriteria:
     """The criteria that `text` states, for the aspects it names; "" is none of them, a bare ``none`` all without.
 
-    Of a single aspect the criteria need no heading.  `origins` by aspect; a person's where nothing (or nothing known)
-    is said.
+    A single aspect needs no heading.  `origins` by aspect; a person's where nothing known is given.
 
     UsageError in words for text under no aspect, an aspect that comes twice or has nothing beneath it, and for criteria
-    without end.
+    that are too long.
     """
     if folded(text) == NONE:
         return no_criteria(aspects)
     if len(text) > LONGEST:
         raise UsageError(f"Criteria may have {LONGEST:,} characters in all; these have {len(text):,}.")
-    entries: dict[str, list[str]] = {}
-    lines = _without_json(without_thoughts(text), aspects).splitlines()
-    bare = [line.strip() for line in lines if line.strip()]
-    heads = [aspect_headed(line[:HEAD_AT_MOST], aspects) for line in bare]
-    if len(aspects) == 1 and bare and heads[0] is None and (aspects[0], "") not in heads:
-        lines = [f"{aspects[0]}:", *lines]
-    for line in lines:
-        headed = aspect_headed(line[:HEAD_AT_MOST].strip(), aspects)
-        if headed is not None and not (headed[1] and _BULLET.match(line)):
-            aspect, rest = headed
-            if aspect in entries:
-                raise UsageError(f"{aspect} stands twice in the criteria; write its criteria once, beneath one line.")
-            entries[aspect] = [rest + line[HEAD_AT_MOST:]] if rest else []
-        elif entries:
-            entries[next(reversed(entries))].append(line.rstrip())
-        elif line.strip():
-            raise UsageError(
-                f"The criteria begin with {line.strip()[:60]!r}, which stands under no aspect. Write a line "
-                f"'{aspects[0]}:' and the criteria beneath it; the aspects rated are: {', '.join(aspects)}."
-            )
-    texts = {aspect: "\n".join(lines).strip() for aspect, lines in entries.items()}
-    if bare := [aspect for aspect, words in texts.items() if not words]:
-        raise UsageError(
-            f"Nothing stands beneath {', '.join(bare)} in the criteria. Write the criteria there, or '{NONE}' to rate "
-            "without, or leave the line out and let the model write them."
+    if (body := json_object(text, "criteria")) is not None:
+        blocks = [(aspect, rules if isinstance(rules, list) else [rules]) for aspect, rules in body.items()]
+        text = "\n".join(
+            "\n".join([f"{aspect}:", *(f"- {' '.join(str(rule).split())}" for rule in rules)])
+            for aspect, rules in blocks
+            if folded(str(aspect)) in map(folded, aspects)
         )
+    before, found = headed_blocks(text, aspects, bullets=False)
+    if any(before):
+        if len(aspects) > 1 or found:
+            first = next(line.strip() for line in before if line)
+            raise UsageError(
+                f"The criteria begin with {first[:60]!r}, which is under no aspect. Write a line '{aspects[0]}:' and "
+                f"the criteria beneath it; the aspects rated are: {', '.join(aspects)}."
+            )
+        found = [(aspects[0], "", before)]
+    texts: dict[str, str] = {}
+    for aspect, rest, lines in found:
+        if aspect in texts:
+            raise UsageError(f"{aspect} comes twice in the criteria; write its criteria once, beneath one line.")
+        texts[aspect] = "\n".join([rest, *lines]).strip()
+    if bare := [aspect for aspect, rules in texts.items() if not rules]:
+        raise UsageError(
+            f"There are no criteria beneath {', '.join(bare)}. Write the criteria there, or '{NONE}' to rate without, "
+            "or leave the line out and let the model write them."
+        )
+    by: dict[str, CriteriaOrigin] = {
+        aspect: next((origin for origin in ORIGIN_WORDS if origin == origins.get(aspect)), "person")
+        for aspect in aspects
+    }
     return FusionCriteria(
         tuple(
-            AspectCriteria(aspect, "" if folded(words) == NONE else words, _origin(origins.get(aspect, "person")))
+            AspectCriteria(aspect, "" if folded(texts[aspect]) == NONE else texts[aspect], by[aspect])
             for aspect in aspects
-            if (words := texts.get(aspect))
+            if aspect in texts
         )
     )
-
-
-def _origin(said: str) -> CriteriaOrigin:
-    return next((origin for origin in ORIGIN_WORDS if origin == said), "person")
 
 
 def read_written(text: str, aspects: Sequence[str]) -> FusionCriteria:
@@ -147,22 +142,3 @@ def criteria_messages(tasks: Sequence[Task]) -> tuple[Message, ...]:
     """Ask the LLM for criteria of all `tasks`."""
     values = {"thing": KINDS[tasks[0].kind].thing, "aspects": aspects_block(tasks)}
     return (Message("user", filled(CRITERIA_PROMPT, values)),)
-
-
-def _without_json(text: str, aspects: Sequence[str]) -> str:
-    """`text`, or in the usual form what is one JSON object of aspect to criteria."""
-    fenced = FENCED.search(text)
-    try:
-        body: Any = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError):
-        return text
-    body = body.get("criteria", body) if isinstance(body, dict) else None
-    if not isinstance(body, dict):
-        return text
-    known = {folded(aspect) for aspect in aspects}
-    blocks = []
-    for aspect, rules in body.items():
-        if folded(str(aspect)) in known:
-            lines = rules if isinstance(rules, list) else [rules]
-            blocks.append("\n".join([f"{aspect}:", *(f"- {' '.join(str(line).split())}" for line in lines)]))
-    return "\n\n".join(blocks)

@@ -45,7 +45,6 @@ class FusionEstimate(CallEstimate):
     writes_plan: bool = False
     n_left_out: int = 0
     n_without: int = 0
-    reference_tokens: int = 0
 
     @property
     def price(self) -> str:
@@ -64,8 +63,7 @@ class FusionEstimate(CallEstimate):
         parts += [f"1 for the criteria of {', '.join(self.to_write)}"] if self.to_write else []
         parts += ["1 for the plan"] if self.writes_plan else []
         parts += [turns] if self.n_left_out else []
-        told = f"; references add about {self.reference_tokens:,} prompt tokens" if self.reference_tokens else ""
-        return f"{counted(self.calls, 'call')}: {', '.join(parts)}{told}"
+        return f"{counted(self.calls, 'call')}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)

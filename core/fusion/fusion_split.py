@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from core.data.split import inner_fold
 from core.errors import AspectError, UsageError
-from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Level, Split, Statistic
-from core.stats import average_ranks, correlate
+from core.records import FloatArray, GoldenSet, IntArray, JudgeScores, Level, Split
 
 MIN_ITEMS = 20
 """Fewer labelled items to fit or to report on than this, and nothing is."""
@@ -43,12 +42,11 @@ def unseen_split(
 ) -> FusionSplit:
     """Labelled items of sources that no part has seen, split by source.  AspectError where too few are left."""
     labelled, stale = ~np.isnan(golden.labels(aspect)), seen_sources(golden, parts)
-    fresh = np.flatnonzero(labelled & ~stale)
-    notes = []
+    fresh, notes = np.flatnonzero(labelled & ~stale), tuple[str, ...]()
     if stale.any():
-        notes.append(
+        notes = (
             f"{int((labelled & stale).sum())} labelled items are left aside because a part was calibrated or fitted on "
-            f"their sources; {fresh.size} are left."
+            f"their sources; {fresh.size} are left.",
         )
     n_sources = np.unique(golden.source_codes[fresh]).size
     if n_sources < MIN_SOURCES or fresh.size < 2 * MIN_ITEMS:
@@ -59,7 +57,7 @@ def unseen_split(
             file=golden.name,
         )
     fold = inner_fold(fresh.tolist(), golden.source_codes, fit_share, seed)
-    return FusionSplit(np.array(fold.fit, dtype=np.intp), np.array(fold.validation, dtype=np.intp), tuple(notes))
+    return FusionSplit(np.array(fold.fit, dtype=np.intp), np.array(fold.validation, dtype=np.intp), notes)
 
 
 def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
@@ -108,27 +106,11 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore, fo
 
 def contradictions(parts: Sequence[JudgeScores], at: Sequence[int], most: int = 50) -> tuple[int, ...]:
     """Positions (of `at`) on which the parts disagree most: largest spread of their rank shares first."""
+    import pandas as pd
+
     positions = np.asarray(at, dtype=np.intp)
-    rows = []
-    for part in parts:
-        values = part.upward[positions]
-        shares = np.full(values.size, np.nan)
-        known = ~np.isnan(values)
-        shares[known] = (average_ranks(values[known]) - 1) / max(int(known.sum()) - 1, 1)
-        rows.append(shares)
-    ranks = np.array(rows)
-    spread = np.nanmax(ranks, axis=0, initial=-np.inf) - np.nanmin(ranks, axis=0, initial=np.inf)
-    order = np.argsort(-np.where(np.isfinite(spread), spread, -1.0), kind="stable")
-    return tuple(int(positions[k]) for k in order[:most] if spread[k] > 0 and np.isfinite(spread[k]))
-
-
-def between(on_report: FloatArray, statistic: Statistic = "spearman") -> FloatArray:
-    """The correlation between the parts (n_parts, n_items), pair by pair on the items that both scored."""
-    k = len(on_report)
-    between = np.full((k, k), np.nan)
-    for i in range(k):
-        for j in range(i, k):
-            both = ~np.isnan(on_report[i]) & ~np.isnan(on_report[j])
-            if both.sum() > 1:
-                between[i, j] = between[j, i] = correlate(on_report[i, both], on_report[j, both], statistic)
-    return between
+    ranks = pd.DataFrame([part.upward[positions] for part in parts]).rank(axis=1)
+    shares = (ranks - 1).div(np.maximum(ranks.count(axis=1) - 1, 1), axis=0)
+    spread = (shares.max() - shares.min()).fillna(0.0).to_numpy()
+    order = np.argsort(-spread, kind="stable")[:most]
+    return tuple(positions[order[spread[order] > 0]].tolist())

@@ -1,6 +1,6 @@
-"""LLM fusion (004 §2): a model rates items by a plan, all aspects in one call, the assistants' numbers beside the item.
+"""LLM fusion (§2): a model rates items by a plan, all aspects in one call, with the assistants' numbers.
 
-The prompt has the paper's blocks in words of ours: the task, the assistants and their use by the plan, how to weigh
+The prompt has the paper's blocks in our own words: the task, the assistants and their use by the plan, how to weigh
 them, a preview of the input, the output form, then the filled input.  The reply is read aspect by aspect: what is
 missing, off its scale or cut off is unscored alone.
 """
@@ -16,13 +16,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.fusion.aspect_replies import read_sections
+from core.fusion.aspect_texts import NONE, OVERALL, read_sections
 from core.fusion.fusion_criteria import FusionCriteria, criteria_messages, read_written
 from core.fusion.fusion_request import FusionEstimate
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.plan import (
-    NONE,
-    OVERALL,
     AspectUse,
     FusionPlan,
     PlanError,
@@ -41,7 +39,7 @@ from core.progress import SILENT, Progress, Stage
 from core.providers.completions import Completion, Failure, Message, Reply, Request
 from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.texts import is_blank
-from core.verdicts import Reading, Verdicts
+from core.verdicts import Verdicts
 
 Written = TypeVar("Written")
 EVALUATE_PROMPT, UNPLANNED_PROMPT = "evaluate.v1", "evaluate_unplanned.v1"
@@ -49,6 +47,10 @@ TOKENS_AN_ASPECT = 160
 PLAN_TOKENS = 1_500
 CHARACTERS_PER_TOKEN = 4
 BATCH = 40
+AGAIN = (
+    "That cannot be used: {fault} Write the whole of it again, one block for each aspect in the form that was asked "
+    "for, without anything before or after."
+)
 
 
 @dataclass(frozen=True)
@@ -67,28 +69,31 @@ class FusionJudge:
     references: bool = False
 
     @cached_property
-    def _fixed(self) -> dict[str, str]:
-        return {
-            "thing": KINDS[self.tasks[0].kind].thing,
-            "aspects": aspects_block(self.tasks, self.criteria.by_aspect),
-            "assistants": self.introduced or introduced(self.parts, self.planned),
-            "plan": neutral(self.planned.text),
-            "form": self._form(),
-        }
-
-    @cached_property
     def planned(self) -> FusionPlan:
-        """The plan; where it has still to be written, one with every part on the first aspect stands for it."""
-        if self.plan is not None:
-            return self.plan
+        """The plan; one with every part on the first aspect replaces a plan that has still to be written."""
         names = tuple(part.name for part in self.parts)
-        return FusionPlan(tuple(AspectUse(task.aspect, () if k else names) for k, task in enumerate(self.tasks)))
+        uses = (AspectUse(task.aspect, () if k else names) for k, task in enumerate(self.tasks))
+        return self.plan or FusionPlan(tuple(uses))
 
     @cached_property
     def scales(self) -> dict[str, Scale]:
         """What a reply is read for: each aspect, and `OVERALL` on the scale of the first."""
         scales = {task.aspect: task.scale for task in self.tasks}
         return scales | {OVERALL: scales.get(OVERALL, self.tasks[0].scale)}
+
+    @cached_property
+    def _fixed(self) -> dict[str, str]:
+        aspects = [(plain_line(task.aspect), task.scale) for task in self.tasks]
+        return {
+            "thing": KINDS[self.tasks[0].kind].thing,
+            "aspects": aspects_block(self.tasks, self.criteria.by_aspect),
+            "assistants": self.introduced or introduced(self.parts, self.planned),
+            "plan": neutral(self.planned.text),
+            "form": "\n".join(
+                f"Aspect: {name}\nExplanation: <two or three sentences>\nScore: <a number {range_words(scale)}>"
+                for name, scale in [*aspects, (OVERALL, self.tasks[0].scale)]
+            ),
+        }
 
     def messages(self, item: Item, position: int) -> tuple[Message, ...]:
         """The evaluation prompt of the item at `position`, with what each assistant gave it on its own scale."""
@@ -117,17 +122,14 @@ class FusionJudge:
         """A verdict for each aspect, and under `OVERALL` for all in all; each is read by itself."""
         if isinstance(reply, Failure):
             return {name: Unscored(item_id, "provider error", reply.message) for name in self.scales}
-        return {
-            name: _verdict(item_id, reading, words, reply)
-            for name, (reading, words) in read_sections(reply, self.scales).items()
-        }
-
-    def _form(self) -> str:
-        aspects = [(plain_line(task.aspect), task.scale) for task in self.tasks]
-        return "\n".join(
-            f"Aspect: {name}\nExplanation: <two or three sentences>\nScore: <a number {range_words(scale)}>"
-            for name, scale in [*aspects, (OVERALL, self.tasks[0].scale)]
-        )
+        verdicts: dict[str, Verdict] = {}
+        for name, (reading, words) in read_sections(reply, self.scales).items():
+            if reading.value is None:
+                detail = words or "The reply says nothing on this aspect."
+                verdicts[name] = Unscored(item_id, reading.reason or "no verdict", detail[:500], (reply.text,))
+            else:
+                verdicts[name] = Scored(item_id, reading.value, explanation=words, raw=(reply.text,))
+        return verdicts
 
 
 def _prompt(plan: FusionPlan) -> str:
@@ -156,7 +158,9 @@ def fusion_state(
         "introduced": introduced(parts, plan),
         "aspects": [
             {
-                **{"aspect": task.aspect, "kind": task.kind, "definition": task.definition},
+                "aspect": task.aspect,
+                "kind": task.kind,
+                "definition": task.definition,
                 "scale": {"low": task.scale.low, "high": task.scale.high, "step": task.scale.step},
             }
             for task in tasks
@@ -182,9 +186,9 @@ class ModelRatings:
     positions: tuple[int, ...]
     verdicts: Mapping[str, Verdicts]
     replies: Mapping[str, tuple[str, ...]]
-    calls: int
-    usage: Usage
-    n_left: int
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    n_left: int = 0
     without: Mapping[str, ModelRatings] = field(default_factory=dict)
 
     def values(self, name: str, n_items: int) -> FloatArray:
@@ -207,57 +211,55 @@ def rate_by_model(
     *,
     progress: Progress = SILENT,
 ) -> ModelRatings:
-    """Rate the items at `positions` on the aspects of `judge`, one call an item, with the numbers of its parts.
+    """Let `model` rate the items at `positions` by `judge`.
 
-    The model first writes the criteria of aspects that have none said, then, where `judge` has none, the plan.  With
+    It first writes the criteria of aspects that have none, then, where `judge` has none, the plan.  With
     `leave_one_out` it rates the same items without each assistant of the plan in turn.  Items without a text to rate
     cost no call; of a `budget` in calls criteria and plan are paid first and then the items, and what is left is shared
     out equally among the assistants.  PlanError where the model writes nothing that can be used.
     """
-    rateable = _rateable(items, positions, references=judge.references)
-    writes = (judge.plan is None) + bool(judge.criteria.lacking(judge.tasks))
+    rateable, lacking = _rateable(items, positions, judge), judge.criteria.lacking(judge.tasks)
     turns = len(judge.planned.assistants) if settings.leave_one_out else 0
-    asking = _Asking(model, writes + len(rateable) * (1 + turns), progress, settings.budget)
-    judge = replace(judge, criteria=_completed(asking, judge.criteria, judge.tasks))
+    expected = (judge.plan is None) + bool(lacking) + len(rateable) * (1 + turns)
+    asking = _Asking(model, expected, progress, settings.budget)
+    if lacking:
+        asking.publish("criteria", "the model writes the criteria")
+        wanted = [task.aspect for task in lacking]
+        written, text, fault = asking.write(criteria_messages(lacking), lambda text: read_written(text, wanted))
+        if written is None:
+            raise PlanError(fault, text, criteria=True)
+        criteria = judge.criteria.with_more(written, [task.aspect for task in judge.tasks])
+        judge = replace(judge, criteria=criteria)
     if judge.plan is None:
-        judge = replace(judge, plan=_written_plan(asking, judge))
+        asking.publish("plan", "the model writes the plan")
+        aspects, names = [task.aspect for task in judge.tasks], [part.name for part in judge.parts]
+        messages = plan_messages(judge.tasks, judge.parts, judge.criteria.by_aspect)
+        plan, text, fault = asking.write(messages, lambda text: read_plan(text, aspects, names, "model"))
+        if plan is None:
+            raise PlanError(fault, text, written=judge.criteria.text)
+        judge = replace(judge, plan=plan)
     rated = rateable[: asking.left(len(rateable))]
-    whole = _rated(asking, judge, items, rated, "items")
-    without: dict[str, ModelRatings] = {}
-    names = judge.planned.assistants if settings.leave_one_out else ()
-    share = asking.left(len(rated) * len(names)) // max(len(names), 1)
-    asking.expected = asking.calls + share * len(names)
-    for name in names if share else ():
-        left_out = replace(judge, plan=judge.planned.without(name), introduced="")
-        without[name] = _rated(asking, left_out, items, rated[:share], f"items without {name}")
+    whole = asking.rate(judge, items, rated, "items")
+    assistants = judge.planned.assistants if settings.leave_one_out else ()
+    share = asking.left(len(rated) * len(assistants)) // max(len(assistants), 1)
+    asking.expected = asking.calls + share * len(assistants)
+    without = {
+        name: asking.rate(
+            replace(judge, plan=judge.planned.without(name), introduced=""),
+            items,
+            rated[:share],
+            f"items without {name}",
+        )
+        for name in (assistants if share else ())
+    }
     asking.publish("done", "done")
-    return replace(whole, calls=asking.calls, usage=asking.usage, n_left=len(rateable) - len(rated), without=without)
+    n_left = len(rateable) - len(rated)
+    return replace(whole, calls=asking.calls, usage=asking.usage, n_left=n_left, without=without)
 
 
-def _rateable(items: Sequence[Item], positions: Sequence[int], *, references: bool) -> list[int]:
+def _rateable(items: Sequence[Item], positions: Sequence[int], judge: FusionJudge) -> list[int]:
     """Positions of items with a text, and with a reference where the model is to see references."""
-    return [k for k in positions if not is_blank(items[k].target) and (items[k].references or not references)]
-
-
-def _rated(
-    asking: _Asking, judge: FusionJudge, items: Sequence[Item], positions: Sequence[int], unit: str
-) -> ModelRatings:
-    """The ratings of the items at `positions` by `judge`, one call each; `unit` says what they are."""
-    verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}
-    texts: dict[str, tuple[str, ...]] = {}
-    for start in range(0, len(positions), BATCH):
-        batch = positions[start : start + BATCH]
-        asking.publish("items", f"{start:,} of {len(positions):,} {unit}")
-        replies = asking.complete([judge.request(asking.model.model, items[k], k) for k in batch])
-        for k, reply in zip(batch, replies, strict=True):
-            for name, verdict in judge.read(items[k].item_id, reply).items():
-                verdicts[name].append(verdict)
-            if isinstance(reply, Completion):
-                texts[items[k].item_id] = (reply.text,)
-    rows = {name: Verdicts(row) for name, row in verdicts.items()}
-    return ModelRatings(
-        judge.planned, judge.criteria, tuple(positions), rows, texts, calls=asking.calls, usage=asking.usage, n_left=0
-    )
+    return [k for k in positions if not is_blank(items[k].target) and (items[k].references or not judge.references)]
 
 
 def estimate_rating(
@@ -269,92 +271,26 @@ def estimate_rating(
     cost_of: Callable[[int, int], float | None],
 ) -> FusionEstimate:
     """What `rate_by_model` will ask for; without a written plan every part counts as one that the plan will name."""
-    write_plan, budget = judge.plan is None, settings.budget
     to_write = tuple(task.aspect for task in judge.criteria.lacking(judge.tasks))
-    rateable = _rateable(items, positions, references=judge.references)
+    rateable, writes = _rateable(items, positions, judge), (judge.plan is None) + bool(to_write)
     n_left_out = len(judge.planned.assistants) if settings.leave_one_out else 0
     all_calls = len(rateable) * (1 + n_left_out)
-    left = all_calls if budget is None else max(budget - write_plan - bool(to_write), 0)
+    left = all_calls if settings.budget is None else max(settings.budget - writes, 0)
     rated = rateable[:left]
     share = min((left - len(rated)) // max(n_left_out, 1), len(rated))
-    prompt, completion = judge.tokens(items, rated)
-    bare = replace(judge, references=False).tokens(items, rated)[0] if judge.references else prompt
-    reference_tokens = prompt - bare
-    turns = [judge.tokens(items, rated[:share])] * n_left_out
-    prompt, completion = (own + sum(turn[k] for turn in turns) for k, own in enumerate((prompt, completion)))
+    tokens = np.array(judge.tokens(items, rated)) + n_left_out * np.array(judge.tokens(items, rated[:share]))
+    prompt, completion = tokens.tolist()
     return FusionEstimate(
-        len(rated) + n_left_out * share + write_plan + bool(to_write),
+        len(rated) + n_left_out * share + writes,
         prompt,
         completion,
         cost_of(prompt, completion),
         n_items=len(rated),
         to_write=to_write,
-        writes_plan=write_plan,
+        writes_plan=judge.plan is None,
         n_left_out=n_left_out,
         n_without=n_left_out * share,
-        reference_tokens=reference_tokens,
     )
-
-
-def _completed(asking: _Asking, criteria: FusionCriteria, tasks: Sequence[Task]) -> FusionCriteria:
-    """`criteria` with what the model writes for the aspects that have none said."""
-    lacking = criteria.lacking(tasks)
-    if not lacking:
-        return criteria
-    asking.publish("criteria", "the model writes the criteria")
-    aspects = [task.aspect for task in lacking]
-    written, text, fault = _written(asking, criteria_messages(lacking), lambda text: read_written(text, aspects))
-    if written is None:
-        raise PlanError(fault, text, criteria=True)
-    return criteria.with_more(written, [task.aspect for task in tasks])
-
-
-def _written_plan(asking: _Asking, judge: FusionJudge) -> FusionPlan:
-    asking.publish("plan", "the model writes the plan")
-    aspects, names = [task.aspect for task in judge.tasks], [part.name for part in judge.parts]
-    messages = plan_messages(judge.tasks, judge.parts, judge.criteria.by_aspect)
-    plan, text, fault = _written(asking, messages, lambda text: read_plan(text, aspects, names, "model"))
-    if plan is None:
-        raise PlanError(fault, text, written=judge.criteria.text)
-    return plan
-
-
-def _written(
-    asking: _Asking, messages: tuple[Message, ...], read: Callable[[str], Written]
-) -> tuple[Written | None, str, str]:
-    """(what the model wrote as `read` has it, its text, what is wrong with it), asked once more with what was wrong."""
-
-    def reads(reply: Completion) -> bool:
-        return _read_or_fault(reply.text, read)[0] is not None
-
-    text, fault = "", ""
-    for turn in (1, 2):
-        reply = asking.complete([Request(asking.model.model, messages, 0.0, PLAN_TOKENS, reads=reads)])[0]
-        if not isinstance(reply, Completion):
-            raise JudgeError(f"The model did not write what it was asked for: {reply.message}")
-        text = reply.text
-        written, fault = _read_or_fault(text, read)
-        if written is not None:
-            return written, text, ""
-        if not asking.one_more():
-            break
-        if turn == 1:
-            said = (Message("assistant", text), Message("user", AGAIN.format(fault=fault)))
-            messages = (*messages, *said)
-    return None, without_thoughts(text).strip(), fault
-
-
-def _read_or_fault(text: str, read: Callable[[str], Written]) -> tuple[Written | None, str]:
-    try:
-        return read(text), ""
-    except UsageError as error:
-        return None, str(error)
-
-
-AGAIN = (
-    "That cannot be used: {fault} Write the whole of it again, one block for each aspect in the form that was asked "
-    "for, without anything before or after."
-)
 
 
 @dataclass
@@ -378,12 +314,6 @@ class _Asking:
     def publish(self, phase: str, message: str) -> None:
         self.progress.publish(Stage(phase, message, self.calls, self.expected, self.usage))
 
-    def one_more(self) -> bool:
-        """Make room for a call that was not expected; False where the budget does not cover it."""
-        if self.budget is None or self.expected < self.budget:
-            self.expected += 1
-        return self.calls < self.expected
-
     def complete(self, requests: Sequence[Request]) -> list[Reply]:
         arrived = 0
 
@@ -396,10 +326,45 @@ class _Asking:
         self.calls, self.usage = self.calls + len(requests), self.usage + total_usage(replies)
         return replies
 
+    def rate(self, judge: FusionJudge, items: Sequence[Item], positions: Sequence[int], unit: str) -> ModelRatings:
+        """The ratings of the items at `positions` by `judge`, one call each; `unit` says what they are."""
+        verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}
+        texts: dict[str, tuple[str, ...]] = {}
+        for start in range(0, len(positions), BATCH):
+            batch = positions[start : start + BATCH]
+            self.publish("items", f"{start:,} of {len(positions):,} {unit}")
+            replies = self.complete([judge.request(self.model.model, items[k], k) for k in batch])
+            for k, reply in zip(batch, replies, strict=True):
+                for name, verdict in judge.read(items[k].item_id, reply).items():
+                    verdicts[name].append(verdict)
+                if isinstance(reply, Completion):
+                    texts[items[k].item_id] = (reply.text,)
+        rows = {name: Verdicts(row) for name, row in verdicts.items()}
+        return ModelRatings(judge.planned, judge.criteria, tuple(positions), rows, texts)
 
-def _verdict(item_id: str, reading: Reading, words: str, reply: Completion) -> Verdict:
-    if reading.value is None:
-        reason = reading.reason or "no verdict"
-        detail = words or "The reply says nothing on this aspect."
-        return Unscored(item_id, reason, detail[:500], (reply.text,))
-    return Scored(item_id, reading.value, explanation=words, raw=(reply.text,))
+    def write(self, messages: tuple[Message, ...], read: Callable[[str], Written]) -> tuple[Written | None, str, str]:
+        """(what the model wrote, as `read` returns it, its text, its fault); asked again once, with the fault."""
+
+        def attempt(text: str) -> tuple[Written | None, str]:
+            try:
+                return read(text), ""
+            except UsageError as error:
+                return None, str(error)
+
+        for turn in (1, 2):
+            request = Request(
+                self.model.model, messages, 0.0, PLAN_TOKENS, reads=lambda reply: attempt(reply.text)[0] is not None
+            )
+            reply = self.complete([request])[0]
+            if isinstance(reply, Failure):
+                raise JudgeError(f"The model did not write what it was asked for: {reply.message}")
+            text = reply.text
+            written, fault = attempt(text)
+            if written is not None:
+                break
+            if self.budget is None or self.expected < self.budget:
+                self.expected += 1  # a call that was not planned
+            if turn == 2 or self.calls >= self.expected:
+                return None, without_thoughts(text).strip(), fault
+            messages = (*messages, Message("assistant", text), Message("user", AGAIN.format(fault=fault)))
+        return written, text, ""

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from core.fusion.aspect_texts import OVERALL, folded
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.model_rating import ModelRatings
-from core.fusion.plan import OVERALL, folded
-from core.fusion.stack import Agreement, Without, holm_corrected
+from core.fusion.stack import Agreement, Without, corrected_without
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Task
 
-NOTHING_TO_HOLD_BESIDE = (
-    "the people gave no overall label, and a mean of aspects takes two that are rated in the same call"
-)
-
-AN_ASPECT = "it is an aspect rated here, and held beside the labels of it"
+NO_TARGET = "the raters gave no overall label, and a mean of aspects takes two that are rated in the same call"
+AN_ASPECT = "it is an aspect rated here, and compared with the labels of it"
 
 
 @dataclass(frozen=True)
 class OverallTarget:
-    """What people gave all in all, `labels` (n_items,) with NaN for none, and where that is from, in `words`."""
+    """What raters gave all in all, `labels` (n_items,) with NaN for none, and where that is from, in `words`."""
 
     labels: FloatArray
     words: str
@@ -31,11 +28,11 @@ class OverallTarget:
 
 @dataclass(frozen=True)
 class ModelResult:
-    """Alignments of a model's ratings by aspect, and of its `overall` score beside `overall_target` (in words).
+    """Alignments of a model's ratings by aspect, and of its `overall` score with `overall_target` (in words).
 
-    `overall` is None, and the target says why, where nothing can be held beside it.  `without` are by aspect, and under
-    `OVERALL`, the fusions without each assistant: `difference` is the whole fusion minus it, on the items of both, with
-    Holm's p over the assistants of an aspect.
+    `overall` is None, and the target says why, where nothing can be compared with it.  `without` are by aspect, and
+    under `OVERALL`, the fusions without each assistant: `difference` is the whole fusion minus it, on the items of
+    both, with Holm's p over the assistants of an aspect.
     """
 
     aspects: Mapping[str, Alignment]
@@ -44,7 +41,7 @@ class ModelResult:
     without: Mapping[str, tuple[Without, ...]]
 
     def as_json(self) -> dict[str, Any]:
-        """What stands of it in `fuse --json`, beside the aspect that was asked for."""
+        """What `fuse --json` holds of it, next to the aspect that was asked for."""
         asked, *others = self.aspects
         without = {name: {row.name: row.as_json() for row in rows} for name, rows in self.without.items()}
         return {
@@ -57,7 +54,7 @@ class ModelResult:
 
 
 def overall_target(golden: GoldenSet, tasks: Sequence[Task]) -> OverallTarget | None:
-    """The people's overall labels; without any, the mean of the aspects of `tasks` on items that have them all.
+    """The raters' overall labels; without any, the mean of the aspects of `tasks` on items that have them all.
 
     Aspects of different scales are taken to 0 to 1 first.  None for a single aspect, or where overall is one of them.
     """
@@ -69,10 +66,9 @@ def overall_target(golden: GoldenSet, tasks: Sequence[Task]) -> OverallTarget | 
         return None
     labels = np.array([golden.labels(task.aspect) for task in tasks])
     ends = np.array([(task.scale.low, task.scale.high) for task in tasks])
-    alike = bool((ends == ends[0]).all())
-    if not alike:
-        labels = (labels - ends[:, :1]) / (ends[:, 1:] - ends[:, :1])
-    scaled = "" if alike else ", each taken to 0 to 1"
+    scaled = ""
+    if (ends != ends[0]).any():
+        labels, scaled = (labels - ends[:, :1]) / np.ptp(ends, axis=1, keepdims=True), ", each taken to 0 to 1"
     return OverallTarget(labels.mean(axis=0), f"the mean of {', '.join(task.aspect for task in tasks)}{scaled}")
 
 
@@ -100,7 +96,7 @@ class Rated:
 def measured_ratings(
     golden: GoldenSet, tasks: Sequence[Task], rated: Rated, at: IntArray, settings: FusionSettings
 ) -> ModelResult:
-    """What `rated` is worth at the positions `at`, which neither plan, criteria nor assistants have seen.
+    """Measure `rated` at the positions `at`, which neither plan, criteria nor assistants have seen.
 
     A fusion without an assistant is measured on those of them it was asked about: a budget may have left out others.
     """
@@ -108,18 +104,20 @@ def measured_ratings(
     agreements = {task.aspect: Agreement(golden, task.aspect, settings) for task in tasks}
     if target is not None:
         agreements[OVERALL] = Agreement(golden, tasks[0].aspect, settings, target.labels)
-    aligned = {name: own.align(rated.whole[name][None, :], at)[0] for name, own in agreements.items()}
-    overall = aligned.pop(OVERALL) if target is not None else None
-    without = {name: _without(own, name, rated, at) for name, own in agreements.items()} if rated.without else {}
+    asked = np.intersect1d(at, np.asarray(rated.without_asked, dtype=np.intp))
+    aligned: dict[str, Alignment] = {}
+    without: dict[str, tuple[Without, ...]] = {}
+    for name, own in agreements.items():
+        whole = rated.whole[name]
+        aligned[name] = own.align(whole[None, :], at)[0]
+        if rated.without:
+            without[name] = corrected_without(
+                [
+                    Without(assistant, own.align(arm[name][None, :], asked)[0], own.difference(whole, arm[name], asked))
+                    for assistant, arm in rated.without.items()
+                ]
+            )
+    if target is not None:
+        return ModelResult(aligned, aligned.pop(OVERALL), target.words, without)
     rated_too = any(folded(task.aspect) == OVERALL for task in tasks)
-    beside = target.words if target is not None else AN_ASPECT if rated_too else NOTHING_TO_HOLD_BESIDE
-    return ModelResult(aligned, overall, beside, without)
-
-
-def _without(agreement: Agreement, name: str, rated: Rated, at: IntArray) -> tuple[Without, ...]:
-    on, rows = np.intersect1d(at, np.asarray(rated.without_asked, dtype=np.intp)), []
-    for assistant, scores in rated.without.items():
-        alignment = agreement.align(scores[name][None, :], on)[0]
-        rows.append(Without(assistant, alignment, agreement.difference(rated.whole[name], scores[name], on)))
-    tests = holm_corrected([row.difference for row in rows])
-    return tuple(replace(row, difference=test) for row, test in zip(rows, tests, strict=True) if test is not None)
+    return ModelResult(aligned, None, AN_ASPECT if rated_too else NO_TARGET, without)

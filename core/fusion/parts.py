@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from core.calibration.calibration_result import Calibration
 from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.loop import calibrate
 from core.comparison import usual_level
@@ -64,9 +63,9 @@ class FusionInput:
 
     @cached_property
     def split(self) -> Split:
-        """By source; where a file's part has seen sources, all held out are others, and as many are left to fit on.
+        """By source; where a file's part has seen sources, hold out others only, and leave as many to fit on.
 
-        Else a judge calibrated on this very half would leave nothing to fit on.  Parts fitted here learn from all
+        Otherwise a judge calibrated on this very half would leave nothing to fit on.  Parts fitted here learn from all
         sources that are not held out.
         """
         codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
@@ -87,57 +86,53 @@ class Gathered:
     left_out: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    @property
-    def reasons(self) -> list[str]:
-        """Why parts are not usable, in sentences."""
-        return [f"{name}: {reason.rstrip('.')}." for name, reason in self.left_out.items()]
-
     def split(self, inputs: FusionInput) -> FusionSplit:
         """Labelled calibration items to fit on, held-out items to report on, none of a source that a part has seen."""
-        labelled = ~np.isnan(inputs.golden.labels(inputs.aspect))
-        seen = seen_sources(inputs.golden, self.parts)
+        labelled, seen = ~np.isnan(inputs.golden.labels(inputs.aspect)), seen_sources(inputs.golden, self.parts)
         halves = [np.array(half, dtype=np.intp) for half in (inputs.split.calibration, inputs.split.held_out)]
         fit, report = (half[labelled[half] & ~seen[half]] for half in halves)
         notes = list(self.notes)
         if lost := sum(int((labelled & seen)[half].sum()) for half in halves):
             notes.append(f"{lost} labelled items are left aside because a part was calibrated on their sources.")
         if min(fit.size, report.size) < 2:
+            took = [
+                f"{part.name} was calibrated on {int(labelled[list(part.seen)].sum())} of them."
+                for part in self.parts
+                if part.seen
+            ]
             raise UsageError(
                 f"{fit.size} items are left to fit on and {report.size} to report on, of {int(labelled.sum())} "
                 f"labelled for {inputs.aspect}; a fusion needs 2 of each, of sources that no part was calibrated on. "
-                f"{self._took(inputs)} Leave such a part out, take offline or repeval in its place, which are fitted "
-                "here, or bring in labels on other sources."
+                f"{' '.join(took)} Use offline or repeval instead, which are fitted here, or label other sources."
             )
         return FusionSplit(fit, report, tuple(notes))
 
-    def _took(self, inputs: FusionInput) -> str:
-        """Which parts were calibrated on how many of the labelled items here, in sentences."""
-        labels, codes = inputs.golden.labels(inputs.aspect), inputs.golden.source_codes
-        known = {part.name: [k for k in part.seen if not np.isnan(labels[k])] for part in self.parts}
-        return " ".join(
-            f"{name} was calibrated on {len(own)} of them, of {np.unique(codes[own]).size} of "
-            f"{np.unique(codes[~np.isnan(labels)]).size} sources."
-            for name, own in known.items()
-            if own
-        )
+
+Part = tuple[JudgeScores, FusedPart]
 
 
 def gather(inputs: FusionInput, names: Sequence[str]) -> Gathered:
     """Every part that `names` mean, over all items of the golden set; one that fails is left out with its reason.
 
     Parts that learn (offline, repeval) are fitted on the calibration items and cross-fitted there.  UsageError for
-    names that mean nothing, before anything is computed.
+    unknown names, before anything is computed.
     """
     if len(names) < 2:
         raise UsageError(f"A fusion needs at least two parts in --with, {len(names)} came: e.g. offline,overlap,chrf.")
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UsageError(f"Each part may be named once; these came twice: {', '.join(twice)}.")
-    makers = {name: _maker(name) for name in names}
+    for name in names:
+        kind, _, file = name.partition(":")
+        if kind in ("judge", "replies"):
+            if not file.strip():
+                raise UsageError(f"{kind} needs its file: {kind}:FILE.")
+        elif name not in ("offline", "repeval") and not name.startswith("metric_"):
+            make_metric(name)
     gathered, made = Gathered(), dict[str, Part]()
     for k, name in enumerate(names):
         inputs.progress.publish(Stage("parts", name, k, len(names)))
         try:
-            made[name] = makers[name](inputs, gathered)
+            made[name] = _make(inputs, name, gathered.notes)
         except ConcordError as error:
             gathered.left_out[name] = str(error)
     for judge, recipe in (made[name] for name in names if name in made):
@@ -146,8 +141,29 @@ def gather(inputs: FusionInput, names: Sequence[str]) -> Gathered:
     return gathered
 
 
+def _make(inputs: FusionInput, name: str, notes: list[str]) -> Part:
+    """Compute the part of that name; `notes` collects remarks on it."""
+    kind, _, file = name.partition(":")
+    if name == "offline":
+        return _offline(inputs)
+    if name == "repeval":
+        return _repeval(inputs)
+    if kind == "judge":
+        return _judge_file(inputs, name, Path(file), notes)
+    if kind == "replies":
+        preview = match(load_recording(Path(file)), inputs.golden, inputs.aspect, read_reply=read_rating)
+        judge, _scored = preview.as_judge(name)
+        return judge, FusedPart(name=name, higher_is_better=judge.higher_is_better)
+    metric = kept(make_metric(name, golden=inputs.golden), Folder(inputs.here.home))
+    scores = score_or_reason(metric, inputs.golden.items)
+    if isinstance(scores, str):
+        raise UsageError(scores)
+    recipe = FusedPart(name=name, higher_is_better=metric.higher_is_better, assistant=name)
+    return as_judge(metric, scores, inputs.aspect), recipe
+
+
 def seen_by_files(golden: GoldenSet, names: Sequence[str]) -> tuple[int, ...]:
-    """Positions of items that a judge file among the parts was calibrated on; one that cannot be read tells later."""
+    """Positions of items that a judge file among the parts was calibrated on; unreadable files are reported later."""
     seen: set[int] = set()
     for name in names:
         kind, _, file = name.partition(":")
@@ -162,40 +178,22 @@ def _calibrated_on(golden: GoldenSet, card: Mapping[str, Any]) -> tuple[int, ...
     return tuple(k for k, item in enumerate(golden.items) if text_digest(item) in texts)
 
 
-Part = tuple[JudgeScores, FusedPart]
-
-
-def _maker(name: str) -> Callable[[FusionInput, Gathered], Part]:
-    """What computes the part of that name.  UsageError for one that means nothing, or comes without its file."""
-    kind, colon, file = name.partition(":")
-    if name in ("offline", "repeval"):
-        return _offline if name == "offline" else _repeval
-    if kind in ("judge", "replies"):
-        if not (colon and file.strip()):
-            raise UsageError(f"{kind} needs its file: {kind}:FILE.")
-        return partial(_judge_file if kind == "judge" else _replies_file, name=name, path=Path(file))
-    if not name.startswith("metric_"):
-        make_metric(name)
-    return partial(_metric, name=name)
-
-
-def _offline(inputs: FusionInput, _: Gathered) -> Part:
-    golden, task, chosen = inputs.golden, task_of(inputs.golden, inputs.aspect), inputs.chosen
-    fits: list[Calibration] = []
+def _offline(inputs: FusionInput) -> Part:
+    golden, task, cards = inputs.golden, task_of(inputs.golden, inputs.aspect), list[dict[str, Any]]()
 
     def fit_and_score(split: Split) -> FloatArray:
-        fits.append(calibrate(golden, task, OfflineJudge(), chosen, split=split))
-        ready = OfflineJudge.from_state(fits[-1].judge_state)
-        return np.asarray(ready.score(task, golden.items, list(fits[-1].chosen)).values.mean(axis=0))
+        found = calibrate(golden, task, OfflineJudge(), inputs.chosen, split=split)
+        cards.append(judge_card(found))
+        ready = OfflineJudge.from_state(found.judge_state)
+        return np.asarray(ready.score(task, golden.items, list(found.chosen)).values.mean(axis=0))
 
     values = cross_fitted(golden, inputs.split, fit_and_score)
     note = f"The offline judge, calibrated on {len(inputs.split.calibration)} items and scored out of fold there."
     judge = JudgeScores("offline", "calibrated", inputs.aspect, values, note=note, calls_per_item=0.0)
-    card = judge_card(fits[0])  # fitted on all of them: that comes first
-    return judge, FusedPart(name="offline", higher_is_better=True, judge=card)
+    return judge, FusedPart(name="offline", higher_is_better=True, judge=cards[0])  # the first is fitted on all of them
 
 
-def _repeval(inputs: FusionInput, _: Gathered) -> Part:
+def _repeval(inputs: FusionInput) -> Part:
     from core.repeval import EMBEDDED, Extraction, RepEvalSettings, extract, run, scorer_of, usual_texts
 
     golden, how, here = inputs.golden, inputs.how, inputs.here
@@ -210,43 +208,32 @@ def _repeval(inputs: FusionInput, _: Gathered) -> Part:
     judge = JudgeScores(
         "repeval", "repeval", inputs.aspect, result.scores, on_scale=False, note=note, calls_per_item=0.0
     )
-    scorer = scorer_of(golden, states, result)
-    return judge, FusedPart(name="repeval", higher_is_better=True, repeval=scorer.as_json())
+    recipe = scorer_of(golden, states, result).as_json()
+    return judge, FusedPart(name="repeval", higher_is_better=True, repeval=recipe)
 
 
-def _judge_file(inputs: FusionInput, gathered: Gathered, *, name: str, path: Path) -> Part:
-    kind, items = kind_of_file(path), inputs.golden.items
+def _judge_file(inputs: FusionInput, name: str, path: Path, notes: list[str]) -> Part:
+    kind = kind_of_file(path)
     if kind == "fusion":
         raise UsageError(f"{path}: is a fused judge itself; name its parts instead.")
     card = open_file(path, kind).card
-    own_aspect = str(card["task"]["aspect"])
-    if own_aspect != inputs.aspect:
-        gathered.notes.append(f"{name} was calibrated on {own_aspect}, not on {inputs.aspect}.")
-    seen = _calibrated_on(inputs.golden, card)
+    if (own_aspect := card["task"]["aspect"]) != inputs.aspect:
+        notes.append(f"{name} was calibrated on {own_aspect}, not on {inputs.aspect}.")
     with closing(load_judge(path, replies=inputs.replies)) as judge:
         verdicts = judge.score(
-            items, on_progress=lambda done, of: inputs.progress.publish(Stage("judge", name, done, of))
+            inputs.golden.items, on_progress=lambda done, of: inputs.progress.publish(Stage("judge", name, done, of))
         )
-    note = f"The judge of {path.name}."
-    if kind == "repeval":
-        part = JudgeScores(
-            *(name, "repeval", inputs.aspect, verdicts.values, verdicts.unscored, seen), on_scale=False, note=note
-        )
-        return part, FusedPart(name=name, higher_is_better=True, repeval=card["scorer"])
-    part = JudgeScores(name, "calibrated", inputs.aspect, verdicts.values, verdicts.unscored, seen, note=note)
-    return part, FusedPart(name=name, higher_is_better=True, judge=dict(card))
-
-
-def _replies_file(inputs: FusionInput, _: Gathered, *, name: str, path: Path) -> Part:
-    preview = match(load_recording(path), inputs.golden, inputs.aspect, read_reply=read_rating)
-    judge, _scored = preview.as_judge(name)
-    return judge, FusedPart(name=name, higher_is_better=judge.higher_is_better)
-
-
-def _metric(inputs: FusionInput, _: Gathered, *, name: str) -> Part:
-    metric = kept(make_metric(name, golden=inputs.golden), Folder(inputs.here.home))
-    scores = score_or_reason(metric, inputs.golden.items)
-    if isinstance(scores, str):
-        raise UsageError(scores)
-    recipe = FusedPart(name=name, higher_is_better=metric.higher_is_better, assistant=name)
-    return as_judge(metric, scores, inputs.aspect), recipe
+    is_judge = kind == "judge"
+    part = JudgeScores(
+        name,
+        "calibrated" if is_judge else "repeval",
+        inputs.aspect,
+        verdicts.values,
+        verdicts.unscored,
+        _calibrated_on(inputs.golden, card),
+        on_scale=is_judge,
+        note=f"The judge of {path.name}.",
+    )
+    if is_judge:
+        return part, FusedPart(name=name, higher_is_better=True, judge=dict(card))
+    return part, FusedPart(name=name, higher_is_better=True, repeval=card["scorer"])

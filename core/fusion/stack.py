@@ -1,7 +1,7 @@
 """Statistical fusion: several judges and metrics of a golden set joined into one judge, without any further call.
 
 Fitting and choosing use one half of the sources that no part has seen, the report the other half: neither the parts'
-own calibration nor the weights ever meet an item on which an alignment is reported.
+own calibration nor the weights ever see an item on which an alignment is reported.
 """
 
 from __future__ import annotations
@@ -15,35 +15,16 @@ import numpy as np
 
 from core.data.split import TO_STACK, too_few_to_stack
 from core.errors import UsageError
-from core.fusion.estimators import Estimator, make_estimator
+from core.fusion.estimators import Estimator, fit_estimator
 from core.fusion.fusion_settings import METHODS, FusionMethod, FusionSettings
-from core.fusion.fusion_split import FusionSplit, between, require_systems, unseen_split
-from core.records import (
-    STATISTICS,
-    Alignment,
-    FloatArray,
-    GoldenSet,
-    IntArray,
-    Interval,
-    JudgeScores,
-    Unscored,
-)
+from core.fusion.fusion_split import FusionSplit, require_systems, unseen_split
+from core.records import STATISTICS, Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Unscored
 from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference
 from core.wording import number
 
 SEEN = "its calibration saw labels of the items reported on"
 SHARE_SCORED = 0.9
-"""A judge beside the fusions that scored fewer of the items would be measured on other items than they are."""
-WEIGHT_RESAMPLES = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Weight:
-    """What a part counts for, in points of the label for one standard deviation (shares for the average)."""
-
-    name: str
-    value: float
-    interval: Interval | None
+"""A judge next to the fusions that scored fewer of the items would be measured on other items than they are."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +41,11 @@ class Without:
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fused judge beside its parts, all on the same `report` items.
+    """A fused judge next to its parts, all on the same `report` items.
 
     `against_best` is the fusion minus the part that aligned best on the *fit* items (so that nothing is picked on the
-    report).  `between` is (n_parts, n_parts), Spearman between the parts on report items, NaN where undefined.
-    `left_out` says which parts took no part, and why.  `state` holds all that scoring new items needs.
+    report).  `weights` by part are in points of the label for one standard deviation (shares for the average).
+    `left_out` says which parts were not used, and why.  `state` holds all that scoring new items needs.
     """
 
     method: FusionMethod
@@ -72,24 +53,23 @@ class Fusion:
     fused: Alignment
     parts: Mapping[str, Alignment]
     left_out: Mapping[str, str]
-    weights: tuple[Weight, ...]
+    weights: Mapping[str, float]
     without: tuple[Without, ...]
     against_best: Difference | None
     best_part: str
-    between: FloatArray
     fit: tuple[int, ...]
     report: tuple[int, ...]
     state: Mapping[str, Any]
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON of `fuse` (DESIGN §3), with the rest beside it."""
+        """The JSON of `fuse`."""
         return {
             "method": self.method,
             "fused": self.fused.as_json(),
             "parts": {name: alignment.as_json() for name, alignment in self.parts.items()},
             "left_out": dict(self.left_out),
-            "weights": {weight.name: weight.value for weight in self.weights},
+            "weights": dict(self.weights),
             "without": {rest.name: rest.as_json() for rest in self.without},
             "best_part": self.best_part,
             "against_best": None if self.against_best is None else self.against_best.as_json(),
@@ -101,34 +81,30 @@ class Fusion:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of scores with the people on one aspect of a golden set, at any positions."""
+    """Agreement of scores with the raters on one aspect of a golden set, at any positions.
+
+    `other_labels` (n_items,) replace the aspect's own.
+    """
 
     golden: GoldenSet
     aspect: str
     settings: FusionSettings
     other_labels: FloatArray | None = None
-    """(n_items,) in the place of the aspect's own."""
 
     @cached_property
     def items(self) -> LabelledItems:
         own = LabelledItems.of(self.golden, self.aspect)
         return own if self.other_labels is None else own.labelled(self.other_labels)
 
-    @property
-    def labels(self) -> FloatArray:
-        return self.items.labels
-
     def align(self, matrix: FloatArray, at: IntArray, *, stream: int = 1) -> list[Alignment]:
         """One alignment for each row of `matrix` (n_judges, n_items), at the positions `at`."""
-        return align_each(matrix[:, at], self.items.take(at), **self._how(stream))
+        how, items = self.settings, self.items.take(at)
+        return align_each(matrix[:, at], items, how.measure, resamples=how.resamples, seed=[how.seed, stream])
 
     def difference(self, a: FloatArray, b: FloatArray, at: IntArray) -> Difference:
         """The alignment of `a` minus that of `b`, both (n_items,), on the items of `at` that both scored."""
-        return paired_difference(a[at], b[at], self.items.take(at), **self._how(2))
-
-    def _how(self, stream: int) -> dict[str, Any]:
-        how = self.settings
-        return {"measure": how.measure, "resamples": how.resamples, "seed": [how.seed, stream]}
+        how, items = self.settings, self.items.take(at)
+        return paired_difference(a[at], b[at], items, how.measure, resamples=how.resamples, seed=[how.seed, 2])
 
 
 def fuse(
@@ -140,59 +116,114 @@ def fuse(
 ) -> Fusion:
     """Fuse `parts` (judges of this golden set, of any scales) on one aspect (METHODS §6, without further calls).
 
-    With a `split` the items to fit and to report on are given, and what the parts have `seen` is taken to be met: their
-    scores on the fit items must then be cross-fitted (`core.fusion.fusion_split.cross_fitted`).
+    With a `split` the items to fit and to report on are given, and the caller has seen to what the parts have `seen`:
+    their scores on the fit items must then be cross-fitted (`core.fusion.fusion_split.cross_fitted`).
 
     On fewer labels than weights can be learnt from, the parts are averaged instead, and `notes` says so.
 
     A part that is constant, that has no scores, or (for the average) that does not beat chance on the fit items is left
     out with its reason; where these are too few to show it (fewer than 50 labels or `LEAST_SOURCES` sources), only a
-    part that is shown to disagree with people.  UsageError with fewer than two usable parts, AspectError when too few
-    items are unseen.
+    part that is shown to disagree with the raters.  UsageError with fewer than two usable parts, AspectError when too
+    few items are unseen.
     """
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
         raise UsageError("Two parts have the same name; rename one, so that people can tell them apart.")
     split = split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
-    if settings.method != "average" and (few := too_few_to_stack(split.fit.size)):
-        note = f"{few}. The parts are averaged instead of joined by {settings.method}."
-        settings, split = replace(settings, method="average"), replace(split, notes=(*split.notes, note))
-    require_systems(golden, settings.measure.level, split.report)
+    fit, report, notes = split.fit, split.report, list(split.notes)
+    if settings.method == "llm":
+        raise UsageError(f"A fusion without calls is one of {', '.join(METHODS)}.")
+    method: FusionMethod = settings.method
+    if method != "average" and (few := too_few_to_stack(fit.size)):
+        notes.append(f"{few}. The parts are averaged instead of joined by {method}.")
+        method = "average"
+    require_systems(golden, settings.measure.level, report)
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
     # which parts beat chance needs intervals, whatever the report needs, and more units than a dozen systems
-    level, notes = "dataset" if settings.level == "system" else settings.level, split.notes
-    gate = replace(settings, level=level, resamples=settings.resamples or 1000)
+    gate = replace(settings, resamples=settings.resamples or 1000)
     if settings.level == "system":
-        n_systems = np.unique(golden.system_codes[split.fit]).size
-        if settings.method == "average":
-            notes += (f"Parts were chosen by their agreement on single items: {n_systems} systems are too few for it.",)
-    on_fit = replace(agreement, settings=gate).align(matrix, split.fit)
-    left_out = _unusable(_Parts(parts, matrix, agreement, split), on_fit)
+        gate = replace(gate, level="dataset")
+        if method == "average":
+            n_systems = np.unique(golden.system_codes[fit]).size
+            notes.append(
+                f"Parts were chosen by their agreement on single items: {n_systems} systems are too few for it."
+            )
+    on_fit = replace(agreement, settings=gate).align(matrix, fit)
+    few_sources = fit.size < TO_STACK or np.unique(golden.source_codes[fit]).size < LEAST_SOURCES
+    reasons = [
+        _unusable(row[fit], alignment, averaged=method == "average", few=few_sources)
+        for row, alignment in zip(matrix, on_fit, strict=True)
+    ]
+    left_out = {name: reason for name, reason in zip(names, reasons, strict=True) if reason}
     usable = [k for k, name in enumerate(names) if name not in left_out]
     if len(usable) < 2:
         why = [f"{name}: {reason.rstrip('.')}." for name, reason in left_out.items()]
         raise UsageError(" ".join([f"A fusion needs at least two usable parts; {len(usable)} came.", *why]))
-    used = _Parts([parts[k] for k in usable], matrix[usable], agreement, split)
-    estimator = used.fitted()
-    values = estimator.score(used.matrix)
-    on_report = agreement.align(np.vstack([values, matrix]), split.report)
-    best = max(usable, key=lambda k: -np.inf if on_fit[k].value is None else float(on_fit[k].value or 0.0))
-    return Fusion(
-        method=estimator.method,
-        judge=used.fused(values),
-        fused=on_report[0],
-        parts=dict(zip(names, on_report[1:], strict=True)),
-        left_out=left_out,
-        weights=used.weights(estimator.weights_),
-        without=used.ablated(values),
-        against_best=agreement.difference(values, matrix[best], split.report),
-        best_part=names[best],
-        between=between(matrix[:, split.report]),
-        fit=tuple(int(k) for k in split.fit),
-        report=tuple(int(k) for k in split.report),
-        state=estimator.state() | {"parts": used.names},
-        notes=notes,
+    used, used_names = matrix[usable], [names[k] for k in usable]
+
+    def fitted(rows: FloatArray) -> Estimator:
+        return fit_estimator(method, rows[:, fit], agreement.items.labels[fit], golden.source_codes[fit])
+
+    estimator = fitted(used)
+    values = estimator.score(used)
+    without = []
+    for k, name in enumerate(used_names) if len(usable) > 2 else ():
+        rest = np.delete(used, k, axis=0)
+        scores = fitted(rest).score(rest)
+        alignment = agreement.align(scores[None, :], report)[0]
+        without.append(Without(name, alignment, agreement.difference(values, scores, report)))
+    fused, *of_parts = agreement.align(np.vstack([values, matrix]), report)
+    best = max(usable, key=lambda k: _height(on_fit[k]))
+    joined = [parts[k] for k in usable]
+    costs = [part.calls_per_item for part in joined]
+    judge = JudgeScores(
+        name=f"fusion ({method}) of {len(joined)}",
+        kind="fused",
+        aspect=aspect,
+        values=values,
+        unscored=tuple(
+            Unscored(golden.item_ids[k], "missing input", "No part of the fusion has a score.")
+            for k in np.flatnonzero(np.isnan(values))
+        ),
+        seen=tuple(sorted({*fit.tolist()}.union(*(part.seen for part in joined)))),
+        on_scale=method != "average",
+        note=f"{method} of {', '.join(used_names)}, fitted on {fit.size} items.",
+        calls_per_item=None if None in costs else float(sum(cost or 0.0 for cost in costs)),
     )
+    return Fusion(
+        method=method,
+        judge=judge,
+        fused=fused,
+        parts=dict(zip(names, of_parts, strict=True)),
+        left_out=left_out,
+        weights=dict(zip(used_names, estimator.weights, strict=True)),
+        without=corrected_without(without),
+        against_best=agreement.difference(values, matrix[best], report),
+        best_part=names[best],
+        fit=tuple(fit.tolist()),
+        report=tuple(report.tolist()),
+        state=estimator.state() | {"parts": used_names},
+        notes=tuple(notes),
+    )
+
+
+def _unusable(row: FloatArray, alignment: Alignment, *, averaged: bool, few: bool) -> str:
+    """Why a part cannot be used; "" for one that can.  Fitted weights handle parts that disagree with raters.
+
+    `row` are its scores on the items to fit on, `alignment` its own over these items, not over systems.
+    """
+    scores, interval = row[~np.isnan(row)], alignment.interval
+    where = f"on the {alignment.n} items to fit on"
+    value = "undefined" if alignment.value is None else number(alignment.value)
+    if not scores.size:
+        return "it has no score on the items to fit on"
+    if scores.min() == scores.max():
+        return "all its scores are equal on the items to fit on"
+    if averaged and few and interval is not None and interval.high < 0:
+        return f"it disagrees with raters beyond chance {where} ({value})"
+    if averaged and not few and not beats_chance(alignment):
+        return f"it does not beat chance {where} ({value})"
+    return ""
 
 
 def side_by_side(agreement: Agreement, rows: Mapping[str, FloatArray], at: IntArray) -> dict[str, Any]:
@@ -201,18 +232,18 @@ def side_by_side(agreement: Agreement, rows: Mapping[str, FloatArray], at: IntAr
     ``coefficients`` are with the labels, at the level of `agreement`, by name and statistic.  ``between`` are over the
     items at `at` that both scored, a row and a column for each name.  None stands for an undefined value.
     """
-    matrix, settings = np.array(list(rows.values())), agreement.settings
-    found: dict[str, dict[str, float | None]] = {name: {} for name in rows}
+    import pandas as pd
+
+    frame, coefficients, between = pd.DataFrame(rows), dict[str, dict[str, Any]](), dict[str, Any]()
+    seen = frame.iloc[at]
+    varied = seen.loc[:, seen.nunique() > 1].reindex(columns=frame.columns)  # nothing is defined for a constant
     for statistic in STATISTICS:
-        own = replace(agreement, settings=replace(settings, statistic=statistic, resamples=0))
-        for name, alignment in zip(rows, own.align(matrix, at), strict=True):
-            found[name][statistic] = alignment.value
-    tables = {statistic: between(matrix[:, at], statistic).tolist() for statistic in STATISTICS}
-    known = {
-        statistic: [[None if np.isnan(value) else value for value in row] for row in table]
-        for statistic, table in tables.items()
-    }
-    return {"coefficients": found, "between": {"names": list(rows)} | known}
+        own = replace(agreement, settings=replace(agreement.settings, statistic=statistic, resamples=0))
+        for name, alignment in zip(rows, own.align(frame.to_numpy().T, at), strict=True):
+            coefficients.setdefault(name, {})[statistic] = alignment.value
+        table = varied.corr(statistic, min_periods=2)
+        between[statistic] = table.astype(object).where(table.notna(), None).to_numpy().tolist()
+    return {"coefficients": coefficients, "between": {"names": list(rows)} | between}
 
 
 def beats_chance(alignment: Alignment) -> bool:
@@ -220,123 +251,30 @@ def beats_chance(alignment: Alignment) -> bool:
     return alignment.value is not None and alignment.interval is not None and alignment.interval.low > 0
 
 
-# ── which parts, which method ────────────────────────────────────────────────────────────────────────────────
+def _height(alignment: Alignment) -> float:
+    return -np.inf if alignment.value is None else alignment.value
 
 
-def _unusable(parts: _Parts, on_fit: Sequence[Alignment]) -> dict[str, str]:
-    """Name → why a part cannot be used; weights tell by themselves which parts disagree with people.
-
-    `on_fit` are alignments over items, not over systems.
-    """
-    fit, averaged = parts.split.fit, parts.agreement.settings.method == "average"
-    few = fit.size < TO_STACK or np.unique(parts.agreement.golden.source_codes[fit]).size < LEAST_SOURCES
-    reasons = {}
-    for name, row, alignment in zip(parts.names, parts.matrix[:, fit], on_fit, strict=True):
-        scores, where = row[~np.isnan(row)], f"on the {alignment.n} items to fit on"
-        value = "undefined" if alignment.value is None else number(alignment.value)
-        if not scores.size:
-            reasons[name] = "it has no score on the items to fit on"
-        elif scores.min() == scores.max():
-            reasons[name] = "all its scores are equal on the items to fit on"
-        elif averaged and few and alignment.interval is not None and alignment.interval.high < 0:
-            reasons[name] = f"it disagrees with people beyond chance {where} ({value})"
-        elif averaged and not few and not beats_chance(alignment):
-            reasons[name] = f"it does not beat chance {where} ({value})"
-    return reasons
-
-
-# ── what is reported of a fusion ─────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """The parts of a fusion: `matrix` (n_parts, n_items) are their scores, turned so that more is better."""
-
-    judges: Sequence[JudgeScores]
-    matrix: FloatArray
-    agreement: Agreement
-    split: FusionSplit
-
-    @property
-    def names(self) -> list[str]:
-        return [judge.name for judge in self.judges]
-
-    def fitted(self, matrix: FloatArray | None = None) -> Estimator:
-        """The estimator fitted on the fit items, of all parts or of the rows in `matrix`."""
-        fit, rows = self.split.fit, self.matrix if matrix is None else matrix
-        estimator = make_estimator(self.agreement.settings.method)
-        return estimator.fit(rows[:, fit], self.agreement.labels[fit], self.agreement.golden.source_codes[fit])
-
-    def fused(self, values: FloatArray) -> JudgeScores:
-        """The fusion as a judge with these scores (n_items,)."""
-        method, items, fit = self.agreement.settings.method, self.agreement.golden.items, self.split.fit.tolist()
-        costs = [judge.calls_per_item for judge in self.judges]
-        return JudgeScores(
-            name=f"fusion ({method}) of {len(self.judges)}",
-            kind="fused",
-            aspect=self.agreement.aspect,
-            values=values,
-            unscored=tuple(
-                Unscored(items[k].item_id, "missing input", "No part of the fusion has a score.")
-                for k in np.flatnonzero(np.isnan(values)).tolist()
-            ),
-            seen=tuple(sorted({*fit}.union(*(judge.seen for judge in self.judges)))),
-            on_scale=method != "average",
-            note=f"{method} of {', '.join(self.names)}, fitted on {len(fit)} items.",
-            calls_per_item=None if None in costs else float(sum(cost or 0.0 for cost in costs)),
-        )
-
-    def weights(self, weights: FloatArray) -> tuple[Weight, ...]:
-        """Weights with intervals from refitting on resampled sources; none for the average, whose shares are given."""
-        settings, fit = self.agreement.settings, self.split.fit
-        intervals: list[Interval | None] = [None] * len(self.names)
-        if settings.method != "average":
-            rng = np.random.default_rng([settings.seed, 3])
-            codes, labels = self.agreement.golden.source_codes[fit], self.agreement.labels
-            sources = [np.flatnonzero(codes == code) for code in np.unique(codes)]
-            drawn = np.empty((WEIGHT_RESAMPLES, len(self.names)))
-            for k in range(WEIGHT_RESAMPLES):
-                picks = rng.integers(0, len(sources), len(sources))
-                at = fit[np.concatenate([sources[pick] for pick in picks])]
-                # a source that was drawn twice counts as two
-                group = np.repeat(np.arange(len(picks)), [sources[pick].size for pick in picks])
-                drawn[k] = make_estimator(settings.method).fit(self.matrix[:, at], labels[at], group).weights_
-            method = f"refitted on resampled sources, {WEIGHT_RESAMPLES}"
-            ends = np.quantile(drawn, [0.025, 0.975], axis=0).T.tolist()
-            intervals = [Interval(low, high, method=method) for low, high in ends]
-        return tuple(map(Weight, self.names, weights.tolist(), intervals))
-
-    def ablated(self, whole: FloatArray) -> tuple[Without, ...]:
-        """The fusion refitted without each part, where two are left; one Holm correction over all of them."""
-        ablations = []
-        for k, name in enumerate(self.names) if len(self.names) > 2 else ():
-            rest = np.delete(self.matrix, k, axis=0)
-            values, report = self.fitted(rest).score(rest), self.split.report
-            alignment = self.agreement.align(values[None, :], report)[0]
-            ablations.append(Without(name, alignment, self.agreement.difference(whole, values, report)))
-        corrected = holm_corrected([ablation.difference for ablation in ablations])
-        return tuple(
-            replace(a, difference=test) for a, test in zip(ablations, corrected, strict=True) if test is not None
-        )
-
-
-def holm_corrected(differences: Sequence[Difference | None]) -> list[Difference | None]:
+def holm_corrected(differences: Sequence[Difference]) -> list[Difference]:
     """The same differences with Holm's p over those that have one."""
-    corrected = holm([np.nan if test is None or test.p is None else test.p for test in differences])
-    return [
-        test if test is None else replace(test, p=None if np.isnan(p) else float(p))
-        for test, p in zip(differences, corrected, strict=True)
-    ]
+    corrected = holm([np.nan if test.p is None else test.p for test in differences])
+    return [replace(test, p=None if np.isnan(p) else float(p)) for test, p in zip(differences, corrected, strict=True)]
 
 
-# ── every method side by side ────────────────────────────────────────────────────────────────────────────────
+def corrected_without(rows: Sequence[Without]) -> tuple[Without, ...]:
+    """The same rows, with one Holm correction over all of them."""
+    tests = holm_corrected([row.difference for row in rows])
+    return tuple(replace(row, difference=test) for row, test in zip(rows, tests, strict=True))
+
+
+# ── every method in one table ────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
 class FusionTable:
     """Fusions of the same parts by method, the reason where a method gave none, and other judges on the same items.
 
-    The tests of the fusions against the best part share one Holm correction.  `beside` are judges that took no part,
+    The tests of the fusions against the best part share one Holm correction.  `beside` are judges that are no parts,
     measured on the report items; `not_beside` says of the others why they have no honest number there.
     """
 
@@ -370,23 +308,16 @@ def fuse_all(
             failed[method] = str(error)
     if not fusions:
         raise UsageError(next(iter(failed.values())))
-    tests = holm_corrected([fusion.against_best for fusion in fusions.values()])
+    tests = holm_corrected([fusion.against_best for fusion in fusions.values() if fusion.against_best is not None])
     corrected = {m: replace(f, against_best=test) for (m, f), test in zip(fusions.items(), tests, strict=True)}
-    return FusionTable(corrected, failed, *_beside(Agreement(golden, aspect, settings), beside, split.report))
-
-
-def _beside(
-    agreement: Agreement, judges: Sequence[JudgeScores], report: IntArray
-) -> tuple[dict[str, Alignment], dict[str, str]]:
-    """Alignments of the judges on the report items by name, and why others have none."""
-    refused = {}
-    for judge in judges:
-        if set(judge.seen).intersection(report.tolist()):
+    measured: dict[str, Alignment] = {}
+    refused: dict[str, str] = {}
+    for judge in beside:
+        n = int((~np.isnan(judge.values[split.report])).sum())
+        if set(judge.seen) & set(split.report.tolist()):
             refused[judge.name] = SEEN
-        elif (n := int((~np.isnan(judge.values[report])).sum())) < SHARE_SCORED * report.size:
-            refused[judge.name] = f"it scored only {n} of these {report.size} items"
-    clean = [judge for judge in judges if judge.name not in refused]
-    if not clean:
-        return {}, refused
-    alignments = agreement.align(np.array([judge.upward for judge in clean]), report)
-    return {judge.name: alignment for judge, alignment in zip(clean, alignments, strict=True)}, refused
+        elif n < SHARE_SCORED * split.report.size:
+            refused[judge.name] = f"it scored only {n} of these {split.report.size} items"
+        else:
+            measured[judge.name] = Agreement(golden, aspect, settings).align(judge.upward[None, :], split.report)[0]
+    return FusionTable(corrected, failed, measured, refused)

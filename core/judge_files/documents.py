@@ -418,7 +418,7 @@ class FusionEntry(FilePart):
     def __post_init__(self) -> None:
         try:
             state = {name: list(one) if isinstance(one, tuple) else one for name, one in vars(self).items()}
-            n_weights = restore_estimator(state).weights_.size
+            n_weights = len(restore_estimator(state).weights)
         except ConcordError as error:
             raise ValueError(str(error)) from error
         if n_weights != len(self.parts):

@@ -316,9 +316,10 @@ def run_fusion(work: RunWork) -> FusionRunView:
 
     With a budget the rest stays unasked.
     """
+    from core.fusion.aspect_texts import OVERALL, folded
     from core.fusion.model_rating import rate_by_model
     from core.fusion.model_result import Rated
-    from core.fusion.plan import OVERALL, PlanError, folded
+    from core.fusion.plan import PlanError
     from core.judging.judge_specs import NAMED, language_model
     from core.judging.scoring_styles import Asking
 
@@ -396,9 +397,9 @@ def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> ModelR
     On labelled items of sources that neither plan, criteria nor assistants have seen; None where a judge of it or an
     assistant is gone.
     """
+    from core.fusion.aspect_texts import OVERALL
     from core.fusion.fusion_split import require_systems
     from core.fusion.model_result import Rated, measured_ratings
-    from core.fusion.plan import OVERALL
 
     run = store.runs.get(run_id)
     outcome = store.results.read(run_id, RESULT, FusionRunView)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from core.calibration.calibration_result import Calibration
 from core.errors import AspectError, JobError
+from core.fusion.aspect_texts import OVERALL
 from core.fusion.fusion_criteria import read_criteria
 from core.fusion.fusion_request import FusionRunView
 from core.fusion.fusion_settings import FusionSettings
-from core.fusion.plan import OVERALL
 from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names

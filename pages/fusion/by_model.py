@@ -10,8 +10,9 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from core.fusion.aspect_texts import OVERALL, folded
 from core.fusion.fusion_request import FusionRequest, FusionRunView
-from core.fusion.plan import OVERALL, TO_BE_MENDED, folded
+from core.fusion.plan import TO_BE_MENDED
 from core.projects.fusion import FusionPlanSaved
 from core.projects.kinds import RunDetail
 from core.records import Alignment

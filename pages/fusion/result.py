@@ -164,7 +164,7 @@ def table_frame(fused: Fused) -> pd.DataFrame:
     """Fusions first, then parts from high to low, then baselines and kept fusions, all at one measure."""
     shown = fused.shown
     lost = {one.name: difference_words(one.difference) for one in shown.without}
-    weights = {one.name: one.value for one in shown.weights if shown.method != "average"}
+    weights = dict(shown.weights) if shown.method != "average" else {}
     rows: list[tuple[str, str, Alignment, str]] = [
         (f"fusion, {METHOD_WORDS[method]}", "fusion", fusion.fused, difference_words(fusion.against_best))
         for method, fusion in fused.table.fusions.items()

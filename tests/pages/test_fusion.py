@@ -150,7 +150,7 @@ def test_a_plan_is_proposed_and_its_cost_shown(full: Place) -> None:
     choose(screen, "Criteria", "coherence:\n- It hangs together.")
     assert "120 calls" in texts(screen)
     choose(screen, "Criteria", "Be strict.\ncoherence:\n- It hangs together.")
-    assert "stands under no aspect" in texts(screen)
+    assert "is under no aspect" in texts(screen)
     choose(screen, "Criteria", "")
     choose(screen, "Plan", "coherence: bleurt")
     assert "no such assistant" in texts(screen)
@@ -214,4 +214,4 @@ def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, dri
     assert list(without["n of both"]) == [120, 120]
     assert all(" to " in ends for ends in without["95 % interval"])
     assert all(re.match(r"[+−]0\.\d{2} \[", gap) for gap in without["the whole minus it"])
-    assert "The overall score is compared with nothing: the people gave no overall label" in texts(screen)
+    assert "The overall score is compared with nothing: the raters gave no overall label" in texts(screen)

@@ -65,7 +65,7 @@ def test_a_judge_calibrated_on_half_of_the_same_set_leaves_the_other_half_to_fus
     assert code == 2
     words = body["error"]["message"]
     assert f"judge:made/judge.yaml was calibrated on {len(seen)} of them" in words
-    assert "bring in labels on other sources" in words
+    assert "label other sources" in words
 
 
 def test_a_model_fuses_by_a_plan(run: Run) -> None:

@@ -47,9 +47,9 @@ def test_none_is_none_and_nothing_is_left_to_the_model() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Be strict.\ncoherence:\n- One.", "begin with 'Be strict.', which stands under no aspect"),
-        ("coherence:\n- One.\ncoherence:\n- Two.", "coherence stands twice"),
-        ("coherence:\n\ntopic fit:\n- One.", "Nothing stands beneath coherence"),
+        ("Be strict.\ncoherence:\n- One.", "begin with 'Be strict.', which is under no aspect"),
+        ("coherence:\n- One.\ncoherence:\n- Two.", "coherence comes twice"),
+        ("coherence:\n\ntopic fit:\n- One.", "There are no criteria beneath coherence"),
         ("x" * 20_001, "20,000 characters in all; these have 20,001"),
     ],
 )

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from core.fusion.aspect_texts import OVERALL
 from core.fusion.fusion_criteria import no_criteria
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.model_rating import FusionJudge, rate_by_model
 from core.fusion.model_result import Rated, measured_ratings, overall_target
-from core.fusion.plan import OVERALL, FusionPlan, read_plan
+from core.fusion.plan import FusionPlan, read_plan
 from core.judging.judge_specs import language_model
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale, Task
 from core.settings import Settings
@@ -115,7 +116,7 @@ def test_an_overall_that_is_an_aspect_is_not_said_to_lack_labels() -> None:
     rated = Rated(rated_of(golden, a=1.0, overall=1.0), {"bleu": rated_of(golden, a=2.0, overall=2.0)}, AT)
     result = measured_ratings(golden, tasks_of(golden, "a", "overall"), rated, AT, HOW)
     assert (list(result.aspects), result.overall, list(result.without)) == (["a", "overall"], None, ["a", "overall"])
-    assert "held beside the labels of it" in result.as_json()["overall_beside"]
+    assert "compared with the labels of it" in result.as_json()["overall_beside"]
 
 
 # ── asking without each ──────────────────────────────────────────────────────────────────────────────────────

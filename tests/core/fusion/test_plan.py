@@ -52,7 +52,7 @@ def test_a_plan_is_read_as_models_write_it(text: str) -> None:
     [
         ("coherence: bleurt\nfluency: none", "names 'bleurt' for coherence.*overlap, rouge2"),
         ("coherence: overlap", "says nothing on fluency"),
-        ("coherence: overlap\ncoherence: rouge2\nfluency: none", "stand twice: coherence"),
+        ("coherence: overlap\ncoherence: rouge2\nfluency: none", "coherence comes twice"),
         ("  ", "The plan is empty"),
         ("x" * 8001, "8,001"),
     ],

@@ -15,7 +15,7 @@ import yaml
 from core import load_items, load_judge
 from core.data.split import KnownTexts
 from core.errors import JudgeError, UsageError
-from core.fusion.estimators import make_estimator
+from core.fusion.estimators import fit_estimator
 from core.fusion.fused_run import fused_card
 from core.judge_files.documents import FusedPart
 from core.judge_files.fused_judge import FusedJudge
@@ -34,7 +34,7 @@ A, B = Item("a", "A text."), Item("b", "B text.")
 GOLDEN = GoldenSet("g", "single", (A,), {"wit": AspectLabels("wit", Scale(1, 5, 1), (3.0,))})
 MATRIX = np.array([[0.0, 1.0, 2.0, 3.0], [1.0, 0.0, -1.0, -3.0]])
 """Scores of two parts on four items, which the fusion is fitted on."""
-ESTIMATOR = make_estimator("ridge").fit(MATRIX, np.array([1.0, 2.0, 3.0, 4.5]), np.arange(4))
+ESTIMATOR = fit_estimator("ridge", MATRIX, np.array([1.0, 2.0, 3.0, 4.5]), np.arange(4))
 MEAN = MATRIX.mean(axis=1)
 
 

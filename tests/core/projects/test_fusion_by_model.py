@@ -282,8 +282,8 @@ def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: 
 
 def test_what_is_refused(store: Store, settings: Settings, request_: FusionRequest) -> None:
     for changes, error, words in (
-        ({"criteria": "Be strict."}, UsageError, "stands under no aspect"),
-        ({"criteria": "coherence:\n\nrelevance: none"}, UsageError, "Nothing stands beneath coherence"),
+        ({"criteria": "Be strict."}, UsageError, "is under no aspect"),
+        ({"criteria": "coherence:\n\nrelevance: none"}, UsageError, "There are no criteria beneath coherence"),
         ({"plan": "coherence: bleurt\nrelevance: none"}, UsageError, "no such assistant"),
         ({"aspects": ("nobody",)}, NotFoundError, "no aspect"),
         ({"judge_ids": ()}, UsageError, "at least one aspect and one assistant"),
