@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -141,9 +141,13 @@ def _edit_texts(page: Opened, request: FusionRequest) -> FusionRequest:
 
     with st.container(horizontal=True, gap="small"):
         proposing = "Propose a plan from measured agreement"
-        st.button(proposing, icon=":material/insights:", on_click=_try, args=(propose, "No plan can be proposed"))
+        st.button(
+            proposing, icon=":material/insights:", on_click=state.attempt, args=("No plan can be proposed", propose)
+        )
         taking = "Take the calibrated criteria"
-        st.button(taking, icon=":material/tune:", on_click=_try, args=(take_calibrated, "No criteria can be taken"))
+        st.button(
+            taking, icon=":material/tune:", on_click=state.attempt, args=("No criteria can be taken", take_calibrated)
+        )
         if versions:
             with st.popover(f"{counted(len(versions), 'version')} kept", icon=":material/history:"):
                 for version in versions:
@@ -191,18 +195,11 @@ def _edit_texts(page: Opened, request: FusionRequest) -> FusionRequest:
         "reviewer",
         "Keep this version",
         icon=":material/save:",
-        on_click=_try,
-        args=(keep, "They were not kept"),
+        on_click=state.attempt,
+        args=("They were not kept", keep),
         disabled=not (plan or criteria) or unchanged,
     )
     return written
-
-
-def _try(act: Callable[[], None], failed: str) -> None:
-    try:
-        act()
-    except ConcordError as error:
-        state.leave_notice(f"{failed}: {error}", good=False)
 
 
 def _draw_version(version: FusionPlanSaved) -> None:
