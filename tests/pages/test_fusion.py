@@ -153,7 +153,7 @@ def test_a_plan_is_proposed_and_its_cost_shown(full: Place) -> None:
     assert "is under no aspect" in texts(screen)
     choose(screen, "Criteria", "")
     choose(screen, "Plan", "coherence: bleurt")
-    assert "no such assistant" in texts(screen)
+    assert "not a chosen assistant" in texts(screen)
 
 
 def test_every_labelled_aspect_is_rated_in_the_same_call(full: Place) -> None:
