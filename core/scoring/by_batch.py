@@ -8,13 +8,14 @@ from typing import Any
 
 from core.errors import JobError, UsageError
 from core.judge_files import CalibratedJudge
+from core.judge_files.loaded import RowJudge
 from core.judging.llm_judge import LLMJudge
 from core.providers.batch_file import BatchResults, request_lines, write_lines
 from core.providers.cached import CachedProvider
 from core.providers.completions import ReplyStore, Request
 from core.providers.wire import Capabilities
 from core.scoring.item_file import ItemFile
-from core.scoring.request import BatchWritten, RowJudge, ScoreRequest
+from core.scoring.request import BatchWritten, ScoreRequest
 
 WALKED = 400
 """Items looked at together."""

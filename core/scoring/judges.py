@@ -1,4 +1,4 @@
-"""The judge of a scoring: opened from its file, how many items it is given together, what it must have in common."""
+"""The judge of a scoring: opened from its file, its batches, and what a resumed scoring must have in common."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import Any
 from core.errors import ConcordError, JudgeError, UsageError
 from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.loaded import LoadedJudge
+from core.judge_files.loaded import LoadedJudge, RowJudge
 from core.judge_files.loading import load_judge
-from core.judge_files.repeval_judge import RepEvalJudge
 from core.judging.llm_judge import LLMJudge
 from core.judging.local import LocalJudge
 from core.providers.completions import ReplyStore
 from core.scoring.item_file import ItemFile, file_digest
 from core.scoring.output import UNREAD, Done, is_csv
-from core.scoring.request import RowJudge, ScoreRequest
+from core.scoring.request import ScoreRequest
 from core.wording import percent
 
 BATCH = 400
@@ -29,30 +28,29 @@ BATCHES_ON_GPU = 7
 """Batches that a model on a GPU is asked as one, as far as a part goes: a single one leaves most of it idle."""
 
 PART, REMOTE_PART = 2_000, 250
-"""Items of a part, of a judge that computes and of one that asks a model: what an actor loses of each under way."""
+"""Items of a part, of a judge that computes and of one that asks a model: what a killed actor loses of each."""
 
 ENOUGH_ITEMS = 50
 """Items from which the share of unread ones stops a scoring."""
 
 
 def open_judge(request: ScoreRequest, replies: ReplyStore | None = None) -> RowJudge:
-    """The judge that a request asks for.  UsageError for a fused one."""
+    """Open the judge that a request asks for.  UsageError for a fused one."""
     judge = load_judge(
         request.judge_file, judge=request.judge or None, replies=replies, accept_edited=request.accept_edited
     )
-    if isinstance(judge, FusedJudge):
+    if not isinstance(judge, RowJudge):
         raise UsageError(f"{request.judge_file}: holds a fused judge, which scores a file as a whole.")
-    assert isinstance(judge, CalibratedJudge | RepEvalJudge)
     return judge
 
 
 def model_behind(judge: LoadedJudge) -> LLMJudge | None:
-    """The language model that the judge asks, None for one that computes."""
+    """Return the language model that the judge asks, None for one that computes."""
     return judge.judge if isinstance(judge, CalibratedJudge) and isinstance(judge.judge, LLMJudge) else None
 
 
 def models_behind(judge: LoadedJudge) -> tuple[LLMJudge, ...]:
-    """All language models that the judge asks."""
+    """Return all language models that the judge asks."""
     if isinstance(judge, FusedJudge):
         return judge.models
     asked = model_behind(judge)
@@ -60,26 +58,27 @@ def models_behind(judge: LoadedJudge) -> tuple[LLMJudge, ...]:
 
 
 def batch_size(judge: RowJudge, *, anywhere: bool = False) -> int:
-    """Items between two checkpoints on this host; `anywhere`: as many as that comes to on any."""
+    """Return the items between two checkpoints on this host; `anywhere`: as many as that comes to on any."""
     if (asked := model_behind(judge)) is None:
         return BATCH
     several = isinstance(asked, LocalJudge) and (anywhere or asked.on_gpu)
-    return max(1, REMOTE_BATCH // calls_an_item(judge, asked)) * (BATCHES_ON_GPU if several else 1)
+    return max(1, REMOTE_BATCH // calls_an_item(judge)) * (BATCHES_ON_GPU if several else 1)
 
 
-def part_size(judge: RowJudge | FusedJudge) -> int:
-    """Items of a part: whole batches of any node, so that a model sees the same together as in one process."""
+def part_size(judge: LoadedJudge) -> int:
+    """Return the items of a part: whole batches of any node, so a model sees the same together as in one process."""
     most = REMOTE_PART if models_behind(judge) else PART
-    return most if isinstance(judge, FusedJudge) else most // (n := batch_size(judge, anywhere=True)) * n or most
+    return most if not isinstance(judge, RowJudge) else most // (n := batch_size(judge, anywhere=True)) * n or most
 
 
-def calls_an_item(judge: RowJudge, asked: LLMJudge) -> int:
-    """Calls of the model `asked` that an item takes."""
-    return max(1, judge.calls_an_item * asked.sampling.samples)
+def calls_an_item(judge: RowJudge) -> int:
+    """Return the requests to the language model that an item takes."""
+    asked = model_behind(judge)
+    return max(1, judge.calls_an_item * (asked.sampling.samples if asked else 1))
 
 
 def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
-    """How many items a budget pays for; UsageError for one that does not pay for a single item."""
+    """Return how many items a budget pays for; UsageError for one that does not pay for a single item."""
     each = judge.calls_an_item
     if budget is not None and budget < each:
         raise UsageError(
@@ -88,8 +87,8 @@ def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
     return None if budget is None else budget // each
 
 
-def identity_of(request: ScoreRequest, items: ItemFile, judge: RowJudge | FusedJudge) -> dict[str, Any]:
-    """What a scoring must have in common with the one that it resumes, as `output.what_differs` compares it."""
+def identity_of(request: ScoreRequest, items: ItemFile, judge: LoadedJudge) -> dict[str, Any]:
+    """Return what a scoring must have in common with the one that it resumes; `output.what_differs` compares it."""
     weights = []
     for asked in models_behind(judge):
         if asked.spec.startswith("hf:"):

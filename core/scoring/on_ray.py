@@ -37,19 +37,19 @@ from core.data.sources import FindingLog, first_error, has_errors
 from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
 from core.files import json_lines
 from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.loaded import LoadedJudge, RowJudge
 from core.judge_files.loading import load_judge
 from core.progress import SILENT, Progress, Stage
 from core.records import Item
 from core.scoring import output
-from core.scoring.item_file import ItemFile, check_needs, columns_behind
+from core.scoring.item_file import ItemFile, check_needs, columns_behind, short_hash
 from core.scoring.judges import batch_size, check_unread, identity_of, models_behind, part_size
 from core.scoring.output import UNREAD, Done, verdict_batch
 from core.scoring.places import ITEM_FILES, Folder, input_files
-from core.scoring.request import RowJudge, ScoredFile, ScoreRequest
+from core.scoring.request import ScoredFile, ScoreRequest
 from core.scoring.run import scored_batches
 from core.wording import counted
 
-AnyJudge = RowJudge | FusedJudge
 MANIFEST = "_scoring.json"
 HEAD_ROWS = 1_000
 """Rows that the columns' roles are settled by."""
@@ -58,7 +58,7 @@ READING = {"num_cpus": 0.1}
 
 
 @dataclass(frozen=True)
-class Plan:
+class RayPlan:
     """All that a node must know; `judge_file` is the content of the file that `request` names."""
 
     request: ScoreRequest
@@ -90,7 +90,7 @@ def score_on_ray(
         identity = identity_of(request, items, judge)
         hashes, before, n_again = _begin(folder, identity, request)
         needs, n_actors = _actors(ray, judge)
-        plan = Plan(
+        plan = RayPlan(
             replace(request, out=Path("part.jsonl"), items=Path("items"), workers=1),
             request.judge_file.read_bytes(),
             mapping,
@@ -131,16 +131,15 @@ def score_on_ray(
     )
 
 
-def open_judge(request: ScoreRequest) -> AnyJudge:
+def open_judge(request: ScoreRequest) -> LoadedJudge:
     """Open the judge of a request, a fused one too; errors as the file's reader raises them."""
     judge = load_judge(request.judge_file, judge=request.judge or None, accept_edited=request.accept_edited, alone=True)
     if isinstance(judge, FusedJudge) and (request.judge or request.coverage is not None):
         raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and gives no intervals.")
-    assert isinstance(judge, AnyJudge)
     return judge
 
 
-def _actors(ray: Any, judge: AnyJudge) -> tuple[dict[str, Any], int]:
+def _actors(ray: Any, judge: LoadedJudge) -> tuple[dict[str, Any], int]:
     """What an actor takes of its node, and how many there are: one a GPU, a processor, or a node that asks."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     cpus, gpus = (int(sum(node.get(kind, 0) for node in nodes)) for kind in ("CPU", "GPU"))
@@ -238,10 +237,8 @@ class Looker:
         try:
             for line in table["row"].to_pylist():
                 item = reader.read(0, 0, _parsed(line, self.mapping.roles.values()))
-                ids += id_hash(item.item_id)
-                content += int.from_bytes(
-                    hashlib.blake2b(line.encode("utf-8", "replace"), digest_size=8).digest(), "big"
-                )
+                ids += short_hash(item.item_id)
+                content += int.from_bytes(short_hash(line), "big")
                 filled.update(part for part in ("source", "context", "references") if getattr(item, part))
             if has_errors(log.sorted()):
                 raise first_error(log.sorted(), "a row of the input")
@@ -267,11 +264,6 @@ def _parsed(line: str, paths: Collection[str]) -> dict[str, Any]:
         raise GoldenError(f"A row of the input is not a JSON object: {line[:80]!r}.")
     nested = {path: cell_at(row, path) for path in paths if path not in row}
     return row | {path: cell for path, cell in nested.items() if cell is not None}
-
-
-def id_hash(item_id: str) -> bytes:
-    """8 bytes that tell ids apart: two of a million have the same with a probability of 3 in 100 million."""
-    return hashlib.blake2b(item_id.encode("utf-8", "replace"), digest_size=8).digest()
 
 
 # ── what is there ────────────────────────────────────────────────────────────────────────────────────────────
@@ -305,7 +297,7 @@ def _begin(folder: Folder, identity: Mapping[str, Any], request: ScoreRequest) -
             n_again += len(rows) - len(left)
             folder.write(name, json_lines(left).encode()) if left else folder.drop(name)
         for row in left:
-            hashes += id_hash(str(row["item_id"]))
+            hashes += short_hash(str(row["item_id"]))
             n_scored += row["score"] is not None
             reasons.update([] if row["score"] is not None else [str(row["reason"])])
     found = np.sort(np.frombuffer(bytes(hashes), dtype=np.uint64))
@@ -318,7 +310,7 @@ def _begin(folder: Folder, identity: Mapping[str, Any], request: ScoreRequest) -
 class Scorer:
     """An actor: scores the rows of a batch that have no verdict yet, and writes them as one part."""
 
-    def __init__(self, plan: Plan, done: np.ndarray) -> None:
+    def __init__(self, plan: RayPlan, done: np.ndarray) -> None:
         self.plan, self.folder, self.done = plan, Folder(plan.out), done
         with tempfile.TemporaryDirectory(prefix="concord-") as folder:
             file = Path(folder) / plan.request.judge_file.name
@@ -341,7 +333,7 @@ class Scorer:
     def _score(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         reader = RowReader(self.plan.mapping, FindingLog())
         items = [reader.read(0, 0, row) for row in rows]
-        hashes = np.array([int.from_bytes(id_hash(item.item_id), "little") for item in items], dtype=np.uint64)
+        hashes = np.array([int.from_bytes(short_hash(item.item_id), "little") for item in items], dtype=np.uint64)
         fresh = list(range(len(items)))
         if self.done.size:
             at = np.minimum(np.searchsorted(self.done, hashes), self.done.size - 1)
@@ -373,6 +365,7 @@ class Scorer:
             scored = self.judge.score(loaded.items, metrics=loaded.metrics, of_more=True)
             batches = [verdict_batch(loaded.items, scored, self.judge.marks, request)]
         else:
+            assert isinstance(self.judge, RowJudge)
             size = batch_size(self.judge)
             several = (items[k : k + size] for k in range(0, len(items), size))
             batches = list(scored_batches(request, self.judge, several, len(items)))

@@ -1,4 +1,4 @@
-"""The output of a scoring: its lines, and what is done so far, so that a killed one goes on where it stopped.
+"""The output of a scoring: its lines, and what is done so far, so that a killed one can be resumed.
 
 ::
 
@@ -7,7 +7,7 @@
     verdicts.jsonl                  appears when all is done, by a rename; until then an older file stays as it was
 
 A batch counts as done when its lines are on the disk *and* the progress file says so; what a killed process left
-behind that is cut off when it goes on.  So the finished file holds the same bytes however often it was interrupted.
+behind that is cut off when it resumes.  So the finished file holds the same bytes however often it was interrupted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
+
+from annotated_types import Ge
 
 from core.data.recordings import BY_ORDER, CALIBRATION_ITEM
 from core.errors import ConcordError, JobError, JudgeError, UsageError
@@ -41,73 +43,67 @@ BEFORE_INTERVALS = (
     "The judge file was written before judges kept what an interval takes; calibrate again for that, or score without "
     "intervals."
 )
+_ORIGIN = ("system_id", "source_id")
+COLUMNS = "item_id score calibrated n_read n_unread reason detail explanation mark".split()
+UNREAD = frozenset(("no verdict", "out of range", "refused", "empty", "truncated", "provider error"))
+"""Reasons that another answer may take away; a missing input stays missing."""
 
 
 @dataclass(frozen=True)
 class SureColumns:
-    """What is told of each verdict beside its score; `reason` says why there are no intervals of `coverage`."""
+    """What is known of how sure each verdict is; `reason` says why there are no intervals of `coverage`."""
 
     coverage: float
     reason: str
     abstention: Abstention | None
 
-    def tell(self, verdict: Verdict) -> dict[str, Any]:
-        """The further fields of a verdict's line; what is not known is null."""
+    @classmethod
+    def of(cls, judge: LoadedJudge, request: ScoreRequest) -> SureColumns | None:
+        """Return what the lines of `judge` say; None for a request without a coverage.
+
+        UsageError for a coverage that no judge keeps, JudgeError for a judge that cannot find its unsure verdicts where
+        it is asked to abstain, or whose file was written before intervals were kept.
+        """
+        coverage, wanted = request.coverage, request.abstain_over
+        if coverage is None:
+            return None
+        if not isinstance(judge, CalibratedJudge):
+            raise UsageError("Only the verdicts of a calibrated judge come with intervals.")
+        if not COVERAGES[0] <= coverage <= COVERAGES[-1]:
+            ends = f"{COVERAGES[0]:g} to {COVERAGES[-1]:g}"
+            raise UsageError(f"Intervals hold a share of {ends} of raters' labels, not {coverage:g}.")
+        if judge.intervals is None:
+            raise JudgeError(BEFORE_INTERVALS)
+        reason = judge.intervals.why_none(coverage)
+        if wanted is not None and not judge.intervals.kept:
+            raise JudgeError(f"The judge cannot tell which verdicts are unsure: {reason}.")
+        return cls(coverage, reason, None if wanted is None else abstain_over(judge.intervals.kept, wanted))
+
+    def fields(self, verdict: Verdict) -> dict[str, Any]:
+        """Return the further fields of a verdict's line; what is not known is null."""
         scored = verdict if isinstance(verdict, Scored) else None
         low, high, expected = (scored.low, scored.high, scored.expected_error) if scored else (None, None, None)
         width = None if low is None or high is None else high - low
-        told = {"low": low, "high": high, "width": width, "expected_error": expected}
+        found = dict(zip(INTERVAL_COLUMNS, (low, high, width, expected), strict=True))
         if self.abstention is None:
-            return told
+            return found
         most = self.abstention.most_expected
-        unsure = None if expected is None else most is None or expected > most
-        return told | {ABSTAINED: unsure}
+        return found | {ABSTAINED: None if expected is None else most is None or expected > most}
+
+    def summed(self, request: ScoreRequest) -> SureScores:
+        """Return what the lines of the finished output come to."""
+        n_scored = n_abstained = 0
+        widths = []
+        with request.out.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file) if is_csv(request.out) else map(json.loads, file):
+                n_scored += row["score"] not in (None, "")
+                n_abstained += row.get(ABSTAINED) in (True, "True", "true")
+                widths += [] if row["width"] in (None, "") else [float(original_cell(str(row["width"])))]
+        width = sum(widths) / len(widths) if widths and math.isfinite(sum(widths)) else None
+        return SureScores(self.coverage, len(widths), width, n_scored, self.reason, self.abstention, n_abstained)
 
 
-def sureness_of(judge: LoadedJudge, coverage: float | None, wanted: float | None) -> SureColumns | None:
-    """What is told of the verdicts of `judge`; None without a `coverage`.  `wanted` is the error to come down to.
-
-    UsageError for a coverage that no judge keeps, JudgeError for a judge that cannot tell sure from unsure verdicts
-    where it is asked to abstain, or whose file was written before intervals were kept.
-    """
-    if coverage is None:
-        return None
-    if not isinstance(judge, CalibratedJudge):
-        raise UsageError("Only the verdicts of a calibrated judge come with intervals.")
-    if not COVERAGES[0] <= coverage <= COVERAGES[-1]:
-        ends = f"{COVERAGES[0]:g} to {COVERAGES[-1]:g}"
-        raise UsageError(f"Intervals hold a share of {ends} of people's labels, not {coverage:g}.")
-    if judge.intervals is None:
-        raise JudgeError(BEFORE_INTERVALS)
-    reason = judge.intervals.why_none(coverage)
-    if wanted is None:
-        return SureColumns(coverage, reason, None)
-    if not judge.intervals.kept:
-        raise JudgeError(f"The judge cannot tell which verdicts are unsure: {reason}.")
-    return SureColumns(coverage, reason, abstain_over(judge.intervals.kept, wanted))
-
-
-_ORIGIN = ("system_id", "source_id")
-COLUMNS = (
-    *(
-        "item_id",
-        "score",
-        "calibrated",
-        "n_read",
-        "n_unread",
-        "reason",
-        "detail",
-        "explanation",
-        "mark",
-        CALIBRATION_ITEM,
-    ),
-    *_ORIGIN,
-)
-"""Of a CSV output; what an item has none of is an empty cell."""
-
-
-UNREAD = frozenset(("no verdict", "out of range", "refused", "empty", "truncated", "provider error"))
-"""Reasons that another answer may take away; a missing input stays missing."""
+# ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +121,17 @@ def is_csv(out: Path) -> bool:
     return out.suffix.lower() == ".csv"
 
 
-def columns(more: Sequence[str] = ()) -> tuple[str, ...]:
-    """Of a CSV output; `more` is what is known of how sure verdicts are."""
-    return (*COLUMNS, *more)
-
-
-def more_columns(request: ScoreRequest) -> tuple[str, ...]:
-    """The columns of a CSV output that a request adds to the usual ones."""
-    told = BY_ORDER if request.of_pairs else ()
+def columns(request: ScoreRequest) -> list[str]:
+    """Return the columns of a CSV output; what an item has none of is an empty cell."""
+    names = [*COLUMNS, CALIBRATION_ITEM, *_ORIGIN, *(BY_ORDER if request.of_pairs else ())]
     if request.coverage is None:
-        return told
-    return (*told, *INTERVAL_COLUMNS, *(() if request.abstain_over is None else (ABSTAINED,)))
+        return names
+    return [*names, *INTERVAL_COLUMNS, *([] if request.abstain_over is None else [ABSTAINED])]
 
 
 def header(request: ScoreRequest) -> str:
-    """What stands before the first verdict."""
-    return ",".join(columns(more_columns(request))) + "\n" if is_csv(request.out) else ""
+    """Return what stands before the first verdict."""
+    return ",".join(columns(request)) + "\n" if is_csv(request.out) else ""
 
 
 def verdict_batch(
@@ -150,88 +141,53 @@ def verdict_batch(
     request: ScoreRequest,
     sure: SureColumns | None = None,
 ) -> Batch:
-    """`verdicts` on `items` as lines of the output, each with the item's system and source where they are known.
+    """Return `verdicts` on `items` as lines of the output, each with the item's system and source where known.
 
-    `marks` stand in each, under "mark", and what `sure` tells of each.
+    `marks` stand in each, under "mark", and what `sure` knows of each.
     """
     mark = {"mark": "; ".join(marks)} if marks else {}
-    rows = [
-        verdict_row(verdict) | mark | (sure.tell(verdict) if sure else {}) | _origin(item)
-        for item, verdict in zip(items, verdicts, strict=True)
-    ]
+    rows = []
+    for item, verdict in zip(items, verdicts, strict=True):
+        origin = {name: value for name in _ORIGIN if (value := getattr(item, name))}
+        rows.append(verdict_row(verdict) | mark | (sure.fields(verdict) if sure else {}) | origin)
     reasons: Counter[str] = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
-    if is_csv(request.out):
-        names = columns(more_columns(request))
-        text = "".join(csv_line(row.get(name) for name in names) for row in rows)
-    else:
-        text = json_lines(rows)
+    names = columns(request)
+    as_csv = is_csv(request.out)
+    text = "".join(csv_line(row.get(name) for name in names) for row in rows) if as_csv else json_lines(rows)
     return Batch(text, len(items), len(rows) - reasons.total(), dict(reasons))
 
 
-def _origin(item: Item) -> dict[str, str]:
-    """What means of systems are told apart by, where it is known."""
-    return {name: value for name in _ORIGIN if (value := getattr(item, name))}
+def lines_and_reasons(lines: Iterable[str], request: ScoreRequest) -> Iterator[tuple[str, str]]:
+    """Yield each line of an output (CSV without its header), and why it has no score ("" for a score).
 
-
-def sure_scores(rows: Iterable[Mapping[str, Any]], sure: SureColumns) -> SureScores:
-    """What the lines of a finished output come to."""
-    n = n_scored = n_abstained = 0
-    widths = 0.0
-    for row in rows:
-        n_scored += row["score"] not in (None, "")
-        n_abstained += row.get(ABSTAINED) in (True, "True", "true")
-        if row["width"] not in (None, ""):
-            n, widths = n + 1, widths + float(row["width"])
-    width = widths / n if n and math.isfinite(widths) else None
-    return SureScores(sure.coverage, n, width, n_scored, sure.reason, sure.abstention, n_abstained)
-
-
-def lines_of(out: Path) -> Iterator[Mapping[str, Any]]:
-    """The lines of a finished output, one by one; in CSV without what `safe_cell` added."""
-    with out.open(encoding="utf-8", newline="") as file:
-        if is_csv(out):
-            for row in csv.DictReader(file):
-                yield {name: original_cell(cell) for name, cell in row.items()}
-        else:
-            yield from map(json.loads, file)
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line of an output; `reason` is "" where it holds a score."""
-
-    text: str
-    reason: str
-
-
-def rows_of(lines: Iterable[str], request: ScoreRequest) -> Iterator[Row]:
-    """The verdicts in `lines` (CSV without its header).  JobError for what is none."""
-    names = columns(more_columns(request))
+    JobError for a line that is not a verdict.
+    """
+    names = columns(request)
     try:
         if is_csv(request.out):
             for escaped in csv.reader(lines):
                 cells = [original_cell(cell) for cell in escaped]
                 row = dict(zip(names, cells, strict=True))
-                yield Row(csv_line(cells), "" if row["score"] else row["reason"] or "no verdict")
+                yield csv_line(cells), "" if row["score"] else row["reason"] or "no verdict"
         else:
             for line in lines:
                 body = json.loads(line)
-                yield Row(line, "" if body["score"] is not None else str(body.get("reason") or "no verdict"))
+                yield line, "" if body["score"] is not None else str(body.get("reason") or "no verdict")
     except (ValueError, KeyError, TypeError) as error:
-        raise JobError(f"The output holds a line that is no verdict ({error}). Add --again to score anew.") from error
+        raise JobError(
+            f"The output holds a line that is not a verdict ({error}). Add --again to score anew."
+        ) from error
 
 
 # ── what is done so far ──────────────────────────────────────────────────────────────────────────────────────
 
 FORMAT = "concord-score-progress"
 VERSION = 1
-_CHUNK = 1 << 20
 _FROM_THE_START = "Add --again to score from the start."
 CHANGED = {
     "input": "the input file has changed since, or is another one",
     "judge": "the judge file has changed since, or is another one",
     "weights": "the model of that name has other weights by now",
-    "options": "it was started with other options",
 }
 _OPTIONS = {
     "judge": "judge",
@@ -245,45 +201,45 @@ _OPTIONS = {
 
 
 def what_differs(kept: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
-    """What of a scoring's identity is not as it was `kept`, in words; "" where all of it is."""
-    differing = [name for name in CHANGED if kept.get(name) != identity.get(name)]
-    words = [CHANGED[name] for name in differing if name != "options"]
-    if "options" in differing:
-        was = kept["options"] if isinstance(kept.get("options"), dict) else {}
-        now = identity["options"]
-        changed = [
+    """Return in words what of a scoring's identity is not as it was `kept`; "" where all of it is."""
+    words = [said for name, said in CHANGED.items() if kept.get(name) != identity.get(name)]
+    was, now = kept.get("options"), identity.get("options", {})
+    if was != now:
+        was = was if isinstance(was, dict) else {}
+        options = [
             f"{option} {_shown(was.get(name))}, now {_shown(now.get(name))}"
             for name, option in _OPTIONS.items()
             if was.get(name) != now.get(name)
         ]
-        words.append(f"{CHANGED['options']} ({'; '.join(changed)})")
+        words.append(f"it was started with other options ({'; '.join(options)})")
     return ", and ".join(words)
 
 
 def _shown(value: object) -> str:
-    if isinstance(value, list):
-        return "; ".join(map(str, value))[:200] or "none"
-    return {"None": "none", "True": "on", "False": "off"}.get(str(value), str(value)[:200])
+    text = "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return {"": "none", "None": "none", "True": "on", "False": "off"}.get(text, text[:200])
 
 
 @dataclass(frozen=True)
 class Done:
     """How far a scoring is: items, calls, bytes of the part and their CRC-32, scored items and reasons of others."""
 
-    items: int = 0
-    calls: int = 0
-    size: int = 0
-    crc: int = 0
-    n_scored: int = 0
+    items: Annotated[int, Ge(0)] = 0
+    calls: Annotated[int, Ge(0)] = 0
+    size: Annotated[int, Ge(0)] = 0
+    crc: Annotated[int, Ge(0)] = 0
+    n_scored: Annotated[int, Ge(0)] = 0
     reasons: Counter[str] = field(default_factory=Counter)
 
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Done:
-        """KeyError, TypeError or ValueError for what is no such record."""
-        numbers = {name: body[name] for name in ("items", "calls", "size", "crc", "n_scored")}
-        if not all(isinstance(number, int) and number >= 0 for number in numbers.values()):
-            raise ValueError(numbers)
-        return cls(**numbers, reasons=Counter(dict(body["reasons"])))
+
+@dataclass(frozen=True)
+class _Progress:
+    """The content of a progress file."""
+
+    format: str
+    version: int
+    identity: dict[str, Any]
+    done: Done
 
 
 class Checkpoint:
@@ -311,7 +267,7 @@ class Checkpoint:
             if again or not self.progress.exists():
                 self._start()
             else:
-                self._go_on()
+                self._resume()
         except BaseException:
             self.close()
             raise
@@ -327,11 +283,13 @@ class Checkpoint:
             done.n_scored + batch.n_scored,
             done.reasons + Counter(batch.reasons),
         )
+        body = vars(_Progress(FORMAT, VERSION, self.identity, now)) | {"done": vars(now)}
         with self._on_disk():
             self._file.write(data)
             self._file.flush()
             os.fsync(self._file.fileno())
-            self._note(now)
+            with replacing(self.progress) as part:
+                part.write_text(json.dumps(body, ensure_ascii=False, allow_nan=False), encoding="utf-8")
             self.done = now
 
     def finish(self) -> None:
@@ -349,15 +307,9 @@ class Checkpoint:
             self.part.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let the part go.  Safe to call twice."""
+        """Close the part.  Safe to call twice."""
         with suppress(OSError):  # what could not be flushed is no part of what is done
             self._file.close()
-
-    def _note(self, done: Done) -> None:
-        """Enter in the progress file what is done."""
-        body = {"format": FORMAT, "version": VERSION, "identity": self.identity, "done": vars(done)}
-        with replacing(self.progress) as part:
-            part.write_text(json.dumps(body, ensure_ascii=False, allow_nan=False), encoding="utf-8")
 
     def _start(self) -> None:
         with self._on_disk():
@@ -365,19 +317,32 @@ class Checkpoint:
             self._file.truncate(0)
         self.add(Batch(self.header, 0, 0))
 
-    def _go_on(self) -> None:
-        kept, done = self._kept()
-        if not done.n_scored and kept["identity"] != self.identity:
+    def _resume(self) -> None:
+        from pydantic import TypeAdapter, ValidationError
+
+        try:
+            kept = TypeAdapter(_Progress).validate_json(self.progress.read_bytes(), strict=True)
+        except OSError as error:
+            raise JobError(f"{self.progress}: cannot be read ({error}). {_FROM_THE_START}") from error
+        except ValidationError as error:
+            raise JobError(f"{self.progress}: is damaged. {_FROM_THE_START}") from error
+        done = kept.done
+        if kept.format != FORMAT:
+            raise JobError(f"{self.progress}: is damaged. {_FROM_THE_START}")
+        if not done.n_scored and kept.identity != self.identity:
             self._start()  # there is no score to lose: what failed may be corrected
             return
-        if kept.get("version") != VERSION:
+        if kept.version != VERSION:
             raise JobError(f"{self.progress}: was written by another version of Concord. {_FROM_THE_START}")
-        if differs := what_differs(kept["identity"], self.identity):
+        if differs := what_differs(kept.identity, self.identity):
             raise JobError(
-                f"{self.part} holds {done.items:,} verdicts of a scoring that cannot go on: {differs}. Bring back "
+                f"{self.part} holds {done.items:,} verdicts of a scoring that cannot be resumed: {differs}. Bring back "
                 f"what it was started with, give another --out, or add --again to score from the start."
             )
-        if self._crc(done.size) != done.crc:
+        crc, left = 0, done.size
+        while left and (data := self._file.read(min(left, 1 << 20))):
+            crc, left = zlib.crc32(data, crc), left - len(data)
+        if left or crc != done.crc:
             raise JobError(
                 f"{self.part}: what was written there is not there any more, or was changed. {_FROM_THE_START}"
             )
@@ -385,30 +350,6 @@ class Checkpoint:
             self._file.truncate(done.size)
             self._file.seek(done.size)
         self.done = done
-
-    def _kept(self) -> tuple[dict[str, Any], Done]:
-        """The content of the progress file."""
-        try:
-            text = self.progress.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise JobError(f"{self.progress}: cannot be read ({error}). {_FROM_THE_START}") from error
-        try:
-            kept = json.loads(text)
-            if kept["format"] == FORMAT and isinstance(kept["identity"], dict):
-                return kept, Done.from_json(kept["done"])
-        except (ValueError, KeyError, TypeError):
-            pass
-        raise JobError(f"{self.progress}: is damaged. {_FROM_THE_START}")
-
-    def _crc(self, size: int) -> int | None:
-        """CRC-32 of the first `size` bytes of the part; None where it is shorter."""
-        crc, left = 0, size
-        while left:
-            data = self._file.read(min(left, _CHUNK))
-            if not data:
-                return None
-            crc, left = zlib.crc32(data, crc), left - len(data)
-        return crc
 
     @contextmanager
     def _on_disk(self) -> Iterator[None]:
@@ -421,7 +362,7 @@ class Checkpoint:
             before = f" {self.out.name} is as it was." if self.out.exists() else ""
             raise ConcordError(
                 f"{self.part}: {why}. {self.done.items:,} items are scored and kept.{before} "
-                f"{'Free some space' if full else 'Mend it'} and run the same command again: it goes on from there."
+                f"{'Free some space' if full else 'Mend it'} and run the same command again to resume."
             ) from error
 
 

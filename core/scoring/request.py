@@ -1,4 +1,4 @@
-"""What a scoring is asked for, and what it came to."""
+"""Settings of a scoring, and what it came to."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from core.data.sources import FileFinding
-from core.judge_files import CalibratedJudge
-from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.repeval_judge import RepEvalJudge
+from core.judge_files.loaded import LoadedJudge
 from core.records import Usage
 from core.stats.conformal import Abstention
-
-RowJudge = CalibratedJudge | RepEvalJudge
-"""A judge that scores row by row."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +24,7 @@ class ScoreRequest:
     endpoint stops when more than `most_unread` of the items of this call, a share from 0 to 1, came back unread.
 
     `batch_read` reads the results of requests that `write_batch` wrote out of files, and asks nobody.
-    `coverage` puts an interval around every verdict that holds so large a share of people's labels; `abstain_over`
+    `coverage` puts an interval around every verdict that holds so large a share of raters' labels; `abstain_over`
     marks the least sure verdicts, so that by the calibration the others err by so many points at most.
 
     `mapping` is role → column of `items`; the columns that the judge files keep are used where they fit.
@@ -53,8 +48,8 @@ class ScoreRequest:
     of_pairs: bool = False
     mapping: Mapping[str, str] = field(default_factory=dict, hash=False)
 
-    def settled(self, judge: RowJudge | FusedJudge) -> ScoreRequest:
-        """With what the open judge says of it."""
+    def settled(self, judge: LoadedJudge) -> ScoreRequest:
+        """Return it with what only the open judge knows."""
         return replace(self, of_pairs=judge.task.kind == "pair")
 
 

@@ -1,4 +1,4 @@
-"""Scoring a file of any length with a judge file: looked at, scored batch by batch, kept, resumed, finished."""
+"""Score a file of any length with a judge file: check it, score batch by batch, keep, resume, finish."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.files import replacing, write_text
 from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.loaded import RowJudge
 from core.judge_files.loading import load_judge
-from core.judge_files.repeval_judge import RepEvalJudge
 from core.judging.judge_protocol import CallEstimate
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
 from core.providers.completions import ReplyStore
 from core.providers.loop_thread import LoopThread
-from core.records import Item
+from core.records import Item, Verdict
 from core.scoring import judges
 from core.scoring.by_batch import read_results, write_requests
 from core.scoring.item_file import ItemFile, check_needs, columns_behind, file_digest, items_of
@@ -44,18 +44,8 @@ from core.scoring.judges import (
     model_behind,
     open_judge,
 )
-from core.scoring.output import (
-    UNREAD,
-    Batch,
-    Checkpoint,
-    header,
-    lines_of,
-    rows_of,
-    sure_scores,
-    sureness_of,
-    verdict_batch,
-)
-from core.scoring.request import BatchWritten, FusedScores, RowJudge, ScoredFile, ScoreRequest
+from core.scoring.output import UNREAD, Batch, Checkpoint, SureColumns, header, lines_and_reasons, verdict_batch
+from core.scoring.request import BatchWritten, FusedScores, ScoredFile, ScoreRequest
 
 SAMPLE = 200
 """Items that stand for all the others in an estimate."""
@@ -73,7 +63,7 @@ MOST_WORKERS = 16
 
 
 def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> ScoredFile:
-    """Score a file, going on where an earlier call with the same `out` stopped.
+    """Score a file, or resume an earlier call with the same `out`.
 
     The file is looked at as a whole before the first call: GoldenError with row and column for what cannot be used.
     `progress` is shown how many rows are read, then how many items are scored.  JobError when what is kept belongs to
@@ -83,7 +73,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
         request = request.settled(judge)
-        sure = sureness_of(judge, request.coverage, request.abstain_over)
+        sure = SureColumns.of(judge, request)
         if _may_want_processes(request, judge):
             _start_fork_server()
         items = items_of(request, judge, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
@@ -120,7 +110,7 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         mended.n_asked,
         batch,
         judge.spent,
-        None if sure is None or not finished else sure_scores(lines_of(request.out), sure),
+        sure.summed(request) if sure and finished else None,
         judge.remarks,
     )
 
@@ -144,7 +134,7 @@ def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
     """
     with closing(open_judge(request)) as judge:
         model = model_behind(judge)
-        if model is None or not model.is_llm or isinstance(judge, RepEvalJudge):
+        if model is None or not model.is_llm or not isinstance(judge, CalibratedJudge):
             return None
         items = items_of(request, judge)
         sample = next(items.batches(SAMPLE), ())
@@ -196,31 +186,33 @@ def _mend(
         if any(other.readline() != head for other in (looked, lines) if head):
             raise JobError(f"{old}: does not begin with the header that Concord writes. Add --again to score anew.")
         each = chain.from_iterable(items.batches(judges.BATCH))
-        rows = zip(each, islice(rows_of(looked, request), n_rows), strict=False)
-        unread = islice((item for item, row in rows if row.reason in UNREAD), most)
+        rows = zip(each, islice(lines_and_reasons(looked, request), n_rows), strict=False)
+        unread = islice((item for item, (_, reason) in rows if reason in UNREAD), most)
         batches = iter(lambda: tuple(islice(unread, batch_size(judge))), ())
         with closing(scored_batches(request, judge, batches, 0)) as scored:
-            fresh = chain.from_iterable(rows_of(io.StringIO(b.text, newline="\n"), request) for b in scored)
+            fresh = chain.from_iterable(lines_and_reasons(io.StringIO(b.text, newline="\n"), request) for b in scored)
             file.write(head)
-            for place, row in enumerate(rows_of(lines, request)):
-                now = row
-                if place < n_rows and mended.n_asked != most and row.reason in UNREAD:
+            for place, (line, reason) in enumerate(lines_and_reasons(lines, request)):
+                if place < n_rows and mended.n_asked != most and reason in UNREAD:
                     mended.n_asked += 1
-                    now = next(fresh)
-                mended.n_scored += not now.reason
-                mended.reasons.update([now.reason] if now.reason else ())
-                file.write(now.text)
+                    line, reason = next(fresh)  # noqa: PLW2901
+                mended.n_scored += not reason
+                mended.reasons.update([reason] if reason else ())
+                file.write(line)
     return mended
 
 
 def score_batch(judge: RowJudge, items: Sequence[Item], request: ScoreRequest) -> Batch:
     """Score `items` and put them in lines.  An item's line is the same in whatever batch it comes."""
-    told: dict[str, Any] = {} if isinstance(judge, RepEvalJudge) else {"coverage": request.coverage}
-    verdicts = judge.score(items, explain=request.explain, of_more=True, **told)
-    sure = sureness_of(judge, request.coverage, request.abstain_over)
-    batch = verdict_batch(items, verdicts, judge.marks, request, sure)
+    batch = _lines(
+        judge, items, judge.score(items, explain=request.explain, of_more=True, coverage=request.coverage), request
+    )
     forget_items()  # each item comes once: kept features would only fill the memory
     return batch
+
+
+def _lines(judge: RowJudge, items: Sequence[Item], verdicts: Sequence[Verdict], request: ScoreRequest) -> Batch:
+    return verdict_batch(items, verdicts, judge.marks, request, SureColumns.of(judge, request))
 
 
 def _score_rest(
@@ -246,9 +238,7 @@ def _score_rest(
     except ConcordError as error:
         n = checkpoint.done.items
         if n and str(checkpoint.part) not in str(error):
-            error.add_note(
-                f"{n:,} items are scored and kept in {checkpoint.part}; the same command goes on from there."
-            )
+            error.add_note(f"{n:,} items are scored and kept in {checkpoint.part}; the same command resumes there.")
         raise
 
 
@@ -281,10 +271,9 @@ def scored_batches(
     if n_processes > 1:
         with _processes(request, n_processes) as submit:
             yield from _in_order(batches, submit, 2 * n_processes)  # each works on one while the next lies ready
-    elif not isinstance(judge, RepEvalJudge) and (model := model_behind(judge)) is not None and model.awaits:
+    elif (model := model_behind(judge)) is not None and model.awaits:
         with _loop(request, judge) as submit:
-            ahead = CALLS_AHEAD // (batch_size(judge) * calls_an_item(judge, model))
-            yield from _in_order(batches, submit, max(2, ahead))
+            yield from _in_order(batches, submit, max(2, CALLS_AHEAD // (batch_size(judge) * calls_an_item(judge))))
     else:
         yield from (score_batch(judge, batch, request) for batch in batches)
 
@@ -301,14 +290,13 @@ def _in_order(batches: Iterator[Sequence[Item]], submit: _Submit, ahead: int) ->
 
 
 @contextmanager
-def _loop(request: ScoreRequest, judge: CalibratedJudge) -> Iterator[_Submit]:
+def _loop(request: ScoreRequest, judge: RowJudge) -> Iterator[_Submit]:
     """An event loop in a thread of its own, whatever the caller's does; what is under way at the end is cancelled."""
     loop = LoopThread("concord-score")
 
     async def score(items: Sequence[Item]) -> Batch | str:
         verdicts = await judge.score_async(items, explain=request.explain, of_more=True, coverage=request.coverage)
-        sure = sureness_of(judge, request.coverage, request.abstain_over)
-        return verdict_batch(items, verdicts, judge.marks, request, sure)
+        return _lines(judge, items, verdicts, request)
 
     try:
         yield lambda batch: loop.submit(score(batch))

@@ -76,7 +76,7 @@ def test_another_input_judge_or_option_is_refused(out: Path, part: str, words: s
         (b"{}", "damaged"),
         (b"[1]", "damaged"),
         (b'{"format": "concord-score-progress", "identity": {}, "done": {"items": -1}}', "damaged"),
-        (b"\xff\xfe", "cannot be read"),
+        (b"\xff\xfe", "damaged"),
     ],
 )
 def test_a_damaged_progress_file_is_refused(out: Path, content: bytes, words: str) -> None:

@@ -23,7 +23,7 @@ from core.cluster import connected
 from core.data import propose_mapping
 from core.errors import JobError
 from core.scoring import ScoreRequest, on_ray
-from core.scoring.on_ray import Plan, Scorer, open_judge
+from core.scoring.on_ray import RayPlan, Scorer, open_judge
 from core.scoring.places import Folder
 
 NOBODY = np.empty(0, dtype=np.uint64)
@@ -35,11 +35,11 @@ def lines(write_items: Any, tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def plan(tmp_path: Path, judge_file: Path, lines: list[str]) -> Plan:
+def plan(tmp_path: Path, judge_file: Path, lines: list[str]) -> RayPlan:
     rows = [json.loads(line) for line in lines]
     request = ScoreRequest(Path("items"), judge_file, Path("part.jsonl"), workers=1)
     mapping = propose_mapping(list(rows[0]), rows)
-    return Plan(request, judge_file.read_bytes(), mapping, str(tmp_path / "parts"), actors=1)
+    return RayPlan(request, judge_file.read_bytes(), mapping, str(tmp_path / "parts"), actors=1)
 
 
 def table(lines: list[str]) -> Any:
@@ -50,7 +50,9 @@ def verdicts(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for part in sorted(Path(out).glob("part-*")) for line in part.read_text().splitlines()]
 
 
-def test_a_second_start_skips_what_has_a_verdict_and_asks_again_what_was_unread(plan: Plan, lines: list[str]) -> None:
+def test_a_second_start_skips_what_has_a_verdict_and_asks_again_what_was_unread(
+    plan: RayPlan, lines: list[str]
+) -> None:
     Scorer(plan, NOBODY)(table(lines[:8]))
     (path,) = Path(plan.out).glob("part-*")
     rows = verdicts(plan.out)
@@ -67,7 +69,7 @@ def test_a_second_start_skips_what_has_a_verdict_and_asks_again_what_was_unread(
     assert nothing["n_items"] == 0
 
 
-def test_parts_of_another_scoring_are_refused(plan: Plan, lines: list[str]) -> None:
+def test_parts_of_another_scoring_are_refused(plan: RayPlan, lines: list[str]) -> None:
     Scorer(plan, NOBODY)(table(lines))
     folder = Folder(plan.out)
     folder.write(on_ray.MANIFEST, b'{"judge": {"digest": "a"}}')
@@ -106,7 +108,7 @@ def test_where_no_head_listens_is_told_at_once() -> None:
 
 @pytest.mark.usefixtures("any_head")
 def test_the_key_is_neither_in_the_job_settings_nor_in_what_nodes_are_sent(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch
+    plan: RayPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cloudpickle = pytest.importorskip("ray.cloudpickle")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-never-in-ray-4711")

@@ -90,13 +90,13 @@ import os, signal, sys
 from pathlib import Path
 from core.scoring import ScoreRequest, judges, output, score_file
 judges.BATCH = 20
-note, times = output.Checkpoint._note, []
-def noted(self, done):
+replacing, times = output.replacing, []
+def noted(path):
     times.append(1)
     if len(times) == int(sys.argv[4]):
         os.kill(os.getpid(), signal.SIGKILL)
-    note(self, done)
-output.Checkpoint._note = noted
+    return replacing(path)
+output.replacing = noted
 score_file(ScoreRequest(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])))
 """
 
