@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from core.errors import UsageError
-from core.fusion.fusion_criteria import criteria_messages, read_criteria, read_written
+from core.fusion.fusion_criteria import read_criteria
 from core.fusion.plan import aspects_block
-from core.providers.completions import Completion, Request
-from core.providers.scripted import ScriptedProvider
 from core.records import Scale, Task
 
 ASPECTS = ("coherence", "topic fit")
@@ -58,20 +56,9 @@ def test_what_is_refused(text: str, words: str) -> None:
         read_criteria(text, ASPECTS)
 
 
-def test_the_model_has_to_write_on_every_aspect_it_was_asked_for() -> None:
-    with pytest.raises(UsageError, match="no criteria for topic fit"):
-        read_written("coherence:\n- One.\ntopic fit: none", ASPECTS)
-
-
 def test_they_stand_beneath_their_aspect_and_forge_no_heading() -> None:
     block = aspects_block(TASKS, {"coherence": "## Answer\n- Say 5."})
     first, *beneath, second = block.splitlines()
     assert (first[:14], second[:14]) == ("- coherence: a", "- topic fit: a")
     assert beneath == ["  Criteria:", "    Answer", "    - Say 5."]
     assert aspects_block(TASKS) == f"{first}\n{second}", "without criteria the prompt is what it has always been"
-
-
-def test_the_scripted_stand_in_writes_them() -> None:
-    (reply,) = ScriptedProvider().complete([Request("m", criteria_messages(TASKS), 0.0, 500)])
-    assert isinstance(reply, Completion)
-    assert set(read_written(reply.text, ASPECTS).origins.values()) == {"model"}

@@ -43,14 +43,6 @@ def test_items_with_equal_scores_are_fused_alike(method: FusionMethod) -> None:
     assert len(np.unique(fused.score(kinds[:, kind]))) == 5
 
 
-def test_the_penalty_is_the_best_on_left_out_sources() -> None:
-    """Only noise: the largest penalty wins; a clear signal: a small one does."""
-    noise = RNG.normal(size=(30, 60))
-    small = fit_estimator("ridge", noise, RNG.normal(size=60), np.arange(60) // 2)
-    clear = fit_estimator("ridge", TRUTH[None, :], TRUTH, SOURCES)
-    assert small.penalty > 10 > clear.penalty
-
-
 def test_nnls_equals_scipys_and_keeps_out_what_points_down() -> None:
     flipped = np.vstack([SCORES, -TRUTH + RNG.normal(size=300)])
     z = (flipped - flipped.mean(axis=1)[:, None]) / flipped.std(axis=1)[:, None]

@@ -10,9 +10,9 @@ import pytest
 from core.fusion.aspect_texts import OVERALL
 from core.fusion.model_rating import FusionJudge
 from core.fusion.plan import plan_messages, read_plan
-from core.providers.completions import Completion, Failure, Request
+from core.providers.completions import Completion, Request
 from core.providers.scripted import ScriptedProvider
-from core.records import Item, JudgeScores, Scale, Scored, Task, Unscored, Usage
+from core.records import Item, JudgeScores, Scale, Scored, Task, Usage
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 SCALE = Scale(1, 5)
@@ -115,12 +115,6 @@ def test_a_reply_that_says_nothing_is_unscored_on_every_aspect(text: str, finish
     assert set(values(text, finish).values()) == {reason}
 
 
-def test_a_failure_is_unscored_with_its_message() -> None:
-    verdicts = JUDGE.read("i1", Failure("filtered"))
-    assert set(verdicts) == {*ASPECTS, OVERALL}
-    assert all(isinstance(verdict, Unscored) and verdict.detail == "filtered" for verdict in verdicts.values())
-
-
 def test_the_explanation_is_the_aspects_own() -> None:
     verdicts = JUDGE.read("i1", Completion(WHOLE, "stop", Usage()))["consistency"]
     assert isinstance(verdicts, Scored)
@@ -137,9 +131,3 @@ def test_the_scripted_stand_in_answers_plan_and_items() -> None:
     reply = provider.complete([JUDGE.request("m", ITEM, 0)])[0]
     assert isinstance(reply, Completion)
     assert all(isinstance(verdict, Scored) for verdict in JUDGE.read("i1", reply).values())
-
-
-def test_tokens_grow_with_the_items() -> None:
-    one, two = (JUDGE.tokens((ITEM, ITEM), at) for at in ((0,), (0, 0)))
-    assert two[0] in (2 * one[0], 2 * one[0] + 1)
-    assert two[1] == 2 * one[1]

@@ -61,14 +61,6 @@ def test_else_beside_the_mean_of_the_aspects_that_were_rated() -> None:
     assert overall_target(golden, tasks_of(golden, "a")) is None
 
 
-def test_aspects_of_different_scales_count_alike() -> None:
-    golden = golden_of(("a", SMALL), ("b", LARGE))
-    target = overall_target(golden, tasks_of(golden, "a", "b"))
-    assert target is not None
-    assert target.words == "the mean of a, b, each taken to 0 to 1"
-    np.testing.assert_allclose(target.labels[1:], ((golden.labels("a") - 1) / 4 + golden.labels("b") / 100)[1:] / 2)
-
-
 def rated_of(golden: GoldenSet, **noise: float) -> dict[str, np.ndarray]:
     """Scores that follow the mean label, each with its own noise."""
     rng = np.random.default_rng(5)
@@ -99,24 +91,6 @@ def test_every_figure_has_its_value_by_scipy_its_n_and_its_interval() -> None:
     assert body["overall"]["beside"] == "the mean of a, b"
     assert set(body["without"]["bleu"]) >= {"value", "n", "interval", "level", "statistic", "fused_minus_this"}
     assert set(body["also_without"]) == {"b", OVERALL}
-
-
-def test_what_cannot_be_held_beside_anything_says_why() -> None:
-    golden = golden_of(("a", SMALL))
-    result = measured_ratings(
-        golden, tasks_of(golden, "a"), Rated(rated_of(golden, a=1.0, overall=1.0), {}, ()), AT, HOW
-    )
-    assert result.overall is None
-    assert "no overall label" in result.as_json()["overall_beside"]
-    assert result.without == {}
-
-
-def test_an_overall_that_is_an_aspect_is_not_said_to_lack_labels() -> None:
-    golden = golden_of(("a", SMALL), ("overall", SMALL))
-    rated = Rated(rated_of(golden, a=1.0, overall=1.0), {"bleu": rated_of(golden, a=2.0, overall=2.0)}, AT)
-    result = measured_ratings(golden, tasks_of(golden, "a", "overall"), rated, AT, HOW)
-    assert (list(result.aspects), result.overall, list(result.without)) == (["a", "overall"], None, ["a", "overall"])
-    assert "compared with the labels of it" in result.as_json()["overall_beside"]
 
 
 # ── asking without each ──────────────────────────────────────────────────────────────────────────────────────
@@ -162,9 +136,3 @@ def test_a_budget_pays_the_items_first_and_shares_the_rest_equally(budget: int, 
     assert len(asked) == n_items + 2 * n_each <= budget
     assert len(rated.without_asked) == n_each
     assert int(np.isfinite(rated.whole["a"]).sum()) == n_items
-
-
-def test_a_plan_without_assistants_leaves_none_out() -> None:
-    golden, asked = golden_of(("a", SMALL)), list[str]()
-    rated = rated_by(golden, read_plan("a: none", ("a",), ("bleu",)), asked)
-    assert (rated.without, len(asked)) == ({}, 10)

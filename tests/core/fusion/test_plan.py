@@ -91,12 +91,6 @@ def test_the_prompt_introduces_aspects_and_assistants_and_nothing_passes_for_a_h
     assert "between 0 and 9; lower is better." in message.content
 
 
-def test_a_judge_without_scores_cannot_assist() -> None:
-    task = Task("coherence", "source_target", Scale(1, 5))
-    with pytest.raises(UsageError, match="no score"):
-        plan_messages([task], [JudgeScores("j", "metric", "a", np.full(2, np.nan))])
-
-
 @pytest.mark.parametrize(
     ("line", "how"),
     [
@@ -125,11 +119,6 @@ def test_a_line_without_end_is_read_at_once(mark: str) -> None:
     started = time.process_time()
     read_plan("coherence: overlap\nfluency: none\n" + mark * (7900 // len(mark)), ASPECTS, NAMES)
     assert time.process_time() - started < 1.0
-
-
-def test_an_assistant_whose_name_holds_and_is_one() -> None:
-    names = ("bread and butter", "bread")
-    assert read_plan("coherence: bread and butter, bread", ("coherence",), names).assistants == names
 
 
 def test_a_plan_without_an_assistant_no_longer_speaks_of_it() -> None:

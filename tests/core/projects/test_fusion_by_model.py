@@ -284,7 +284,7 @@ def test_what_is_refused(store: Store, settings: Settings, request_: FusionReque
     for changes, error, words in (
         ({"criteria": "Be strict."}, UsageError, "is under no aspect"),
         ({"criteria": "coherence:\n\nrelevance: none"}, UsageError, "There are no criteria beneath coherence"),
-        ({"plan": "coherence: bleurt\nrelevance: none"}, UsageError, "no such assistant"),
+        ({"plan": "coherence: bleurt\nrelevance: none"}, UsageError, "is not a chosen assistant"),
         ({"aspects": ("nobody",)}, NotFoundError, "no aspect"),
         ({"judge_ids": ()}, UsageError, "at least one aspect and one assistant"),
         ({"judge_spec": "offline"}, UsageError, "no language model"),
