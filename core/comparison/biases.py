@@ -144,24 +144,12 @@ def _share(values: FloatArray, sources: IntArray) -> Share:
         method = f"exact, {n_sources:,} sources that all say the same"
         interval = Interval(max(value - reach, 0.0), min(value + reach, 1.0), CONFIDENCE, method, n_sources)
         return Share(value, interval, 2.0 * 0.5**n_sources, values.size)
-    gap = _mean_gap(values - 0.5, sources)
-    ends = gap.interval
-    if ends is not None:
-        ends = replace(ends, low=max(ends.low + 0.5, 0.0), high=min(ends.high + 0.5, 1.0))
-    return Share(value, ends, gap.p, values.size)
-
-
-def _mean_gap(gaps: FloatArray, sources: IntArray) -> Bias:
-    """Mean of `gaps` of pairs, by source."""
-    mean = stream_mean(gaps, sources)
-    if mean is None:
-        return Bias("position", reason="there are no pairs")
-    n = mean.n_sources
-    if n < LEAST_SOURCES or mean.error is None or mean.error <= ROUNDING:
-        return Bias("position", mean.value, n=gaps.size, reason=TOO_FEW)
-    reach = t_quantile(n - 1) * mean.error
-    interval = Interval(mean.value - reach, mean.value + reach, CONFIDENCE, f"by source, {n:,} sources, t({n - 1})", n)
-    return Bias("position", mean.value, interval, two_sided(mean.value / mean.error, n - 1), n=gaps.size)
+    mean = stream_mean(values, sources)
+    if mean is None or n_sources < LEAST_SOURCES or mean.error is None or mean.error <= ROUNDING:
+        return Share(value, None, None, values.size)
+    reach, method = t_quantile(n_sources - 1) * mean.error, f"by source, {n_sources:,} sources, t({n_sources - 1})"
+    ends = Interval(max(mean.value - reach, 0.0), min(mean.value + reach, 1.0), CONFIDENCE, method, n_sources)
+    return Share(value, ends, two_sided((mean.value - 0.5) / mean.error, n_sources - 1), values.size)
 
 
 def _length(examined: ExaminedItems, kind: BiasKind, statistic: Statistic) -> Bias:

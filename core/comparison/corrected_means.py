@@ -44,11 +44,6 @@ PAIRS = (
 )
 """Why no means are estimated, and what to run."""
 
-_Side = tuple[Item, int | None]
-"""An item of the golden set, and the number of its row, None without one."""
-
-_Role = Literal["system_id", "source_id"]
-
 
 @dataclass(frozen=True, eq=False)
 class Judged:
@@ -120,26 +115,30 @@ def judged_items(
     scores[at[at >= 0]] = rows.scores[at >= 0]
     used = ~np.isnan(labels) | ~np.isnan(scores)
     used[list(seen)] = False
-    row_of = {int(at[row]): row for row in np.flatnonzero(at >= 0).tolist()}
-    own = [(golden.items[k], row_of.get(k)) for k in np.flatnonzero(used).tolist()]
+    own: list[int] = np.flatnonzero(used).tolist()
     far: list[int] = np.flatnonzero(at < 0).tolist()
-    others = [places.get(rows.item_ids[k]) for k in far] if places else []
-    systems = _names(rows.systems, own, "system_id") + _names_beyond(rows.systems, far, others, "system_id")
-    sources = _names(rows.sources, own, "source_id") + _names_beyond(rows.sources, far, others, "source_id")
-    ids = [golden.item_ids[k] for k in np.flatnonzero(used).tolist()] + [rows.item_ids[k] for k in far]
+    row_of = {int(at[row]): row for row in np.flatnonzero(at >= 0).tolist()}
+    ids = [golden.item_ids[k] for k in own] + [rows.item_ids[k] for k in far]
+    row_numbers = [row_of.get(k) for k in own] + far
+    items: list[Item | None] = [*(golden.items[k] for k in own), *((places or {}).get(rows.item_ids[k]) for k in far)]
+
+    def named(role: Literal["system_id", "source_id"], given: Sequence[str]) -> list[str]:
+        """What the item says, else its row in `given`; "" where nobody does."""
+        by_row = ["" if row is None or not given else given[row] for row in row_numbers]
+        return [str(getattr(item, role, "")) or name for item, name in zip(items, by_row, strict=True)]
+
+    systems, sources = named("system_id", rows.systems), named("source_id", rows.sources)
     known = np.array(list(map(bool, systems)), dtype=np.bool_)
     known |= not known.any()
-    texts = dict(enumerate([*(item for item, _ in own), *others]))
-    if not known.all():
-        chosen: list[int] = np.flatnonzero(known).tolist()
-        systems, sources, ids = ([names[k] for k in chosen] for names in (systems, sources, ids))
-        texts = {place: texts[k] for place, k in enumerate(chosen) if k in texts}
+    chosen: list[int] = np.flatnonzero(known).tolist()
+    ids, systems = [ids[k] for k in chosen], [systems[k] for k in chosen]
     names, system_codes = _codes(systems)
-    _, source_codes = _codes([source or item_id for source, item_id in zip(sources, ids, strict=True)])
+    _, source_codes = _codes([sources[k] or item_id for k, item_id in zip(chosen, ids, strict=True)])
+    texts = {place: item for place, k in enumerate(chosen) if (item := items[k]) is not None}
     source_codes, n_repeated = _one_source_a_text(source_codes, texts)
     beyond = np.full(len(far), np.nan)
     all_scores = np.concatenate([scores[used], rows.scores[at < 0]])[known]
-    items = JudgedItems(
+    judged = JudgedItems(
         np.concatenate([labels[used], beyond])[known],
         all_scores,
         source_codes,
@@ -155,7 +154,7 @@ def judged_items(
         UNSCORED: int(np.isnan(all_scores).sum()),
         REPEATED: n_repeated,
     }
-    return Judged(items, ids, may_follow, {why: n for why, n in counts.items() if n})
+    return Judged(judged, ids, may_follow, {why: n for why, n in counts.items() if n})
 
 
 def next_labels(judged: Judged, means: SystemMeans, n: int = 10, *, seed: int = 0) -> NextLabels | None:
@@ -164,17 +163,11 @@ def next_labels(judged: Judged, means: SystemMeans, n: int = 10, *, seed: int = 
     None where every judged item has a label.
     """
     for system in means.by_need:
-        code = judged.items.names.index(system.name)
-        own = judged.items.systems == code
-        candidates = np.flatnonzero(own & judged.open_)
-        if not candidates.size:
-            continue
-        drawn = np.random.default_rng(seed).permutation(candidates)
-        labelled = judged.items.sources[own & judged.items.has_label]
-        drawn = drawn[np.argsort(np.isin(judged.items.sources[drawn], labelled), kind="stable")][:n]
-        width = system.corrected.width
-        wide = f"its interval is the widest, {width:.2f} points" if np.isfinite(width) else "it has no interval yet"
-        return NextLabels(system.name, tuple(judged.item_ids[k] for k in drawn), f"{wide}; drawn at random")
+        drawn = _drawn(judged, judged.items.names.index(system.name), np.random.default_rng(seed))[:n]
+        if drawn.size:
+            width = system.corrected.width
+            wide = f"its interval is the widest, {width:.2f} points" if np.isfinite(width) else "it has no interval yet"
+            return NextLabels(system.name, tuple(judged.item_ids[k] for k in drawn), f"{wide}; drawn at random")
     return None
 
 
@@ -188,9 +181,7 @@ def by_need(judged: Judged, means: SystemMeans, *, seed: int = 0) -> tuple[str, 
     generator, queues = np.random.default_rng(seed), []
     for code, name in enumerate(judged.items.names):
         system = next(one for one in means.systems if one.name == name)
-        drawn = generator.permutation(np.flatnonzero((judged.items.systems == code) & judged.open_))
-        labelled = judged.items.sources[(judged.items.systems == code) & judged.items.has_label]
-        drawn = drawn[np.argsort(np.isin(judged.items.sources[drawn], labelled), kind="stable")]
+        drawn = _drawn(judged, code, generator)
         n, width = system.n_both, system.corrected.width
         if not np.isfinite(width):
             width = 4.0 * (means.spread or 1.0) / np.sqrt(max(n, 1))
@@ -203,20 +194,12 @@ def by_need(judged: Judged, means: SystemMeans, *, seed: int = 0) -> tuple[str, 
     return tuple(item_id for *_, item_id in sorted(queues))
 
 
-def _names(given: Sequence[str], own: Sequence[_Side], role: _Role) -> list[str]:
-    """System or source of each item of the golden set: what it says, else its row in `given`; "" where nobody does."""
-    names = [str(getattr(item, role)) for item, _ in own]
-    if not given:
-        return names
-    return [name or ("" if row is None else given[row]) for name, (_, row) in zip(names, own, strict=True)]
-
-
-def _names_beyond(given: Sequence[str], far: Sequence[int], items: Sequence[Item | None], role: _Role) -> list[str]:
-    """The same of the rows `far`, whose items, where any are known at all, are `items`."""
-    names = [given[k] for k in far] if given else [""] * len(far)
-    if not items:
-        return names
-    return [str(getattr(item, role, "")) or name for item, name in zip(items, names, strict=True)]
+def _drawn(judged: Judged, code: int, generator: np.random.Generator) -> IntArray:
+    """The open items of a system in random order, those of sources without a label there first."""
+    own = judged.items.systems == code
+    drawn = generator.permutation(np.flatnonzero(own & judged.open_))
+    labelled = judged.items.sources[own & judged.items.has_label]
+    return drawn[np.argsort(np.isin(judged.items.sources[drawn], labelled), kind="stable")]
 
 
 def _codes(names: Sequence[str]) -> tuple[list[str], IntArray]:
@@ -225,7 +208,7 @@ def _codes(names: Sequence[str]) -> tuple[list[str], IntArray]:
     return list(known), np.fromiter(map(known.__getitem__, names), np.intp, len(names))
 
 
-def _one_source_a_text(sources: IntArray, items: Mapping[int, Item | None]) -> tuple[IntArray, int]:
+def _one_source_a_text(sources: IntArray, items: Mapping[int, Item]) -> tuple[IntArray, int]:
     """The codes with sources that share a text made one, and how many items repeat a text; `items` by their place."""
     pairs = [(int(sources[first]), int(sources[again])) for again, first in repeated_texts(items.items())]
     if not any(a != b for a, b in pairs):
