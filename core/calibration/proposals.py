@@ -19,7 +19,6 @@ from core.data.split import inner_fold
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Exemplar, Misaligned, RefineRequest
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance
 from core.stats import LabelledItems
-from core.stats.correlation import average_ranks
 
 Request = TypeVar("Request", DraftRequest, RefineRequest)
 
@@ -148,17 +147,6 @@ def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
         spread = both.std(axis=1, keepdims=True)
         z = np.where(spread > 0, (both - both.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0), 0.0)
         gap[known] = z[0] - z[1]
-    return gap
-
-
-def rank_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    """(n,) place of the score minus place of the label among the items that have a score; NaN where unscored.
-
-    Places are average ranks from the lowest; above 0 the judge puts the item higher than the raters do.
-    """
-    known, gap = ~np.isnan(scores), np.full(len(scores), np.nan)
-    if known.any():
-        gap[known] = average_ranks(scores[known]) - average_ranks(labels[known])
     return gap
 
 

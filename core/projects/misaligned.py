@@ -32,9 +32,7 @@ class ItemScore:
     """What criteria gave one calibration item, next to its label.
 
     `gap` is standardised score minus standardised label: above 0 the judge is too lenient, below too strict.
-    `rank_gap` is the place of the score minus the place of the label among the items that have a score, both from
-    the lowest, ties at their middle.  `score` and the gaps are None where the reply could not be read; `reason` then
-    says why.
+    `score` and `gap` are None where the reply could not be read; `reason` then says why.
     """
 
     item_id: str
@@ -44,7 +42,6 @@ class ItemScore:
     score: float | None
     gap: float | None
     reason: str = ""
-    rank_gap: float | None = None
 
     @property
     def side(self) -> GapSide:
@@ -93,23 +90,23 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
     Held-out items are left out on purpose: looking at them one by one would end their being held out.  NotFoundError
     for an unknown run, or criteria that it did not score.
     """
-    from core.calibration.proposals import rank_gap, standardised_gap
+    from core.calibration.proposals import standardised_gap
 
     request = calibration_asked(store, run_id)
     golden = store.goldens.load(request.golden_id)
     matrix = _scores(store, run_id, golden.item_ids, criteria_id)
     at = np.asarray(sides_of(store, run_id, golden).calibration, dtype=np.intp)
     scores, labels = matrix.values[0, at], golden.labels(request.aspect)[at]
-    gaps, places = standardised_gap(scores, labels), rank_gap(scores, labels)
+    gaps = standardised_gap(scores, labels)
     reasons = {unscored.item_id: unscored.reason for unscored in matrix.unscored.get(criteria_id, ())}
     rows = []
     for k in np.argsort(-np.nan_to_num(np.abs(gaps), nan=-1.0), kind="stable").tolist():
         item, scored = golden.items[at[k]], not np.isnan(scores[k])
         if not scored and item.item_id not in reasons:  # the run left it out
             continue
-        numbers = [float(values[k]) if scored else None for values in (scores, gaps, places)]
+        numbers = [float(values[k]) if scored else None for values in (scores, gaps)]
         where, reason = (item.item_id, item.source_id, item.system_id), reasons.get(item.item_id, "")
-        rows.append(ItemScore(*where, float(labels[k]), numbers[0], numbers[1], reason, numbers[2]))
+        rows.append(ItemScore(*where, float(labels[k]), numbers[0], numbers[1], reason))
     return ScoredItems(rows)
 
 

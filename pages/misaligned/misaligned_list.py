@@ -1,4 +1,4 @@
-"""Misaligned items all at once: a table in which several rows get one verdict, and the plot that is clicked into."""
+"""Misaligned items in a table, in which several rows get one verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from core.errors import ConcordError
 from core.projects.misaligned import TRIAGE_VERDICTS, ItemScore, Triage, TriageRequest
 from core.wording import counted
 from pages.misaligned import misaligned_filters, misaligned_view
-from pages.misaligned.misaligned_filters import FilteredItems
 from pages.misaligned.misaligned_selection import ITEMS, Selection
 from pages.ui import people, state, tables
 from pages.ui.screens import plain
@@ -48,16 +47,16 @@ def draw_list(selection: Selection) -> None:
         st.caption("Mark rows at their left edge, then press a verdict: it holds for all of them.")
     number = st.column_config.NumberColumn(format="%.2f", width="small")
     st.dataframe(
-        _frame(shown, filtered, selection.triage),
+        _frame(shown, selection.triage),
         key=table_key(ids),
         on_select="rerun",
         selection_mode="multi-row",
         hide_index=True,
         column_config={
             "gap": st.column_config.NumberColumn(
-                format=filtered.gap_format, width="small", help=plain(filtered.gap_help)
+                format="%+.2f", width="small", help="in standard deviations of each side; above 0: too lenient"
             ),
-            "people": number,
+            "raters": number,
             "judge": number,
         },
         height=tables.height_for(ROWS, ROWS),
@@ -135,14 +134,14 @@ def open_item(item_id: str) -> None:
     state.put_in_url(item=item_id)
 
 
-def _frame(shown: Sequence[ItemScore], filtered: FilteredItems, triage: Mapping[str, Triage]) -> pd.DataFrame:
+def _frame(shown: Sequence[ItemScore], triage: Mapping[str, Triage]) -> pd.DataFrame:
     marks = misaligned_filters.MARKS
     return pd.DataFrame(
         {
             "item": [item.item_id for item in shown],
             "the judge is": [f"{marks[item.side]} {tables.gap_words(item)}" for item in shown],
-            "gap": pd.Series([filtered.gap_of(item) for item in shown], dtype="float64"),
-            "people": [item.label for item in shown],
+            "gap": pd.Series([item.gap for item in shown], dtype="float64"),
+            "raters": [item.label for item in shown],
             "judge": pd.Series([item.score for item in shown], dtype="float64"),
             "triage": [misaligned_filters.triage_words(triage.get(item.item_id)) for item in shown],
             "note": ["" if item.item_id not in triage else triage[item.item_id].note for item in shown],

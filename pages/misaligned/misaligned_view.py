@@ -103,7 +103,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
         _draw_buttons(desk)
     misaligned_item.draw(selection.page, selection.run, selection.criteria.criteria_id, item, lambda: _draw_note(desk))
     _KEYS(key=state.widget("misaligned_focus"), data={"turn": desk.form})
-    ahead = {filtered.after(item.item_id, selection.triage), filtered.beside(item.item_id, 1) or item.item_id}
+    ahead = {filtered.after(item.item_id, selection.triage), filtered.neighbour(item.item_id, 1) or item.item_id}
     misaligned_item.fetch_ahead(selection.page, selection.run, selection.criteria.criteria_id, ahead)
 
 
@@ -184,7 +184,7 @@ def _draw_buttons(desk: _Desk) -> None:
             args=(desk, not picked),
         )
         for label, name, key, step in (("Previous", "previous", "Left", -1), ("Next", "next", "Right", 1)):
-            to = desk.filtered.beside(desk.item.item_id, step)
+            to = desk.filtered.neighbour(desk.item.item_id, step)
             off = to in (None, desk.item.item_id)
             st.button(label, key=desk.key(name), shortcut=key, on_click=_go, args=(desk, to), disabled=off)
         with st.popover("Keys **?**", key=state.widget("misaligned_keys")):

@@ -93,18 +93,3 @@ def test_held_out_items_are_not_opened(scored: Scored) -> None:
 def test_unknown_criteria(scored: Scored) -> None:
     with pytest.raises(NotFoundError, match="no scores of criteria"):
         projects.item_scores(scored.store, scored.run_id, "c000000000000")
-
-
-def test_the_gap_in_places_counts_from_the_lowest(scored: Scored) -> None:
-    rows = projects.item_scores(scored.store, scored.run_id, scored.criteria.criteria_id)
-    known = [row for row in rows if row.score is not None]
-
-    def place(values: list[float], value: float) -> float:
-        """The middle of the places that equal values share."""
-        return sum(one < value for one in values) + (sum(one == value for one in values) + 1) / 2
-
-    scores, labels = [row.score for row in known], [row.label for row in known]
-    assert [row.rank_gap for row in known] == [
-        pytest.approx(place(scores, row.score) - place(labels, row.label)) for row in known
-    ]
-    assert [row.rank_gap for row in rows if row.score is None] == [None]
