@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ def classifier_logits(folder: str, first: str, second: str) -> Any:
         return model(**tokenizer(first, second, return_tensors="pt")).logits[0].double()
 
 
-def test_nli_is_the_probability_of_entailment(nli_model: str, items: Sequence[Item]) -> None:
+def test_nli_is_the_probability_of_entailment(nli_model, items):
     expected = [float(classifier_logits(nli_model, i.source, i.target).softmax(0)[2]) for i in items]
     assert np.ptp(expected) > 0.01  # the random model does tell the items apart
     verdicts = make_metric(f"nli:{nli_model}").score(items)
@@ -39,7 +38,7 @@ def test_nli_is_the_probability_of_entailment(nli_model: str, items: Sequence[It
     assert (verdicts.unscored, verdicts.note) == ((), "")
 
 
-def test_nli_of_a_long_source_is_the_best_chunk(nli_model: str) -> None:
+def test_nli_of_a_long_source_is_the_best_chunk(nli_model):
     # 32 tokens a window: chunks of 32 // 2 - 4 = 12 tokens, so two sentences of 6 a chunk
     sentences = ["the cat sat on it .", "the dog ran on it .", "people was seen by it .", "a house was under it ."]
     item = Item("a", "the cat ran", "s", source=" ".join(sentences))
@@ -50,7 +49,7 @@ def test_nli_of_a_long_source_is_the_best_chunk(nli_model: str) -> None:
     assert max(each) != pytest.approx(min(each), abs=1e-4)
 
 
-def test_regression_is_the_single_output(regression_model: str, items: Sequence[Item]) -> None:
+def test_regression_is_the_single_output(regression_model, items):
     beside_source = [float(classifier_logits(regression_model, i.source, i.target)) for i in items]
     verdicts = make_metric(f"regression:{regression_model}").score(items)
     np.testing.assert_allclose(verdicts.values, beside_source, atol=1e-5)
@@ -61,7 +60,7 @@ def test_regression_is_the_single_output(regression_model: str, items: Sequence[
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])
-def test_bertscore_equals_the_package(encoder_model: str, items: Sequence[Item], layer: int) -> None:
+def test_bertscore_equals_the_package(encoder_model, items, layer):
     import bert_score
 
     references = [list(item.references) for item in items]
@@ -79,7 +78,7 @@ def seq2seq(folder: str) -> tuple[Any, Any]:
     return AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
 
 
-def test_likelihood_of_an_encoder_decoder_is_bartscore(bart_model: str, items: Sequence[Item]) -> None:
+def test_likelihood_of_an_encoder_decoder_is_bartscore(bart_model, items):
     tokenizer, model = seq2seq(bart_model)
 
     def likelihood(source: str, target: str) -> float:
@@ -93,7 +92,7 @@ def test_likelihood_of_an_encoder_decoder_is_bartscore(bart_model: str, items: S
     np.testing.assert_allclose(make_metric(f"likelihood_reference:{bart_model}").score(items).values, best, atol=1e-5)
 
 
-def test_likelihood_of_a_causal_model_counts_the_target_alone(tmp_path: Path, items: Sequence[Item]) -> None:
+def test_likelihood_of_a_causal_model_counts_the_target_alone(tmp_path, items):
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -120,7 +119,7 @@ def test_likelihood_of_a_causal_model_counts_the_target_alone(tmp_path: Path, it
 # ── what cannot be read or run ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_long_inputs_are_cut_and_counted(nli_model: str, regression_model: str) -> None:
+def test_long_inputs_are_cut_and_counted(nli_model, regression_model):
     long = Item("a", "the cat ran", "s", source="the dog sat on the mat and " * 8)
     verdicts = make_metric(f"regression:{regression_model}").score([long, Item("b", "it", "s", source="the cat")])
     assert np.isfinite(verdicts.values).all()
@@ -139,9 +138,7 @@ def test_long_inputs_are_cut_and_counted(nli_model: str, regression_model: str) 
         ("likelihood:{nli}", r"\(BertForSequenceClassification\) is not of the kind .* language model that writes"),
     ],
 )
-def test_what_cannot_be_loaded_is_left_out_in_words(
-    nli_model: str, encoder_model: str, items: Sequence[Item], tmp_path: Path, name: str, reason: str
-) -> None:
+def test_what_cannot_be_loaded_is_left_out_in_words(nli_model, encoder_model, items, tmp_path, name, reason):
     """Pickled and damaged weights: `tests/core/repeval/test_extraction.py`."""
     _left_out(name.format(tmp=tmp_path, nli=nli_model, encoder=encoder_model), items, reason)
 
@@ -190,9 +187,7 @@ def checkpoints(save: Callable[..., str], nli_model: str, bart_model: str, t5_mo
 
 
 @pytest.mark.parametrize("kind", READ_BY)
-def test_a_checkpoint_of_another_architecture_is_refused(
-    kind: str, checkpoints: dict[str, str], items: Sequence[Item]
-) -> None:
+def test_a_checkpoint_of_another_architecture_is_refused(kind, checkpoints, items):
     for called, folder in checkpoints.items():
         words = score_or_reason(make_metric(f"{kind}:{folder}"), items)
         refused = isinstance(words, str) and re.search(
@@ -202,7 +197,7 @@ def test_a_checkpoint_of_another_architecture_is_refused(
         assert "it failed" not in str(words), (called, words)
 
 
-def test_remote_code_is_never_run(nli_model: str, items: Sequence[Item], tmp_path: Path) -> None:
+def test_remote_code_is_never_run(nli_model, items, tmp_path):
     folder = tmp_path / "foreign"
     shutil.copytree(nli_model, folder)
     config = json.loads((folder / "config.json").read_text("utf-8")) | {"model_type": "foreign"}

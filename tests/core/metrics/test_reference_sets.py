@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ def stored(golden: GoldenSet, name: str) -> FloatArray:
 
 
 @pytest.mark.parametrize("name", ["sfres", "sfhot", "bagel"])
-def test_rouge_equals_the_stored_columns(shared_data: Path, name: str) -> None:
+def test_rouge_equals_the_stored_columns(shared_data, name):
     # stored: rouge-score with stemming, first reference
     golden = load_golden(shared_data / f"{name}.jsonl.gz")
     items = [replace(item, references=item.references[:1]) for item in golden.items]
@@ -29,7 +28,7 @@ def test_rouge_equals_the_stored_columns(shared_data: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rouge1", "rouge2"])
-def test_rouge_aligns_as_rouge_1_5_5_does_on_summeval(shared_data: Path, kind: str) -> None:
+def test_rouge_aligns_as_rouge_1_5_5_does_on_summeval(shared_data, kind):
     """Sample-level Spearman with people, mean over 11 references: within .02 (within .003 it was) of ROUGE-1.5.5's."""
     golden = load_golden(shared_data / "summeval.jsonl.gz")
     ours, theirs = make_metric(kind).score(golden.items).values, stored(golden, f"{kind}_f")

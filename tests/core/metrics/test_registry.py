@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from tests.core.metrics.conftest import ITEMS, golden_of
 BARE = tuple(Item(f"t{i}", text, f"s{i}") for i, text in enumerate(("one", "two", "three")))
 
 
-def test_columns_keep_holes_and_direction() -> None:
+def test_columns_keep_holes_and_direction():
     golden = golden_of(*ITEMS, metrics={"ter": (0.5, None, 0.1, 0.0), "bleu_1": (1.0, 2.0, 3.0, 4.0)})
     ter = make_metric("metric_ter", golden=golden)
     assert not ter.higher_is_better
@@ -36,14 +35,14 @@ def test_columns_keep_holes_and_direction() -> None:
         make_metric("metric_ter")
 
 
-def test_directions_by_name() -> None:
+def test_directions_by_name():
     lower = "ter TER lev_dist gpt2_ppl cer wer_mean n_misspel perplexity edit_distance".split()
     higher = "bleu_4 rouge1_f meteor counter character interest certainty cider unieval_overall nist".split()
     assert all(map(lower_is_better, lower))
     assert not any(map(lower_is_better, higher))
 
 
-def test_identity_tells_apart_what_gives_other_numbers() -> None:
+def test_identity_tells_apart_what_gives_other_numbers():
     same = {make_metric("rouge1").identity, make_metric("rouge1").identity, make_metric(" rouge1 ").identity}
     assert len(same) == 1
     others = [
@@ -57,7 +56,7 @@ def test_identity_tells_apart_what_gives_other_numbers() -> None:
     assert given_scores("judge", "Verdicts.", {"a": 1.0, "b": float("nan")}).identity == others[3].identity
 
 
-def test_listing_and_asking_imports_nothing_heavy(repository: Path) -> None:
+def test_listing_and_asking_imports_nothing_heavy(repository):
     code = """
 import sys
 from core.metrics import make_metric, metrics_for, score_or_reason
@@ -73,7 +72,7 @@ print(sorted(heavy & set(sys.modules)))
     assert done.stdout.strip() == "[]"
 
 
-def test_what_a_golden_set_allows() -> None:
+def test_what_a_golden_set_allows():
     golden = golden_of(*ITEMS, metrics={"ter": (0.5, None, 0.1, 0.0)})
     able = {metric.name for metric in metrics_for(golden) if not metric.missing(golden)}
     assert able >= {"overlap", "rouge1", "rouge2_source_p", "bleu", "chrf", "similarity", "metric_ter"}
@@ -90,6 +89,6 @@ def test_what_a_golden_set_allows() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "magic", "nli:", "nli", ":x", "hf:bert-base", "metric", "rouge1_x", "offline:x"])
-def test_unknown_names(name: str) -> None:
+def test_unknown_names(name):
     with pytest.raises(UsageError):
         make_metric(name)

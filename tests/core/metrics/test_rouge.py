@@ -30,7 +30,7 @@ ITEMS = [
 
 
 @pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rouge3", "rougeL"])
-def test_every_form_equals_rouge_score(kind: str) -> None:
+def test_every_form_equals_rouge_score(kind):
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer([kind], use_stemmer=True)
@@ -49,7 +49,7 @@ def test_every_form_equals_rouge_score(kind: str) -> None:
     assert np.ptp(expected[kind]) > 0
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     # target: the cat sat (3); reference: the cat was here (4): 2 words in common, p 2/3, r 2/4, F = 4/7
     # pairs: the-cat of (2, 3): p 1/2, r 1/3, F = 2/5; in order: the cat, as for words
     item = Item("a", "The cat sat.", references=("the cat was here",))
@@ -69,11 +69,11 @@ def table_length(first: list[str], second: list[str]) -> int:
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=90), st.lists(st.sampled_from("abcd"), max_size=90))
-def test_common_subsequence_equals_the_table(first: list[str], second: list[str]) -> None:
+def test_common_subsequence_equals_the_table(first, second):
     assert lcs_length(first, second) == lcs_length(second, first) == table_length(first, second)
 
 
-def test_texts_without_words_are_unscored_not_zero() -> None:
+def test_texts_without_words_are_unscored_not_zero():
     items = [
         Item("signs", "。。。", references=("北京",)),
         Item("dots", "...", references=("the cat",)),
@@ -90,7 +90,7 @@ def test_texts_without_words_are_unscored_not_zero() -> None:
     assert verdicts.unscored[4].detail == "The item has no references."
 
 
-def test_hostile_words_and_long_texts_are_measured() -> None:
+def test_hostile_words_and_long_texts_are_measured():
     # Porter's rules are defined by recursion over runs of y; two texts of 20,000 words have 4e8 cells in a table
     wall = Item("y", "y" * 50_000, source="y" * 50_000)
     long = Item("long", "a b c d " * 5_000, source="d c b a " * 5_000)
@@ -102,6 +102,6 @@ def test_hostile_words_and_long_texts_are_measured() -> None:
 @pytest.mark.parametrize(
     "name", ["rouge0", "rouge10", "rougeW", "rouge1_x", "rouge1_source_reference", "rouge_p", "Rouge1"]
 )
-def test_other_names_mean_nothing(name: str) -> None:
+def test_other_names_mean_nothing(name):
     with pytest.raises(UsageError, match="No ROUGE is called"):
         rouge(name)

@@ -55,7 +55,7 @@ def refuse(items: Sequence[Item]) -> object:
     ],
     ids=lambda value: value.name if isinstance(value, Metric) else "",
 )
-def test_what_cannot_serve_is_left_out_in_words(metric: Metric, reason: str) -> None:
+def test_what_cannot_serve_is_left_out_in_words(metric, reason):
     assert score_or_reason(metric, FOUR) == reason
 
 
@@ -87,7 +87,7 @@ def blocks(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blocks]:
             yield store.blocks
 
 
-def test_the_second_time_nothing_is_computed_and_all_is_equal(blocks: Blocks) -> None:
+def test_the_second_time_nothing_is_computed_and_all_is_equal(blocks):
     counted = Counted()
     seen: list[tuple[int, int]] = []
     first = kept(counted.metric, blocks).score(ITEMS, lambda done, asked: seen.append((done, asked)))
@@ -104,7 +104,7 @@ def test_the_second_time_nothing_is_computed_and_all_is_equal(blocks: Blocks) ->
     assert kept(counted.metric, blocks).score(()).values.shape == (0,)
 
 
-def test_a_damaged_file_is_computed_again(tmp_path: Path) -> None:
+def test_a_damaged_file_is_computed_again(tmp_path):
     counted = Counted()
     first = kept(counted.metric, Folder(tmp_path)).score(ITEMS[:3])
     (file,) = tmp_path.rglob("*.json")
@@ -115,7 +115,7 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.part*"))
 
 
-def test_what_fails_or_was_handed_in_is_not_kept(tmp_path: Path) -> None:
+def test_what_fails_or_was_handed_in_is_not_kept(tmp_path):
     def broken(items: Sequence[Item], on_progress: Any) -> MetricScores:
         raise RuntimeError("no")
 
@@ -126,7 +126,7 @@ def test_what_fails_or_was_handed_in_is_not_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_new_weights_in_the_same_folder_are_other_weights(nli_model: str, tmp_path: Path) -> None:
+def test_new_weights_in_the_same_folder_are_other_weights(nli_model, tmp_path):
     import shutil
 
     folder = tmp_path / "model"

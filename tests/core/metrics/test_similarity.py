@@ -20,7 +20,7 @@ MANY = Item("many", "A cat sleeps.", references=("Rates rose.", "A cat is asleep
 TEXTS = ["A cat sat on the mat.", "The feline rested on a rug.", "Share prices fell sharply.", "", "word " * 700]
 
 
-def test_vectors_are_masked_means_of_the_last_layer_at_unit_length() -> None:
+def test_vectors_are_masked_means_of_the_last_layer_at_unit_length():
     import torch
 
     tokenizer, loaded = load_tokenizer(ModelSpec()), load_model(ModelSpec(device="cpu"))
@@ -34,7 +34,7 @@ def test_vectors_are_masked_means_of_the_last_layer_at_unit_length() -> None:
     assert vectors[0] @ vectors[1] > vectors[0] @ vectors[2] + 0.2
 
 
-def test_cosines_are_those_of_the_vectors() -> None:
+def test_cosines_are_those_of_the_vectors():
     vectors = sentence_vectors([NEAR.target, NEAR.source, FAR.source, NEAR.context])
     scores = make_metric("similarity").score([NEAR, FAR])
     np.testing.assert_allclose(scores.values, [vectors[0] @ vectors[1], vectors[0] @ vectors[2]], atol=1e-5)
@@ -43,7 +43,7 @@ def test_cosines_are_those_of_the_vectors() -> None:
     assert context.unscored[0].detail == "The item has no context."
 
 
-def test_the_best_reference_counts() -> None:
+def test_the_best_reference_counts():
     item = Item("one", MANY.target, references=(MANY.references[1],))
     found = make_metric("similarity_reference").score([MANY, item]).values
     assert found[0] == pytest.approx(found[1], abs=1e-5)

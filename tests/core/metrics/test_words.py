@@ -12,7 +12,7 @@ from core.records import Item
 from tests.core.metrics.conftest import ITEMS
 
 
-def test_overlap_by_hand() -> None:
+def test_overlap_by_hand():
     # stems: cat sat mat | source: the cat is sitting on mats.  "cats" and "mat" are there, "flew" is not: 2 of 3
     item = Item("a", "Cats flew mat", source="The cat is here, on mats.", context="it flew")
     assert make_metric("overlap").score([item]).values[0] == pytest.approx(2 / 3)
@@ -22,7 +22,7 @@ def test_overlap_by_hand() -> None:
     assert make_metric("overlap_pairs").score([pairs]).values[0] == pytest.approx(2 / 3)
 
 
-def test_overlap_counts_every_occurrence_and_any_script() -> None:
+def test_overlap_counts_every_occurrence_and_any_script():
     twice = Item("a", "cat cat dog", source="a cat")
     assert make_metric("overlap").score([twice]).values[0] == pytest.approx(2 / 3)
     other = Item("b", "Größe zählt", source="Die Größe ist egal")
@@ -32,7 +32,7 @@ def test_overlap_counts_every_occurrence_and_any_script() -> None:
     assert np.isnan(verdicts.values).all()
 
 
-def test_bleu_and_chrf_are_sacrebleu_s() -> None:
+def test_bleu_and_chrf_are_sacrebleu_s():
     import sacrebleu
 
     bleu = [sacrebleu.sentence_bleu(i.target, list(i.references), use_effective_order=True).score for i in ITEMS]
@@ -44,7 +44,7 @@ def test_bleu_and_chrf_are_sacrebleu_s() -> None:
     assert make_metric("chrf").score([same]).values[0] == pytest.approx(100)
 
 
-def test_meteor_takes_the_best_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_meteor_takes_the_best_reference(monkeypatch):
     import nltk.corpus
     from nltk.translate.meteor_score import single_meteor_score
 

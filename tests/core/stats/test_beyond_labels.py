@@ -26,7 +26,6 @@ def correlation(a: np.ndarray, b: np.ndarray) -> float:
 def test_two_raters_give_the_tetrad_in_expectation():
     scores, x, (first, second) = drawn()
     found = beyond_labels(scores, x, first + second, SOURCES, ratings=np.stack([first, second]))
-    assert found is not None
     explained = (correlation(scores, first) * correlation(second, x)) + (
         correlation(scores, second) * correlation(first, x)
     )
@@ -41,13 +40,11 @@ def test_one_label_gives_a_range_and_its_nearest_end():
     scores, x, ratings = drawn()
     labels = ratings.mean(axis=0)
     found = beyond_labels(scores + 2 * x, x, labels, SOURCES)
-    assert found is not None
     jy, yx = correlation(scores + 2 * x, labels), correlation(labels, x)
     ends = jy * yx, jy * yx / max(jy**2, yx**2, LEAST_RELIABILITY)
     assert found.expected == pytest.approx(ends)
     assert found.value == pytest.approx(found.judge - ends[1])
     inside = beyond_labels(labels + 0.01 * scores, x, labels, SOURCES)
-    assert inside is not None
     assert (inside.value, inside.p) == (0.0, 1.0) or abs(inside.value) < 0.05
 
 
@@ -55,7 +52,6 @@ def test_the_error_is_that_of_leaving_out_each_source():
     scores, x, ratings = drawn(1)
     labels = ratings.mean(axis=0)
     found = beyond_labels(scores, x, labels, SOURCES)
-    assert found is not None and found.judge_interval is not None
     a, b = rankdata(scores), rankdata(x)
     left = np.array([np.corrcoef(a[k != SOURCES], b[k != SOURCES])[0, 1] for k in range(30)])
     error = np.sqrt(29 / 30 * ((left - left.mean()) ** 2).sum())
@@ -67,7 +63,6 @@ def test_within_sources_what_differs_between_sources_counts_for_nothing():
     between = 50.0 * SOURCES
     plain = beyond_labels(scores, x, ratings.mean(axis=0), SOURCES, within=True)
     moved = beyond_labels(scores + between, x + between, ratings.mean(axis=0), SOURCES, within=True)
-    assert plain is not None and moved is not None
     overall = beyond_labels(scores + between, x + between, ratings.mean(axis=0), SOURCES)
     assert overall is not None and overall.judge > 0.9
     assert moved.judge == pytest.approx(plain.judge, abs=0.2)

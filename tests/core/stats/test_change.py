@@ -25,19 +25,18 @@ def fisher(r: float, n: int) -> Alignment:
     return aligned(r, math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), n)
 
 
-def test_the_interval_by_hand() -> None:
+def test_the_interval_by_hand():
     """Now .49 [.355, .605], then .36 [.256, .456], at 95 %.
 
     lower: .13 − √((.49 − .355)² + (.456 − .36)²) = .13 − √(.018225 + .009216) = .13 − .165653 = −.035653
     upper: .13 + √((.605 − .49)² + (.36 − .256)²) = .13 + √(.013225 + .010816) = .13 + .155052 =  .285052
     """
     change = change_between(aligned(0.49, 0.355, 0.605), aligned(0.36, 0.256, 0.456), alpha=0.025)
-    assert change.interval is not None
     assert change.interval.confidence == pytest.approx(0.95)
     assert (change.interval.low, change.interval.high) == pytest.approx((-0.035653, 0.285052), abs=1e-6)
 
 
-def test_p_against_the_usual_test_of_two_correlations() -> None:
+def test_p_against_the_usual_test_of_two_correlations():
     """z = (atanh .3 − atanh .6) / √(1/97 + 1/147) = (.309520 − .693147) / .130817 = −2.93255: p = 0.00168.
 
     The put-together interval is no exact inversion of that test, but lies close to it.
@@ -48,19 +47,16 @@ def test_p_against_the_usual_test_of_two_correlations() -> None:
 
 
 @given(st.floats(-0.9, 0.9), st.floats(-0.9, 0.9), st.integers(10, 500), st.integers(10, 500), st.floats(0.005, 0.4))
-def test_p_and_interval_say_the_same(now: float, then: float, n: int, m: int, alpha: float) -> None:
+def test_p_and_interval_say_the_same(now, then, n, m, alpha):
     change = change_between(fisher(now, n), fisher(then, m), alpha=alpha)
-    assert change.interval is not None
-    assert change.p is not None
     if abs(change.p - alpha) > 1e-6:
         assert (change.interval.high < 0) == (change.p < alpha)
     swapped = change_between(fisher(then, m), fisher(now, n), alpha=alpha)
-    assert swapped.interval is not None
     assert swapped.value == pytest.approx(-change.value if change.value is not None else None)
     assert (swapped.interval.low, swapped.interval.high) == pytest.approx((-change.interval.high, -change.interval.low))
 
 
-def test_what_n_can_tell_by_hand() -> None:
+def test_what_n_can_tell_by_hand():
     """r = .5, n = 103 on both sides: s = .1 each, together .141421; (1.644854 + .841621) · .141421 = .351641.
 
     atanh .5 = .549306; tanh(.549306 − .351641) = tanh .197665 = .195130: a fall of .304870.
@@ -83,7 +79,7 @@ def test_what_n_can_tell_by_hand() -> None:
         (aligned(0.5, 0.4, 0.6), Alignment("pearson", "system", 0.5, 9), "tells pearson at system level"),
     ],
 )
-def test_what_cannot_be_compared(now: Alignment, then: Alignment, reason: str) -> None:
+def test_what_cannot_be_compared(now, then, reason):
     change = change_between(now, then)
     assert (change.value, change.interval, change.p, change.detectable, change.n_needed) == (None,) * 5
     assert reason in change.reason
@@ -107,7 +103,7 @@ def _fallen(rho: float, seeds: range) -> list[Change]:
     return drawn
 
 
-def test_false_alarms_and_power_are_as_told() -> None:
+def test_false_alarms_and_power_are_as_told():
     """300 pairs of samples each: a share of .05 has a standard error of .0126, one of .8 one of .023."""
     same = _fallen(0.5, range(300))
     assert np.mean([change.p is not None and change.p < 0.05 for change in same]) == pytest.approx(0.05, abs=0.04)
@@ -123,19 +119,17 @@ VALUES = st.lists(st.floats(-5, 5), min_size=2, max_size=30)
 
 
 @given(VALUES, VALUES)
-def test_the_distance_is_that_of_kolmogorov_and_smirnov(before: list[float], now: list[float]) -> None:
+def test_the_distance_is_that_of_kolmogorov_and_smirnov(before, now):
     from scipy.stats import ks_2samp
 
     shift = shift_between("labels", before, [*now, np.nan])
-    assert shift is not None
     assert shift.distance == pytest.approx(ks_2samp(before, now, method="asymp").statistic)
     assert (shift.n_before, shift.n_now) == (len(before), len(now))
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """Shares up to 1, 2, 3, 4: before .25 .5 .75 1, now 0 0 .5 1: largest difference .5.  Means 2.5 and 3.5."""
     shift = shift_between("labels", [1, 2, 3, 4], [3, 4, 3, 4])
-    assert shift is not None
     assert (shift.distance, shift.mean_before, shift.mean_now) == (0.5, 2.5, 3.5)
     assert shift.spread_now == pytest.approx((1 / 3) ** 0.5)  # squares of ±.5: 4 · .25 / 3
     assert shift.narrower
@@ -146,27 +140,24 @@ def test_by_hand() -> None:
 # ── a mean that may be looked at at any time ─────────────────────────────────────────────────────────────────────
 
 
-def test_the_mean_and_its_error_are_those_of_independent_items() -> None:
+def test_the_mean_and_its_error_are_those_of_independent_items():
     values = np.array([1.0, 2.0, 4.0, 5.0])
     mean = stream_mean(values, np.arange(4))
-    assert mean is not None
     assert mean.value == 3.0
     assert mean.error == pytest.approx(values.std(ddof=1) / 2)
 
 
-def test_items_of_one_source_are_not_taken_for_independent_ones() -> None:
+def test_items_of_one_source_are_not_taken_for_independent_ones():
     values = np.repeat([1.0, 2.0, 4.0, 5.0], 10)
     once, often = stream_mean(values[::10], np.arange(4)), stream_mean(values, np.repeat(np.arange(4), 10))
-    assert once is not None and often is not None
     assert often.error == pytest.approx(once.error)
     assert often.radius(0.05, 100) is None  # 4 sources
     assert stream_mean(np.array([]), np.array([], dtype=np.intp)) is None
 
 
-def test_the_radius_by_hand() -> None:
+def test_the_radius_by_hand():
     rng = np.random.default_rng(0)
     mean = stream_mean(rng.normal(size=400), np.arange(400))
-    assert mean is not None and mean.error is not None
     spent = -2 * math.log(0.05)
     rho2 = (spent + math.log(spent + 1)) / 400
     n = 400
@@ -174,14 +165,12 @@ def test_the_radius_by_hand() -> None:
     assert mean.radius(0.05, 400) == pytest.approx(mean.error * math.sqrt(n) * width)
 
 
-def test_it_is_narrowest_about_the_n_that_was_named() -> None:
+def test_it_is_narrowest_about_the_n_that_was_named():
     mean = stream_mean(np.random.default_rng(1).normal(size=1000), np.arange(1000))
-    assert mean is not None
     best = mean.radius(0.05, 1000)
     others = [mean.radius(0.05, at) for at in (50, 20_000)]
-    assert best is not None
     assert all(other is not None and other > best for other in others)
 
 
-def test_shares_never_add_up_to_more_than_the_level() -> None:
+def test_shares_never_add_up_to_more_than_the_level():
     assert sum(share_of_level(0.05, k) for k in range(1, 100_000)) < 0.05

@@ -30,20 +30,20 @@ LIKERT = Scale(1, 5, 1)
         (float("nan"), "no p"),
     ],
 )
-def test_a_p_is_written_so_that_its_side_of_the_limit_shows(p: float | None, words: str) -> None:
+def test_a_p_is_written_so_that_its_side_of_the_limit_shows(p, words):
     assert p_figure(p, "no p") == words
     assert p is None or np.isnan(p) or p_cell(p) == words.removeprefix("p ").removeprefix("= ")
 
 
 @pytest.mark.parametrize("p", [0.02501, 0.0253, 0.0496, 0.04999])
-def test_a_p_that_falls_short_of_a_stricter_limit_names_it(p: float) -> None:
+def test_a_p_that_falls_short_of_a_stricter_limit_names_it(p):
     words = p_figure(p, limit=HALF_ALPHA)
     assert words.endswith(", above 0.025") and not words.startswith(("p = 0.025,", "p = 0.050,"))
     assert claim(0.2, Interval(0.1, 0.3), p, alpha=HALF_ALPHA) == "open"
     assert claim(0.2, Interval(0.1, 0.3), p) == "higher"
 
 
-def test_corrected_means_stay_on_the_scale_and_differences_within_its_width() -> None:
+def test_corrected_means_stay_on_the_scale_and_differences_within_its_width():
     """Labels of A near 5 and verdicts that say more: uncut, the corrected mean and its interval pass 5."""
     rng = np.random.default_rng(0)
     n, n_labelled = 80, 12
@@ -55,7 +55,6 @@ def test_corrected_means_stay_on_the_scale_and_differences_within_its_width() ->
     means = system_means(JudgedItems(labels, scores, np.arange(2 * n), systems, ("A", "B"), LIKERT))
     for system in means.systems:
         for mean in (system.corrected, system.labels_only, system.judge_only):
-            assert mean.value is not None and mean.interval is not None
             assert 1.0 <= mean.interval.low <= mean.value <= mean.interval.high <= 5.0
     (pair,) = means.differences
     values = {system.name: system.corrected.value for system in means.systems}

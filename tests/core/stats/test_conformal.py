@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -42,13 +42,12 @@ def judged(seed: int, n_sources: int, per: int, *, alike: float = 0.0, loud: flo
 def given(fitted: Sample, told: Sample, coverage: float) -> tuple[FloatArray, FloatArray]:
     """Ends (2, n), and the expected errors, of `told` by what `fitted` teaches."""
     intervals, score_map = fit_intervals(*fitted, SCALE), fit_isotonic(fitted.scores, fitted.labels, SCALE).map
-    assert score_map is not None
     calibrated = score_map.apply(told.scores)
     return intervals.around(calibrated, SCALE, coverage), intervals.expected_errors(calibrated)
 
 
 @pytest.mark.parametrize(("n_sources", "per", "alike"), [(12, 6, 0.0), (12, 6, 0.8), (40, 1, 0.0), (30, 6, 0.5)])
-def test_intervals_hold_the_labels_of_other_sources(n_sources: int, per: int, alike: float) -> None:
+def test_intervals_hold_the_labels_of_other_sources(n_sources, per, alike):
     held = []
     for seed in range(40):
         fitted, told = judged(seed, n_sources, per, alike=alike), judged(1000 + seed, 200, 1, alike=alike)
@@ -58,7 +57,7 @@ def test_intervals_hold_the_labels_of_other_sources(n_sources: int, per: int, al
     assert 0.88 <= np.mean(held) <= 0.95
 
 
-def test_the_expected_error_follows_the_score() -> None:
+def test_the_expected_error_follows_the_score():
     fitted, told = judged(1, 100, 4, loud=1.0), judged(2, 100, 4, loud=1.0)
     _, expected = given(fitted, told, 0.9)
     errors = np.abs(told.labels - told.scores)
@@ -66,13 +65,13 @@ def test_the_expected_error_follows_the_score() -> None:
     assert errors[sure].mean() < 0.6 * errors[~sure].mean()
 
 
-def test_the_quantile_of_single_items_is_the_finite_sample_one() -> None:
+def test_the_quantile_of_single_items_is_the_finite_sample_one():
     # 9 errors, 90 %: the ceil(10 * .9) = 9th; 19, 95 %: the 19th; 39 of 90 %: ceil(40 * .9) = 36th
     for n, coverage, place in ((9, 0.9, 9), (19, 0.95, 19), (39, 0.9, 36)):
         assert source_quantile(np.arange(1.0, n + 1), np.arange(n), coverage) == pytest.approx(place)
 
 
-def test_intervals_of_few_sources_hold_no_more_than_they_say() -> None:
+def test_intervals_of_few_sources_hold_no_more_than_they_say():
     """Of 24 exchangeable errors the 23rd is not exceeded by a later one in 23 of 25 cases, the place 22.5 in 22.5."""
     held = []
     for seed in range(4000):
@@ -84,7 +83,7 @@ def test_intervals_of_few_sources_hold_no_more_than_they_say() -> None:
 
 
 @pytest.mark.parametrize(("coverage", "least"), [(0.9, 9), (0.95, 19), (0.5, 1), (0.99, 99)])
-def test_sources_count_not_items(coverage: float, least: int) -> None:
+def test_sources_count_not_items(coverage, least):
     assert least_sources(coverage) == least
     too_few = np.repeat(np.arange(least - 1), 50)
     if least > 1:
@@ -93,14 +92,14 @@ def test_sources_count_not_items(coverage: float, least: int) -> None:
     assert source_quantile(np.arange(float(enough.size)), enough, coverage) is not None
 
 
-def test_errors_that_are_alike_within_a_source_are_worth_its_number() -> None:
+def test_errors_that_are_alike_within_a_source_are_worth_its_number():
     sources = np.repeat(np.arange(10), 8)
     assert worth_in_items(sources % 3 == 0, sources) == 10
     assert worth_in_items(np.arange(80) % 2 == 0, sources) == 80
     assert worth_in_items(np.arange(5) % 2 == 0, np.arange(5)) == 5
 
 
-def test_yes_and_no_give_sets_that_hold_the_answer() -> None:
+def test_yes_and_no_give_sets_that_hold_the_answer():
     yes_no, held, both = Scale(0, 1, 1.0), [], []
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -109,7 +108,6 @@ def test_yes_and_no_give_sets_that_hold_the_answer() -> None:
         fitted, told = (Sample(scores[half], labels[half], np.arange(200)) for half in (slice(200), slice(200, 400)))
         intervals, score_map = fit_intervals(*fitted, yes_no), fit_isotonic(fitted.scores, fitted.labels, yes_no).map
         assert intervals.on_points
-        assert score_map is not None
         calibrated = score_map.apply(told.scores)
         low, high = intervals.around(calibrated, yes_no, 0.9)
         assert set(np.unique([low, high])) <= {0.0, 1.0}
@@ -129,21 +127,21 @@ def test_yes_and_no_give_sets_that_hold_the_answer() -> None:
         ({"labels": np.linspace(10, 50, 60)}, "leave the scale"),
     ],
 )
-def test_where_there_are_none_the_reason_is_told(change: dict[str, Any], reason: str) -> None:
+def test_where_there_are_none_the_reason_is_told(change, reason):
     intervals = fit_intervals(*judged(1, 30, 2)._replace(**change), SCALE)
     assert intervals.expected == ()
     assert reason in intervals.why_none(0.9)
     assert intervals.quantile(0.9) is None
 
 
-def test_few_sources_give_narrow_coverages_alone() -> None:
+def test_few_sources_give_narrow_coverages_alone():
     intervals = fit_intervals(*judged(1, 8, 20), SCALE)
     assert intervals.why_none(0.8) == ""
     assert intervals.why_none(0.9).endswith("at least 9 sources; the calibration had 8")
     assert np.isnan(intervals.around(np.array([3.0]), SCALE, 0.9)).all()
 
 
-def test_the_expected_error_is_the_mean_of_the_nearest_fifth() -> None:
+def test_the_expected_error_is_the_mean_of_the_nearest_fifth():
     fitted = judged(1, 200, 1, loud=1.5)
     intervals = fit_intervals(*fitted, SCALE)
     scores, errors = zip(*intervals.expected, strict=True)
@@ -158,7 +156,7 @@ def test_the_expected_error_is_the_mean_of_the_nearest_fifth() -> None:
 # ── leaving the least sure out ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_curve_by_hand() -> None:
+def test_the_curve_by_hand():
     # ten verdicts, the surest first, errors 0 to 9: half of them err 2 on average, all 4.5; the order is the best
     kept = kept_shares(np.arange(10.0), np.arange(10.0))
     half, every = kept[9], kept[-1]
@@ -169,7 +167,7 @@ def test_the_curve_by_hand() -> None:
     assert kept_shares(np.array([]), np.array([])) == ()
 
 
-def test_the_wanted_error_says_who_goes() -> None:
+def test_the_wanted_error_says_who_goes():
     kept = kept_shares(np.arange(100.0), np.arange(100.0))
     asked = abstain_over(kept, 20)
     # the surest 41 err 20 on average: 40 % is the largest share on the curve, and nobody could keep more
@@ -180,37 +178,31 @@ def test_the_wanted_error_says_who_goes() -> None:
     assert (nothing.share, nothing.most_expected, nothing.least_gone) == (0.0, None, 1.0)
 
 
-def test_sure_ones_err_less_where_the_model_knows() -> None:
+def test_sure_ones_err_less_where_the_model_knows():
     rng = np.random.default_rng(0)
     expected = rng.uniform(0.1, 1, 400)
     helped = surest_error(expected, expected * rng.uniform(0, 2, 400), np.arange(400) // 4)
-    assert helped is not None
-    assert helped.interval is not None
     assert helped.helps
     assert helped.interval.high < 0
 
 
-def test_leaving_out_by_chance_helps_as_often_as_chance() -> None:
+def test_leaving_out_by_chance_helps_as_often_as_chance():
     rng = np.random.default_rng(1)
     helped = 0
     for _ in range(400):
         by_source = np.repeat(rng.exponential(1, 20), 6)
         test = surest_error(rng.uniform(size=120), by_source * rng.exponential(1, 120), np.arange(120) // 6)
-        assert test is not None
         helped += test.helps
     assert helped <= 34  # 5 % of 400 is 20; 34 is three standard errors above
 
 
-def test_few_sources_give_no_p() -> None:
+def test_few_sources_give_no_p():
     few = surest_error(np.arange(12.0), np.arange(12.0), np.arange(12) // 3)
-    assert few is not None
     assert few.p is None
     assert few.interval is not None
     assert "fewer than 8 sources" in few.reason
     alone = surest_error(np.arange(12.0), np.arange(12.0), np.zeros(12, dtype=np.intp))
-    assert alone is not None
     assert alone.interval is None
     assert surest_error(np.array([]), np.array([]), np.array([], dtype=np.intp)) is None
     even = surest_error(np.arange(12.0), np.ones(12), np.arange(12))
-    assert even is not None
     assert (even.change, even.p) == (0, None)

@@ -26,7 +26,6 @@ def test_alignments_are_those_of_the_items_alone():
             == pytest.approx(alone.value)
             == pytest.approx(spearmanr(scores[codes == k], labels[codes == k])[0])
         )
-        assert alignment.interval is not None and alone.interval is not None
         assert alignment.interval.low == pytest.approx(alone.interval.low, abs=0.01)
 
 
@@ -35,7 +34,6 @@ def test_the_model_of_two_classes_is_the_tetrachoric_one():
     counts = np.array([[200, 100], [100, 200]])
     scores, labels = (np.repeat(side, counts.ravel()).astype(float) for side in ([0, 0, 1, 1], [0, 1, 0, 1]))
     errors = even_errors(scores, labels)
-    assert errors is not None
     # the expected label at score 0 is 1/3, so the errors are 1/3 twice and 2/3 once: 4/9 on average
     assert errors.expected == pytest.approx(np.full(600, 4 / 9), abs=0.01)
     assert errors.size[:200] == pytest.approx(np.full(200, 1 / 3), abs=0.01)
@@ -47,7 +45,6 @@ def test_expected_errors_are_those_of_an_equally_good_judge():
     labels = np.clip(np.round(4.2 + quality + 0.7 * rng.normal(size=quality.size)), 1, 5)  # crowded at the upper end
     scores = np.clip(np.round(2 * (3 + quality + 0.7 * rng.normal(size=quality.size))) / 2, 1, 5)
     errors = even_errors(scores, labels)
-    assert errors is not None
     for score in np.unique(scores):
         at = scores == score
         assert errors.size[at].mean() == pytest.approx(errors.expected[at].mean(), abs=0.03)
