@@ -23,7 +23,7 @@ from core.stats.system_means import (
     REPEATED,
     USUAL_LABELS,
     JudgedItems,
-    LabelPlan,
+    LabelsWorth,
     SystemMeans,
     plan_labels,
     system_means,
@@ -235,7 +235,7 @@ class EstimatedMeans:
 
     aspect: str
     means: SystemMeans
-    plan: LabelPlan | None
+    plan: LabelsWorth | None
     next: NextLabels | None
     left_out: Mapping[str, int]
     n_calibration_left_out: int = 0

@@ -26,7 +26,7 @@ from core.judge_files.judge_reading import kind_of_file, open_file
 from core.judge_files.loading import load_judge
 from core.judging.offline.judge import OfflineJudge
 from core.judging.parse import read_rating
-from core.metrics import Folder, as_judge, kept, make_metric, score_or_reason
+from core.metrics import ScoreFolder, as_judge, kept, make_metric, score_or_reason
 from core.progress import SILENT, Progress, Stage
 from core.providers.completions import ReplyStore
 from core.records import FloatArray, GoldenSet, JudgeScores, Split
@@ -154,7 +154,7 @@ def _make(inputs: FusionInput, name: str, notes: list[str]) -> Part:
         preview = match(load_recording(Path(file)), inputs.golden, inputs.aspect, read_reply=read_rating)
         judge, _scored = preview.as_judge(name)
         return judge, FusedPart(name=name, higher_is_better=judge.higher_is_better)
-    metric = kept(make_metric(name, golden=inputs.golden), Folder(inputs.here.home))
+    metric = kept(make_metric(name, golden=inputs.golden), ScoreFolder(inputs.here.home))
     scores = score_or_reason(metric, inputs.golden.items)
     if isinstance(scores, str):
         raise UsageError(scores)

@@ -4,8 +4,8 @@
 
     base         what a metric is, and how its numbers are put together      Metric MetricScores
     registry     names → metrics; columns, scores from elsewhere, RepEval    make_metric metrics_for
-    scoring      scored or left out with a reason; numbers kept              score_or_reason kept Folder as_judge
-    words        overlap with the source; ROUGE, BLEU, chrF, METEOR
+    scoring      scored or left out with a reason; numbers kept              score_or_reason kept ScoreFolder as_judge
+    word_metrics overlap with the source; ROUGE, BLEU, chrF, METEOR
     embeddings   cosines of MiniLM; BERTScore
     models       entailment, learned regression, likelihood (BARTScore, GPTScore)
     checkpoints  safe loading, batches of like length
@@ -23,10 +23,10 @@ from core.metrics.registry import (
     model_of,
     readable,
 )
-from core.metrics.scoring import Folder, as_judge, kept, score_or_reason
+from core.metrics.scoring import ScoreFolder, as_judge, kept, score_or_reason
 
 __all__ = [
-    "Folder",
+    "ScoreFolder",
     "Metric",
     "MetricScores",
     "as_judge",

@@ -30,7 +30,7 @@ BATCH_TOKENS = {"cpu": 2048, "mps": 4096, "cuda": 16_384}
 
 
 @dataclass
-class Checkpoint:
+class ModelCheckpoint:
     """A model in evaluation mode with its tokenizer; `limit` is the number of tokens it can read at once.
 
     `n_cut` counts the inputs that were longer and kept their beginning only.
@@ -93,7 +93,7 @@ class Checkpoint:
 
 
 def in_batches(
-    checkpoint: Checkpoint,
+    checkpoint: ModelCheckpoint,
     lengths: Sequence[int],
     compute: Callable[[list[int]], Any],
     on_progress: OnProgress = lambda done, of: None,
@@ -128,7 +128,7 @@ CALLED: dict[Head, str] = {
 """By head, the kind of checkpoint in words."""
 
 
-def load(name: str, head: Head) -> Checkpoint:
+def load(name: str, head: Head) -> ModelCheckpoint:
     """The checkpoint of a Hugging Face id, a folder or "minilm", with that head, on CUDA, MPS or the CPU, in float32.
 
     ModelNotFoundError when there is no such model, JudgeError when it is of another architecture or was trained for
@@ -178,7 +178,7 @@ def load(name: str, head: Head) -> Checkpoint:
     if getattr(model.config, "pad_token_id", None) is None:  # a decoder's classifier looks for the last token by it
         model.config.pad_token_id = tokenizer.pad_token_id
     device = choose_device("auto")
-    return Checkpoint(name, model.to(device).eval(), tokenizer, device, _limit(tokenizer, model.config))
+    return ModelCheckpoint(name, model.to(device).eval(), tokenizer, device, _limit(tokenizer, model.config))
 
 
 def _limit(tokenizer: Any, config: Any) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from core.errors import JudgeError, UsageError
 from core.judging.judge_protocol import OnProgress
 from core.metrics.base import Against, Field, Metric, MetricScores, lacking, scaled, scores_of, text_by_text, texts_of
-from core.metrics.checkpoints import Checkpoint, in_batches, load
+from core.metrics.checkpoints import ModelCheckpoint, in_batches, load
 from core.records import FloatArray, Item
 from core.repeval.model import EMBEDDED
 
@@ -77,7 +77,7 @@ def sentence_vectors(texts: Sequence[str], on_progress: OnProgress = lambda done
 
 
 @cache
-def _embedded() -> Checkpoint:
+def _embedded() -> ModelCheckpoint:
     """The embedded encoder, kept in memory (90 MB) once loaded."""
     return load(EMBEDDED, "states")
 
@@ -149,7 +149,7 @@ def f1(target: Any, other: Any) -> float:
 class Encoder:
     """Unit hidden states of texts at one layer (None: the last), with a weight for every token."""
 
-    def __init__(self, checkpoint: Checkpoint, layer: int | None) -> None:
+    def __init__(self, checkpoint: ModelCheckpoint, layer: int | None) -> None:
         whole, tokenizer = checkpoint.model, checkpoint.tokenizer
         text = whole.config.get_text_config()
         last = int(getattr(text, "encoder_layers", None) or text.num_hidden_layers)

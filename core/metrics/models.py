@@ -18,7 +18,7 @@ from core.errors import JudgeError
 from core.judging.judge_protocol import OnProgress
 from core.judging.offline.text import split_sentences
 from core.metrics.base import Against, Metric, MetricScores, scaled, text_by_text, texts_of
-from core.metrics.checkpoints import Checkpoint, in_batches, load
+from core.metrics.checkpoints import ModelCheckpoint, in_batches, load
 from core.records import FloatArray, Item
 
 MAX_CHUNKS = 64
@@ -116,7 +116,7 @@ def entailment_label(config: Any) -> int:
     return meant[0]
 
 
-def chunks(text: str, checkpoint: Checkpoint, budget: int) -> list[str]:
+def chunks(text: str, checkpoint: ModelCheckpoint, budget: int) -> list[str]:
     """`text` in runs of whole sentences of at most `budget` tokens; a longer sentence is parted between words."""
     pieces: list[str] = []
     sentences = split_sentences(text)
@@ -140,14 +140,14 @@ def chunks(text: str, checkpoint: Checkpoint, budget: int) -> list[str]:
     return joined
 
 
-def _sizes(checkpoint: Checkpoint, texts: Sequence[str]) -> list[int]:
+def _sizes(checkpoint: ModelCheckpoint, texts: Sequence[str]) -> list[int]:
     if not texts:
         return []
     encoded = checkpoint.tokenizer(list(texts), add_special_tokens=False, verbose=False)
     return [len(ids) for ids in encoded["input_ids"]]
 
 
-def _outputs(checkpoint: Checkpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
+def _outputs(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
     """(n_pairs, n_outputs) of the model; equal pairs are run once."""
     place = {pair: k for k, pair in enumerate(dict.fromkeys(pairs))}
     rows = checkpoint.rows([first for first, _ in place], [second for _, second in place])
@@ -159,7 +159,7 @@ def _outputs(checkpoint: Checkpoint, pairs: Pairs, on_progress: OnProgress) -> F
     return outputs[[place[pair] for pair in pairs]]
 
 
-def _likelihoods(checkpoint: Checkpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
+def _likelihoods(checkpoint: ModelCheckpoint, pairs: Pairs, on_progress: OnProgress) -> FloatArray:
     """(n_pairs,) mean log-probabilities of the second texts given the first."""
     writes_from_source = checkpoint.model.config.is_encoder_decoder
     if writes_from_source:

@@ -34,7 +34,7 @@ from core.judging.judge_protocol import OnProgress
 from core.metrics.base import FIELDS, Metric, MetricScores, Need, scores_of
 from core.metrics.embeddings import bertscore, similarity
 from core.metrics.models import likelihood, nli, regression
-from core.metrics.words import ROUGE_NAME, bleu, chrf, meteor, overlap, rouge
+from core.metrics.word_metrics import ROUGE_NAME, bleu, chrf, meteor, overlap, rouge
 from core.records import GoldenSet, Item, JudgeScores, Unscored, content_digest
 
 PREFIX = "metric_"

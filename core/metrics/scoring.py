@@ -88,7 +88,7 @@ def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
 
 
 class Blocks(Protocol):
-    """Where texts are kept by key (`core.store.replies`, `Folder`)."""
+    """Where texts are kept by key (`core.store.replies`, `ScoreFolder`)."""
 
     def get(self, key: str) -> str | None: ...
 
@@ -96,7 +96,7 @@ class Blocks(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class ScoreFolder:
     """A file for each key below `home`, for commands that need no store."""
 
     home: Path

@@ -35,7 +35,7 @@ from core.stats.claims import (
     undefined_sides,
 )
 from core.stats.correlation import pearson
-from core.stats.intervals import Spread, one_sided, spread_of, two_sided
+from core.stats.intervals import StandardErrors, one_sided, spread_of, two_sided
 from core.stats.items import BySource, LabelledItems, Paired, paired
 from core.stats.levels import alignments, level_values
 from core.wording import counted
@@ -156,7 +156,7 @@ class Measured(NamedTuple):
     """Alignments on `n` items with the spread behind their intervals; None where none can be had or was asked for."""
 
     alignments: list[Alignment]
-    spread: Spread | None
+    spread: StandardErrors | None
     n: int
 
     def difference(self, i: int, j: int) -> Difference:

@@ -89,7 +89,7 @@ class Tested(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Spread:
+class StandardErrors:
     """Standard errors of the `values` (n_candidates,) of several candidates, and of the difference of any two.
 
     `plain` and `fisher` are (n_pieces, n_candidates) deviations on their scales, not finite where unknown there: the
@@ -270,7 +270,7 @@ def clustered_error(pull: FloatArray, sources: IntArray) -> float:
 
 def spread_of(
     data: Paired, measure: Measure, measured: LevelValues, generator: np.random.Generator, resamples: int
-) -> Spread:
+) -> StandardErrors:
     """The spread of what was `measured` of `data`; `resamples` of sources are drawn at system level only."""
     ranked = measure.statistic != "pearson"
     if measured.by_source is not None:
@@ -302,7 +302,7 @@ def sources_behind(data: Paired) -> IntArray:
     return np.asarray((data.items.sums_by_source(data.scored) > 0).sum(axis=1), dtype=np.intp)
 
 
-def spread_of_means(values: FloatArray) -> Spread:
+def spread_of_means(values: FloatArray) -> StandardErrors:
     """The spread of means of per-source coefficients (n_candidates, n_sources), NaN = left out.
 
     With deviations (c_g − c̄) / √(G (G − 1)) a column's sum of squares is s² / G; for two candidates with the same
@@ -318,7 +318,7 @@ def spread_of_means(values: FloatArray) -> Spread:
     usable = (n >= 2) & (np.abs(left) < 1.0 - ROUNDING).all(axis=1) & (np.abs(means) < 1.0 - ROUNDING)
     on_z = np.where(present, np.arctanh(np.where(usable[:, None], left, 0.0)), np.nan)
     fisher = np.where(present, on_z - mean_defined(on_z)[:, None], 0.0)
-    return Spread(T, means, deviations.T, np.where(usable, fisher.T, np.nan), np.zeros(means.size), n)
+    return StandardErrors(T, means, deviations.T, np.where(usable, fisher.T, np.nan), np.zeros(means.size), n)
 
 
 # ── from any value of drawn sources ──────────────────────────────────────────────────────────────────────────
@@ -332,11 +332,11 @@ def spread_over_sources(
     generator: np.random.Generator,
     *,
     resamples: int = 0,
-) -> Spread:
+) -> StandardErrors:
     """The spread of `values` (n_candidates,), given what they are for other `counts` of each source.
 
     `values_of` maps counts (rows, n_sources) to values (rows, n_candidates), NaN = undefined.  A delete-one-source
-    jackknife, or with `resamples` a bootstrap's standard error.  `sources` (n_candidates,) as in `Spread`.
+    jackknife, or with `resamples` a bootstrap's standard error.  `sources` (n_candidates,) as in `StandardErrors`.
     """
     if resamples:
         turn = max(1, COUNTS_LIMIT // max(n_sources, 1))  # very many sources are drawn in several turns
@@ -348,7 +348,7 @@ def spread_over_sources(
     usable = (np.abs(np.vstack([left, values[None, :]])) < 1.0 - ROUNDING).all(axis=0)
     on_z = np.where(usable, jackknife_deviations(np.arctanh(np.where(usable, left, 0.0))), np.nan)
     plain = jackknife_deviations(left)
-    return Spread(JACKKNIFE, values, plain, on_z, np.zeros(values.size), sources, left_out.shape[0])
+    return StandardErrors(JACKKNIFE, values, plain, on_z, np.zeros(values.size), sources, left_out.shape[0])
 
 
 def jackknife_deviations(left: FloatArray) -> FloatArray:
@@ -357,7 +357,7 @@ def jackknife_deviations(left: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt((pieces - 1.0) / pieces) * (left - left.mean(axis=0)), dtype=np.float64)
 
 
-def _bootstrapped(drawn: FloatArray, values: FloatArray, sources: IntArray, n_sources: int) -> Spread:
+def _bootstrapped(drawn: FloatArray, values: FloatArray, sources: IntArray, n_sources: int) -> StandardErrors:
     """From `drawn` (resamples, n_candidates); unknown where over half of a candidate's are undefined."""
     present = ~np.isnan(drawn)
     n = present.sum(axis=0)
@@ -365,4 +365,6 @@ def _bootstrapped(drawn: FloatArray, values: FloatArray, sources: IntArray, n_so
     small = np.sqrt(n_sources / (n_sources - 1.0))
     scale = np.where(2 * n >= drawn.shape[0], small / np.sqrt(np.maximum(n, 1)), np.nan)
     plain = np.where(present, drawn - means, 0.0) * scale
-    return Spread(BOOTSTRAP, values, plain, np.full((1, values.size), np.nan), small * (means - values), sources)
+    return StandardErrors(
+        BOOTSTRAP, values, plain, np.full((1, values.size), np.nan), small * (means - values), sources
+    )

@@ -476,7 +476,7 @@ class Worth(JsonRecord):
 
 
 @dataclass(frozen=True, slots=True)
-class LabelPlan(JsonRecord):
+class LabelsWorth(JsonRecord):
     """What `n_labels` labels a system would give, next to `n_unlabelled` verdicts, by the judge's correlation.
 
     `break_even` is the least correlation at which the judge helps.
@@ -488,7 +488,7 @@ class LabelPlan(JsonRecord):
     worth: tuple[Worth, ...]
 
 
-def plan_labels(means: SystemMeans, n_labels: int = USUAL_LABELS) -> LabelPlan:
+def plan_labels(means: SystemMeans, n_labels: int = USUAL_LABELS) -> LabelsWorth:
     """What `n_labels` labels a system would give, with the correlation that labels show so far, if any, first.
 
     UsageError under `LEAST_LABELS`.
@@ -511,4 +511,4 @@ def plan_labels(means: SystemMeans, n_labels: int = USUAL_LABELS) -> LabelPlan:
         n_effective = n_labels / left if left > 0 else float(n_labels + n_unlabelled)
         helps = n_unlabelled > 0 and correlation >= break_even
         worth.append(Worth(correlation, width, n_effective, helps, half, measured))
-    return LabelPlan(n_labels, n_unlabelled, break_even, tuple(worth))
+    return LabelsWorth(n_labels, n_unlabelled, break_even, tuple(worth))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.errors import UsageError
 from core.metrics import make_metric
-from core.metrics.words import Tokens, lcs_length, rouge
+from core.metrics.word_metrics import Tokens, lcs_length, rouge
 from core.records import Item
 
 WORDS = "the running runner runs quickly quick 's 2,000 Na-ve tests tested testing of a ... don't cities city".split()

@@ -12,7 +12,7 @@ import pytest
 
 from core.errors import JudgeError
 from core.judging.judge_protocol import OnProgress
-from core.metrics import Folder, Metric, MetricScores, given_scores, kept, make_metric, score_or_reason
+from core.metrics import Metric, MetricScores, ScoreFolder, given_scores, kept, make_metric, score_or_reason
 from core.metrics.scoring import BLOCK, Blocks
 from core.records import Item, Unscored
 from core.store.store import Store
@@ -81,7 +81,7 @@ class Counted:
 @pytest.fixture(params=["folder", "store"])
 def blocks(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blocks]:
     if request.param == "folder":
-        yield Folder(tmp_path)
+        yield ScoreFolder(tmp_path)
     else:
         with Store(f"sqlite:///{tmp_path / 'concord.sqlite'}") as store:
             yield store.blocks
@@ -106,11 +106,11 @@ def test_the_second_time_nothing_is_computed_and_all_is_equal(blocks):
 
 def test_a_damaged_file_is_computed_again(tmp_path):
     counted = Counted()
-    first = kept(counted.metric, Folder(tmp_path)).score(ITEMS[:3])
+    first = kept(counted.metric, ScoreFolder(tmp_path)).score(ITEMS[:3])
     (file,) = tmp_path.rglob("*.json")
     for damage in ("", "[]", '{"values": [1.0], "unscored": [], "note": ""}', '{"values": ["x", 1, 2]}'):
         file.write_text(damage, "utf-8")
-        np.testing.assert_array_equal(kept(counted.metric, Folder(tmp_path)).score(ITEMS[:3]).values, first.values)
+        np.testing.assert_array_equal(kept(counted.metric, ScoreFolder(tmp_path)).score(ITEMS[:3]).values, first.values)
     assert counted.asked == [3] * 5
     assert not list(tmp_path.rglob("*.part*"))
 
@@ -120,8 +120,8 @@ def test_what_fails_or_was_handed_in_is_not_kept(tmp_path):
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError):
-        kept(replace(make_metric("overlap"), scorer=broken), Folder(tmp_path)).score(ITEMS[:3])
-    kept(given_scores("mine", "Mine.", {"i0": 1.0}), Folder(tmp_path)).score(ITEMS[:3])
+        kept(replace(make_metric("overlap"), scorer=broken), ScoreFolder(tmp_path)).score(ITEMS[:3])
+    kept(given_scores("mine", "Mine.", {"i0": 1.0}), ScoreFolder(tmp_path)).score(ITEMS[:3])
     assert not list(tmp_path.rglob("*.json"))
 
 
@@ -133,9 +133,9 @@ def test_new_weights_in_the_same_folder_are_other_weights(nli_model, tmp_path):
     shutil.copytree(nli_model, folder)
     counted = Counted(f"nli:{folder}")
     for _ in range(2):
-        kept(counted.metric, Folder(tmp_path / "home")).score(ITEMS[1:3])
+        kept(counted.metric, ScoreFolder(tmp_path / "home")).score(ITEMS[1:3])
     assert counted.asked == [2]
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-4] + b"\x00\x00\x80\x3f")
-    kept(counted.metric, Folder(tmp_path / "home")).score(ITEMS[1:3])
+    kept(counted.metric, ScoreFolder(tmp_path / "home")).score(ITEMS[1:3])
     assert counted.asked == [2, 2]

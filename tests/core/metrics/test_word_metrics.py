@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.metrics import make_metric, words
+from core.metrics import make_metric, word_metrics
 from core.records import Item
 from tests.core.metrics.conftest import ITEMS
 
@@ -58,8 +58,8 @@ def test_meteor_takes_the_best_reference(monkeypatch):
             return []
 
     monkeypatch.setattr(nltk.corpus, "wordnet", NoSynonyms())
-    monkeypatch.setattr(words, "meteor_problem", lambda: "")
+    monkeypatch.setattr(word_metrics, "meteor_problem", lambda: "")
     item = Item("a", "The cats sat.", references=("a dog", "the cat sat on it"))
     expected = single_meteor_score(["the", "cat", "sat", "on", "it"], ["The", "cats", "sat", "."], wordnet=NoSynonyms())
-    assert words.meteor().score([item]).values[0] == pytest.approx(expected)
+    assert word_metrics.meteor().score([item]).values[0] == pytest.approx(expected)
     assert expected > 0.3
