@@ -1,8 +1,8 @@
 """What people give and type: labels, and texts that they have not saved yet.
 
-*LabelStore* are one row for each time somebody saved one, so nothing is ever overwritten.  A label belongs to the pass
-in which it was given.  What a rater thinks now is their newest row of the pass for an item and aspect.  A form that is
-sent twice (a lost connection, a double click) carries the same `form` id and is kept once.
+*Labels* are one row for each time somebody saved one, so nothing is ever overwritten.  A label belongs to the pass it
+was given in; what a rater thinks now is their newest row of the pass for an item and aspect.  A form that is sent twice
+(a lost connection, a double click) carries the same `form` id and is kept once.
 
 *Drafts* are overwritten at every pause in typing.  They are nobody's record: a version saved from one is.  So they are
 not logged, and do not leave with a project.
