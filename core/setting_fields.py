@@ -10,9 +10,14 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from core.errors import UsageError
 
 
-def setting(default: Any, help_: str = "", *, low: float | None = None, high: float | None = None) -> Any:
-    """A dataclass field with a default, a sentence for help texts, and inclusive bounds."""
-    return field(default=default, metadata={"help": help_, "low": low, "high": high})
+def setting(
+    default: Any, help_: str = "", *, low: float | None = None, high: float | None = None, flag: str = ""
+) -> Any:
+    """A dataclass field with a default, a sentence for help texts, and inclusive bounds.
+
+    A command has an option for each field with a help text, called `flag` where that is not the field's name.
+    """
+    return field(default=default, metadata={"help": help_, "low": low, "high": high, "flag": flag})
 
 
 @lru_cache(maxsize=64)

@@ -82,7 +82,7 @@ class Settings:
         given: dict[str, Any] = {"home": home, "worker_id": socket.gethostname(), "demo": True}
         given["database_url"] = f"sqlite:///{home / 'concord.sqlite'}"
         for name, hint in get_type_hints(cls).items():
-            variable = _VARIABLES.get(name, f"CONCORD_{name.upper()}")
+            variable = variable_of(name)
             raw = env.get(variable)
             if not raw or name == "home":
                 continue
@@ -97,6 +97,11 @@ class Settings:
     def role_of(self, subject: str) -> Role:
         """The role of who signed in as `subject` (an e-mail address, whatever its case); viewer where nothing says."""
         return self.roles.get(subject.strip().lower(), self.roles.get("*", "viewer"))
+
+
+def variable_of(field_name: str) -> str:
+    """The environment variable that a field of `Settings` is read from."""
+    return _VARIABLES.get(field_name, f"CONCORD_{field_name.upper()}")
 
 
 def variable(name: str) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
 import shlex
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 import pytest
 import typer
 from typer.core import TyperGroup
+
+from core import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 OTHER_TOOLS = ("pip", "ray", "--no-compile", "python", "--record")
@@ -100,10 +102,9 @@ def test_options_named_in_a_sentence_exist() -> None:
 
 
 def test_the_settings_are_those_of_the_code() -> None:
-    source = (ROOT / "core" / "settings.py").read_text("utf-8")
-    documented = table(ast.get_docstring(ast.parse(source)) or "")
-    read = set(re.findall(r'env(?:\.get\(|, )"([A-Z_]+)"', source))
+    documented = table(settings.__doc__ or "")
     assert table(section("Settings")) == documented
+    read = {settings.variable_of(field.name) for field in fields(settings.Settings)}
     assert {row[0].strip("`") for row in documented} == read
 
 

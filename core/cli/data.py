@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from core.cli.options import (
-    GoldenFile,
-    JsonFlag,
-    VerboseFlag,
-    chosen_ranks,
-    with_options,
-)
+from core.cli.options import GoldenFile, JsonFlag, VerboseFlag, with_options
 from core.cli.output import notes, place, tell
 from core.errors import UsageError
 from core.wording import counted
-
-if TYPE_CHECKING:
-    from core.data.public_sets import Benchmark
 
 commands = typer.Typer(add_completion=False)
 
@@ -38,7 +29,7 @@ def check(
 
     report = check_file(
         golden.golden,
-        ranks=chosen_ranks(golden.ranks),
+        ranks=golden.chosen_ranks,
         values=golden.values,
         mapping=golden.mapped,
         sheet=golden.sheet,
@@ -64,7 +55,14 @@ def fetch(
     from core.data.public_sets import CATALOGUE, fetch_benchmark, find_benchmark
 
     if show:
-        tell({"benchmarks": [benchmark.as_json() for benchmark in CATALOGUE]}, _catalogue_words(CATALOGUE), as_json)
+        lines = []
+        for each in CATALOGUE:
+            sizes = f"{each.n_items:,} items of {each.n_sources:,} sources"
+            lines += [
+                f"{each.name:<13} {each.title}: {each.task}, {sizes}",
+                f"{'':<13} {', '.join(each.aspects)} ({each.scale}); licence: {each.licence}; {each.home}",
+            ]
+        tell({"benchmarks": [each.as_json() for each in CATALOGUE]}, lines, as_json)
         return
     if not name:
         known = ", ".join(benchmark.name for benchmark in CATALOGUE)
@@ -74,31 +72,17 @@ def fetch(
     tell(body, _fetched_words(body), as_json)
 
 
-def _catalogue_words(catalogue: Sequence[Benchmark]) -> list[str]:
-    lines = []
-    for benchmark in catalogue:
-        sizes = f"{benchmark.n_items:,} items of {benchmark.n_sources:,} sources"
-        lines += [
-            f"{benchmark.name:<13} {benchmark.title}: {benchmark.task}, {sizes}",
-            f"{'':<13} {', '.join(benchmark.aspects)} ({benchmark.scale})",
-            f"{'':<13} licence: {benchmark.licence}; {benchmark.home}",
-        ]
-    return lines
-
-
 def _fetched_words(body: dict[str, Any]) -> list[str]:
     sizes = f"{counted(body['n_items'], 'item')} of {counted(body['n_sources'], 'source')}"
-    systems = counted(body["n_systems"], "system") if body["n_systems"] else "systems not named"
-    lines = [f"{body['title']}: {sizes}, {systems}, written to {body['out']}"]
+    lines = [f"{body['title']}: {sizes}, written to {body['out']}"]
     for aspect, facts in body["aspects"].items():
         low, high = facts["scale"]
         raters = counted(facts["n_raters"], "rater") if facts["n_raters"] else "no individual ratings"
         lines.append(f"  {aspect}: {counted(facts['n_labelled'], 'label')} on {low:g} to {high:g}, {raters}")
     for file in body["files"]:
-        size = f"{file['n_bytes'] / 1e6:,.2f} MB, sha256 {file['sha256'][:12]}…"
         compared = "equal to the catalogue's" if file["checked"] == "catalogue" else "with nothing to compare it with"
-        pinned = "; the address names a commit" if file["pinned"] else ""
-        lines.append(f"{file['file']}: {size} {compared}{pinned} ({file['address']})")
+        size = f"{file['n_bytes'] / 1e6:,.2f} MB, sha256 {file['sha256'][:12]}…"
+        lines.append(f"{file['file']}: {size} {compared} ({file['address']})")
     lines += notes(*body["notes"])
     if body["warnings"]:
         lines.append(f"{counted(len(body['warnings']), 'warning')}: python -m core check {body['out']} shows them.")
@@ -133,12 +117,9 @@ def _by_cause(findings: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
     """Severity and words of each cause; one that several columns share is said once, with their names."""
     columns: dict[tuple[str, str, int | None], list[str]] = {}
     for finding in findings:
-        columns.setdefault((finding["severity"], finding["message"], finding["row"]), []).append(finding["column"])
-    causes = []
-    for (severity, message, row), named in columns.items():
-        where = ", ".join(column for column in named if column)
-        what = "" if not where else f"column{'s' if ',' in where else ''} {where}"
-        causes.append((severity, f"{severity.capitalize()}: {message}{place(row, None if row is None else where)}"))
-        if row is None and what:
-            causes[-1] = (severity, f"{severity.capitalize()}: {message} ({what})")
-    return causes
+        named = columns.setdefault((finding["severity"], finding["message"], finding["row"]), [])
+        named += [finding["column"]] if finding["column"] else []
+    return [
+        (severity, f"{severity.capitalize()}: {message}{place(row, ', '.join(named) or None)}")
+        for (severity, message, row), named in columns.items()
+    ]

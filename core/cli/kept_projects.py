@@ -1,19 +1,21 @@
-"""The commands about kept projects: report, export-project, import-project, demo."""
+"""The commands about kept projects: report, export-project, import-project, demo, worker, storage."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from core.cli.options import AspectOption, ForceFlag, JsonFlag, settings_and_store
-from core.cli.output import alignment_words, notes, number, tell
+from core.cli.output import alignment_words, notes, tell
 from core.errors import UsageError
+from core.wording import counted, number
 
 if TYPE_CHECKING:
     from core.calibration.calibration_result import LeaderboardSnapshot
@@ -131,7 +133,7 @@ def import_project(
 ) -> None:
     """Create a project from such a zip file.
 
-    Nothing in it asks an endpoint before somebody here allows it: allow-endpoint.
+    Its runs are read-only.
     """
     from core import projects
 
@@ -193,6 +195,7 @@ def _replay(as_json: bool) -> None:
     """The recorded calibration in this process, its ranking redrawn as it fills."""
     from rich.console import Console
     from rich.live import Live
+    from rich.table import Table
 
     from core.calibration.calibrated import calibrate
     from core.data import load_golden
@@ -201,16 +204,22 @@ def _replay(as_json: bool) -> None:
     from core.progress import Shown
     from core.projects.demo import REPLAY_SPEC
 
+    def ranking(now: LeaderboardSnapshot) -> Table:
+        table = Table("alignment", "status", "criteria", title=f"{now.message} · {now.calls:,} calls")
+        for candidate in now.candidates[:_SHOWN]:
+            value = None if candidate.alignment is None else candidate.alignment.value
+            words = " ".join(candidate.criteria.text.split()) or "(no criteria)"
+            table.add_row(number(value), candidate.status, words[:_WIDTH])
+        return table
+
     golden = load_golden(GOLDEN)
     with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:
-        result = calibrate(
-            *(golden, ASPECT, REPLAY_SPEC),
-            settings=CHOSEN,
-            definition=DEFINITION,
-            progress=Shown(lambda now: live.update(_ranking(now))),
-        )
+        shown = Shown(lambda now: live.update(ranking(now)))
+        result = calibrate(golden, ASPECT, REPLAY_SPEC, settings=CHOSEN, definition=DEFINITION, progress=shown)
     body = {
-        **{"aspect": ASPECT, "calls": result.calls, "held_out": result.held_out.as_json()},
+        "aspect": ASPECT,
+        "calls": result.calls,
+        "held_out": result.held_out.as_json(),
         "no_criteria": result.no_criteria.as_json(),
         "gain": result.gain.as_json(),
     }
@@ -224,15 +233,58 @@ def _replay(as_json: bool) -> None:
     tell(body, lines, as_json)
 
 
-def _ranking(now: LeaderboardSnapshot) -> Any:
-    from rich.table import Table
+@commands.command(rich_help_panel="Projects")
+def worker(
+    capability: Annotated[
+        str, typer.Option(help="What it computes on: cpu, gpu, cuda or mps.  Empty: what this machine has.")
+    ] = "",
+    as_json: JsonFlag = False,
+) -> None:
+    """Run a worker that takes runs from the queue until you stop it."""
+    from core.jobs.worker import run_worker
+    from core.settings import Settings, capability_named
 
-    table = Table(title=f"{now.message} · {now.calls:,} of about {now.calls_expected:,} calls", expand=False)
-    table.add_column("alignment", justify="right")
-    table.add_column("stands")
-    table.add_column("criteria", no_wrap=True)
-    for candidate in now.candidates[:_SHOWN]:
-        value = None if candidate.alignment is None else candidate.alignment.value
-        words = " ".join(candidate.criteria.text.split()) or "(no criteria)"
-        table.add_row(number(value), candidate.status, words[:_WIDTH])
-    return table
+    settings = Settings.from_environment()
+    own = capability_named(capability, "--capability")
+    run_worker(replace(settings, capability=own or settings.capability))
+    tell({"stopped": True}, ["worker stopped"], as_json)
+
+
+@commands.command(rich_help_panel="Projects")
+def storage(
+    *,
+    days: Annotated[
+        float | None, typer.Option("--older-than", help="Days: also count the replies and hidden states before that.")
+    ] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete what is --older-than so many days.")] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show what is stored; delete old cached replies and hidden states. Scores and reports stay."""
+    from core.projects.storage import prune
+    from core.projects.storage import storage as measured
+
+    if delete and days is None:
+        raise UsageError("--delete needs --older-than DAYS.")
+    settings, store = settings_and_store()
+    body: dict[str, Any] = {"home": str(settings.home)}
+    lines = []
+    if days is not None:
+        old = prune(store, settings, days, delete=delete)
+        body["old"] = asdict(old)
+        replies = old.replies
+        tokens = f"{replies.prompt_tokens:,} tokens of prompts and {replies.completion_tokens:,} of replies"
+        lines = [
+            f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}): asking again takes {tokens}.",
+            f"{counted(old.n_states, 'file')} of hidden states ({_megabytes(old.states_bytes)}): computed when needed.",
+            "They are deleted." if delete else "Nothing was deleted. Add --delete to delete them.",
+        ]
+    held = measured(store, settings)
+    body["held"] = [asdict(each) for each in held]
+    for each in held:
+        since = "" if each.oldest_at is None else f"since {datetime.fromtimestamp(each.oldest_at, UTC):%Y-%m-%d}"
+        lines.append(f"{each.what:<40} {each.n:>12,} {_megabytes(each.n_bytes):>12}  {since}".rstrip())
+    tell(body, [*lines, f"in {settings.home}"], as_json)
+
+
+def _megabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.1f} MB"

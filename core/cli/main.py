@@ -8,35 +8,18 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from functools import cache
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from core.cli import (
-    data,
-    decisions,
-    examine,
-    judge_files,
-    judge_parts,
-    judges_made,
-    kept_projects,
-    measure,
-    monitor,
-    repeval,
-    score,
-    storage,
-    styles,
-)
-from core.cli.options import JsonFlag
-from core.cli.output import tell
+from core.cli import data, judge_files, judges_made, kept_projects, measure, repeval, score, styles
 from core.errors import ConcordError, UsageError
 from core.owner_only import make_private, secure_home
 from core.secret_values import hide, trace_of
-from core.settings import USUAL_GOLDEN_ITEMS, Settings, capability_named, golden_items, home_of
+from core.settings import USUAL_GOLDEN_ITEMS, golden_items, home_of
 
 CTRL_C = 130
 """What Typer gives, without an error, where a person interrupts a command."""
@@ -67,28 +50,8 @@ app = typer.Typer(
 )
 
 
-groups = (
-    *(data, judges_made, judge_parts, repeval, score, judge_files, monitor, measure, examine, decisions, styles),
-    *(kept_projects, storage),
-)
-for group in groups:
+for group in (data, judges_made, repeval, score, judge_files, measure, styles, kept_projects):
     app.add_typer(group.commands)
-
-
-@app.command(rich_help_panel="Projects")
-def worker(
-    capability: Annotated[
-        str, typer.Option(help="What it computes on: cpu, gpu, cuda or mps.  Empty: what this machine has.")
-    ] = "",
-    as_json: JsonFlag = False,
-) -> None:
-    """Run a worker that takes runs from the queue until you stop it."""
-    from core.jobs.worker import run_worker
-
-    settings = Settings.from_environment()
-    own = capability_named(capability, "--capability")
-    run_worker(replace(settings, capability=own or settings.capability))
-    tell({"stopped": True}, ["worker stopped"], as_json)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -110,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(UsageError.__name__, words, UsageError.exit_code, as_json)
     except (KeyboardInterrupt, typer.Abort):
         return _fail(
-            "Interrupted", "interrupted; what was paid for is kept, the same command goes on from there", 1, as_json
+            "Interrupted", "interrupted; what was paid for is cached, and the same command resumes", 1, as_json
         )
     except Exception as error:  # a fault of ours: the trace goes to a file, the person gets a sentence
         return _fail("InternalError", f"{type(error).__name__} is a fault in Concord; {_keep_trace(error)}", 1, as_json)

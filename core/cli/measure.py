@@ -1,10 +1,11 @@
-"""The commands that measure: align, compare, ceiling, estimate-means, plan-labels, read-ratings."""
+"""The commands that measure a judge: agreement, raters, systems, weak spots, decisions, and labels to collect."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,9 +15,10 @@ from core.cli.options import (
     ForceFlag,
     GoldenFile,
     JsonFlag,
-    MeasureOptions,
     ReadOptions,
     SeenOptions,
+    VerboseFlag,
+    VerdictsFile,
     read_scale,
     read_table,
     with_options,
@@ -24,41 +26,41 @@ from core.cli.options import (
 from core.cli.output import (
     alignment_words,
     because,
+    difference_words,
+    finding_lines,
     interval_words,
     noted,
     notes,
-    number,
-    probability,
     seen_counts,
     seen_words,
-    signed,
     tell,
 )
 from core.errors import UsageError
+from core.records import Statistic
+from core.stats import MeasureSettings
+from core.wording import DASH, estimate, number, p_figure, signed
 
 if TYPE_CHECKING:
     from core.comparison.corrected_means import EstimatedMeans
+    from core.comparison.examination import Examination
     from core.stats import AgreementReport, Ceiling, Comparison
-    from core.stats.labels_needed import LabelPlanning
-
 
 commands = typer.Typer(add_completion=False)
-
-_MOST_PAIRS = 10
-"""Pairs of systems told to a person."""
+_MOST_PAIRS = 6
+"""Pairs of systems that are printed."""
 
 
 @commands.command(rich_help_panel="Measure")
 @with_options
 def align(
     golden: GoldenFile,
-    verdicts: Annotated[Path, typer.Argument(help=VERDICTS)],
+    verdicts: VerdictsFile,
     *,
     aspect: AspectOption,
     everything: Annotated[
         bool, typer.Option("--all", help="Every statistic at every level, errors, kappa; one table.")
     ] = False,
-    measured: MeasureOptions,
+    measured: MeasureSettings,
     seen: SeenOptions,
     as_json: JsonFlag = False,
 ) -> None:
@@ -69,77 +71,44 @@ def align(
 
     loaded = golden.load()
     table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
-    body, lines = {"n_unknown": unknown} | noted(off), [*_unknown_words(unknown, len(table)), *off]
-    how, judge_file, all_items = measured.settings, seen.judge_file, seen.all_items
     if everything:
-        report = align_all(loaded, table, aspect, how, judge_file=judge_file, all_items=all_items)
-        lines += seen_words(report.alignments[0])
-        tell(report.as_json() | body | seen_counts(report.alignments[0]), [*_table_words(report), *lines], as_json)
-        return
-    alignment = measure(loaded, table, aspect, how, judge_file=judge_file, all_items=all_items)
-    asked = list(filter(None, [contradiction_words(alignment, "The judge")]))
-    lines += seen_words(alignment)
-    tell(alignment.as_json() | body | seen_counts(alignment), [alignment_words(alignment), *asked, *lines], as_json)
-
-
-@commands.command("read-ratings", rich_help_panel="Methods")
-def read_ratings(
-    replies: Annotated[
-        Path, typer.Argument(help="JSONL (.gz), CSV, Parquet or XLSX: item_id and responses (a list, or a text a row).")
-    ],
-    *,
-    scale: Annotated[str, typer.Option("--scale", help="LO-HI: the scale that the judge was offered.")],
-    parser: Annotated[
-        Literal["concord", "paper"], typer.Option(help="paper: that of A Closer Look, for its tables only.")
-    ] = "concord",
-    aspect: Annotated[str, typer.Option("--aspect", help="Its name may stand before a rating.")] = "",
-    letters: Annotated[bool, typer.Option("--letters", help="The replies choose A, B, C … for numbers.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object a line.")] = None,
-    force: ForceFlag = False,
-    as_json: JsonFlag = False,
-) -> None:
-    """Read the ratings out of a judge's replies, and count what is unreadable."""
-    from core.files import require_new
-    from core.judge_files import read_replies_file
-
-    require_new([out] if out else [], force=force)
-    body = read_replies_file(replies, read_scale(scale), parser, out, aspect=aspect, letters=letters)
-    tell(body, _reading_words(body), as_json)
+        report = align_all(loaded, table, aspect, measured, judge_file=seen.judge_file, all_items=seen.all_items)
+        body, alignment, lines = report.as_json(), report.alignments[0], _table_words(report)
+    else:
+        alignment = measure(loaded, table, aspect, measured, judge_file=seen.judge_file, all_items=seen.all_items)
+        body = alignment.as_json()
+        lines = [alignment_words(alignment), contradiction_words(alignment, "The judge")]
+    lines += [*_unknown_words(unknown, len(table)), *off, *seen_words(alignment)]
+    tell(body | {"n_unknown": unknown} | noted(off) | seen_counts(alignment), lines, as_json)
 
 
 @commands.command(rich_help_panel="Measure")
 @with_options
 def compare(
     golden: GoldenFile,
-    verdicts_a: Annotated[Path, typer.Argument(help=VERDICTS)],
-    verdicts_b: Annotated[Path, typer.Argument(help=VERDICTS)],
+    verdicts_a: VerdictsFile,
+    verdicts_b: VerdictsFile,
     *,
     aspect: AspectOption,
-    measured: MeasureOptions,
+    measured: MeasureSettings,
     seen: SeenOptions,
     as_json: JsonFlag = False,
 ) -> None:
     """Test whether one judge agrees better with the raters than another."""
     from core.comparison.measures import compare as measure
+    from core.findings.agreement import bar_words
 
     loaded = golden.load()
     a, _, off_a = read_table(loaded, verdicts_a, aspect, golden.values)
     b, _, off_b = read_table(loaded, verdicts_b, aspect, golden.values)
-    comparison = measure(
-        loaded,
-        a,
-        b,
-        aspect,
-        measured.settings,
-        judge_file=seen.judge_file,
-        all_items=seen.all_items,
-    )
-    off = [f"{name}: {words}" for name, said in (("a", off_a), ("b", off_b)) for words in said]
+    comparison = measure(loaded, a, b, aspect, measured, judge_file=seen.judge_file, all_items=seen.all_items)
+    off = [*(f"a: {words}" for words in off_a), *(f"b: {words}" for words in off_b)]
     sides = comparison.difference.a, comparison.difference.b
-    lines = [*_comparison_words(comparison), *off, *seen_words(*sides)]
-    body = comparison.as_json()
-    if comparison.bar is not None:
-        body["bar"]["words"] = _bar_words(comparison)
+    bar, body = comparison.bar, comparison.as_json()
+    bars = [bar_words(bar, judge) for judge in range(len(bar.minus))] if bar is not None else []
+    if bars:
+        body["bar"]["words"] = bars
+    lines = [*_comparison_words(comparison, bars), *off, *seen_words(*sides)]
     tell(body | noted(off) | seen_counts(*sides), lines, as_json)
 
 
@@ -166,7 +135,7 @@ def ceiling(
     golden: GoldenFile,
     *,
     aspect: AspectOption,
-    measured: MeasureOptions,
+    measured: MeasureSettings,
     panel: Annotated[
         str | None, typer.Option(help="Raters of one panel (expert: expert1, …); else those behind the labels.")
     ] = None,
@@ -181,16 +150,15 @@ def ceiling(
     from core.comparison.leaderboard import ceiling as measure
     from core.comparison.measures import annotator_test, beside_people
     from core.findings.agreement import annotator_finding, rater_finding
-    from core.stats import EPSILONS, AnnotatorTestSettings, MeasureSettings
+    from core.stats import EPSILONS, AnnotatorTestSettings
 
     loaded = golden.load()
-    people = measure(loaded, aspect, measured.settings, panel=panel)
+    people = measure(loaded, aspect, measured, panel=panel)
     body, lines = people.as_json(), _ceiling_words(people)
     if verdicts is not None:
         table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
         axis, panel = people.leave_one_out.alignment, people.panel or None
-        judge_file, all_items = seen.judge_file, seen.all_items
-        on_axis = MeasureSettings(axis.statistic, axis.level)
+        on_axis, judge_file, all_items = MeasureSettings(axis.statistic, axis.level), seen.judge_file, seen.all_items
         paired = beside_people(loaded, table, aspect, on_axis, panel=panel, judge_file=judge_file, all_items=all_items)
         usual, by_source, over_items = (
             annotator_test(
@@ -213,10 +181,11 @@ def ceiling(
             **noted(off),
             **seen_counts(paired.judge),
         }
-        lines += [
+        lines = [
             *rater_finding(paired, f"{axis.statistic}, {axis.level} level").lines,
             *annotator_finding(usual).lines,
             *(annotator_finding(over_items).lines if usual.clustered else ()),
+            *lines,
             *_unknown_words(unknown, len(table)),
             *off,
             *seen_words(paired.judge),
@@ -228,7 +197,7 @@ def ceiling(
 @with_options
 def estimate_means(
     golden: GoldenFile,
-    verdicts: Annotated[Path, typer.Argument(help=f"{VERDICTS} On any number of items; system_id, source_id beside.")],
+    verdicts: Annotated[Path, typer.Argument(help=f"{VERDICTS} On any number of items; system_id, source_id too.")],
     *,
     aspect: AspectOption,
     items: Annotated[
@@ -238,35 +207,125 @@ def estimate_means(
     picked: Annotated[
         Path | None, typer.Option(help="Ids of items whose labels are no random draw (triage), one a line.")
     ] = None,
-    plan: Annotated[int | None, typer.Option(help="Tell what so many labels a system would give.")] = None,
+    plan: Annotated[int | None, typer.Option(help="Show what so many labels per system would give.")] = None,
+    verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
-    from core.comparison.corrected_means import estimate_means as estimate
-    from core.findings.system_quality import means_finding
+    from core.comparison.corrected_means import estimate_means as estimated_means
+    from core.files import small_text
 
-    estimated = estimate(
+    ids = () if picked is None else [line.strip() for line in small_text(picked, "--picked").splitlines()]
+    estimated = estimated_means(
         golden.load(),
         verdicts,
         aspect,
         items=items,
         judge_file=seen.judge_file,
         all_items=seen.all_items,
-        picked=() if picked is None else _ids_in(picked),
+        picked=[item_id for item_id in ids if item_id],
         planned=plan,
     )
     optimistic = seen_words(estimated) if seen.all_items else []  # what is left out stands in the finding
-    headline = {"finding": means_finding(estimated.means, aspect).headline}
-    lines = [*_means_words(estimated), *optimistic]
-    tell(estimated.as_json() | headline | seen_counts(estimated), lines, as_json)
+    lines = [*_means_words(estimated, verbose=verbose), *optimistic]
+    tell(estimated.as_json() | seen_counts(estimated), lines, as_json)
 
 
-def _ids_in(file: Path) -> list[str]:
-    """One id a line.  UsageError for a file that is no such text."""
-    try:
-        return [line.strip() for line in file.read_text("utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{file}: cannot be read as lines of item ids ({error}).") from error
+@commands.command(rich_help_panel="Measure")
+@with_options
+def examine(
+    golden: GoldenFile,
+    verdicts: VerdictsFile,
+    *,
+    aspect: AspectOption,
+    statistic: Annotated[Statistic, typer.Option("--statistic")] = "spearman",
+    seen: SeenOptions,
+    model: Annotated[
+        str, typer.Option(help="The judge's model: does it favour systems of its family?  Else from the judge's file.")
+    ] = "",
+    verbose: VerboseFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find where a judge fails and what it leans on."""
+    from core.comparison.examination import examine as examined
+    from core.findings.weak_spots import examination_finding
+
+    loaded = golden.load()
+    table, _, off = read_table(loaded, verdicts, aspect, golden.values)
+    examination = examined(
+        loaded,
+        table,
+        aspect,
+        statistic=statistic,
+        judge_file=seen.judge_file,
+        all_items=seen.all_items,
+        model=model,
+    )
+    said = examination_finding(examination)
+    claims = [*[said.headline] * bool(examination.worst), *said.cautions]
+    details = [*_examination_words(examination)] if verbose else []
+    lines = [said.headline, *said.cautions, said.detail, *details, *off, *seen_words(examination.overall)]
+    lines.append("" if verbose else "--verbose shows every subgroup and bias.")
+    body = examination.as_json() | {"headline": said.headline, "claims": claims}
+    tell(body | noted(off) | seen_counts(examination.overall), lines, as_json)
+
+
+@commands.command(rich_help_panel="Measure")
+@with_options
+def threshold(
+    golden: GoldenFile,
+    verdicts: VerdictsFile,
+    *,
+    aspect: AspectOption,
+    yes_from: Annotated[float | None, typer.Option(help="Lowest label that is a yes, on other scales.")] = None,
+    miss_cost: Annotated[float, typer.Option(help="What it costs where people say yes and the judge no.")] = 1.0,
+    alarm_cost: Annotated[float, typer.Option(help="What it costs where the judge says yes and people no.")] = 1.0,
+    seen: SeenOptions,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find the score from which on to say yes, and how often that is right."""
+    from core.comparison.decisions import choose_threshold
+    from core.findings.yes_or_no import yes_no_finding
+
+    loaded = golden.load()
+    table, _, off = read_table(loaded, verdicts, aspect, golden.values)
+    chosen = choose_threshold(
+        loaded,
+        table,
+        aspect,
+        yes_from=yes_from,
+        miss_cost=miss_cost,
+        alarm_cost=alarm_cost,
+        judge_file=seen.judge_file,
+        all_items=seen.all_items,
+    )
+    lines = [*finding_lines(yes_no_finding(chosen)), *off, *seen_words(chosen)]
+    tell(chosen.as_json() | noted(off) | seen_counts(chosen), lines, as_json)
+
+
+@commands.command(rich_help_panel="Measure")
+@with_options
+def preferences(
+    golden: GoldenFile,
+    verdicts: Annotated[Path | None, typer.Argument(help=f"A judge to compare with the raters. {VERDICTS}")] = None,
+    *,
+    aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")] = "preference",
+    seen: SeenOptions,
+    as_json: JsonFlag = False,
+) -> None:
+    """Rank systems from pairs of texts, by raters and by a judge."""
+    from core.comparison.decisions import preferences as preferred
+    from core.findings.system_quality import preferences_finding, strength_lines
+
+    loaded, table, off = golden.load(), None, list[str]()
+    if verdicts is not None:
+        table, _, off = read_table(loaded, verdicts, aspect, golden.values)
+    outcome = preferred(loaded, aspect, table, judge_file=seen.judge_file, all_items=seen.all_items)
+    strengths = strength_lines("raters", outcome.by_people)
+    if outcome.by_judge is not None:
+        strengths += strength_lines("the judge", outcome.by_judge)
+    lines = [*finding_lines(preferences_finding(outcome), strengths), *off, *seen_words(outcome)]
+    tell(outcome.as_json() | noted(off) | seen_counts(outcome), lines, as_json)
 
 
 @commands.command("plan-labels", rich_help_panel="Measure")
@@ -296,14 +355,41 @@ def plan_labels(
         known = label_pilot(loaded, table, aspect)
     plan = planned(items, sources or items, raters, pilot=known)
     curve = interval_curve(plan, pilot=known)
+    lines = [
+        f"  {point.n_items:,} items: {estimate(point)}, smallest fall seen {number(point.fall)}"
+        f"{because(point.enough[-1] if point.enough else '')}"
+        for point in curve
+    ]
     body = plan.as_json() | {"words": plan.words, "curve": [point.as_json() for point in curve]}
-    tell(body, [plan.words, *(f"  {_plan_words(point)}" for point in curve), *off], as_json)
+    tell(body, [plan.words, *lines, *off], as_json)
 
 
-def _plan_words(point: LabelPlanning) -> str:
-    known = f"{point.n_items:,} items: {number(point.value)}{interval_words(point.interval)}"
-    fall = number(point.fall)
-    return f"{known}, smallest fall seen {fall}{because(point.enough[-1] if point.enough else '')}"
+@commands.command("read-ratings", rich_help_panel="Methods")
+def read_ratings(
+    replies: Annotated[
+        Path, typer.Argument(help="JSONL (.gz), CSV, Parquet or XLSX: item_id and responses (a list, or a text a row).")
+    ],
+    *,
+    scale: Annotated[str, typer.Option("--scale", help="LO-HI: the scale that the judge was offered.")],
+    parser: Annotated[
+        Literal["concord", "paper"], typer.Option(help="paper: that of A Closer Look, for its tables only.")
+    ] = "concord",
+    aspect: Annotated[str, typer.Option("--aspect", help="Its name may stand before a rating.")] = "",
+    letters: Annotated[bool, typer.Option("--letters", help="The replies choose A, B, C … for numbers.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object a line.")] = None,
+    force: ForceFlag = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """Read the ratings out of a judge's replies, and count what is unreadable."""
+    from core.files import require_new
+    from core.judge_files import read_replies_file
+
+    require_new([out] if out else [], force=force)
+    body = read_replies_file(replies, read_scale(scale), parser, out, aspect=aspect, letters=letters)
+    reasons = ", ".join(f"{count} {reason}" for reason, count in body["reasons"].items())
+    unread = f", {body['n_unread']} unread ({reasons})" if body["n_unread"] else ""
+    words = f"{body['n_read']} of {body['n_replies']} replies on {body['n_items']} items read{unread}"
+    tell(body, [words], as_json)
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -326,61 +412,52 @@ def _table_words(table: AgreementReport) -> list[str]:
     if two := table.binary:
         rates = f"precision {number(two.precision)}, recall {number(two.recall)}, F1 {number(two.f1)}"
         lines.append(f"{rates}, kappa {number(two.kappa)} ({table.words}), n = {two.n}{because(two.reason)}")
-    return lines + (notes(table.note) if table.note else [])
+    return lines + notes(table.note)
 
 
-def _comparison_words(comparison: Comparison) -> list[str]:
+def _comparison_words(comparison: Comparison, bars: list[str]) -> list[str]:
     from core.findings.agreement import contradiction_words
 
     difference, test = comparison.difference, comparison.williams
-    reason = because(difference.reason or difference.p_reason)
-    figures = f"{signed(difference.value, difference.interval)}, {probability(difference.p)}{reason}"
-    williams = f"—{because(test.reason)}"
+    figures = difference_words(difference.value, difference.interval, difference.p)
+    williams = DASH
     if test.t is not None:
-        p = f"{probability(test.p_two_sided)} two-sided, {probability(test.p_one_sided)} one-sided (a better)"
-        williams = f"t({test.df}) = {number(test.t)}, {p}{because(test.reason)}"
+        two, one = p_figure(test.p_two_sided), p_figure(test.p_one_sided)
+        williams = f"t({test.df}) = {number(test.t)}, {two} two-sided, {one} one-sided (a better)"
     return [
         f"{comparison.n_common} common items with a label",
         f"a: {alignment_words(difference.a)}",
         f"b: {alignment_words(difference.b)}",
-        *filter(None, [contradiction_words(difference.a, "Judge a"), contradiction_words(difference.b, "Judge b")]),
-        f"difference a − b: {figures}",
-        f"Williams' test (Pearson, dataset level): {williams}",
-        *(f"{name}: {words}" for name, words in zip("ab", _bar_words(comparison), strict=False)),
+        contradiction_words(difference.a, "Judge a"),
+        contradiction_words(difference.b, "Judge b"),
+        f"difference a − b: {figures}{because(difference.reason or difference.p_reason)}",
+        f"Williams' test (Pearson, dataset level): {williams}{because(test.reason)}",
+        *(f"{name}: {words}" for name, words in zip("ab", bars, strict=False)),
         *notes(f"{test.note}."),
     ]
 
 
-def _bar_words(comparison: Comparison) -> list[str]:
-    from core.findings.agreement import bar_words
+def _means_words(estimated: EstimatedMeans, *, verbose: bool) -> list[str]:
+    from core.findings.system_quality import difference_words as pair_words
+    from core.findings.system_quality import means_finding, notes_of_systems
 
-    bar = comparison.bar
-    return [] if bar is None else [bar_words(bar, judge) for judge in range(len(bar.minus))]
-
-
-def _means_words(estimated: EstimatedMeans) -> list[str]:
-    from core.findings.system_quality import difference_words, means_finding, notes_of_systems
-    from core.wording import estimate as shown
-
-    means = estimated.means
-    said = means_finding(means, estimated.aspect, estimated.left_out)
-    lines = [said.headline, said.detail]
+    means, rows = estimated.means, list[str]()
     for system in means.systems:
-        sides = (system.corrected, system.labels_only, system.judge_only)
-        corrected, labels, judge = map(shown, sides)
         counts = f"{system.n_labelled} labels, {system.n_judged:,} verdicts"
         worth = "" if system.n_effective is None else f", worth {system.n_effective:.0f} labels"
-        lines.append(f"  {system.name}: {corrected}; labels alone {labels}, judge alone {judge}; {counts}{worth}")
-    lines += [f"  {note}" for note in notes_of_systems(means)]
-    lines += [f"  {pair.a} − {pair.b}: {difference_words(pair)}" for pair in means.differences[:_MOST_PAIRS]]
-    if (more := len(means.differences) - _MOST_PAIRS) > 0:
-        lines.append(f"  and {more} more pairs (--json has all)")
+        alone = f"labels alone {estimate(system.labels_only)}, judge alone {estimate(system.judge_only)}"
+        rows.append(f"  {system.name}: {estimate(system.corrected)}; {alone}; {counts}{worth}")
+    rows += [f"  {note}" for note in notes_of_systems(means)]
+    pairs = means.differences if verbose else means.differences[:_MOST_PAIRS]
+    rows += [f"  {pair.a} − {pair.b}: {pair_words(pair)}" for pair in pairs]
+    if (more := len(means.differences) - len(pairs)) > 0:
+        rows.append(f"  {more} more pairs: --verbose shows them.")
     if plan := estimated.plan:
-        lines.append(f"{plan.n_labels} labels per system and {plan.n_unlabelled:,} verdicts would give:")
-        lines += [f"  {worth.words}" for worth in plan.worth]
+        rows.append(f"{plan.n_labels} labels per system and {plan.n_unlabelled:,} verdicts would give:")
+        rows += [f"  {worth.words}" for worth in plan.worth]
     if follow := estimated.next:
-        lines.append(f"Label next, of {follow.system} ({follow.why}): {', '.join(follow.item_ids)}")
-    return lines + notes(*said.cautions)
+        rows.append(f"Label next, of {follow.system} ({follow.why}): {', '.join(follow.item_ids)}")
+    return finding_lines(means_finding(means, estimated.aspect, estimated.left_out), rows, verbose=verbose)
 
 
 def _ceiling_words(people: Ceiling) -> list[str]:
@@ -391,14 +468,25 @@ def _ceiling_words(people: Ceiling) -> list[str]:
     most = f"The {n_compared} raters with the most ratings are compared, each with the mean of all others."
     return [
         f"{people.aspect}: {people.n_raters:,} raters{whose} ratings are compared with the mean of the others'",
-        *([most] if n_compared < people.n_raters else []),
+        most if n_compared < people.n_raters else "",
         f"leave one rater out: {alignment_words(replace(measured, n_unscored=0))}{lonely}",
         f"Krippendorff's alpha ({alpha.metric}): {number(alpha.value)}, n = {alpha.n_items}{because(alpha.reason)}",
         f"mean pairwise Spearman: {number(pairs.value)}, {pairs.n_pairs} pairs{because(pairs.reason)}",
     ]
 
 
-def _reading_words(body: dict[str, Any]) -> list[str]:
-    reasons = ", ".join(f"{count} {reason}" for reason, count in body["reasons"].items())
-    unread = f", {body['n_unread']} unread ({reasons})" if body["n_unread"] else ""
-    return [f"{body['n_read']} of {body['n_replies']} replies on {body['n_items']} items read{unread}"]
+def _examination_words(examination: Examination) -> list[str]:
+    from core.findings.weak_spots import DIVISIONS, bias_figures, distribution_words, part_figures
+
+    lines = []
+    for division, parts in groupby(examination.parts, key=lambda part: part.division):
+        lines.append(f"{DIVISIONS[division]}:")
+        for part in parts:
+            aligned = part.alignment
+            figures = f"  {part.name}: {number(aligned.value)}{interval_words(aligned.interval)}, n = {aligned.n}"
+            error = "" if part.error is None else f", error {number(part.error)} ({number(part.expected)} expected)"
+            excess = because(aligned.reason) if part.difference is None else f"; excess {part_figures(part)}"
+            lines.append(f"{figures}{error}{excess}")
+    lines += [f"{DIVISIONS[division]}: not divided{because(why)}" for division, why in examination.left_out.items()]
+    lines += [f"{bias.kind}: {bias_figures(bias)}" for bias in examination.biases]
+    return [*lines, distribution_words(examination.distribution) if examination.distribution else ""]

@@ -16,63 +16,20 @@ from core.errors import UsageError
 if TYPE_CHECKING:
     from core.judging.scoring_styles import Asking
     from core.providers.completions import ReplyStore
-    from core.records import GoldenSet, Level, Scale
+    from core.records import GoldenSet, Scale
     from core.settings import Settings
-    from core.stats import MeasureSettings
     from core.store.store import Store
     from core.verdicts import Verdicts
 
-Golden = Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
 AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
-RanksOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--ranks",
-        help="An aspect or column of ranks within a source, 1 the best; once for each. none: none is. By default those "
-        "called so.",
-    ),
-]
-ValuesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--values",
-        help="What values mean; once for each: missing=99 (or none), pairs=1/2/0 (first, second, tie; or scale), "
-        "best=low. For one aspect: missing=ASPECT:99.",
-    ),
-]
 MapOption = Annotated[
     list[str] | None,
     typer.Option(
         "--map", help="Which column plays which part: target=agent_answer,source=question,human_quality=stars."
     ),
 ]
-SheetOption = Annotated[
-    str | None, typer.Option("--sheet", help="Sheet of the golden set's workbook; by default the first visible one.")
-]
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 VerboseFlag = Annotated[bool, typer.Option("--verbose", help="Print every detail and every caution.")]
-StatisticOption = Annotated[Literal["pearson", "spearman", "kendall"], typer.Option("--statistic")]
-LevelOption = Annotated[
-    Literal["auto", "dataset", "sample", "system"],
-    typer.Option("--level", help="auto: sample where the groups allow it, else dataset."),
-]
-SeedOption = Annotated[int, typer.Option("--seed", min=0)]
-BootstrapOption = Annotated[
-    int,
-    typer.Option("--bootstrap", min=0, help="Resamples of sources behind intervals at system level; 0: no intervals."),
-]
-FormOption = Annotated[
-    Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix", "likelihood"] | None,
-    typer.Option(
-        "--form",
-        help="How a score is asked for; analyze_rate: analysis first; mix: both ways round; likelihood: how likely the "
-        "text is to an hf: model (GPTScore).",
-    ),
-]
-SamplesOption = Annotated[int | None, typer.Option("--samples", help="Replies that a score is the mean of.")]
-TemperatureOption = Annotated[
-    str, typer.Option("--temperature", help="0 for one sample and 1 for several; none: left to the model.")
-]
 WeightedOption = Annotated[
     bool, typer.Option("--weighted", help="score_only by probability, where the endpoint tells it.")
 ]
@@ -85,29 +42,8 @@ ReferencesOption = Annotated[
         "without them.",
     ),
 ]
-PersonaOption = Annotated[Literal["none", "helpful", "annotator"] | None, typer.Option("--persona")]
-TokensOption = Annotated[
-    int | None,
-    typer.Option("--max-tokens", min=1, help="Longest reply (a score alone: 20, else 512); thoughts have more room."),
-]
-EffortOption = Annotated[str, typer.Option("--effort", help="How long the model thinks: low, medium, high, …")]
-ExtraOption = Annotated[
-    str, typer.Option("--extra-body", help="JSON object of further fields of each request; kept in judge.yaml.")
-]
-JudgeFilesOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--judge-file",
-        help="A judge's file; once for each judge. Items that it was calibrated on are left out, as are those that the "
-        "verdicts mark.",
-    ),
-]
-AllItemsFlag = Annotated[
-    bool,
-    typer.Option("--all-items", help="Keep items that the judge was calibrated on. The result is then optimistic."),
-]
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
-
+VerdictsFile = Annotated[Path, typer.Argument(help=VERDICTS)]
 AcceptEdited = Annotated[bool, typer.Option("--accept-edited", help="Take a judge file changed after its export.")]
 ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]
 
@@ -115,24 +51,30 @@ ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that exi
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command one option for each field of those of its parameters that are records.
 
-    A field is an option with its own `typer.Option`, or one made of its name, default and help.
+    A field is an option with its own `typer.Option`, or one made of its name, default and help (`core.setting_fields`).
     """
     hints = get_type_hints(command, include_extras=True)
     records: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters = []
+    parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in records:
-            parameters += [_option(records[name], each) for each in fields(records[name])]
+            known = {each.name for each in parameters}
+            parameters += [_option(records[name], each) for each in _chosen(records[name]) if each.name not in known]
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
 
     def run(**given: Any) -> None:
+        made, taken = {}, set[str]()
         for name, record in records.items():
-            own = {each.name: given.pop(each.name) for each in fields(record)}
-            if "level" in own:
-                own["level"] = chosen_level(own["level"])
-            given[name] = record(**own)
-        command(**given)
+            own = {each.name: given[each.name] for each in _chosen(record)}
+            taken |= own.keys()
+            for key, hint in get_type_hints(record).items():
+                if key in own and hint == tuple[str, ...]:
+                    own[key] = tuple(own[key] or ())
+            if own.get("level") == "auto":
+                own["level"] = None
+            made[name] = record(**own)
+        command(**{name: value for name, value in given.items() if name not in taken}, **made)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -140,14 +82,22 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def _chosen(record: type[Any]) -> list[Field[Any]]:
+    """The fields that are options: those with an option of their own, and those with a help text."""
+    hints = get_type_hints(record, include_extras=True)
+    return [e for e in fields(record) if get_origin(hints[e.name]) is Annotated or e.metadata.get("help")]
+
+
 def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
     hint, default = get_type_hints(record, include_extras=True)[each.name], each.default
-    if get_origin(hint) is not Annotated:
-        flag = "--" + each.name.replace("_", "-")
-        names = f"{flag}/{flag.replace('--', '--no-', 1)}" if isinstance(default, bool) else flag
-        hint = Annotated[hint, typer.Option(names, help=each.metadata.get("help"))]
     if each.name == "level":
-        hint, default = LevelOption, "auto"
+        hint, default = Literal["auto", "dataset", "sample", "system"], "auto"
+    if hint == tuple[str, ...]:
+        hint, default = list[str] | None, None
+    if get_origin(hint) is not Annotated:
+        flag = each.metadata.get("flag") or "--" + each.name.replace("_", "-")
+        names = f"{flag}/{flag.replace('--', '--no-', 1)}" if default is True else flag
+        hint = Annotated[hint, typer.Option(names, help=each.metadata["help"])]
     default = inspect.Parameter.empty if default is MISSING else default
     return inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
@@ -156,10 +106,36 @@ def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
 class ReadOptions:
     """How the file of a golden set is read."""
 
-    ranks: RanksOption = None
-    values: ValuesOption = None
+    ranks: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ranks",
+            help="An aspect or column of ranks within a source, 1 the best; once for each. none: none is. By default "
+            "those called so.",
+        ),
+    ] = None
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--values",
+            help="What values mean; once for each: missing=99 (or none), pairs=1/2/0 (first, second, tie; or scale), "
+            "best=low. For one aspect: missing=ASPECT:99.",
+        ),
+    ] = None
     mapped: MapOption = None
-    sheet: SheetOption = None
+    sheet: Annotated[
+        str | None,
+        typer.Option("--sheet", help="Sheet of the golden set's workbook; by default the first visible one."),
+    ] = None
+
+    @property
+    def chosen_ranks(self) -> list[str] | None:
+        """What holds ranks, as `load_golden` takes it; UsageError for names next to none."""
+        if not self.ranks or "none" not in self.ranks:
+            return self.ranks or None
+        if len(self.ranks) > 1:
+            raise UsageError("--ranks none says that no column holds ranks; leave out the others.")
+        return []
 
     def load_file(
         self, file: Path, *, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None
@@ -167,9 +143,14 @@ class ReadOptions:
         """Read a golden set; `scales` are known, `kept` are the columns of an earlier file."""
         from core.data import load_golden
 
-        ranks = chosen_ranks(self.ranks)
         return load_golden(
-            file, mapping=self.mapped, kept=kept, scales=scales, ranks=ranks, values=self.values, sheet=self.sheet
+            file,
+            mapping=self.mapped,
+            kept=kept,
+            scales=scales,
+            ranks=self.chosen_ranks,
+            values=self.values,
+            sheet=self.sheet,
         )
 
 
@@ -177,7 +158,7 @@ class ReadOptions:
 class GoldenFile(ReadOptions):
     """A golden set's file and how to read it."""
 
-    golden: Golden
+    golden: Annotated[Path, typer.Argument(help="Golden set: CSV, JSONL (.gz), Parquet or XLSX.")]
 
     def load(self, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None) -> GoldenSet:
         """As `load_file`."""
@@ -185,27 +166,21 @@ class GoldenFile(ReadOptions):
 
 
 @dataclass(frozen=True)
-class MeasureOptions:
-    """How agreement is measured."""
-
-    statistic: StatisticOption = "spearman"
-    level: LevelOption = "auto"
-    bootstrap: BootstrapOption = 1000
-    seed: SeedOption = 0
-
-    @property
-    def settings(self) -> MeasureSettings:
-        from core.stats import MeasureSettings
-
-        return MeasureSettings(self.statistic, chosen_level(self.level), self.bootstrap, self.seed)
-
-
-@dataclass(frozen=True)
 class SeenOptions:
     """Which items chose or fitted the judge, and whether they are measured on."""
 
-    judge_file: JudgeFilesOption = None
-    all_items: AllItemsFlag = False
+    judge_file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--judge-file",
+            help="A judge's file; once for each judge. Items that it was calibrated on are left out, as are those "
+            "that the verdicts mark.",
+        ),
+    ] = None
+    all_items: Annotated[
+        bool,
+        typer.Option("--all-items", help="Keep items that the judge was calibrated on. The result is then optimistic."),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -229,12 +204,12 @@ class JudgeFileOptions:
         kind = kind_of_file(judge_file)
         if kind == "repeval":
             return None
-        if kind == "fusion":
-            fusion = open_file(judge_file, "fusion", accept_edited=self.accept_edited).card["fusion"]
-            return reply_cache(str(fusion["judge"]["spec"])) if fusion["method"] == "llm" else None
-        if self.judge:
+        if kind == "judge" and self.judge:
             return reply_cache(self.judge)
-        return reply_cache(str(open_file(judge_file, accept_edited=self.accept_edited).card["judge"]["spec"]))
+        card = open_file(judge_file, kind, accept_edited=self.accept_edited).card
+        if kind == "fusion" and card["fusion"]["method"] != "llm":
+            return None
+        return reply_cache(str((card["fusion"] if kind == "fusion" else card)["judge"]["spec"]))
 
 
 @dataclass(frozen=True)
@@ -244,24 +219,50 @@ class AskingOptions:
     definition: Annotated[
         str, typer.Option("--definition", help="The aspect in a sentence; 'model' lets the judge write it.")
     ] = ""
-    form: FormOption = None
-    samples: SamplesOption = None
-    temperature: TemperatureOption = ""
+    form: Annotated[
+        Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix", "likelihood"] | None,
+        typer.Option(
+            "--form",
+            help="How a score is asked for; analyze_rate: analysis first; mix: both ways round; likelihood: how "
+            "likely the text is to an hf: model (GPTScore).",
+        ),
+    ] = None
+    samples: Annotated[int | None, typer.Option("--samples", help="Replies that a score is the mean of.")] = None
+    temperature: Annotated[
+        str, typer.Option("--temperature", help="0 for one sample and 1 for several; none: left to the model.")
+    ] = ""
     weighted: WeightedOption = False
     steps: StepsOption = False
     with_references: ReferencesOption = False
-    persona: PersonaOption = None
-    max_tokens: TokensOption = None
-    effort: EffortOption = ""
-    extra_body: ExtraOption = ""
+    persona: Annotated[Literal["none", "helpful", "annotator"] | None, typer.Option("--persona")] = None
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--max-tokens", min=1, help="Longest reply (a score alone: 20, else 512); thoughts have more room."
+        ),
+    ] = None
+    effort: Annotated[str, typer.Option("--effort", help="How long the model thinks: low, medium, high, …")] = ""
+    extra_body: Annotated[
+        str, typer.Option("--extra-body", help="JSON object of further fields of each request; kept in judge.yaml.")
+    ] = ""
 
     def asking(self, judge: str) -> Asking:
         """How `judge` is asked; UsageError for what does not go together."""
         from core.judging.scoring_styles import Asking
 
+        temperature: float | Literal["none"] | None = None
+        if self.temperature == "none":
+            temperature = "none"
+        elif self.temperature:
+            try:
+                temperature = float(self.temperature)
+            except ValueError as error:
+                raise UsageError(
+                    f"--temperature takes a number from 0 to 2, or none; {self.temperature!r} came."
+                ) from error
         return Asking.of(
             judge,
-            temperature=read_temperature(self.temperature),
+            temperature=temperature,
             max_tokens=self.max_tokens,
             steps=self.steps,
             effort=self.effort,
@@ -283,30 +284,6 @@ class Printed:
     as_json: JsonFlag = False
 
 
-def chosen_level(level: Literal["auto", "dataset", "sample", "system"]) -> Level | None:
-    """The level asked for, None for auto."""
-    return None if level == "auto" else level
-
-
-def chosen_ranks(ranks: list[str] | None) -> list[str] | None:
-    """What holds ranks, as `load_golden` takes it; UsageError for names beside none."""
-    if ranks and "none" in ranks:
-        if len(ranks) > 1:
-            raise UsageError("--ranks none says that no column holds ranks; leave out the others.")
-        return []
-    return ranks or None
-
-
-def read_temperature(text: str) -> float | Literal["none"] | None:
-    """``"0.7"``, ``"none"``, or None for an empty text; UsageError for anything else."""
-    if text in ("", "none"):
-        return "none" if text else None
-    try:
-        return float(text)
-    except ValueError as error:
-        raise UsageError(f"--temperature takes a number from 0 to 2, or none; {text!r} came.") from error
-
-
 def read_scale(text: str) -> Scale:
     """``"1-5"`` or ``"0-1"`` as a scale that a person has given; UsageError for anything else."""
     from core.records import Scale
@@ -319,12 +296,7 @@ def read_scale(text: str) -> Scale:
 
 def reply_cache(spec: str) -> ReplyStore | None:
     """The store as reply cache for a judge whose calls cost something; None for one that computes or a stand-in."""
-    if not spec.startswith(("openai:", "hf:")):
-        return None
-    from core import projects
-    from core.settings import Settings
-
-    return projects.open_store(Settings.from_environment()).replies
+    return settings_and_store()[1].replies if spec.startswith(("openai:", "hf:")) else None
 
 
 def settings_and_store() -> tuple[Settings, Store]:

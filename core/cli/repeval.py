@@ -12,31 +12,17 @@ from core.cli.options import (
     AspectOption,
     GoldenFile,
     JsonFlag,
-    MeasureOptions,
+    VerboseFlag,
     with_options,
 )
-from core.cli.output import (
-    alignment_words,
-    notes,
-    number,
-    signed,
-    stages_shown,
-    tell,
-    written_to,
-)
+from core.cli.output import alignment_words, cautions, stages_shown, tell, written_to
+from core.stats import MeasureSettings
+from core.wording import number, signed
 
 if TYPE_CHECKING:
-    from core.repeval import RepEvalResult, Transfer
+    from core.repeval import RepEvalResult
 
 commands = typer.Typer(add_completion=False)
-
-TextsOption = Annotated[
-    Literal["compared", "prompt"] | None,
-    typer.Option(
-        help="compared: text, source and context apart, and the distance between (MiniLM's default); prompt: the text "
-        "alone or in a template."
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -50,22 +36,16 @@ class ReadingOptions:
     within: Annotated[bool, typer.Option("--within-sources", help="Pair texts of one source only.")] = False
     good: Annotated[float | None, typer.Option(help="Labels from here on are good (else the best 30 %).")] = None
     bad: Annotated[float | None, typer.Option(help="Labels up to here are bad (else the worst 30 %).")] = None
-    texts: TextsOption = None
+    texts: Annotated[
+        Literal["compared", "prompt"] | None,
+        typer.Option(
+            help="compared: text, source and context apart, and the distance between (MiniLM's default); prompt: the "
+            "text alone or in a template."
+        ),
+    ] = None
     template: Annotated[str, typer.Option(help="A prompt by name or as text with {hypothesis}; else the text.")] = ""
     tokens: Annotated[list[str] | None, typer.Option("--token", help="-1, -2, …, first, mean; once for each.")] = None
     max_tokens: Annotated[int, typer.Option("--max-tokens", min=1, help="Longer texts are cut.")] = 2048
-
-
-@dataclass(frozen=True)
-class TeacherOptions:
-    """Another golden set to learn from."""
-
-    train_on: Annotated[
-        Path | None, typer.Option("--train-on", help="Another golden set that teaches it; GOLDEN is only rated.")
-    ] = None
-    train_aspect: Annotated[
-        str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")
-    ] = ""
 
 
 @commands.command(rich_help_panel="Methods")
@@ -76,8 +56,14 @@ def repeval(
     aspect: AspectOption,
     out: Annotated[Path, typer.Option(help="Folder for repeval.yaml, heatmap.html, scores.jsonl and summary.json.")],
     how: ReadingOptions,
-    teacher: TeacherOptions,
-    measured: MeasureOptions,
+    train_on: Annotated[
+        Path | None, typer.Option("--train-on", help="Another golden set that teaches it; GOLDEN is only rated.")
+    ] = None,
+    train_aspect: Annotated[
+        str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")
+    ] = "",
+    measured: MeasureSettings,
+    verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Read text quality out of a model's hidden states, with a heat map."""
@@ -90,25 +76,28 @@ def repeval(
         model=ModelSpec(how.model, how.revision),
         reading=Extraction(how.template, aspect, texts, tokens, max_tokens=how.max_tokens),
         statistic=measured.statistic,
-        level=measured.settings.level,
+        level=measured.level,
         seed=measured.seed,
         resamples=measured.bootstrap,
     )
     rule = replace(settings.pair_rule, within_source=how.within, good=how.good, bad=how.bad)
     settings = replace(settings, pairs=rule if how.pairs is None else replace(rule, n=how.pairs))
-    train_on = teacher.train_on
     with stages_shown("texts") as progress:
         fitted = fit_repeval(
             golden.load(),
             aspect,
             settings,
             train_on=None if train_on is None else replace(golden, golden=train_on, ranks=None, sheet=None).load(),
-            train_aspect=teacher.train_aspect,
+            train_aspect=train_aspect,
             progress=progress,
         )
     body = fitted.save(out)
-    words = [*_repeval_words(fitted.result), *_transfer_words(fitted.transfer), *written_to(body["out"])]
-    tell(body, words, as_json)
+    lines = _repeval_words(fitted.result)
+    warnings, moved = list(fitted.result.warnings), fitted.transfer
+    if moved is not None:
+        lines.append(f"The figures above are of {moved.trained_on}. Applied: {alignment_words(moved.transferred)}")
+        warnings += moved.warnings
+    tell(body, [*lines, *cautions(warnings, verbose), *written_to(body["out"])], as_json)
 
 
 def _repeval_words(result: RepEvalResult) -> list[str]:
@@ -132,11 +121,4 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
     if result.states["tokens"]:
         pace = result.states["tokens"] / max(result.states["seconds"], 1e-9)
         lines.append(f"{result.states['tokens']:,} tokens read on {result.states['device']}, {pace:,.0f} tokens/s")
-    return [*lines, *notes(*result.warnings)]
-
-
-def _transfer_words(moved: Transfer | None) -> list[str]:
-    if moved is None:
-        return []
-    lines = [f"The figures above are of {moved.trained_on}. Applied: {alignment_words(moved.transferred)}"]
-    return [*lines, *notes(*moved.warnings)]
+    return lines

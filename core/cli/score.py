@@ -12,35 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from core.cli.options import JsonFlag, JudgeFileOptions, MapOption, with_options
-from core.cli.output import notes, place, spent, stages_shown, tell, written_to
+from core.cli.output import because, notes, place, spent, stages_shown, tell, written_to
 from core.errors import ConcordError, UsageError
 from core.files import require_new
-from core.wording import counted, percent, price_words
+from core.wording import counted, number, percent, price_words
 
 if TYPE_CHECKING:
-    from core.data.sources import FileFinding
     from core.providers.completions import ReplyStore
-    from core.scoring import BatchWritten, FusedScores, ScoredFile, ScoreRequest
+    from core.scoring import ScoredFile, ScoreRequest
     from core.scoring.request import SureScores
 
 commands = typer.Typer(add_completion=False)
 
-JudgeFile = Annotated[Path, typer.Option(help="A judge.yaml, fused.yaml or repeval.yaml.")]
-ItemsArgument = Annotated[
-    str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")
-]
-OutOption = Annotated[
-    str, typer.Option("--out", help="Verdicts, one JSON object a line; CSV where the name ends in .csv.")
-]
-RayAddress = Annotated[
-    str,
-    typer.Option(
-        "--ray",
-        metavar="ADDRESS",
-        help="Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder, a "
-        "pattern or an address such as s3://…; --out is a folder of JSONL parts.",
-    ),
-]
 FINDINGS_IN_JSON = 20
 FINDINGS_SHOWN = 5
 NOTHING_READ = (
@@ -73,7 +56,15 @@ class ScoringOptions:
     batch_read: Annotated[
         list[Path] | None, typer.Option(help="Score from this file of results, and ask nobody; may be repeated.")
     ] = None
-    ray: RayAddress = ""
+    ray: Annotated[
+        str,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder, a "
+            "pattern or an address such as s3://…; --out is a folder of JSONL parts.",
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True)
@@ -95,9 +86,13 @@ class SureOptions:
 @commands.command(rich_help_panel="Judge")
 @with_options
 def score(
-    source: ItemsArgument,
-    judge_file: JudgeFile,
-    target: OutOption,
+    source: Annotated[
+        str, typer.Argument(metavar="ITEMS", help="CSV, JSONL (.gz), Parquet or XLSX; labels are not needed.")
+    ],
+    judge_file: Annotated[Path, typer.Option(help="A judge.yaml, fused.yaml or repeval.yaml.")],
+    target: Annotated[
+        str, typer.Option("--out", help="Verdicts, one JSON object a line; CSV where the name ends in .csv.")
+    ],
     *,
     how: ScoringOptions,
     opened: JudgeFileOptions,
@@ -133,16 +128,35 @@ def score(
         mapping=read_map(mapped),
     )
     if how.ray:
-        _score_there(how.ray, request, source, target, as_json=as_json)
+        from core.cluster import output_kept_clean
+        from core.scoring.on_ray import score_on_ray
+        from core.settings import ray_address
+
+        with output_kept_clean(), stages_shown("items") as progress:
+            scored = score_on_ray(ray_address(how.ray, "--ray"), request, source, target, progress=progress)
+        _tell_scored(scored, target, as_json)
         return
     cache = opened.replies(judge_file)
     if fused_file:
         with _own_output(request):
             fused = score_fused(request, replies=cache)
-        tell(*_fused_scores(fused, out), as_json)
+        body = asdict(fused) | {"n_unscored": fused.n_items - fused.n_scored, "out": str(out)}
+        lines = [f"Rated {fused.n_scored:,} of {counted(fused.n_items, 'item')}: {out}"]
+        lines.append(f"computed: {', '.join(fused.used)}")
+        lines += [f"missing: {name}: {reason}" for name, reason in fused.missing.items()]
+        if fused.missing:
+            lines.append("Missing parts count as their mean; the alignment in the file was measured with all parts.")
+        tell(body, lines, as_json)
         return
     if how.batch_write is not None:
-        tell(*_batch_written(write_batch(request, how.batch_write, replies=cache)), as_json)
+        written = write_batch(request, how.batch_write, replies=cache)
+        files, asked = [str(file) for file in written.files], counted(written.n_items, "item")
+        about = f"{counted(written.n_requests, 'request')} about {asked}: {', '.join(files)}"
+        lines = [about, "Have them answered, and give the files of results to the same command with --batch-read."]
+        if not files:
+            lines = [f"The reply cache answers all requests about {asked}; nothing was written."]
+        body = {"n_items": written.n_items, "n_requests": written.n_requests, "files": files}
+        tell(body, lines, as_json)
         return
     with _own_output(request):
         scored = _scored_here(request, cache)
@@ -176,9 +190,9 @@ def _scored_here(request: ScoreRequest, cache: ReplyStore | None) -> ScoredFile:
     """Score after saying what it will cost; notes of an error go to standard error."""
     from core.scoring import estimate_scoring, score_file
 
-    if estimate := estimate_scoring(request):
-        tokens = f", about {estimate.prompt_tokens:,} prompt tokens" if estimate.prompt_tokens else ""
-        typer.echo(f"At most {estimate.calls:,} calls{tokens}{price_words(estimate.cost)}.", err=True)
+    if first := estimate_scoring(request):
+        tokens = f", about {first.prompt_tokens:,} prompt tokens" if first.prompt_tokens else ""
+        typer.echo(f"At most {first.calls:,} calls{tokens}{price_words(first.cost)}.", err=True)
     with stages_shown("items") as progress:
         try:
             return score_file(request, replies=cache, progress=progress)
@@ -188,19 +202,12 @@ def _scored_here(request: ScoreRequest, cache: ReplyStore | None) -> ScoredFile:
             raise
 
 
-def _score_there(ray: str, request: ScoreRequest, source: str, target: str, *, as_json: bool) -> None:
-    from core.cluster import output_kept_clean
-    from core.scoring.on_ray import score_on_ray
-    from core.settings import ray_address
-
-    with output_kept_clean(), stages_shown("items") as progress:
-        scored = score_on_ray(ray_address(ray, "--ray"), request, source, target, progress=progress)
-    _tell_scored(scored, target, as_json)
-
-
 def _tell_scored(scored: ScoredFile, out: str, as_json: bool) -> None:
-    for line in _finding_words(scored.findings):
-        typer.echo(line, err=True)
+    warnings = [f for f in scored.findings if f.severity == "warning"]  # notes are left to `check`
+    for finding in warnings[:FINDINGS_SHOWN]:
+        typer.echo(f"warning: {finding.message}{place(finding.row, finding.column)}", err=True)
+    if (rest := len(warnings) - FINDINGS_SHOWN) > 0:
+        typer.echo(f"{rest} more warnings; `check` lists them.", err=True)
     body = _score_body(scored, out)
     tell(body, _score_words(body), as_json)
     if scored.nothing_read:
@@ -235,33 +242,18 @@ def _score_body(scored: ScoredFile, out: str) -> dict[str, Any]:
     }
 
 
-def _batch_written(written: BatchWritten) -> tuple[dict[str, Any], list[str]]:
-    """As JSON and in lines."""
-    files = [str(file) for file in written.files]
-    body = {"n_items": written.n_items, "n_requests": written.n_requests, "files": files}
-    if not files:
-        return body, [f"The reply cache answers all requests about {written.n_items:,} items; nothing was written."]
-    about = f"{counted(written.n_requests, 'request')} about {counted(written.n_items, 'item')}: {', '.join(files)}"
-    return body, [about, "Have them answered, and give the files of results to the same command with --batch-read."]
-
-
 def _batch_words(batch: dict[str, Any]) -> str:
     """What came of the lines that a batch was asked."""
-    failed = ", ".join(f"{n:,} {reason}" for reason, n in batch["failed"].items())
-    parts = [
-        f"{batch['answered']:,} requests answered by batch",
-        *([f"failed there: {failed}"] if failed else []),
-        *(
-            f"{batch[name]:,} {words}"
-            for name, words in (
-                ("untried", "not come to in time"),
-                ("repeated", "answered more than once"),
-                ("foreign", "lines of other requests, left aside"),
-                ("unusable", "lines that are no results, left aside"),
-            )
-            if batch[name]
-        ),
-    ]
+    parts = [f"{batch['answered']:,} requests answered by batch"]
+    if batch["failed"]:
+        parts.append(f"failed there: {', '.join(f'{n:,} {reason}' for reason, n in batch['failed'].items())}")
+    for name, words in (
+        ("untried", "not come to in time"),
+        ("repeated", "answered more than once"),
+        ("foreign", "lines of other requests, left aside"),
+        ("unusable", "lines that are no results, left aside"),
+    ):
+        parts += [f"{batch[name]:,} {words}"] if batch[name] else []
     return f"{'; '.join(parts)}."
 
 
@@ -286,65 +278,36 @@ def _sure_words(body: dict[str, Any]) -> list[str]:
     if "intervals" not in body:
         return []
     made, gone = body["intervals"], body.get("abstention")
-    lines = [
-        f"No intervals: {made['reason']}."
-        if made["reason"]
-        else f"Intervals of {percent(made['coverage'])} around {made['n']:,} verdicts, "
-        f"{_points(made['mean_width'])} wide on average."
-    ]
+    if made["reason"]:
+        lines = [f"No intervals: {made['reason']}."]
+    else:
+        width = f"{number(made['mean_width'])} points wide on average"
+        lines = [f"Intervals of {percent(made['coverage'])} around {made['n']:,} verdicts, {width}."]
     if gone is None:
         return lines
     aim = f"an error of {gone['wanted']:g} (all verdicts of the calibration: {gone['overall']:.3g})"
-    least = f"at least {percent(gone['least_gone'])} of the verdicts must go for it, whoever chooses"
     if gone["share"] == 0:
-        return [*lines, f"No choice of sure verdicts comes down to {aim}: all are marked as unsure; {least}."]
-    kept = percent(gone["share_kept"])
-    marked = f"{gone['n_abstained']:,} verdicts are marked as unsure, {kept} remain"
-    return [*lines, f"For {aim}: {marked} ({percent(gone['share'])} on calibration); {least}."]
-
-
-def _points(width: float | None) -> str:
-    return "—" if width is None else f"{width:.3g} points"
+        return [*lines, f"No choice of sure verdicts comes down to {aim}: all are marked as unsure."]
+    marked = f"{gone['n_abstained']:,} verdicts are marked as unsure, {percent(gone['share_kept'])} remain"
+    return [*lines, f"For {aim}: {marked} ({percent(gone['share'])} on calibration)."]
 
 
 def _score_words(body: dict[str, Any]) -> list[str]:
     reasons = ", ".join(f"{n:,} {reason}" for reason, n in body["reasons"].items())
-    unscored = f", {body['n_unscored']:,} unscored{f' ({reasons})' if reasons else ''}" if body["n_unscored"] else ""
+    unscored = f", {body['n_unscored']:,} unscored{because(reasons)}" if body["n_unscored"] else ""
     pace = f", {body['items_per_second']:,.0f} items/s" if body["items_per_second"] else ""
-    pace += spent(body)
-    went_on = f"Resumed after {body['resumed_from']:,} items of an earlier run."
-    again = f"{body['asked_again']:,} of them had been left unread and were asked again."
+    scored = f"Rated {body['n_scored']:,} of {counted(body['n_items'], 'item')}{unscored}"
     lines = [
-        *([went_on] if body["resumed_from"] else []),
-        *([again] if body["asked_again"] else []),
-        *([_batch_words(body["batch"])] if "batch" in body else []),
-        *notes(*body["marks"], *body["remarks"]),
-        *_sure_words(body),
+        f"{scored}{pace}{spent(body)}."
+        if body["finished"]
+        else f"The budget is spent. {scored}, {body['n_left']:,} left{spent(body)}."
     ]
-    scored = f"Rated {body['n_scored']:,} of {counted(body['n_items'], 'item')}"
+    if body["resumed_from"]:
+        lines.append(f"Resumed after {body['resumed_from']:,} items of an earlier run.")
+    if body["asked_again"]:
+        lines.append(f"{body['asked_again']:,} of them had been left unread and were asked again.")
+    lines += [_batch_words(body["batch"])] if "batch" in body else []
+    lines += [*notes(*body["marks"], *body["remarks"]), *_sure_words(body)]
     if body["finished"]:
-        return [f"{scored}{unscored}{pace}.", *lines, *written_to(body["out"])]
-    return [
-        f"The budget is spent. {scored}{unscored}, {body['n_left']:,} left{spent(body)}.",
-        *lines,
-        f"The verdicts are in {body['out']}.part. Run the same command again to resume.",
-    ]
-
-
-def _finding_words(findings: tuple[FileFinding, ...]) -> list[str]:
-    """Warnings about the rows, the first few; notes are left to `check`."""
-    warnings = [f"warning: {f.message}{place(f.row, f.column)}" for f in findings if f.severity == "warning"]
-    rest = len(warnings) - FINDINGS_SHOWN
-    return warnings[:FINDINGS_SHOWN] + ([f"{rest} more warnings; `check` lists them."] if rest > 0 else [])
-
-
-def _fused_scores(fused: FusedScores, out: Path) -> tuple[dict[str, Any], list[str]]:
-    """As JSON and in lines."""
-    n_unscored = fused.n_items - fused.n_scored
-    body = asdict(fused) | {"n_unscored": n_unscored, "out": str(out)}
-    lines = [f"{fused.n_scored} of {fused.n_items} items scored, {n_unscored} unscored: {out}"]
-    lines.append(f"computed: {', '.join(fused.used)}")
-    lines += [f"missing: {name}: {reason}" for name, reason in fused.missing.items()]
-    if fused.missing:
-        lines.append("Missing parts count as their mean; the alignment in the file was measured with all parts.")
-    return body, lines
+        return [*lines, *written_to(body["out"])]
+    return [*lines, f"The verdicts are in {body['out']}.part. Run the same command again to resume."]

@@ -15,7 +15,6 @@ import typer
 from core.cli.options import (
     GoldenFile,
     JsonFlag,
-    MeasureOptions,
     ReferencesOption,
     StepsOption,
     WeightedOption,
@@ -25,10 +24,11 @@ from core.cli.options import (
 from core.cli.output import alignment_words, notes, spent, stages_shown, tell, written_to
 from core.errors import JudgeError, UsageError
 from core.files import small_text, write_json, write_text
+from core.stats import MeasureSettings
 from core.wording import price_words
 
 if TYPE_CHECKING:
-    from core.comparison.styles import ComparedStyles, FinishedStyle, GivenCriteria, StylesEstimate, StylesView
+    from core.comparison.styles import ComparedStyles, FinishedStyle, GivenCriteria, StylesView
     from core.judging.scoring_styles import Style
     from core.records import GoldenSet
 
@@ -51,15 +51,6 @@ class StyleOptions:
     with_references: ReferencesOption = False
 
 
-@dataclass(frozen=True)
-class StyledPart:
-    """Which items and criteria the styles are compared on."""
-
-    pilot: Annotated[int | None, typer.Option(help="About that many items, of whole sources; else all.")] = None
-    criteria: Annotated[Path | None, typer.Option(help="A judge.yaml, or a text file of criteria.")] = None
-    budget: Annotated[int | None, typer.Option(help="Most replies to ask for.")] = None
-
-
 @commands.command(rich_help_panel="Methods")
 @with_options
 def styles(
@@ -68,8 +59,10 @@ def styles(
     aspects: Annotated[list[str], typer.Option("--aspect", help="A human_<aspect>; once for each.")],
     judge: Annotated[str, typer.Option(help="openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")],
     how: StyleOptions,
-    part: StyledPart,
-    measured: MeasureOptions,
+    pilot: Annotated[int | None, typer.Option(help="About that many items, of whole sources; else all.")] = None,
+    criteria: Annotated[Path | None, typer.Option(help="A judge.yaml, or a text file of criteria.")] = None,
+    budget: Annotated[int | None, typer.Option(help="Most replies to ask for.")] = None,
+    measured: MeasureSettings,
     out: Annotated[Path | None, typer.Option(help="Folder for the verdicts, a file a style.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -84,31 +77,27 @@ def styles(
         tuple(aspects),
         _styles_of(how),
         auto_steps=how.steps,
-        n_items=part.pilot,
-        budget=part.budget,
+        n_items=pilot,
+        budget=budget,
         seed=measured.seed,
         statistic=measured.statistic,
-        level=measured.settings.level,
+        level=measured.level,
         resamples=measured.bootstrap,
     )
-    given = GivenCriteria() if part.criteria is None else _criteria_from(part.criteria, loaded, aspects)
+    given = GivenCriteria() if criteria is None else _criteria_from(criteria, loaded, aspects)
     with closing(language_model(judge, Settings.from_environment(), reply_cache(judge), gate=NAMED)) as model:
-        typer.echo("\n".join(_estimate_words(estimate_of_styles(loaded, model, settings, given))), err=True)
+        first = estimate_of_styles(loaded, model, settings, given)
+        beyond = [f"{cell.aspect}, {cell.style}" for cell in first.cells if not cell.affordable]
+        tokens = "" if first.prompt_tokens is None else f", about {first.prompt_tokens:,} prompt tokens"
+        typer.echo(f"About {first.calls:,} calls{tokens}{price_words(first.cost)}.", err=True)
+        if beyond:
+            typer.echo(f"Beyond the budget: {'; '.join(beyond)}.", err=True)
         with stages_shown() as progress:
             result = compared_styles(loaded, model, settings, given, keep_finished=True, progress=progress)
     body = _saved(judge, loaded, result, out)
     tell(body, [*_words(result.view), *written_to(body["out"])], as_json)
     if not result.view.cells:
         raise typer.Exit(1)
-
-
-def _estimate_words(estimate: StylesEstimate) -> list[str]:
-    lines = []
-    for cell in estimate.cells:
-        left_out = "" if cell.affordable else ", beyond the budget"
-        lines.append(f"  {cell.aspect}, {cell.style}: {cell.calls:,} calls{price_words(cell.cost)}{left_out}")
-    tokens = "" if estimate.prompt_tokens is None else f", about {estimate.prompt_tokens:,} prompt tokens"
-    return [*lines, f"About {estimate.calls:,} calls{tokens}{price_words(estimate.cost)}.", *estimate.notes]
 
 
 def _words(view: StylesView) -> list[str]:
@@ -235,12 +224,11 @@ def _saved(judge: str, golden: GoldenSet, result: ComparedStyles, out: Path | No
 def _file_names(titles: Sequence[str]) -> list[str]:
     """A file name for each title, none twice; short enough for any disk in any script (255 bytes)."""
     names: list[str] = []
-    for title in titles:
+    for number, title in enumerate(titles, 1):
         stem = re.sub(r"[^\w.]+", "-", title).strip("-.")
         stem = stem.encode("utf-8")[:150].decode("utf-8", "ignore") or "style"
-        tries = (stem, *(f"{stem}-{n}" for n in range(2, len(titles) + 2)))
-        taken = {name.casefold() for name in names}
-        names.append(next(f"{one}.jsonl" for one in tries if f"{one}.jsonl".casefold() not in taken))
+        taken = f"{stem}.jsonl".casefold() in {name.casefold() for name in names}
+        names.append(f"{stem}-{number}.jsonl" if taken else f"{stem}.jsonl")
     return names
 
 

@@ -25,6 +25,7 @@ from core.judge_files.loaded import LoadedJudge
 from core.judge_files.loading import load_judge
 from core.progress import SILENT, Progress, Stage
 from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Verdict
+from core.setting_fields import setting
 from core.stats import Difference, MeasureSettings
 from core.stats.change import Change, Shift, change_between, shift_between
 from core.verdicts import Verdicts
@@ -49,9 +50,9 @@ class RecheckSettings:
     `no_criteria` also asks the same judge without criteria, at one more call per item.
     """
 
-    alpha: float = 0.05
-    fall: float = 0.1
-    no_criteria: bool = False
+    alpha: float = setting(0.05, "Accepted chance of a false alarm.")
+    fall: float = setting(0.1, "The fall that matters: 'holds' rules it out.")
+    no_criteria: bool = setting(False, "Also score the new items without criteria, one more call per item.")
 
 
 @dataclass(frozen=True)

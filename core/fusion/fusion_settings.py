@@ -8,6 +8,7 @@ from typing import Literal
 from core.data.split import SplitKind
 from core.errors import UsageError
 from core.records import Level, Measure, Statistic
+from core.setting_fields import check_settings, setting
 
 FusionMethod = Literal["average", "ridge", "nnls"]
 METHODS: tuple[FusionMethod, ...] = ("average", "ridge", "nnls")
@@ -29,27 +30,34 @@ class FusionSettings:
     calls.  `references` shows the model an item's references; it then rates no item without any.
     """
 
-    method: FusionMethod | Literal["llm"] = "ridge"
-    statistic: Statistic = "spearman"
-    level: Level | None = None
-    split: SplitKind = "sources"
-    fit_share: float = 0.5
-    resamples: int = 1000
-    seed: int = 0
-    plan: str = ""
-    criteria: str = ""
-    also: tuple[str, ...] = ()
-    leave_one_out: bool = False
-    references: bool = False
-    budget: int | None = None
+    method: Literal["average", "ridge", "nnls", "llm"] = setting(
+        "ridge", "llm: a model rates by a plan; needs --judge."
+    )
+    statistic: Statistic = setting("spearman", "Coefficient of agreement.")
+    level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
+    split: SplitKind = setting("sources", "Hold out other sources, or other systems too.")
+    fit_share: float = setting(
+        0.5, "Share of the sources to fit on; the rest is measured on.", low=0.1, high=0.9, flag="--calibration-share"
+    )
+    resamples: int = setting(
+        1000, "Resamples of sources behind intervals at system level; 0: no intervals.", low=0, flag="--bootstrap"
+    )
+    seed: int = setting(0, "Seed of every random choice.", low=0)
+    plan: str = setting("", "For llm: a plan's file, 'model' to let it write one, or 'none'; else measured.")
+    criteria: str = setting(
+        "",
+        "For llm: a file of criteria by aspect, 'calibrated' for those of the calibrated parts, 'none'; else the "
+        "model writes them.",
+    )
+    also: tuple[str, ...] = setting((), "For llm: another aspect to rate in the same calls; may be repeated.")
+    leave_one_out: bool = setting(False, "For llm: rate once more without each assistant of the plan.")
+    references: bool = setting(
+        False, "For llm: show each item's references; items without are not rated.", flag="--with-references"
+    )
+    budget: int | None = setting(None, "For llm: most calls, leave-one-out included.", low=1)
 
     def __post_init__(self) -> None:
-        if self.method not in (*METHODS, "llm"):
-            raise UsageError(f"The method of a fusion is one of {', '.join(METHODS)} or llm, not {self.method!r}.")
-        if not 0.1 <= self.fit_share <= 0.9:
-            raise UsageError(f"fit_share must lie between 0.1 and 0.9, not {self.fit_share:g}.")
-        if self.budget is not None and self.budget < 1:
-            raise UsageError(f"A budget has at least 1 call, not {self.budget}.")
+        check_settings(self)
 
     @property
     def measure(self) -> Measure:

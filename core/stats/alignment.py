@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike
 from core.errors import UsageError
 from core.json_form import JsonRecord, json_fields
 from core.records import Alignment, FloatArray, Interval, Level, Measure, Statistic
+from core.setting_fields import check_settings, setting
 from core.stats.claims import (
     COLLINEAR,
     HALF_ALPHA,
@@ -52,10 +53,15 @@ class MeasureSettings:
     behind intervals at system level (0: no interval); `seed` draws them.
     """
 
-    statistic: Statistic = "spearman"
-    level: Level | None = None
-    bootstrap: int = RESAMPLES
-    seed: int = 0
+    statistic: Statistic = setting("spearman", "Coefficient of agreement.")
+    level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
+    bootstrap: int = setting(
+        RESAMPLES, "Resamples of sources behind intervals at system level; 0: no intervals.", low=0
+    )
+    seed: int = setting(0, "Seed of every random choice.", low=0)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
     def on(self, items: LabelledItems) -> Measure:
         """Return the statistic, and the level at which `items` are measured."""

@@ -17,10 +17,3 @@ def test_a_file_is_written_or_printed(judge_file: Path, say: Say) -> None:
     ast.parse(printed)
     say("adapt", judge_file, "--to", "inspect", "--out", "other.py")
     assert printed == Path("concord_judge.py").read_text("utf-8") == Path("other.py").read_text("utf-8")
-
-
-def test_an_edited_file_is_refused_unless_accepted(judge_file: Path, say: Say) -> None:
-    Path("judge.yaml").write_text(judge_file.read_text("utf-8").replace("aspect: relevance", "aspect: other", 1))
-    refused = say("adapt", "judge.yaml", "--to", "python")
-    assert (refused.code, "was changed after the export" in refused.err) == (1, True)
-    assert "# Aspect: other, on the scale" in say("adapt", "judge.yaml", "--to", "python", "--accept-edited")

@@ -30,7 +30,7 @@ def test_a_file_from_hand_becomes_a_golden_file(ratings: Path, run: Run, say: Sa
 
     reply = say("fetch", "NEWSROOM", "--from", ratings, "--out", "deep/n.jsonl")
     for words in (
-        "Newsroom human evaluation: 4 items of 2 sources, 2 systems, written to deep/n.jsonl",
+        "Newsroom human evaluation: 4 items of 2 sources, written to deep/n.jsonl",
         "coherence: 4 labels on 1 to 3, 3 raters",
         "with nothing to compare it with",
         "Note: The whole set has 420 items",

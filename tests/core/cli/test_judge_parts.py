@@ -18,8 +18,8 @@ def page(path: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("judge", ["offline", "scripted:3"])
-def test_what_each_part_brings(run: Run, judge: str) -> None:
+def test_what_each_part_brings(run: Run) -> None:
+    judge = "scripted:3"
     _, made = run("calibrate", SUMMARIES, *QUICK, "--judge", judge)
     code, body = run("ablate", "out/judge.yaml", SUMMARIES, "--out", "parts")
     assert (code, body["judge"], body["warnings"]) == (0, judge, [])
