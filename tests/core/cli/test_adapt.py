@@ -12,7 +12,7 @@ from tests.core.cli.conftest import Say
 def test_a_file_is_written_or_printed(judge_file: Path, say: Say) -> None:
     reply = say("adapt", judge_file, "--to", "inspect", "--out", ".", "--json")
     assert json.loads(reply)["out"] == "concord_judge.py"
-    assert "Lost: The judge (offline) is no language model" in reply.err
+    assert "Lost: The judge (offline)" in reply.err
     printed = say("adapt", judge_file, "--to", "inspect")
     ast.parse(printed)
     say("adapt", judge_file, "--to", "inspect", "--out", "other.py")
