@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster, and its errors in plain words.
+"""Connect to a Ray cluster, and say its errors in plain words.
 
 Ray is installed apart (`pip install "ray==2.60.0"`) and imported when a cluster is named.  The host that asks must be a
 node of the cluster (``ray start``); nodes need the same Python and requirements, Concord's own code is sent along.  A
@@ -31,7 +31,7 @@ _connecting = threading.Lock()
 
 
 def connected(address: str) -> Any:
-    """The ray module, connected once a process to the cluster at `address` ("auto" or HOST:PORT).
+    """Return the ray module, connected once a process to the cluster at `address` ("auto" or HOST:PORT).
 
     JobError says why it cannot be.
     """
@@ -48,7 +48,6 @@ def connected(address: str) -> Any:
             code = str(Path(__file__).resolve().parent)  # the package core itself
             logging.getLogger("ray").setLevel(logging.ERROR)
             with plain_errors(address):
-                _check_token(address)
                 ray.init(
                     address=address, log_to_driver=False, configure_logging=False, runtime_env={"py_modules": [code]}
                 )
@@ -72,18 +71,6 @@ def _find_head(address: str) -> None:
         ) from error
 
 
-def _check_token(address: str) -> None:
-    """Ray's AuthenticationError at once where the cluster takes no token of this process; ``init`` tries for 20 s."""
-    import ray
-    from ray._private.authentication import authentication_token_setup as token
-    from ray._private.services import canonicalize_bootstrap_address_or_die
-
-    token.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
-    token.ensure_token_if_auth_enabled(create_token_if_missing=False)  # as `init` does first
-    raylet: Any = ray._raylet  # its stub leaves the client out
-    raylet.GcsClient(address=canonicalize_bootstrap_address_or_die(address))
-
-
 @contextmanager
 def output_kept_clean() -> Iterator[None]:
     """Let what Ray writes to standard output go to standard error, and end the connection with the block."""
@@ -101,7 +88,7 @@ def output_kept_clean() -> Iterator[None]:
 
 @contextmanager
 def plain_errors(address: str) -> Iterator[None]:
-    """Ray's errors in plain words; its own, with the reason, goes to the log as the cause."""
+    """Raise Ray's errors in plain words; its own, with the reason, goes to the log as the cause."""
     import ray
 
     try:
@@ -117,7 +104,7 @@ def plain_errors(address: str) -> Iterator[None]:
 
 
 def words_of(error: Exception) -> str:
-    """What an error of Ray says, in one line without its traceback."""
+    """Return what an error of Ray says, in one line without its traceback."""
     error = getattr(error, "cause", None) or error  # what a task raised stands behind its traceback
     lines = [line.strip() for line in str(error).strip().split("\n")]
     if lines[0].startswith("Version mismatch"):
@@ -129,19 +116,14 @@ def _way_out(error: Exception, address: str) -> str:
     if str(error).startswith("Version mismatch"):
         return f"Install the same Python and ray=={RAY} on every node, and start them anew."
     if type(error).__name__ == "GetTimeoutError":
-        return (
-            "What was asked did not come in time: its nodes may be busy with other work (`ray status` says so), or "
-            f"hang. {REACH}"
-        )
-    if type(error).__name__ == "OutOfMemoryError":
-        return "A node ran out of memory: give it fewer processors (ray start --num-cpus) or more memory."
-    if type(error).__name__ in ("ActorDiedError", "WorkerCrashedError", "NodeDiedError"):
+        return f"Its nodes may be busy (`ray status` shows it), or hang. {REACH}"
+    if type(error).__name__ in ("ActorDiedError", "WorkerCrashedError", "NodeDiedError", "OutOfMemoryError"):
         return (
             "Its nodes or processes end before they finish anything: look at their memory (ray start --num-cpus gives "
             "fewer processes more of it) and their logs. What is done is kept; run it again."
         )
     return (
         f"This host must be a node of it (ray start --address={'HOST:PORT' if address == 'auto' else address}), and "
-        "RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set here as there, to the same token; what is done so far is "
+        "RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set here as there, to the same token. What is done so far is "
         "kept, so the run can be resumed."
     )

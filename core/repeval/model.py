@@ -116,18 +116,13 @@ def token_batches(lengths: Sequence[int], budget: int) -> list[IntArray]:
 
 
 def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
-    """What can be known of the model without its weights.
+    """Return what can be known of the model without its weights.
 
     ModelNotFoundError for no such folder or id, JudgeError for code that `code` does not allow or for no usable kind.
     """
-    from transformers import AutoConfig
-
-    require_config_fits(spec.name, folder_of(spec.name))
-    with loading(spec.name):
-        config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, code))
+    config, folder = _config(spec, code), folder_of(spec.name)
     require_states(spec.name, config)
     text = config.get_text_config()
-    folder = folder_of(spec.name)
     commit = getattr(config, "_commit_hash", None) or ""
     limit = getattr(text, "max_position_embeddings", None) or LONGEST
     return ModelFacts(
@@ -139,6 +134,32 @@ def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
         encoder=is_encoder(config),
         max_tokens=int(limit) - position_offset(config),
     )
+
+
+def _config(spec: ModelSpec, code: CodeAllowed, head: str = "") -> Any:
+    from transformers import AutoConfig
+
+    require_config_fits(spec.name, folder_of(spec.name))
+    with loading(spec.name, head):
+        return AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, code))
+
+
+def _weights(spec: ModelSpec, code: CodeAllowed, kind: Any, device: str, head: str = "", **more: Any) -> Any:
+    """Load a model of the class `kind`; returns it with the names of the weights that are missing."""
+    import torch
+
+    config, dtype = _config(spec, code, head), getattr(torch, choose_precision(spec, device))
+    with loading(spec.name, head):
+        require_model_fits(spec.name, folder_of(spec.name), config, kind)
+        model, report = kind.from_pretrained(
+            place_of(spec.name),
+            use_safetensors=True,
+            dtype=dtype,
+            output_loading_info=True,
+            **more,
+            **_common(spec, code),
+        )
+    return model, report["missing_keys"]
 
 
 def load_tokenizer(spec: ModelSpec, code: CodeAllowed = ()) -> Any:
@@ -156,34 +177,22 @@ def token_ids(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
 
 
 def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
-    """The model of `spec` on its device, in evaluation mode and without a head.
+    """Load the model of `spec` on its device, in evaluation mode and without a head.
 
     Raises like `describe`, and JudgeError when the weights are there only as pickle.
     """
-    import torch
-    from transformers import AutoConfig, AutoModel
+    from transformers import AutoModel
 
     facts, device = describe(spec, code), choose_device(spec.device)
-    dtype = getattr(torch, choose_precision(spec, device))
-    with loading(spec.name):
-        config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, code))
-        require_model_fits(spec.name, folder_of(spec.name), config, AutoModel)
-        loaded: Any = AutoModel.from_pretrained(
-            place_of(spec.name), use_safetensors=True, dtype=dtype, output_loading_info=True, **_common(spec, code)
-        )
-    model, report = loaded
-    require_read(spec.name, model, report["missing_keys"])
+    model, missing = _weights(spec, code, AutoModel, device)
+    require_read(spec.name, model, missing)
     pad_id = getattr(model.config.get_text_config(), "pad_token_id", None)
     return LoadedModel(facts, model.to(device).eval(), device, pad_id or 0)
 
 
 def describe_causal(spec: ModelSpec) -> ModelFacts:
-    """As `describe`; JudgeError also for a model that is no causal language model or has Python of its own."""
-    from transformers import AutoConfig
-
-    require_config_fits(spec.name, folder_of(spec.name))
-    with loading(spec.name, CAUSAL):
-        config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, ()))
+    """As `describe`; JudgeError also for a model that is not a causal language model or has Python of its own."""
+    config = _config(spec, (), CAUSAL)
     if is_decoder(config) and not other_head(config):
         return describe(spec)
     raise JudgeError(
@@ -193,30 +202,22 @@ def describe_causal(spec: ModelSpec) -> ModelFacts:
 
 
 def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
-    """The causal language model of `spec` with its head, on its device, and its tokenizer.
+    """Load the causal language model of `spec` with its head, on its device, and its tokenizer.
 
     Python of its own never runs.  Where torch finds several GPUs the layers are spread over them.  Raises like
     `describe_causal`, and JudgeError for pickled or missing weights.
     """
     import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
 
     facts, device = describe_causal(spec), choose_device(spec.device)
-    spread = device == "cuda" and torch.cuda.device_count() > 1
-    options = _common(spec, ()) | {"dtype": getattr(torch, choose_precision(spec, device))}
-    options |= {"device_map": "auto"} if spread else {}
-    with loading(spec.name, CAUSAL):
-        config = AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, ()))
-        require_model_fits(spec.name, folder_of(spec.name), config, AutoModelForCausalLM)
-        tokenizer = load_tokenizer(spec)
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            place_of(spec.name), use_safetensors=True, output_loading_info=True, **options
-        )
-    model, report = loaded
-    if missing := sorted(report["missing_keys"]):
+    spread = {"device_map": "auto"} if device == "cuda" and torch.cuda.device_count() > 1 else {}
+    model, missing = _weights(spec, (), AutoModelForCausalLM, device, CAUSAL, **spread)
+    tokenizer = load_tokenizer(spec)
+    if missing:
         raise JudgeError(
-            f"The model {spec.name} lacks weights ({', '.join(missing[:3])}): what it says would be random. Choose a "
-            f"checkpoint of a {CAUSAL}."
+            f"The model {spec.name} lacks weights ({', '.join(sorted(missing)[:3])}): what it says would be random. "
+            f"Choose a checkpoint of a {CAUSAL}."
         )
     model = model.eval() if spread else model.to(device).eval()
     return LoadedModel(facts, model, device, tokenizer.pad_token_id or 0), tokenizer

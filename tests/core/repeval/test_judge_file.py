@@ -14,7 +14,7 @@ import pytest
 
 import core
 from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
-from core.judge_files.judge_reading import open_file, read_document
+from core.judge_files.judge_reading import read_document
 from core.judge_files.judge_writing import sealed
 from core.records import GoldenSet, Scored
 from core.repeval import METHODS
@@ -153,15 +153,6 @@ def test_what_is_damaged_is_named_by_its_field(
 ) -> None:
     with pytest.raises(JudgeError, match=words):
         core.load_judge(written(tmp_path / "repeval.yaml", damage(card)))
-
-
-def test_an_edited_file_is_refused_or_marked(card: Card, tmp_path: Path) -> None:
-    path = written(tmp_path / "repeval.yaml", card | {"note": "Trust me."}, seal=False)
-    with pytest.raises(JudgeError, match="was changed after the export"):
-        core.load_judge(path)
-    (mark,) = core.load_judge(path, accept_edited=True).marks
-    assert "changed after its export" in mark
-    assert open_file(path, "repeval", accept_edited=True).edited
 
 
 class _NotHereError(Exception):

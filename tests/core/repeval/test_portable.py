@@ -16,7 +16,6 @@ from core.errors import JudgeError, ModelNotFoundError
 from core.records import GoldenSet, Item
 from core.repeval import (
     METHODS,
-    Extraction,
     ModelSpec,
     RepEvalScorer,
     RepEvalSettings,
@@ -66,24 +65,6 @@ def test_items_with_equal_states_score_alike_in_every_batch(kernel: bool) -> Non
     whole = cell.score(kinds[kind])
     assert len(np.unique(whole)) == 5
     assert np.array_equal(np.concatenate([cell.score(kinds[kind][a : a + 7]) for a in range(0, 1001, 7)]), whole)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("texts", ["prompt", "compared"])
-def test_a_model_reads_the_items_again(golden: GoldenSet, model_folder: Callable[[str], Path], texts: Any) -> None:
-    golden = replace(golden, items=tuple(replace(item, source="a source") for item in golden.items))
-    read = extract(golden, ModelSpec(str(model_folder("encoder"))), Extraction(texts=texts))
-    result = run(golden, "quality", read, RepEvalSettings(**QUICK))  # type: ignore[arg-type]
-    reader = ScorerWithModel(again(scorer_of(golden, read, result)))
-    seen: list[tuple[int, int]] = []
-    verdicts = reader.score(golden.items, lambda done, asked: seen.append((done, asked)))
-    test = list(result.parts.test)
-    np.testing.assert_allclose(verdicts[test], result.scores[test], atol=1e-5, rtol=0)
-    assert seen[-1] == (len(golden.items), len(golden.items))
-    # In other batches a float32 sum can round to the neighbouring float16 state; scores have a deviation of about 1
-    few = reader.score([golden.items[k] for k in test[:3]])
-    np.testing.assert_allclose(few, result.scores[test[:3]], atol=2e-3, rtol=0)
-    assert reader.score(()).shape == (0,)
 
 
 @pytest.mark.slow

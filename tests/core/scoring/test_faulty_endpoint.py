@@ -72,12 +72,3 @@ def test_every_reply_that_was_paid_for_counts(request_: ScoreRequest, faulty: An
     scores, again = lines(request_.out), lines(request_.out.with_name("again.jsonl"))
     assert [row["score"] for row in scores] == [row["score"] for row in again]
     assert all(row["explanation"] for row in scores if row["score"] is not None)
-
-
-def test_a_second_run_asks_only_what_was_unread(request_: ScoreRequest, faulty: Any, store: Store) -> None:
-    endpoint: Faulty = faulty.fake
-    first = score_file(request_, replies=store.replies)
-    well = set(endpoint.answered_well)
-    second = score_file(request_, replies=store.replies)
-    assert {prompt for prompt, n in endpoint.asked.items() if n == 2} == set(endpoint.asked) - well
-    assert second.n_scored > first.n_scored

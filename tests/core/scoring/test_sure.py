@@ -93,19 +93,3 @@ def test_the_least_sure_are_marked(request_: ScoreRequest, changed: Callable[[Ch
     kept = [row["expected_error"] for row in rows if not row["abstained"]]
     assert max(kept) <= sure.abstention.most_expected < min(row["expected_error"] for row in gone)  # type: ignore[operator]
     assert sure.share_kept == 1 - len(gone) / len(rows)
-
-
-def test_too_few_sources_are_said_and_leave_the_score(
-    request_: ScoreRequest, changed: Callable[[Change], Path]
-) -> None:
-    def few(card: dict[str, Any]) -> None:
-        kept = card["intervals"]["quantiles"]
-        card["intervals"] |= {"n_sources": 7, "quantiles": [[at, None if at >= 0.9 else value] for at, value in kept]}
-
-    sure = score_file(replace(request_, judge_file=changed(few))).sure
-    assert sure is not None
-    assert (sure.n, sure.width) == (0, None)
-    assert "at least 9 sources; the calibration had 7" in sure.reason
-    row = rows_in(request_.out)[0]
-    assert (row["low"], row["high"], row["width"]) == (None, None, None)
-    assert row["expected_error"] > 0
