@@ -49,7 +49,13 @@ class RecordedJudge(Judge):
             raise UsageError(str(error)) from error
         aliases = {OWN_NAMES[role]: columns.roles[role] for role, how in columns.found.items() if how == "alias"}
         for claims in rows.values():
-            _check(path, claims)
+            if any(entry.replies for entry in claims):
+                continue
+            if not any(entry.has_score for entry in claims):
+                raise UsageError(f"{path}, row {claims[0].row}: expected responses (a list of texts) or score.")
+            for entry in claims:
+                if isinstance(problem := number_in(entry.score), str):
+                    raise UsageError(f"{path}, row {entry.row}: the score must be a number or empty: {problem}.")
         return cls(path, rows, aliases)
 
     @property
@@ -80,17 +86,14 @@ class RecordedJudge(Judge):
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
         """JudgeError: a recording cannot write criteria."""
-        raise self._mute("draft")
+        raise JudgeError(
+            f"A recorded judge ({self.path.name}) replays scores and cannot write criteria. "
+            "Calibrate with offline or openai:MODEL, and use the recording to compare."
+        )
 
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
         """JudgeError: a recording cannot write criteria."""
-        raise self._mute("refine")
-
-    def _mute(self, what: str) -> JudgeError:
-        return JudgeError(
-            f"A recorded judge ({self.path.name}) replays scores and cannot {what} criteria. "
-            "Calibrate with offline or openai:MODEL, and use the recording to compare."
-        )
+        return self.draft(task, ())
 
     def _verdict(self, task: Task, item: Item) -> Verdict:
         """What the rows of an item come to: the mean of all its replies that can be read, or of its scores."""
@@ -103,14 +106,3 @@ class RecordedJudge(Judge):
         as_given = ImportChoices(scale=task.scale, take="own")
         answered = [entry for entry in rows if (entry.replies if use == "replies" else entry.has_score)]
         return RecordingReader(use, as_given, task.scale, task.aspect, read_rating).verdict(item.item_id, answered)
-
-
-def _check(path: Path, rows: Sequence[RecordedRow]) -> None:
-    """UsageError for rows of one item that cannot be used: empty, or with a score that is no number."""
-    if any(entry.replies for entry in rows):
-        return
-    if not any(entry.has_score for entry in rows):
-        raise UsageError(f"{path}, row {rows[0].row}: expected responses (a list of texts, not empty) or score.")
-    for entry in rows:
-        if isinstance(problem := number_in(entry.score), str):
-            raise UsageError(f"{path}, row {entry.row}: the score must be a number or empty: {problem}.")

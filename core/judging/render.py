@@ -1,9 +1,9 @@
-"""Tasks, items and criteria → messages.  Pure: nothing is sent from here.
+"""Render tasks, items and criteria into messages.  Nothing is sent from here.
 
-The structure of the prompts is that of AutoCalibrate (001, appendix D: instructions, item, criteria, output form; the
-item before the criteria), with evaluation steps after the criteria (G-Eval); their words lie in `prompts/`, one
-versioned file each.  Every line of an item is quoted with "> ", so that headings, verdicts or closing tags forged
-inside it cannot pass for ours; criteria, steps and definitions lose the marks that would make a line a heading.
+The structure of the prompts is that of AutoCalibrate (appendix D: instructions, item, criteria, output form), with
+evaluation steps after the criteria (G-Eval).  Their words are in `prompts/`, one versioned file each.  Every line of an
+item is quoted with "> ", so that headings, verdicts or closing tags forged inside it cannot pass for ours.  Criteria,
+steps and definitions lose the marks that would make a line a heading.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from string import Template
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from core.errors import JudgeError
 from core.judging.judge_protocol import OPERATIONS, Exemplar, Misaligned, Operation
@@ -67,8 +67,7 @@ EXEMPLARS = TextLimits(source=4_000, context=2_000, target=3_000, reference=1_00
 """Tighter, since a drafting or refining prompt shows up to 16 items."""
 
 
-@dataclass(frozen=True, slots=True)
-class KindWording:
+class KindWording(NamedTuple):
     """How a kind of item is spoken of: the thing rated, and a heading for each part."""
 
     thing: str
@@ -118,22 +117,18 @@ def score_frame(task: Task, item: Item, prompt: str, *, steps: str = "", persona
         raise JudgeError(f"{prompt[:80]!r} is no scoring prompt; the names of those begin with score_.")
     values = {**_task_values(task), "item": item_block(task.kind, item, SCORING), "steps": neutral(steps)}
     before, after = _fill(prompt, {**values, "criteria": _CRITERIA_HERE}).split(_CRITERIA_HERE)
-    return ScoreFrame(before, after, _fill(prompt, {**values, "criteria": ""}), persona_messages(persona))
+    leading = () if persona == "none" else (Message("system", _fill(f"persona_{persona}.v1", {})),)
+    return ScoreFrame(before, after, _fill(prompt, {**values, "criteria": ""}), leading)
 
 
-def persona_messages(persona: Persona) -> tuple[Message, ...]:
-    """The system message that gives the judge a persona; none for "none"."""
-    return () if persona == "none" else (Message("system", _fill(f"persona_{persona}.v1", {})),)
+def steps_messages(task: Task, criteria: str) -> tuple[Message, ...]:
+    """Ask for the evaluation steps that lead a judge to its number (auto-CoT; G-Eval)."""
+    return (Message("user", _fill(STEPS_PROMPT, {**_task_values(task), "criteria": neutral(criteria)})),)
 
 
-def steps_messages(task: Task, criteria: str, prompt: str = STEPS_PROMPT) -> tuple[Message, ...]:
-    """Ask for the evaluation steps that lead a judge to its number (auto-CoT; G-Eval, 002 section 3.1)."""
-    return (Message("user", _fill(prompt, {**_task_values(task), "criteria": neutral(criteria)})),)
-
-
-def definition_messages(task: Task, prompt: str = DEFINITION_PROMPT) -> tuple[Message, ...]:
-    """Ask what the aspect means, where nobody has said it."""
-    return (Message("user", _fill(prompt, _task_values(task))),)
+def definition_messages(task: Task) -> tuple[Message, ...]:
+    """Ask what the aspect means, if nobody has said it."""
+    return (Message("user", _fill(DEFINITION_PROMPT, _task_values(task))),)
 
 
 def score_messages(task: Task, item: Item, criteria: str, form: OutputForm = "rate_explain") -> tuple[Message, ...]:
@@ -150,7 +145,7 @@ def draft_messages(
         f"Rating by people ({task.scale}): {_number(shown.label)}"
         for number, shown in enumerate(exemplars, 1)
     ]
-    values = {**_task_values(task), "examples": "\n\n".join(blocks), "words": _limit(max_words)}
+    values = {**_task_values(task), "examples": "\n\n".join(blocks), "words": str(max_words or "")}
     return (Message("user", _fill(prompt, values)),)
 
 
@@ -175,7 +170,7 @@ def refine_messages(
         for number, shown in enumerate(misaligned, 1)
     ]
     present = neutral(criteria) or "(none yet: the judge had only the name of the aspect)"
-    values = {**_task_values(task), "criteria": present, "examples": "\n\n".join(blocks), "words": _limit(max_words)}
+    values = {**_task_values(task), "criteria": present, "examples": "\n\n".join(blocks), "words": str(max_words or "")}
     return (Message("user", _fill(CHOSEN_REFINE_PROMPT if without else prompt, values, without)),)
 
 
@@ -201,15 +196,10 @@ def shown_item(item: Item, *, references: bool) -> Item:
 
 def shortened_parts(item: Item, limits: TextLimits = SCORING) -> tuple[str, ...]:
     """In words, which parts of an item a scoring prompt shows without their middle."""
-    parts = (
-        ("source", item.source, limits.source),
-        ("context", item.context, limits.context),
-        ("target", item.target, limits.target),
-    )
     return tuple(
-        f"The {name} was shortened from {len(text):,} to {limit:,} characters."
-        for name, text, limit in parts
-        if len(text) > limit
+        f"The {name} was shortened from {len(getattr(item, name)):,} to {getattr(limits, name):,} characters."
+        for name in ("source", "context", "target")
+        if len(getattr(item, name)) > getattr(limits, name)
     )
 
 
@@ -271,21 +261,16 @@ def whole_words(scale: Scale) -> str:
 
 
 def _task_values(task: Task) -> dict[str, str]:
+    aspect, questions = " ".join(plain(task.aspect).split()), _questions()
+    own: str | None = questions.get(task.kind, {}).get(aspect.lower())
     return {
-        "aspect": " ".join(plain(task.aspect).split()),
+        "aspect": aspect,
         "thing": KINDS[task.kind].thing,
         "range": range_words(task.scale),
         "whole": whole_words(task.scale),
         "definition": neutral(task.definition),
-        "question": _question(task),
+        "question": own or Template(questions["any"]).substitute(aspect=aspect),
     }
-
-
-def _question(task: Task) -> str:
-    """What is asked about the aspect where the answer is free; with its name where nobody has put it better."""
-    aspect, questions = " ".join(plain(task.aspect).split()), _questions()
-    own: str | None = questions.get(task.kind, {}).get(aspect.lower())
-    return own or Template(questions["any"]).substitute(aspect=aspect)
 
 
 @cache
@@ -294,10 +279,6 @@ def _questions() -> Mapping[str, Any]:
 
     body: Mapping[str, Any] = yaml.safe_load((PROMPTS / "questions.yaml").read_text("utf-8"))
     return body
-
-
-def _limit(max_words: int | None) -> str:
-    return "" if max_words is None else f"{max_words}"
 
 
 def _number(value: float) -> str:
@@ -317,17 +298,15 @@ def _sections(
         raise JudgeError(
             f"There is no prompt {str(prompt)[:80]!r}; this version of Concord has {', '.join(sorted(known))}."
         )
-    lines = known[prompt].read_text(encoding="utf-8").splitlines(keepends=True)
-    text = "".join(_chosen(line, empty) for line in lines if not line.startswith(without))
+    text = ""
+    for line in known[prompt].read_text(encoding="utf-8").splitlines(keepends=True):
+        choice = _CHOICE.match(line)
+        if choice is None:
+            text += "" if line.startswith(without) else line
+        elif (choice["name"] in empty) == (choice["mark"] == "!"):
+            text += choice["line"]
     templates = [Template(part.strip()) for part in re.split(r"(?m)^(?=## )", text) if part.strip()]
     return [(template, frozenset(template.get_identifiers())) for template in templates]
-
-
-def _chosen(line: str, empty: frozenset[str]) -> str:
-    match = _CHOICE.match(line)
-    if match is None:
-        return line
-    return match["line"] if (match["name"] in empty) == (match["mark"] == "!") else ""
 
 
 def _fill(prompt: str, values: Mapping[str, str], without: tuple[str, ...] = ()) -> str:

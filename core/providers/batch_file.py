@@ -116,9 +116,15 @@ def read_result(line: bytes, price: Price | None) -> Result | None:
 class BatchResults:
     """A provider that answers from files of results and asks nobody; what no line answers is a failure.
 
-    It keeps the place of each line, not its text.  `without` names what the requests did not send.  A line counts once:
-    `answered`, `failed` by reason, `untried` where the batch never came to it, `repeated` where it answers once more,
-    `foreign` where it answers a request that nobody here made, `unusable` where it is not a result.
+    A line counts once.
+
+    Attributes:
+        without: What the requests did not send.
+        failed: Request → the reason.
+        untried: Lines that the batch never came to.
+        repeated: Lines that answer once more.
+        foreign: Lines that answer a request that nobody here made.
+        unusable: Lines that are not results.
     """
 
     endpoint: str
@@ -129,70 +135,53 @@ class BatchResults:
     repeated: int = 0
     foreign: int = 0
     unusable: int = 0
-    _places: dict[str, tuple[Path, int]] = field(default_factory=dict)
+    _replies: dict[str, tuple[Reply, ...]] = field(default_factory=dict)
 
     def add(self, path: Path, wanted: set[str]) -> None:
-        """Look through a file for the lines with a key of `wanted`.  UsageError for a file that cannot be read."""
+        """Read the lines of a file with a key of `wanted`.  UsageError for a file that cannot be read."""
         try:
             with path.open("rb") as file:
-                place = 0
                 while line := file.readline(_LONGEST_LINE):
                     if line.strip():
-                        self._count(read_result(line, self.price), path, place, wanted)
-                    place += len(line)
+                        self._count(read_result(line, self.price), wanted)
         except OSError as error:
             raise UsageError(f"--batch-read: {path} cannot be read ({error.strerror}).") from error
 
-    def _count(self, result: Result | None, path: Path, place: int, wanted: set[str]) -> None:
+    def _count(self, result: Result | None, wanted: set[str]) -> None:
         if result is None:
             self.unusable += 1
         elif result.custom_id not in wanted:
             self.foreign += 1
-        elif result.custom_id in self._places:
+        elif result.custom_id in self._replies:
             self.repeated += 1
         elif result.problem in UNTRIED:
             self.untried += 1
         elif result.problem:
             self.failed[result.custom_id] = result.problem
         else:
-            self._places[result.custom_id] = path, place
+            self._replies[result.custom_id] = result.replies
             self.failed.pop(result.custom_id, None)
 
     @property
     def counts(self) -> Mapping[str, Any]:
         """How many lines came to what."""
-        return {
-            "answered": len(self._places),
-            "failed": dict(Counter(self.failed.values())),
-            "untried": self.untried,
-            "repeated": self.repeated,
-            "foreign": self.foreign,
-            "unusable": self.unusable,
-        }
+        counts = {name: getattr(self, name) for name in ("untried", "repeated", "foreign", "unusable")}
+        return {"answered": len(self._replies), "failed": dict(Counter(self.failed.values()))} | counts
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """As `Provider.complete`."""
-        replies = []
+        replies = list[Reply]()
         for index, request in enumerate(requests):
-            replies.append(self._reply(request))
+            reply: Reply = Failure("No result that was read answers this request.")
+            for back in range(min(request.sample, MOST_AT_ONCE - 1) + 1):  # an earlier sample's line may hold this one
+                key = replace(request, sample=request.sample - back).key(self.endpoint)
+                if back < len(found := self._replies.get(key, ())):
+                    reply = found[back]
+                    break
+            replies.append(replace(reply, without=self.without) if isinstance(reply, Completion) else reply)
             if on_reply is not None:
                 on_reply(index, replies[-1])
         return replies
-
-    def _reply(self, request: Request) -> Reply:
-        """The reply in the line of this sample, or of an earlier sample whose line asked for this one too."""
-        for back in range(min(request.sample, MOST_AT_ONCE - 1) + 1):
-            found = self._places.get(replace(request, sample=request.sample - back).key(self.endpoint))
-            if found is None:
-                continue
-            path, place = found
-            with path.open("rb") as file:
-                file.seek(place)
-                result = read_result(file.readline(_LONGEST_LINE), self.price)
-            if result is not None and back < len(result.replies):
-                reply = result.replies[back]
-                return replace(reply, without=self.without) if isinstance(reply, Completion) else reply
-        return Failure("No result that was read answers this request.")
 
     def close(self) -> None:
         """Nothing to release."""
