@@ -21,7 +21,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -116,9 +116,8 @@ def _vector(item: _Texts) -> FloatArray:
 _TABLE: dict[str, Any] = table("concepts")
 
 
-@dataclass(frozen=True, slots=True)
-class Concept:
-    """`features` are names with a sign (−1 lowers the value).  `high` and `low` complete "texts that …".
+class Concept(NamedTuple):
+    """What criteria can name.  `features` have a sign (−1 lowers the value); `high` and `low` complete "texts that …".
 
     A defect is worded by its low pole ("penalise texts that repeat themselves").
     """
@@ -134,15 +133,11 @@ class Concept:
         return self.kind != "taste"
 
 
-def _concept(key: str, kind: Literal["good", "defect", "taste"], features: str, high: str, low: str) -> Concept:
-    signed = {name.lstrip("-"): -1.0 if name.startswith("-") else 1.0 for name in features.split()}
-    if unknown := signed.keys() - INDEX.keys():
-        raise ValueError(f"concepts.yaml, {key}: unknown features {sorted(unknown)}.")
-    return Concept(key, kind, signed, high, low)
-
-
 _MEASURES: dict[str, tuple[str, str]] = table("measures")
-_GROUPS: tuple[Concept, ...] = tuple(_concept(key, **row) for key, row in _TABLE["concepts"].items())
+_GROUPS = [
+    Concept(key, kind, {name.lstrip("-"): -1.0 if name[0] == "-" else 1.0 for name in names.split()}, high, low)
+    for key, (kind, names, high, low) in ((key, row.values()) for key, row in _TABLE["concepts"].items())
+]
 GROUPED = len(_GROUPS)
 """Concepts of several features; the first ones.  The others are single features, in the order of `FEATURES`."""
 CONCEPTS: tuple[Concept, ...] = (
@@ -224,23 +219,20 @@ class Scaling:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Scaling:
-        """JudgeError when names are missing; unknown ones (of another version) are refused too."""
+        """What `as_state` gave.  JudgeError for a damaged state, and for one of a version with other features."""
         try:
-            features, concepts = dict(state["features"]), dict(state["concepts"])
-            if set(features) != set(FEATURES) or set(concepts) != set(KEYS[:GROUPED]):
-                raise JudgeError(
-                    "The offline judge's state was written by another version: its features differ. Calibrate again."
-                )
-            f = np.array([features[name] for name in FEATURES], dtype=np.float64)
-            c = np.array([concepts[key] for key in KEYS[:GROUPED]], dtype=np.float64)
-            n_items = int(state["n_items"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise JudgeError(f"The offline judge's state cannot be read ({error}).") from error
-        if f.shape != (len(FEATURES), 2) or c.shape != (GROUPED, 2) or not (np.abs([*f, *c]) <= 1e9).all():
-            raise JudgeError("The offline judge's state must hold two finite numbers for every feature and concept.")
-        if (np.array([*f, *c])[:, 1] < 1e-9).any():
-            raise JudgeError("The offline judge's state must hold a spread above 0 for every feature and concept.")
-        return cls(f[:, 0], f[:, 1], *_with_measures(c[:, 0], c[:, 1]), n_items)
+            rows = [state["features"][name] for name in FEATURES] + [state["concepts"][key] for key in KEYS[:GROUPED]]
+            numbers, n_items = np.array(rows, dtype=np.float64), int(state["n_items"])
+            known = len(state["features"]) + len(state["concepts"]) == len(rows) and numbers.shape == (len(rows), 2)
+        except (KeyError, TypeError, ValueError):
+            known = False
+        if not known or not (np.abs(numbers) <= 1e9).all() or (numbers[:, 1] < 1e-9).any():
+            raise JudgeError(
+                "The offline judge's state is damaged, or was written by another version with other features. "
+                "Calibrate again."
+            )
+        features, concepts = np.split(numbers, [len(FEATURES)])
+        return cls(features[:, 0], features[:, 1], *_with_measures(concepts[:, 0], concepts[:, 1]), n_items)
 
 
 def _with_measures(middle: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:

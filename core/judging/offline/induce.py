@@ -12,8 +12,9 @@ judge reads meanings, so another wording of a clause would give every item the s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -118,15 +119,6 @@ def _strongest(strength: FloatArray, values: FloatArray, count: int, peak: float
 # ── refining ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A proposal: what the criteria say after one operation, how much it should help, and which operation it was."""
-
-    reading: CriteriaReading
-    promise: float
-    operation: Operation
-
-
 def refine(
     reading: CriteriaReading,
     values: FloatArray,
@@ -143,56 +135,51 @@ def refine(
     """
     share = gaps / max(float(np.abs(gaps).max()), 1e-9)
     pull = np.asarray(share @ values / len(gaps))
-    helpful = [change for change in _changes(reading, pull, task) if change.reading.clauses]
-    options = sorted((c for c in helpful if c.operation in operations), key=lambda change: -change.promise)
+    options = [each for each in _changes(reading, pull, task) if each[0].clauses and each[2] in operations]
+    options.sort(key=lambda option: -option[1])
     if not options:
         return ""
-    choice = options[0]
+    new = options[0][0]
     if temperature > 0:
-        promise = np.array([option.promise for option in options])
+        promise = np.array([promise for _, promise, _ in options])
         odds = (promise / promise.max()) ** (1 / temperature)
-        choice = options[int(np.random.default_rng([seed, 2]).choice(len(options), p=odds / odds.sum()))]
-    new = choice.reading
+        new = options[int(np.random.default_rng([seed, 2]).choice(len(options), p=odds / odds.sum()))][0]
     return write(new.clauses, task.aspect, task.kind, whole=new.whole)
 
 
-def _changes(reading: CriteriaReading, pull: FloatArray, task: Task) -> Iterator[_Change]:
-    """Every single operation that moves the misaligned items towards their labels.
+def _changes(
+    reading: CriteriaReading, pull: FloatArray, task: Task
+) -> Iterator[tuple[CriteriaReading, float, Operation]]:
+    """Every single operation that moves the misaligned items towards their labels, and by how much it should help.
 
     `pull` (n_concepts,) is the mean move towards the labels per unit of a concept's weight.
     """
-    yield from _additions(reading, pull, applicable(task.kind))
+    used = {clause.key for clause in reading.clauses}
+    for concept, usable, strength in zip(CONCEPTS[:GROUPED], applicable(task.kind), pull.tolist(), strict=False):
+        wrong_way = not strength or (concept.one_way and strength < 0)
+        if len(used) >= MAX_CLAUSES or concept.key in used or not usable or wrong_way:
+            continue
+        for weight in (1.0, 0.5):
+            clauses = (*reading.clauses, Clause(concept.key, math.copysign(weight, strength)))
+            yield replace(reading, clauses=clauses), abs(strength) * weight, "add"
     for i, clause in enumerate(reading.clauses):
         for weight in _other_weights(clause):
             gain = (weight - clause.weight) * float(pull[POSITION[clause.key]])
             changed = (Clause(clause.key, weight),) if weight else ()
             clauses = (*reading.clauses[:i], *changed, *reading.clauses[i + 1 :])
             if gain > 0 and (clauses or not reading.whole):
-                yield _Change(replace(reading, clauses=clauses), gain, "modify")
+                yield replace(reading, clauses=clauses), gain, "modify"
     swing = float(prior(task) @ pull) * (-1.0 if reading.whole else 1.0)
     if swing > 0 and reading.clauses:
-        yield _Change(replace(reading, whole=not reading.whole), swing, "calibrate")
-
-
-def _additions(reading: CriteriaReading, pull: FloatArray, usable: FloatArray) -> Iterator[_Change]:
-    used = {clause.key for clause in reading.clauses}
-    if len(reading.clauses) >= MAX_CLAUSES:
-        return
-    for concept, allowed, strength in zip(CONCEPTS[:GROUPED], usable, pull.tolist(), strict=False):
-        direction = float(np.sign(strength))
-        if concept.key in used or not allowed or not direction or (concept.one_way and direction < 0):
-            continue
-        for weight in (1.0, 0.5):
-            clauses = (*reading.clauses, Clause(concept.key, direction * weight))
-            yield _Change(replace(reading, clauses=clauses), abs(strength) * weight, "add")
+        yield replace(reading, whole=not reading.whole), swing, "calibrate"
 
 
 def _other_weights(clause: Clause) -> list[float]:
-    """The next level up and down (of a strength that is none: half as much again and half), none at all, and the
-    opposite sign for matters of taste.
+    """The next levels up and down, no weight at all, and for matters of taste the opposite sign.
+
+    For a strength that is no level: half as much again, and half.
     """
-    levels, size = sorted(LEVELS), abs(clause.weight)
-    sign = 1.0 if clause.weight > 0 else -1.0
+    levels, size, sign = sorted(LEVELS), abs(clause.weight), math.copysign(1.0, clause.weight)
     if size in LEVELS:
         at = levels.index(size)
         near = [levels[i] for i in (at - 1, at + 1) if 0 <= i < len(levels)]
