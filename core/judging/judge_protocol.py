@@ -1,4 +1,4 @@
-"""The `Judge` protocol: whatever turns (item, criteria) into a score, and can draft and refine criteria.
+"""The `Judge` protocol: turn (item, criteria) into a score, draft and refine criteria.
 
 The protocol is made for bulk: `score` takes many criteria and many items at once, so that an embedded judge can
 answer with one matrix product and a remote one can order its requests for the server's prefix cache.
@@ -15,7 +15,7 @@ from core.verdicts import Scores
 
 Operation = Literal["modify", "paraphrase", "add", "calibrate"]
 OPERATIONS: tuple[Operation, ...] = ("modify", "paraphrase", "add", "calibrate")
-"""What a refiner may do to criteria (001 §2.3): change a rule, say it better, bring one in, or move the numbers."""
+"""What a refiner may do (AutoCalibrate, section 2.3): change a rule, say it better, add one, or move the numbers."""
 
 OnProgress = Callable[[int, int], None]
 """Called as (calls done, calls asked for); must be cheap; may raise `CancelledRunError` to stop."""
@@ -31,7 +31,7 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class Misaligned:
-    """An item on which judge and people part, shown to a refiner; both scores on the task's scale."""
+    """An item on which judge and raters disagree, shown to a refiner; label and score are on the task's scale."""
 
     item: Item
     label: float
@@ -71,7 +71,7 @@ class RefineRequest:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """What came back: criteria, or None with the reason in words (an empty or truncated reply, say)."""
+    """Criteria, or None with the problem (an empty or truncated reply, say)."""
 
     criteria: Criteria | None
     problem: str = ""
@@ -88,7 +88,7 @@ class DraftBatch:
 
 @dataclass(frozen=True, slots=True)
 class CallEstimate:
-    """Tokens and price of some calls before they are made; None where it cannot be known."""
+    """Tokens and price of some calls before they are made; None if unknown."""
 
     calls: int
     prompt_tokens: int | None
@@ -130,7 +130,7 @@ class Judge(Protocol):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What has to be known of how its scores came about so far, in sentences; nothing for most judges."""
+        """What to know about how its scores came about so far, in sentences; nothing for most judges."""
         return ()
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
@@ -157,7 +157,7 @@ class Judge(Protocol):
     def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch: ...
 
     def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        """Cost of scoring `items` once each with criteria of about that many words; free where nobody is asked."""
+        """Cost of scoring `items` once each with criteria of about that many words; free if nobody is asked."""
         return CallEstimate(len(items), 0, 0, 0.0)
 
     def as_state(self) -> Mapping[str, Any]:
@@ -165,7 +165,7 @@ class Judge(Protocol):
         return {"spec": self.spec}
 
     def close(self) -> None:
-        """Release connections, where there are any.  Safe to call twice."""
+        """Release connections.  Safe to call twice."""
         return
 
 
@@ -175,11 +175,11 @@ def judge_state(judge: Judge) -> dict[str, Any]:
 
 
 ITEM_PARTS = ("source", "context", "references")
-"""What an item may have beside its target, as fields of `Item`."""
+"""Fields of `Item` that an item may have next to its target."""
 
 
 def parts_read(spec: str, *, references: bool) -> tuple[str, ...]:
-    """The parts of an item beside its target that the judge of `spec` reads; `references`: whether it is shown them."""
+    """The parts of an item, next to its target, that the judge of `spec` reads; `references`: whether it sees them."""
     if spec.partition(":")[0] == "recorded":
         return ()
     return ITEM_PARTS if references else ITEM_PARTS[:2]

@@ -54,7 +54,7 @@ def checked_base_url(url: str) -> str:
 
 
 def endpoint_name(base_url: str, extra_body: Mapping[str, Any]) -> str:
-    """What replies of the endpoint are kept under: its URL, and what every request says beside its own words."""
+    """The name under which replies of an endpoint are cached: its URL, and what every request says in addition."""
     name = base_url.rstrip("/")
     return f"{name} with {json.dumps(extra_body, sort_keys=True)}" if extra_body else name
 

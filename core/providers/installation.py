@@ -53,7 +53,7 @@ class Installation:
         return self.entry(base_url) is not None or trusted_with_the_key(base_url, self.settings.openai_base_url)
 
     def key_name(self, base_url: str) -> str:
-        """The environment variable whose value is the key for `base_url`; "" where there is none."""
+        """The environment variable whose value is the key for `base_url`; "" without one."""
         named, usual = self.entry(base_url), OPENAI_KEY if self.settings.openai_api_key else ""
         if named and named.key:
             return named.key
@@ -81,7 +81,7 @@ class Installation:
         }
 
     def extra_body(self, base_url: str) -> Mapping[str, Any]:
-        """What every request to `base_url` says beside its own words."""
+        """What every request to `base_url` says in addition to its own words."""
         named = self.entry(base_url)
         return named.extra_body if named else {}
 

@@ -63,7 +63,7 @@ class NumberTokens:
     def weigh(self, table: FloatArray) -> FloatArray:
         """(n_numbers,) probabilities out of (n_nodes, n_columns): of each column's token after each node.
 
-        A number that others begin with ("1" beside "10") counts as far as none of these goes on.
+        A number that others begin with ("1" and "10") counts as far as none of these goes on.
         """
         row = {node: k for k, node in enumerate(self.nodes)}
         column = {token: k for k, token in enumerate(self.columns)}

@@ -285,7 +285,7 @@ _MOST_RULES = 4
 
 
 def _shown(section: str) -> list[tuple[Texts, dict[str, float]]]:
-    """The items that a prompt shows, with the ratings beside them."""
+    """The items that a prompt shows, with their ratings."""
     return [
         (Texts(*item_in(match[1])), {who: float(rating) for who, rating in _RATED.findall(match[1])})
         for match in _SHOWN.finditer(section)

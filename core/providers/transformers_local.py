@@ -85,7 +85,7 @@ _ready: WeakValueDictionary[tuple[ModelSpec, str], Ready] = WeakValueDictionary(
 
 
 class LocalProvider:
-    """The model of `spec` behind the `Provider` protocol; it is loaded for the first request and let go by `close`."""
+    """The model of `spec` behind the `Provider` protocol; it is loaded for the first request and released by `close`."""
 
     def __init__(self, spec: ModelSpec) -> None:
         self.spec = spec
@@ -93,7 +93,7 @@ class LocalProvider:
 
     @cached_property
     def endpoint(self) -> str:
-        """What decides an answer beside the request: weights and number format.  Errors as `load_causal_model`."""
+        """What decides an answer next to the request: weights and number format.  Errors as `load_causal_model`."""
         precision = choose_precision(self.spec, choose_device(self.spec.device))
         return f"hf:{describe_causal(self.spec).fingerprint}:{precision}"
 
@@ -132,7 +132,7 @@ class LocalProvider:
         return [replies[index] for index in range(len(requests))]
 
     def close(self) -> None:
-        """Let go of the weights, unless another judge still uses them."""
+        """Release the weights, unless another judge still uses them."""
         self._model = None
 
 

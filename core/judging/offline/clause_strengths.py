@@ -2,7 +2,7 @@
 
 What a few exemplars cannot show, all calibration labels can: by how much each feature moves the ratings when the others
 are held.  Labels are taken as ranks, within their source where sources hold several texts; the penalty is the best
-between sources.  So that people can review them, `MOST_CLAUSES` features stand for all.  The regression is then
+between sources.  So that reviewers can read them, `MOST_CLAUSES` features stand for all.  The regression is then
 averaged with the judge without criteria, whose share is `PRIOR_LABELS` in `PRIOR_LABELS` + n, and written as clauses
 with strengths of two decimals, so that the text says all of it.
 Chosen by leaving one public set out (`tests/bench/bench_offline.py`): `PRIOR_LABELS`, `LEAST_SHARE`, `MOST_CLAUSES`.
@@ -22,7 +22,7 @@ PENALTIES = np.logspace(0.0, 5.0, 16)
 """Strengths of the ridge, in units of one standardised item."""
 
 PRIOR_LABELS = 60.0
-"""How many labels the judge without criteria is worth beside the regression."""
+"""How many labels the judge without criteria is worth compared with the regression."""
 
 LEAST_SHARE, MOST_SHARE = 0.1, 0.6
 """Bounds of the share of the judge without criteria."""

@@ -4,9 +4,9 @@
     Strongly reward texts that tie each sentence to the others.
     Reward texts that use many commas (strength 0.37).
 
-An opening says whether the aspect itself counts beside the clauses ("by these points only" leaves it out).  Each clause
-names one concept of `concepts.yaml` or `measures.yaml` by its phrase.  Whatever is written otherwise has no effect;
-`read` lists it.
+An opening says whether the aspect itself counts next to the clauses ("by these points only" leaves it out).  Each
+clause names one concept of `concepts.yaml` or `measures.yaml` by its phrase.  Other lines have no effect; `read` lists
+them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Clause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CriteriaReading:
-    """What criteria say.  `whole` is whether the aspect itself counts beside the clauses; `unread` has no effect."""
+    """What criteria say.  `whole` is whether the aspect itself counts next to the clauses; `unread` has no effect."""
 
     clauses: tuple[Clause, ...]
     whole: bool

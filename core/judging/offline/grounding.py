@@ -108,7 +108,7 @@ def fragments(stems: Sequence[str], source: SourceText) -> list[Fragment]:
 
 
 def longest_copy(text: Text, source: SourceText, least: int = 1) -> int:
-    """Words in the longest fragment of at least `least` words; 0 where there is none."""
+    """Words in the longest fragment of at least `least` words; 0 without any."""
     return max((part.length for part in fragments(text.stems, source) if part.length >= least), default=0)
 
 
@@ -159,7 +159,7 @@ def unseen_words(text: Text, source: SourceText) -> list[str]:
 
 
 class Aligned(NamedTuple):
-    """A sentence beside the source sentence (and its neighbours) that shares most content with it.
+    """The source sentence (with its neighbours) that shares most content with a sentence.
 
     `misplaced` counts its names and numbers that stand elsewhere in the source but not there.
     """

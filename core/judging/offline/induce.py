@@ -1,13 +1,12 @@
-"""Inducing criteria from labelled exemplars, and changing them where they are misaligned, without a language model.
+"""Induce criteria from labelled exemplars, and change them where they are misaligned, without a language model.
 
-*Drafting* (001 §2.3): a concept's evidence is its rank correlation with the labels over the exemplars, shrunk towards
-what the aspect's name lets expect; temperature adds seeded noise as large as the evidence is uncertain, so that drafts
-differ where little is known and agree where much is.
+*Drafting* (AutoCalibrate, section 2.3): a concept's evidence is its rank correlation with the labels, shrunk towards
+what the aspect's name suggests. Temperature adds seeded noise as large as the evidence is uncertain. So drafts differ
+where little is known and agree where much is.
 
-*Refining* (001 §2.3): each misaligned item says in which direction its score should move; each concept says by how much
-a change of its weight would move it.  One operation is drawn per request: add a clause ("add"), strengthen, weaken,
-flip or drop one ("modify"), or let the aspect as a whole count or not ("calibrate").  There is no paraphrasing: this
-judge reads meanings, so another wording of a clause would give every item the same score.
+*Refining* (section 2.3): each misaligned item shows in which direction its score should move. One operation is drawn per
+request: add a clause ("add"), strengthen, weaken, flip or drop one ("modify"), or let the aspect as a whole count or not
+("calibrate"). There is no paraphrasing: this judge reads meanings, so other words would give every item the same score.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ NOISE = 0.6
 """Standard deviation of the noise at temperature 1, times the root of exemplars plus `PRIOR_SIZE`."""
 
 WHOLE_SHARE = 0.6
-"""Share of drafts in which the aspect as a whole counts beside the clauses, before any evidence."""
+"""Share of drafts in which the aspect as a whole counts next to the clauses, before any evidence."""
 
 PEAKS = (2.0, 1.0)
-"""Weights the strongest clause may get beside the aspect as a whole: a large one corrects it, a small one trims it."""
+"""Weights the strongest clause may get next to the aspect as a whole: a large one corrects it, a small one trims it."""
 
 MIN_DRAFTED, MAX_DRAFTED = 2, 6
 """Clauses of a draft."""

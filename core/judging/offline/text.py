@@ -57,7 +57,7 @@ CLASHES = [(frozenset(left.split()), frozenset(right.split())) for left, right i
 
 
 MAX_CHARS = 60_000
-"""About 10,000 words: far above any source people rate, low enough that a hostile text costs little."""
+"""About 10,000 words: far above any source that is rated, low enough that a hostile text costs little."""
 
 KEPT_WORDS = 30_000
 """Words whose stem and syllables are remembered: most of what a language uses, in a few megabytes."""
@@ -202,5 +202,5 @@ def names(text: Text) -> list[str]:
 
 
 def mean(values: Sequence[float], empty: float = 0.0) -> float:
-    """The mean; `empty` where there is nothing."""
+    """The mean; `empty` without values."""
     return sum(values) / len(values) if values else empty
