@@ -85,7 +85,7 @@ _ready: WeakValueDictionary[tuple[ModelSpec, str], Ready] = WeakValueDictionary(
 
 
 class LocalProvider:
-    """The model of `spec` behind the `Provider` protocol; it is loaded for the first request and released by `close`."""
+    """The model of `spec` behind the `Provider` protocol; loaded for the first request and released by `close`."""
 
     def __init__(self, spec: ModelSpec) -> None:
         self.spec = spec

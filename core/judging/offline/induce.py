@@ -5,8 +5,8 @@ what the aspect's name suggests. Temperature adds seeded noise as large as the e
 where little is known and agree where much is.
 
 *Refining* (section 2.3): each misaligned item shows in which direction its score should move. One operation is drawn
-per request: add a clause ("add"), strengthen, weaken, flip or drop one ("modify"), or let the aspect as a whole count or
-not ("calibrate"). There is no paraphrasing: this judge reads meanings, so other words would change no score.
+per request: add a clause ("add"), strengthen, weaken, flip or drop one ("modify"), or let the aspect as a whole count
+or not ("calibrate"). There is no paraphrasing: this judge reads meanings, so other words would change no score.
 """
 
 from __future__ import annotations
