@@ -25,7 +25,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
-@pytest.mark.parametrize("budget", [90, 320, 700, 1100, 4000])
+@pytest.mark.parametrize("budget", [90, 700, 4000])
 def test_what_is_said_is_what_happened(concord: Concord, repository: Path, tmp_path: Path, budget: int) -> None:
     answer = calibrate(concord, repository, tmp_path, "--budget", str(budget))
     body, work = answer.body, answer.body["work"]
@@ -48,7 +48,7 @@ def test_what_is_said_is_what_happened(concord: Concord, repository: Path, tmp_p
         assert sentence in said_before or "was used up when" in sentence
     said = " ".join(work["left_out"])
     assert (" drafts" in said) == (work["drafts"]["made"] < work["drafts"]["asked"])
-    assert ("no refining" in said) == (work["rounds"]["done"] == 0)
+    assert ("rounds of refining" in said) == (work["rounds"]["done"] == 0)
     assert ("held-out" in said) == (work["held_out"]["scored"] < work["held_out"]["asked"])
 
 

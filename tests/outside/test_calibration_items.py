@@ -62,7 +62,7 @@ def test_the_files_mark_the_items_that_the_judge_was_calibrated_on(made: Path, g
     assert sum(verdict.calibration_item for verdict in verdicts) == len(expected)
 
 
-@pytest.mark.parametrize("name", ["verdicts.jsonl", "verdicts.csv", "out/verdicts.jsonl"])
+@pytest.mark.parametrize("name", ["verdicts.csv", "out/verdicts.jsonl"])
 def test_align_measures_on_held_out_items_and_says_so(made: Path, concord: Any, capsys: Any, name: str) -> None:
     held_out = json.loads((made / "out/summary.json").read_text("utf-8"))["held_out"]
     answer = concord("align", SUMMARIES, made / name, "--aspect", ASPECT)
@@ -127,27 +127,6 @@ def test_a_judge_calibrated_on_every_item_has_nothing_left(made: Path, concord: 
         assert "--all-items" in answer.body["error"]["message"]
 
 
-def test_python_leaves_out_the_same(made: Path, golden: core.GoldenSet) -> None:
-    n_seen = len(golden.items) - len(held_out_ids(made))
-    verdicts = core.load_judge(made / "out/judge.yaml").score(golden.items)
-    scores = dict(zip(golden.item_ids, verdicts.values.tolist(), strict=True))
-    file = made / "out/judge.yaml"
-    measures: dict[str, Any] = {
-        "align": lambda given, **how: core.align(golden, given, ASPECT, **how).n,
-        "align_all": lambda given, **how: core.align_all(golden, given, ASPECT, **how).alignments[0].n,
-        "compare": lambda given, **how: core.compare(golden, given, given, ASPECT, **how).difference.n,
-        "beside_people": lambda given, **how: core.beside_people(golden, given, ASPECT, **how).n_items,
-        "annotator_test": lambda given, **how: core.annotator_test(golden, given, ASPECT, **how).n_items,
-        "choose_threshold": lambda given, **how: core.choose_threshold(golden, given, ASPECT, yes_from=4, **how).n,
-        "examine": lambda given, **how: core.examine(golden, given, ASPECT, **how).n,
-    }
-    for name, n_of in measures.items():
-        assert n_of(verdicts) == n_of(scores, judge_file=file) == len(golden.items) - n_seen, name
-        assert n_of(verdicts, all_items=True) == n_of(scores) == len(golden.items), name
-    assert core.align(golden, verdicts, ASPECT).n_calibration_left_out == n_seen
-    assert core.align(golden, verdicts, ASPECT, all_items=True).n_calibration_kept == n_seen
-
-
 def test_errors_are_those_on_the_raters_scale(made: Path, golden: core.GoldenSet, concord: Any, capsys: Any) -> None:
     """MAE and bias by hand from the file's `calibrated`; a shift of `score` moves neither them nor any rank."""
     held_out = held_out_ids(made)
@@ -171,9 +150,3 @@ def test_errors_are_those_on_the_raters_scale(made: Path, golden: core.GoldenSet
             body.pop("alignments", None)
             body.get("judge", {}).pop("beside_people", None)
         assert first == second
-
-
-# ── the forms that verdicts come in ──────────────────────────────────────────────────────────────────────────
-
-
-# ── one shape, the same arguments ────────────────────────────────────────────────────────────────────────────

@@ -1,29 +1,20 @@
-"""The rows of a fusion's table: at system level, without a plan, with criteria of one aspect, every coefficient."""
+"""The rows of a fusion's table hold every coefficient."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from scipy import stats
 
-from tests.fake_openai import FakeOpenAI, RunningServer
 from tests.outside.strangers import write
 
 Concord = Callable[..., Any]
 SYSTEMS, SOURCES = 16, 24
-
-
-@pytest.fixture
-def endpoint() -> Iterator[RunningServer]:
-    server = RunningServer(FakeOpenAI(keep_bodies=True))
-    yield server
-    server.stop()
 
 
 @pytest.fixture
@@ -79,28 +70,3 @@ def reported(summary: dict[str, Any], rows: dict[str, dict[str, Any]]) -> set[st
     split = core.CalibrationSettings().split_of(golden, "wit")
     assert len(split.held_out) == summary["n_report"]
     return {golden.items[k].source_id for k in split.held_out}
-
-
-def test_a_model_without_a_plan_and_criteria_without_a_heading(
-    concord: Concord, golden: Path, endpoint: RunningServer, tmp_path: Path
-) -> None:
-    rules = tmp_path / "criteria.txt"
-    rules.write_text("A high number: it makes people laugh.\nA low one: it explains its joke.\n", encoding="utf-8")
-    judge = ("--method", "llm", "--judge", f"openai:fake-judge@{endpoint.base_url}", "--budget", 12)
-    how = (*judge, "--criteria", rules, "--plan", "none", "--out", tmp_path / "f")
-    answer = concord("fuse", golden, "--aspect", "wit", *PARTS, *how)
-    assert answer.code == 0, answer.body
-    prompts = [body["messages"][-1]["content"] for body in endpoint.fake.bodies]
-    assert len(prompts) == 12
-    assert all("it makes people laugh." in prompt and "it explains its joke." in prompt for prompt in prompts)
-    assert not any("## Use" in prompt for prompt in prompts)
-    assert all(f"- metric_{name}: " in prompt for prompt in prompts for name in ("good", "fair", "chance"))
-    assert (answer.body["plan"], answer.body["plan_origin"]) == ("none", "none")
-    assert set(answer.body["coefficients"]["fusion"]) == {"pearson", "spearman", "kendall"}
-    card = yaml.safe_load((tmp_path / "f" / "fused.yaml").read_text(encoding="utf-8"))["fusion"]
-    assert (card["plan"], card["prompt"]) == ("none", "evaluate_unplanned.v1")
-    endpoint.fake.bodies.clear()
-    few = write(tmp_path / "few.jsonl", [json.loads(line) for line in golden.read_text().splitlines()[:3]])
-    scored = concord("score", few, "--judge-file", tmp_path / "f" / "fused.yaml", "--out", tmp_path / "v.jsonl")
-    assert scored.code == 0, scored.body
-    assert not any("## Use" in body["messages"][-1]["content"] for body in endpoint.fake.bodies)

@@ -47,15 +47,3 @@ def test_check_counts_the_labels_that_will_choose_criteria(concord: Callable[...
     assert advice(concord("check", labelled(200)).body) == []
     (fewer,) = advice(concord("check", labelled(40)).body)
     assert fewer.startswith("Only 20 labels")
-
-
-def test_weights_are_not_learnt_from_fewer_than_50_labels(
-    concord: Callable[..., Any], labelled: Write, tmp_path: Path
-) -> None:
-    ask = ("--aspect", "quality", "--with", "metric_one,metric_two", "--method", "ridge", "--level", "dataset")
-    few = concord("fuse", labelled(88), *ask, "--out", tmp_path / "few").body
-    assert (few["n_fit"], few["method"]) == (44, "average")
-    assert "44 labels are left to fit on" in " ".join(few["notes"])
-    assert "averaged instead of joined by ridge" in " ".join(few["notes"])
-    enough = concord("fuse", labelled(104), *ask, "--out", tmp_path / "enough").body
-    assert (enough["n_fit"], enough["method"], enough["notes"]) == (52, "ridge", [])

@@ -45,7 +45,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{FUSE} overlap,overlap_pairs --method llm", USAGE, "needs --judge"),
     (f"{FUSE} overlap,overlap_pairs --also fluency", USAGE, "--also is for the method llm"),
     (f"{FUSE} overlap,overlap_pairs --method llm --judge scripted --plan none.txt", USAGE, "none.txt cannot be read"),
-    (f"{FUSE} overlap,overlap_pairs --method llm --judge scripted --plan plan.txt", USAGE, "no such assistant"),
+    (f"{FUSE} overlap,overlap_pairs --method llm --judge scripted --plan plan.txt", USAGE, "not a chosen assistant"),
     (f"{REPEVAL} --template 'Rate this.'", USAGE, "must hold {hypothesis}"),
     (f"{REPEVAL} --model ./nothing", (1, "ModelNotFoundError"), "no model folder"),
     (f"{REPEVAL} --aspect flat", ASPECT, "are 3"),

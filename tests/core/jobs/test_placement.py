@@ -71,9 +71,6 @@ def test_a_run_that_wants_a_gpu_waits_where_one_is_expected(workers: list[Worker
         assert takes(capability, "any", workers)
 
 
-# ── what a worker can do ─────────────────────────────────────────────────────────────────────────────────────
-
-
 # ── real workers ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
