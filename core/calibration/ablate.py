@@ -74,7 +74,7 @@ class Plan:
         groups: dict[tuple[int, ...], dict[str, Criteria]] = {}
         for variant in self.variants:
             for member in variant.members if variant.key != "final" else ():
-                is_asked = table.asked(member.criteria_id)
+                is_asked = table.asked[member.criteria_id]
                 if left := tuple(p for p in self.positions if not is_asked[p]):
                     groups.setdefault(left, {})[member.criteria_id] = member
         return groups

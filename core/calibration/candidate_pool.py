@@ -85,15 +85,19 @@ class CallBudget:
 
 
 class ScoreTable:
-    """The scores of criteria over all items of a golden set, filled batch by batch, and why scores are missing."""
+    """The scores of criteria over all items of a golden set, filled batch by batch, and why scores are missing.
+
+    By criteria id: `values` (n_items,), NaN where there is no score; `asked` (n_items,), whether one was asked for;
+    `unscored`, item id → why there is no score.
+    """
 
     def __init__(self, item_ids: Sequence[str], budget: CallBudget | None = None) -> None:
         n = len(item_ids)
         self.places = {item_id: k for k, item_id in enumerate(item_ids)}
         self.budget = CallBudget() if budget is None else budget
         self.unscored = defaultdict[str, dict[str, Unscored]](dict)
-        self._values = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
-        self._asked = defaultdict[str, BoolArray](lambda: np.zeros(n, dtype=np.bool_))
+        self.values = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
+        self.asked = defaultdict[str, BoolArray](lambda: np.zeros(n, dtype=np.bool_))
         self._turned = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
 
     def ask(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
@@ -109,23 +113,15 @@ class ScoreTable:
             reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(name, ())}
             there = ~np.isnan(row) | (not stored)
             self.unscored[name] |= reasons
-            self._values[name][places[there]] = row[there]
+            self.values[name][places[there]] = row[there]
             if matrix.turned is not None:
                 self._turned[name][places[there]] = matrix.turned[k][there]
-            self._asked[name][places[there]] = True
-            self._asked[name][[self.places[item_id] for item_id in reasons]] = True
-
-    def values(self, criteria_id: str) -> FloatArray:
-        """(n_items,), NaN where there is no score."""
-        return self._values[criteria_id]
-
-    def asked(self, criteria_id: str) -> BoolArray:
-        """(n_items,), whether a score was asked for."""
-        return self._asked[criteria_id]
+            self.asked[name][places[there]] = True
+            self.asked[name][[self.places[item_id] for item_id in reasons]] = True
 
     def mean(self, ids: Sequence[str]) -> FloatArray:
         """(n_items,) mean of the scores that are there."""
-        return ensemble_scores(np.stack([self._values[name] for name in ids]))
+        return ensemble_scores(np.stack([self.values[name] for name in ids]))
 
     def turned(self, ids: Sequence[str]) -> FloatArray | None:
         """(n_ids, n_items) scores of pairs shown the other way round; None where none was asked so."""
@@ -169,11 +165,11 @@ class CandidatePool:
 
     def values(self, criteria_id: str) -> FloatArray:
         """(n_calibration,) scores of a candidate."""
-        return self.table.values(criteria_id)[self.items.positions]
+        return self.table.values[criteria_id][self.items.positions]
 
     def asked(self, criteria_id: str) -> BoolArray:
         """(n_calibration,), which items a candidate was scored on."""
-        return self.table.asked(criteria_id)[self.items.positions]
+        return self.table.asked[criteria_id][self.items.positions]
 
     def mark(self, ids: Iterable[str], status: Status) -> None:
         """Give candidates a status; the baseline keeps its own."""

@@ -109,5 +109,5 @@ def _crossed(judge: AskedJudge, pool: CandidatePool) -> FloatArray:
         found, out = _fitted_to(judge, pool, items.take(folds != fold)), items.positions[folds == fold]
         if found is not None:
             table.ask(judge, [found], out.tolist())
-            scores[out] = table.values(found.criteria_id)[out]
+            scores[out] = table.values[found.criteria_id][out]
     return scores

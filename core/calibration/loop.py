@@ -226,19 +226,19 @@ def _report(run: _Run) -> Calibration:
         run.publish("held-out", f"{min(start + size, held_out.n)} of {held_out.n} held-out items scored")
     # with a budget, fewer than all calibration items may have been scored
     all_asked = np.logical_and.reduce([pool.asked(each.criteria_id) for each in scored])
-    final, bare = table.mean(members), table.values(baseline.criteria_id)
+    final, bare = table.mean(members), table.values[baseline.criteria_id]
     scores = _final_scores(run, members, final, np.concatenate([pool.items.positions, held_out.positions]))
 
     def aligned(values: FloatArray) -> BothSides:
         sides = (pool.items.take(all_asked), held_out)
         return BothSides(*(pool.align(values[None, items.positions], items)[0] for items in sides))
 
-    of_final, of_baseline, of_best = aligned(final), aligned(bare), aligned(table.values(members[0]))
+    of_final, of_baseline, of_best = aligned(final), aligned(bare), aligned(table.values[members[0]])
     gain = pool.difference(final[held_out.positions], bare[held_out.positions], held_out)
     if chosen == (baseline,):
         undefined = "the final judge is the one without criteria"
         gain = replace(gain, value=None, interval=None, p=None, reason=undefined)
-    crossed = np.stack([table.values(name) for name in members]) if run.fitted is None else run.fitted.crossed[None]
+    crossed = np.stack([table.values[name] for name in members]) if run.fitted is None else run.fitted.crossed[None]
     items, scale = pool.items, judge.task.scale
     judged = ensemble_scores(crossed[:, items.positions])
     to_scale = fit_isotonic(judged, items.labels, scale)
@@ -306,7 +306,7 @@ def _final_scores(run: _Run, members: Sequence[str], final: FloatArray, position
         for item_id, value in zip(ids, final[positions], strict=True)
         if np.isnan(value)
     )
-    rows, turned = np.stack([final, *(table.values(name) for name in members)]), table.turned(members)
+    rows, turned = np.stack([final, *(table.values[name] for name in members)]), table.turned(members)
     if turned is not None:
         turned = np.vstack([ensemble_scores(turned), turned])[:, positions]
     unscored = {"final": missing} if missing else {}

@@ -102,7 +102,7 @@ def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSetting
             table.ask(judge, criteria, items.positions[start : start + SCORE_BATCH].tolist())
 
     def values(criteria_id: str) -> FloatArray:
-        return table.values(criteria_id)[items.positions]
+        return table.values[criteria_id][items.positions]
 
     score(parents, "scoring the parents")
     refiner, requests = Refiner(golden, items, settings, 5, request.number, chosen.max_words), list[RefineRequest]()

@@ -1,21 +1,24 @@
-"""Makes the demo project by the very calls that the screens make; nothing in it is written by hand but what people say.
+"""Build the demo project with the calls that the screens make; only what people say is written by hand.
 
-The people are invented and called so; what they say in the labelling pass is what the simulated raters of
-`sample_data` gave.  Every number comes out of a run on this machine, worked off here step by step as a worker would.
+The people are invented and named so; their labels in the labelling pass are those of the simulated raters of
+`sample_data`.  Every number comes from a run on this machine, done here step by step as a worker would.
 """
 
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
+import numpy as np
+
 from core import projects
 from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
-from core.demo import demo_calibration
+from core.demo.demo_calibration import ASPECT, CHOSEN, DEFINITION, GOLDEN, NEWER, SPEC
 from core.demo.recorded_session import SAMPLES
 from core.errors import JobError
 from core.fusion.fusion_settings import FusionSettings
@@ -71,7 +74,7 @@ class Build:
     @property
     def where(self) -> tuple[str, str, str]:
         """Project, golden set and aspect, as requests begin."""
-        return DEMO_PROJECT, self.golden_id, demo_calibration.ASPECT
+        return DEMO_PROJECT, self.golden_id, ASPECT
 
     def as_(self, name: str) -> Store:
         return self.store.acting(Actor(name))
@@ -85,18 +88,17 @@ class Build:
 
     def decide(self, name: str, number: int, state: VersionState, reason: str) -> None:
         """Somebody decides on a version of the judge; what is taken into use is approved first."""
-        store, line = self.as_(name), projects.judge_line(self.store, DEMO_PROJECT, demo_calibration.ASPECT)
+        store, line = self.as_(name), projects.judge_line(self.store, DEMO_PROJECT, ASPECT)
         act = projects.use_version if state == "current" else partial(projects.decide_version, state=state)
-        act(store, DEMO_PROJECT, demo_calibration.ASPECT, number, reason=reason, decided=line.decided)
+        act(store, DEMO_PROJECT, ASPECT, number, reason=reason, decided=line.decided)
 
 
 def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = lambda _: None) -> None:
     """Fill the empty `store` with the demo project; takes about a minute."""
     store.projects.add(DEMO_NAME, DEMO_PROJECT)
-    build = Build(store, settings, load_golden(demo_calibration.GOLDEN))
-    for name in reversed(
-        demo_calibration.NEWER
-    ):  # screens open on the set that came last, and that is to be the calibrated one
+    build = Build(store, settings, load_golden(GOLDEN))
+    # screens open on the set that came last, and that is to be the calibrated one
+    for name in reversed(NEWER):
         newer = load_golden(SAMPLES / "newer" / f"{name}.jsonl")
         build.newer_ids[name] = projects.add_golden(build.as_(ADA), DEMO_PROJECT, newer)
     build.golden_id = projects.add_golden(build.as_(ADA), DEMO_PROJECT, build.golden)
@@ -106,7 +108,7 @@ def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = 
 
 
 def do_here(store: Store, settings: Settings, run_id: str) -> str:
-    """Do a queued run in this process, with its snapshots; the status it ends with."""
+    """Do a queued run in this process, with its snapshots; returns the status it ends with."""
     attempt = store.runs.get(run_id).attempt
     if not store.runs.claim(run_id, attempt, WORKER):
         raise JobError(f"Run {run_id} does not wait to be done.")
@@ -121,11 +123,11 @@ def do_here(store: Store, settings: Settings, run_id: str) -> str:
 
 
 def _label(build: Build) -> None:
-    """A blind pass of three over some items; the third has a few left, and where they part a person has decided."""
+    """A blind pass of three raters over some items; one has a few left, and two disagreements are decided."""
     scale = Scale(1, 5, 1)
     request = PassRequest(
         *(DEMO_PROJECT, build.golden_id, "Second look at 24 notifications (simulated labels)"),
-        aspects=(LabelAspect(demo_calibration.ASPECT, scale, demo_calibration.DEFINITION),),
+        aspects=(LabelAspect(ASPECT, scale, DEFINITION),),
         shared=PASS_ITEMS,
         limit=PASS_ITEMS,
         instructions="The house style: at most 25 words, in one sentence; the result first; no opinion; no talk to the "
@@ -134,22 +136,20 @@ def _label(build: Build) -> None:
     )
     pass_id = projects.start_pass(build.as_(ADA), request)
     given = {
-        (rating.rater_id, rating.item_id): rating.value
-        for rating in build.golden.ratings
-        if rating.aspect == demo_calibration.ASPECT
+        (rating.rater_id, rating.item_id): rating.value for rating in build.golden.ratings if rating.aspect == ASPECT
     }
     raters = sorted({rater for rater, _ in given})
     for name, annotator in zip(PEOPLE, raters, strict=True):
         mine = build.as_(name)
         assigned = projects.join_pass(mine, DEMO_PROJECT, pass_id).assigned
         for item_id in assigned if name != CHI else assigned[:-LEFT_OPEN]:
-            values = {demo_calibration.ASPECT: given[annotator, item_id]}
+            values = {ASPECT: given[annotator, item_id]}
             projects.save_label(mine, DEMO_PROJECT, pass_id, item_id, values, form=f"{annotator}-{item_id}")
     for parting in projects.pass_summary(build.as_(ADA), DEMO_PROJECT, pass_id).queue[:2]:
         middle = sorted(given[annotator, parting.item_id] for annotator in raters)[1]
         projects.adjudicate(
             *(build.as_(ADA), DEMO_PROJECT, pass_id, parting.item_id),
-            aspect=demo_calibration.ASPECT,
+            aspect=ASPECT,
             value=middle,
             reason="Taken: the middle of the three labels.",
             form=f"decided-{parting.item_id}",
@@ -158,9 +158,7 @@ def _label(build: Build) -> None:
 
 def _calibrate(build: Build) -> None:
     """The simulated reader; its judge is taken into use."""
-    request = CalibrationRequest(
-        *build.where, demo_calibration.SPEC, demo_calibration.CHOSEN, demo_calibration.DEFINITION
-    )
+    request = CalibrationRequest(*build.where, SPEC, CHOSEN, DEFINITION)
     build.run_id = build.done(projects.start_calibration(build.as_(ADA), build.settings, request))
     build.best = projects.load_calibration(build.store, build.run_id).chosen[0].criteria_id
     build.decide(ADA, 1, "current", "A first judge to go on with: it knows the house far better than without criteria.")
@@ -177,38 +175,26 @@ def _triage(build: Build) -> None:
 
     Where the raters part by two points or more, the label is in doubt; else the judge is.  Notes are the judge's words.
     """
-    given: dict[str, list[float]] = {}
+    given = defaultdict[str, list[float]](list)
     for rating in build.golden.ratings:
-        given.setdefault(rating.item_id, []).append(rating.value)
-
-    def spread(item: ItemScore) -> float:
-        return max(given[item.item_id]) - min(given[item.item_id])
-
+        given[rating.item_id].append(rating.value)
     gaps = _gaps(build)
-    looked = gaps[:6] + sorted(gaps[6:], key=lambda item: -spread(item))[:2]
+    looked = gaps[:6] + sorted(gaps[6:], key=lambda item: -np.ptp(given[item.item_id]))[:2]
     for k, item in enumerate(looked):
+        note = "The raters part by two points here."
+        if k < 6:
+            lenient = (item.gap or 0.0) > 0
+            note = (
+                "The judge gives too much. Look at how it begins." if lenient else "The judge takes off too much here."
+            )
         verdict: TriageVerdict = "judge wrong" if k < 6 else "ambiguous" if k == 6 else "label wrong"
         projects.save_triage(
             build.as_(PEOPLE[k % 3]),
             DEMO_PROJECT,
             item.item_id,
-            TriageRequest(
-                build.golden_id,
-                demo_calibration.ASPECT,
-                build.best,
-                verdict,
-                _noted(item) if k < 6 else "The raters part by two points here.",
-                picked=k < 4,
-            ),
+            TriageRequest(build.golden_id, ASPECT, build.best, verdict, note, picked=k < 4),
             form=f"triage-{item.item_id}",
         )
-
-
-def _noted(item: ItemScore) -> str:
-    """What a person sees in it who knows the house."""
-    if (item.gap or 0.0) > 0:
-        return "The judge gives too much. Look at how it begins."
-    return "The judge takes off too much here."
 
 
 def _refine(build: Build) -> None:
@@ -275,7 +261,7 @@ def _said(build: Build, point: Point, proposals: list[str]) -> tuple[tuple[Choic
 def _make_judge(build: Build) -> None:
     """The accepted edit becomes the judge: measured, approved by somebody who did not write it, and taken into use."""
     made = projects.make_version(
-        *(build.as_(CHI), build.settings, DEMO_PROJECT, demo_calibration.ASPECT, [build.edited]),
+        *(build.as_(CHI), build.settings, DEMO_PROJECT, ASPECT, [build.edited]),
         options=VersionOptions("review", "The result comes first."),
     )
     build.judge_id = build.done(made)
@@ -285,7 +271,7 @@ def _make_judge(build: Build) -> None:
 
 def _calibrate_offline(build: Build) -> None:
     """The judge that needs no model, to be compared with; after the first look at held-out items was a test."""
-    offline = CalibrationRequest(*build.where, "offline", OFFLINE, demo_calibration.DEFINITION)
+    offline = CalibrationRequest(*build.where, "offline", OFFLINE, DEFINITION)
     build.done(projects.start_calibration(build.as_(BEN), build.settings, offline))
     build.decide(BEN, 3, "retired", "Kept for comparison: it counts words and does not read.")
 
@@ -314,8 +300,8 @@ def _ablate(build: Build) -> None:
 
 def _recheck(build: Build) -> None:
     """The judge in use on both newer batches, as somebody would who brings in newer labels every few weeks."""
-    for name in demo_calibration.NEWER:
-        request = RecheckRequest(DEMO_PROJECT, build.newer_ids[name], demo_calibration.ASPECT, build.judge_id)
+    for name in NEWER:
+        request = RecheckRequest(DEMO_PROJECT, build.newer_ids[name], ASPECT, build.judge_id)
         build.done(projects.start_recheck(build.as_(BEN), build.settings, request))
 
 
@@ -323,4 +309,3 @@ CHAPTERS: tuple[Callable[[Build], None], ...] = (
     *(_label, _calibrate, _triage, _refine, _edit, _review, _make_judge, _calibrate_offline, _fuse),
     *(_ablate, _recheck),
 )
-"""In this order."""
