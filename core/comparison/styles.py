@@ -297,11 +297,11 @@ class Unfinished:
 class StylesView:
     """What came of the styles, or has come so far, for whoever watches; `steps` are the steps in force, by aspect."""
 
-    cells: tuple[StyleCell, ...]
-    unfinished: tuple[Unfinished, ...]
-    steps: Mapping[str, str]
-    calls: int
-    usage: Usage
+    cells: tuple[StyleCell, ...] = ()
+    unfinished: tuple[Unfinished, ...] = ()
+    steps: Mapping[str, str] = field(default_factory=dict)
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
     stopped_early: str = ""
     notes: tuple[str, ...] = ()
     phase: str = "done"
@@ -332,62 +332,31 @@ StepsOf = Callable[[str, Callable[[], WrittenText]], WrittenText]
 
 
 @dataclass
-class _SoFar:
-    """What has come of the styles so far, and what it has cost."""
+class _Spending:
+    """The styles so far as `view`, which grows, and the budget in calls."""
 
-    model: LLMJudge
-    settings: StylesSettings
-    given_notes: tuple[str, ...]
-    expected: int
-    keep_finished: bool
+    view: StylesView
+    budget: int | None
     progress: Progress
-    errors: list[JudgeError] = field(default_factory=list)
-    cells: list[StyleCell] = field(default_factory=list)
-    unfinished: list[Unfinished] = field(default_factory=list)
-    steps: dict[str, str] = field(default_factory=dict)
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-    @property
-    def too_dear(self) -> str:
-        return f"the budget of {self.settings.budget:,} calls did not reach for it"
 
     def affords(self, calls: int) -> bool:
-        return self.settings.budget is None or self.calls + calls <= self.settings.budget
+        return self.budget is None or self.view.calls + calls <= self.budget
 
     def spend(self, calls: int, usage: Usage) -> None:
-        self.calls += calls
-        self.usage += usage
+        self.view = replace(self.view, calls=self.view.calls + calls, usage=self.view.usage + usage)
 
-    def leave_out(self, aspect: str, styles: Sequence[Style], reason: str) -> None:
-        self.unfinished += [Unfinished(aspect, style.name, reason) for style in styles]
-
-    def fail(self, aspect: str, styles: Sequence[Style], error: JudgeError) -> None:
-        if not self.keep_finished:
-            raise error
-        self.errors.append(error)
-        self.leave_out(aspect, styles, str(error))
-
-    def view(self, phase: str = "done", message: str = "done") -> StylesView:
-        budget = self.settings.budget
-        dear = sum(left_out.reason == self.too_dear for left_out in self.unfinished) if budget else 0
-        early = f"The budget of {budget:,} calls left out {dear} of the styles." if dear else ""
-        notes = self.given_notes if self.model.is_llm else (*self.given_notes, self.model.notice)
-        return StylesView(
-            tuple(self.cells),
-            tuple(self.unfinished),
-            dict(self.steps),
-            self.calls,
-            self.usage,
-            early,
-            notes,
-            phase,
-            message,
-            self.expected,
-        )
+    def leave_out(self, aspect: str, styles: Sequence[Style], reason: str = "") -> None:
+        """Note styles that are not asked; without a `reason` it is the budget."""
+        early = self.view.stopped_early
+        if not reason:
+            reason = f"the budget of {self.budget:,} calls did not reach for it"
+            dear = len(styles) + sum(one.reason == reason for one in self.view.unfinished)
+            early = f"The budget of {self.budget:,} calls left out {dear} of the styles."
+        left_out = (*self.view.unfinished, *(Unfinished(aspect, style.name, reason) for style in styles))
+        self.view = replace(self.view, unfinished=left_out, stopped_early=early)
 
     def publish(self, phase: str, message: str) -> None:
-        self.progress.publish(self.view(phase, message))
+        self.progress.publish(replace(self.view, phase=phase, message=message))
 
 
 def styles(
@@ -407,11 +376,19 @@ def styles(
     error passes through only if no style has a result.  A judge with a reply cache pays nothing twice: an interrupted
     call starts again where it stopped.  UsageError for a judge that is no language model or cannot be asked so.
     """
-    columns, finished = aspects_of(golden, settings, given), list[FinishedStyle]()
+    columns, finished, errors = aspects_of(golden, settings, given), list[FinishedStyle](), list[JudgeError]()
     expected = sum(sum(map(column.calls, settings.styles)) + column.writes_steps for column in columns)
     expected = expected if settings.budget is None else min(expected, settings.budget)
     with _opened(judge) as model:
-        so_far = _SoFar(model, settings, given.notes, expected, keep_finished, progress)
+        notes = given.notes if model.is_llm else (*given.notes, model.notice)
+        so_far = _Spending(StylesView(notes=notes, calls_expected=expected), settings.budget, progress)
+
+        def failed(aspect: str, styles: Sequence[Style], error: JudgeError) -> None:
+            if not keep_finished:
+                raise error
+            errors.append(error)
+            so_far.leave_out(aspect, styles, str(error))
+
         for column in columns:  # what cannot be asked is refused before anything is
             for style in settings.styles:
                 require_references(style, column.task, [golden.items[k] for k in column.positions])
@@ -420,13 +397,13 @@ def styles(
             aspect, steps, left = column.task.aspect, column.steps, settings.styles
             if column.writes_steps:
                 if not so_far.affords(1 + min(map(column.calls, left))):
-                    so_far.leave_out(aspect, left, so_far.too_dear)
+                    so_far.leave_out(aspect, left)
                     continue
                 so_far.publish("steps", f"writing the evaluation steps for {aspect}")
                 try:
                     answer = steps_of(aspect, partial(model.write_steps, column.task, column.criteria.text))
                 except JudgeError as error:
-                    so_far.fail(aspect, left, error)
+                    failed(aspect, left, error)
                     continue
                 so_far.spend(answer.usage.requests + answer.usage.cached, answer.usage)
                 steps = answer.text
@@ -435,28 +412,36 @@ def styles(
                     so_far.leave_out(aspect, without, f"no evaluation steps came back: {answer.problem}")
                     left = tuple(style for style in left if style.steps.strip())
             if steps:
-                so_far.steps[aspect] = steps
+                so_far.view = replace(so_far.view, steps={**so_far.view.steps, aspect: steps})
             for style in (_in_force(each, steps) for each in left):
                 if not so_far.affords(column.calls(style)):
-                    so_far.leave_out(aspect, [style], so_far.too_dear)
+                    so_far.leave_out(aspect, [style])
                     continue
                 try:
-                    cell, done = _ask(golden, column, style, so_far)
+                    cell, done = _ask(golden, column, style, so_far, model=model, settings=settings)
                 except JudgeError as error:
-                    so_far.fail(aspect, [style], error)
+                    failed(aspect, [style], error)
                     continue
                 finished.append(done)
-                so_far.cells.append(replace(cell, judge_id=enter(done)))
+                so_far.view = replace(so_far.view, cells=(*so_far.view.cells, replace(cell, judge_id=enter(done))))
                 so_far.publish("asking", f"{aspect}, {style.name}")
-        if so_far.errors and not so_far.cells:
-            raise so_far.errors[0]
+        if errors and not finished:
+            raise errors[0]
         so_far.publish("done", "done")
-        return ComparedStyles(so_far.view(), tuple(finished))
+        return ComparedStyles(so_far.view, tuple(finished))
 
 
-def _ask(golden: GoldenSet, column: StyledAspect, style: Style, so_far: _SoFar) -> tuple[StyleCell, FinishedStyle]:
-    """One style on one aspect: asked some items at a time, and measured."""
-    model, settings, name = so_far.model, so_far.settings, f"{column.task.aspect}, {style.name}"
+def _ask(
+    golden: GoldenSet,
+    column: StyledAspect,
+    style: Style,
+    so_far: _Spending,
+    *,
+    model: LLMJudge,
+    settings: StylesSettings,
+) -> tuple[StyleCell, FinishedStyle]:
+    """Ask one style on one aspect, some items at a time, and measure it."""
+    name = f"{column.task.aspect}, {style.name}"
     task, criteria, shown = column.task, column.criteria, model.with_sampling(style)
     per_item = column.calls(style) // len(column.positions)
     verdicts, replies, usage, n_unread = list[Verdict](), dict[str, tuple[str, ...]](), Usage(), 0
