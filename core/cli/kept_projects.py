@@ -43,7 +43,7 @@ def report(
     force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Write the report on a judge of a project: HTML, Markdown and CSV."""
+    """Write the report on a judge of a project: HTML and CSV."""
     from core.files import require_new
     from core.projects.project import REPORT_FILES, write_report
     from core.report.headline import asides, better_system, headline, limits, sign_off, standing
@@ -53,9 +53,7 @@ def report(
     report, head, cautions = written.report, headline(written.report), limits(written.report)
     files = {
         "html": written.html,
-        "markdown": written.markdown,
         "appendix": written.appendix,
-        "appendix_markdown": written.appendix_markdown,
         "csv": written.csv,
     }
     version, people, beside = report.version, report.raters.ceiling.alignment, report.raters.beside

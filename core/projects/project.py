@@ -35,13 +35,13 @@ from core.projects.more_verdicts import SentVerdicts
 from core.projects.transfer import Exported
 from core.records import GoldenSet
 from core.report.facts import Report
-from core.report.page import appendix_page, html_page, markdown_page
+from core.report.page import appendix_page, html_page
 from core.report.rows import figures_csv
 from core.settings import Settings
 from core.store.store import Store
 
 _POLL_SECONDS = 0.5
-REPORT_FILES = ("report.html", "report.md", "appendix.html", "appendix.md", "figures.csv")
+REPORT_FILES = ("report.html", "appendix.html", "figures.csv")
 
 
 class Project:
@@ -235,13 +235,11 @@ def open_project(name_or_id: str, home: Path | str | None = None, *, create: boo
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """What is known of the judge, and where it was written: page, appendix, both as Markdown too; figures as CSV."""
+    """What is known of the judge, and where it was written: page, appendix, and figures as CSV."""
 
     report: Report
     html: Path
-    markdown: Path
     appendix: Path
-    appendix_markdown: Path
     csv: Path
 
 
@@ -256,8 +254,8 @@ def write_report(
 ) -> WrittenReport:
     """Write all that a project of `CONCORD_HOME` knows of a calibrated judge into the folder `out`.
 
-    The files are `report.html` (one page), `appendix.html` (all the rest), both also as `.md`, and `figures.csv`, as
-    `python -m core report` writes them.  `project` is a name or an id, `golden` too ("": the newest golden set with a
+    The files are `report.html` (one page), `appendix.html` (all the rest) and `figures.csv`, as `python -m core report`
+    writes them.  `project` is a name or an id, `golden` too ("": the newest golden set with a
     finished calibration of `aspect`); `run` is the id of the calibration or version to report on ("": that of the
     version in use); `verdicts` a file of its verdicts on other items, by which systems are compared too.  NotFoundError
     for unknown names, UsageError for a name that several have, JobError while no calibration of that aspect has come to
@@ -280,10 +278,7 @@ def write_report(
         )
     report = opened.report(golden, aspect, run or None, verdicts=verdicts)
     written = WrittenReport(report, *(folder / name for name in REPORT_FILES))
-    page, appendix = html_page(report), appendix_page(report)
-    write_text(written.html, page)
-    write_text(written.markdown, markdown_page(page))
-    write_text(written.appendix, appendix)
-    write_text(written.appendix_markdown, markdown_page(appendix))
+    write_text(written.html, html_page(report))
+    write_text(written.appendix, appendix_page(report))
     write_text(written.csv, figures_csv(report))
     return written

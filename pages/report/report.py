@@ -20,7 +20,7 @@ from core.projects.reports import MeasuredJudge
 from core.report import plots
 from core.report.facts import Report
 from core.report.headline import asides, better_system, brings, headline, limits, sign_off
-from core.report.page import appendix_page, html_page, markdown_page
+from core.report.page import appendix_page, html_page
 from core.report.rows import figures_csv
 from core.wording import in_short, price_words
 from pages.compare import more_verdicts
@@ -31,7 +31,7 @@ from pages.ui.chosen import choose_in_url, distinct
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 
-_MIME = {"html": "text/html", "md": "text/markdown", "csv": "text/csv"}
+_MIME = {"html": "text/html", "csv": "text/csv"}
 
 
 # ── which version ────────────────────────────────────────────────────────────────────────────────────────────
@@ -135,13 +135,11 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
 
 @dataclass(frozen=True)
 class Files:
-    """The report as it is handed out: one page and its appendix as HTML, both as Markdown, and the figures."""
+    """The report as it is handed out: one page and its appendix as HTML, and the figures as CSV."""
 
     report: Report
     html: str
-    markdown: str
     appendix: str
-    appendix_markdown: str
     csv: str
 
 
@@ -166,8 +164,7 @@ def _gathered(
     key: Hashable, _page: Opened, golden_id: str, aspect: str, run_id: str, _verdicts: SentVerdicts | None
 ) -> Files:
     report = projects.report(_page.store, _page.project.project_id, golden_id, aspect, run_id, more=_verdicts)
-    page, appendix = html_page(report), appendix_page(report)
-    return Files(report, page, markdown_page(page), appendix, markdown_page(appendix), figures_csv(report))
+    return Files(report, html_page(report), appendix_page(report), figures_csv(report))
 
 
 def draw_finding(files: Files) -> None:
@@ -191,10 +188,7 @@ def draw(page: Opened, files: Files) -> None:
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             judge_file.draw_download(page, report.run.run_id)
             _download("Appendix", files.appendix, files, "appendix.html")
-            with st.popover("More files"):
-                _download("Report for a wiki", files.markdown, files, "report.md")
-                _download("Appendix for a wiki", files.appendix_markdown, files, "appendix.md")
-                _download("Every figure", files.csv, files, "figures.csv")
+            _download("Every figure", files.csv, files, "figures.csv")
         st.caption("Report and appendix open without a network, hold no script, and print on A4.")
     with right:
         st.markdown(plain(sign_off(report)))

@@ -155,7 +155,7 @@ COMMANDS: dict[str, Command] = {
     "demo": Command("demo"),
     "report": Command(
         f"report --project '{DEMO}' --aspect house_style --out {{out}}/report",
-        ("report/report.html", "report/report.md", "report/appendix.html", "report/appendix.md", "report/figures.csv"),
+        ("report/report.html", "report/appendix.html", "report/figures.csv"),
         after=("demo",),
     ),
     "export-project": Command(f"export-project '{DEMO}' --out {{out}}/demo.zip", ("demo.zip",), after=("demo",)),

@@ -90,7 +90,7 @@ def test_the_finding_stands_first_the_rest_part_by_part(
 def test_report_appendix_and_judge_file_are_offered(whole: Callable[..., AppTest]) -> None:
     labels = [element.proto.label for element in whole().get("download_button")]
     assert labels[:3] == ["Download the report", "Download judge.yaml", "Appendix"]
-    assert labels[3:] == ["Report for a wiki", "Appendix for a wiki", "Every figure"]
+    assert labels[3:] == ["Every figure"]
 
 
 def test_a_sign_off_is_there_at_once(

@@ -49,7 +49,7 @@ def test_it_writes_the_page_its_appendix_and_the_figures_and_tells(call: Run) ->
     assert code == 0
     out = Path("out")
     assert {path.name for path in out.iterdir()} == {
-        *("report.html", "report.md", "appendix.html", "appendix.md"),
+        *("report.html", "appendix.html"),
         "figures.csv",
     }
     assert body["files"]["html"] == str(out / "report.html")
