@@ -1,7 +1,7 @@
-"""What a causal model would say next, for many prompts: one forward pass, and what prompts share is read once.
+"""Read what a causal model would say next, for many prompts in one forward pass.
 
 A rating need not be written to be known: the probabilities of the scale's numbers in the place of the answer say more
-than any one of them, at the price of a single pass (G-Eval's expectation).  `NumberTokens` says by which tokens a
+than any one of them, at the price of a single pass (G-Eval's expectation).  `NumberTokens` holds the tokens by which a
 tokenizer writes the numbers, `NextTokens` reads their probabilities.  Prompts that begin alike (one item under several
 criteria) share the keys and values of their beginning.
 """
@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -111,8 +111,7 @@ def _paths(tokenizer: Any, spelt: dict[str, list[int]], number: str, name: str) 
 # ── the pass ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class SharedPrefix:
+class SharedPrefix(NamedTuple):
     """Prompts (their positions) whose first `shared` tokens are the same; 0 for one that stands alone."""
 
     members: IntArray
@@ -216,7 +215,7 @@ class NextTokens:
         ids, mask = self.filled(rows, left=True)
         positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
         logits = self.logits(ids, mask, positions, 1, use_cache=False)
-        return self._chosen(logits[:, -1], columns)
+        return _probabilities(logits[:, -1], columns)
 
     def _shared(self, rows: list[IntArray], batch: list[SharedPrefix], columns: list[int]) -> FloatArray:
         """The beginnings first, filled on the left; then every ending, filled on the right, after its beginning."""
@@ -237,7 +236,7 @@ class NextTokens:
         last, place = torch.unique(own.sum(dim=1) - 1, return_inverse=True)
         mask = torch.cat([mask[owners], own], dim=1)
         logits = self.logits(ids, mask, positions, last, past_key_values=cache, use_cache=True)
-        return self._chosen(logits[torch.arange(len(ids), device=logits.device), place.to(logits.device)], columns)
+        return _probabilities(logits[torch.arange(len(ids), device=logits.device), place.to(logits.device)], columns)
 
     def logits(self, ids: Any, mask: Any, positions: Any, keep: Any, **options: Any) -> Any:
         """(n, kept, vocabulary): at the last token where `keep` is 1, else at the places that it lists."""
@@ -262,9 +261,10 @@ class NextTokens:
         device = self.loaded.model.device
         return torch.from_numpy(ids).to(device), torch.from_numpy(mask.astype(np.int64)).to(device)
 
-    def _chosen(self, logits: Any, columns: list[int]) -> FloatArray:
-        values: FloatArray = logits.float().softmax(dim=-1)[:, columns].double().cpu().numpy()
-        return values
+
+def _probabilities(logits: Any, columns: list[int]) -> FloatArray:
+    values: FloatArray = logits.float().softmax(dim=-1)[:, columns].double().cpu().numpy()
+    return values
 
 
 def in_halved_batches(

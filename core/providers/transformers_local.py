@@ -1,9 +1,8 @@
-"""A causal language model in this process: ratings weighed in one pass, texts written token by token, or weighed too.
+"""Run a causal language model in this process: weigh ratings in one pass, or write texts token by token.
 
 Requests that name `numbers` or a `continuation` are answered by probabilities (`core.providers.one_pass`), all others
-written with `generate`.  The model's
-chat template is applied where it has one; without one the prompt goes in as plain text.  Nothing is loaded before the
-first request.
+are written with `generate`.  The model's chat template is applied if it has one.  Nothing is loaded before the first
+request.
 """
 
 from __future__ import annotations
@@ -72,12 +71,7 @@ class Ready:
     reader: NextTokens
     lock: threading.Lock
     numbers: dict[tuple[str, ...], NumberTokens]
-
-    def tokens_of(self, numbers: tuple[str, ...]) -> NumberTokens:
-        """How the tokenizer writes these numbers."""
-        if numbers not in self.numbers:
-            self.numbers[numbers] = number_tokens(self.tokenizer, numbers, self.loaded.facts.name)
-        return self.numbers[numbers]
+    """How the tokenizer writes numbers; finding that out goes over the whole vocabulary."""
 
 
 _ready: WeakValueDictionary[tuple[ModelSpec, str], Ready] = WeakValueDictionary()
@@ -150,8 +144,13 @@ class _Answers:
         written: dict[tuple[float | None, float, int], list[int]] = defaultdict(list)
         likely: list[int] = []
         for k, request in enumerate(self.requests):
-            if len(self.rows[k]) + len(self.texts[k]) >= self.limit:
-                self.deliver(k, Failure(self._too_long(k)))
+            n_tokens = len(self.rows[k]) + len(self.texts[k])
+            if n_tokens >= self.limit:
+                words = (
+                    f"The prompt has {n_tokens:,} tokens, and {self.model.loaded.facts.name} reads {self.limit:,} "
+                    "with its answer. Shorten the item, or choose a model with a longer context."
+                )
+                self.deliver(k, Failure(words))
             elif request.continuation and not self.texts[k]:
                 self.deliver(k, Failure("The tokenizer of the model has no tokens for this text."))
             elif request.continuation:
@@ -161,20 +160,16 @@ class _Answers:
             else:
                 written[request.temperature, request.top_p, request.max_tokens].append(k)
         for numbers, positions in weighed.items():
-            self._weigh(self.model.tokens_of(numbers), positions)
+            if numbers not in (known := self.model.numbers):
+                known[numbers] = number_tokens(self.model.tokenizer, numbers, self.model.loaded.facts.name)
+            self._weigh(known[numbers], positions)
         for positions in written.values():
             self._write(positions)
-        if likely:
-            self._read_likelihoods(likely)
-
-    def _too_long(self, k: int) -> str:
-        n_tokens = len(self.rows[k]) + len(self.texts[k])
-        return (
-            f"The prompt has {n_tokens:,} tokens, and {self.model.loaded.facts.name} reads {self.limit:,} "
-            "with its answer. Shorten the item, or choose a model with a longer context."
-        )
-
-    # ── weighed ──────────────────────────────────────────────────────────────────────────────────────────────
+        rows, texts = [self.rows[k] for k in likely], [self.texts[k] for k in likely]
+        for place, mean in likelihoods(self.model.reader, rows, texts):
+            usage = _usage(len(rows[place]) + len(texts[place]), 0)
+            reply: Reply = Completion(repr(mean), LIKELIHOOD, usage) if np.isfinite(mean) else Failure(OVERFLOW)
+            self.deliver(likely[place], reply)
 
     def _weigh(self, numbers: NumberTokens, positions: list[int]) -> None:
         left = set(positions)
@@ -183,24 +178,13 @@ class _Answers:
             left.discard(positions[row])
             self.deliver(positions[row], weighed_reply(numbers.numbers, shares, len(self.rows[positions[row]])))
 
-        rows = [self.rows[k] for k in positions]
-        weigh(self.model.reader, rows, numbers, on_row)
+        weigh(self.model.reader, [self.rows[k] for k in positions], numbers, on_row)
         for k in sorted(left):
             self.deliver(k, Failure(OVERFLOW))
 
-    def _read_likelihoods(self, positions: list[int]) -> None:
-        rows, texts = [self.rows[k] for k in positions], [self.texts[k] for k in positions]
-        for place, mean in likelihoods(self.model.reader, rows, texts):
-            usage = _usage(len(rows[place]) + len(texts[place]), 0)
-            reply: Reply = Completion(repr(mean), LIKELIHOOD, usage) if np.isfinite(mean) else Failure(OVERFLOW)
-            self.deliver(positions[place], reply)
-
-    # ── written ──────────────────────────────────────────────────────────────────────────────────────────────
-
     def _write(self, positions: list[int]) -> None:
-        room = self.requests[positions[0]].max_tokens
         loaded = self.model.loaded
-        lengths = [len(self.rows[k]) + room for k in positions]
+        lengths = [len(self.rows[k]) + self.requests[k].max_tokens for k in positions]
 
         def compute(batch: list[int]) -> list[tuple[str, str, int]]:
             return self._written([positions[place] for place in batch])
