@@ -226,32 +226,18 @@ RULES: tuple[Rule, ...] = (
 
 BREAKS: list[tuple[Rule, str, str]] = [
     (layers, "core/calibration/loop.py", "def f():\n    from core.store import store\n"),
-    (layers, "core/judging/llm_judge.py", "from ..store.store import Store"),
     (layers, "core/jobs/queue.py", "from core.projects.kinds import do_run"),
-    (layers, "pages/ui/page.py", "from core.providers import openai_api"),
     (third_parties, "core/figures.py", "import streamlit as st"),
-    (third_parties, "core/judging/llm_judge.py", "from urllib import request"),
     (third_parties, "core/data/golden.py", "def f():\n    import pickle\n"),
     (heavy_late, "core/repeval/states.py", "try:\n    import torch.nn\nexcept ImportError:\n    raise\n"),
     (no_dynamic_imports, "pages/1_golden_set.py", "import importlib"),
     (environment, "core/data/golden.py", "import os\nhome = os.environ['HOME']"),
-    (environment, "app.py", "from os import getenv"),
     (sockets, "core/jobs/worker.py", "import socket\nsocket.create_connection(('a', 1))"),
     (no_unsafe_calls, "pages/ui/page.py", "st.markdown(x, unsafe_allow_html=True)"),
-    (no_unsafe_calls, "core/data/golden.py", "eval(cell)"),
     (no_swallowing, "core/data/golden.py", "try:\n    f()\nexcept Exception:\n    pass\n"),
-    (no_swallowing, "core/data/golden.py", "while True:\n    try:\n        f()\n    except:\n        continue\n"),
     (small_screens, "pages/1_golden_set.py", "x = 1\n" * 151),
     (telling_names, "core/data/utils.py", ""),
     (module_docstrings, "core/data/golden.py", ""),
-]
-
-KEEPS: list[tuple[Rule, str, str]] = [
-    (layers, "core/projects/runs.py", "from core.store import store\nfrom core.calibration import loop\n"),
-    (heavy_late, "core/repeval/states.py", "def f():\n    import torch\n"),
-    (heavy_late, "core/repeval/states.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch\n"),
-    (third_parties, "core/judging/llm_judge.py", "from urllib.parse import urlsplit"),
-    (no_swallowing, "core/data/golden.py", "try:\n    f()\nexcept ValueError:\n    pass\n"),
 ]
 
 
@@ -270,11 +256,6 @@ def test_the_tree_keeps(rule: Rule) -> None:
 @pytest.mark.parametrize(("rule", "path", "text"), BREAKS)
 def test_the_rule_sees(rule: Rule, path: str, text: str) -> None:
     assert list(rule(Source(path, text)))
-
-
-@pytest.mark.parametrize(("rule", "path", "text"), KEEPS)
-def test_the_rule_lets_pass(rule: Rule, path: str, text: str) -> None:
-    assert not list(rule(Source(path, text)))
 
 
 def test_the_top_level_holds_only_what_its_owner_fixed() -> None:

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import core
-from core.comparison.corrected_means import NO_SYSTEM, PICKED, REPEATED, SEEN
-from core.data.split import text_digest
+from core.comparison.corrected_means import NO_SYSTEM, PICKED, REPEATED
 from tests.core.cli.conftest import Run, Say, write_rows
 
 SOURCES, LABELLED = 120, 30
@@ -77,20 +75,6 @@ def test_before_anybody_labels_it_tells_what_labels_would_bring(tmp_path: Path, 
     assert body["plan"]["n_labels"] == 30
     assert "6 more labels" in body["systems"]["A"]["corrected"]["reason"]
     assert "and 90 verdicts" in say("estimate-means", *files, "--aspect", "quality")
-
-
-def test_labels_that_calibrated_the_judge_are_left_out(
-    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import core.comparison.corrected_means as module
-
-    golden = core.load_golden(files[0])
-    every = np.arange(len(golden.items))
-    monkeypatch.setattr(module, "calibration_items", lambda golden, marked, file, map_too: every)
-    estimated = core.estimate_means(golden, files[1], "quality", judge_file="judge.yaml")
-    assert estimated.left_out[SEEN] == 2 * LABELLED
-    assert [system.corrected.value for system in estimated.means.systems] == [None, None]
-    assert len({text_digest(item) for item in golden.items}) == len(golden.items)
 
 
 def test_labels_that_were_picked_are_left_out(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:

