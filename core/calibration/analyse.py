@@ -34,7 +34,7 @@ CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ComparedCandidate:
     """One candidate: its alignment `value`, its length in words, and how many exemplars a draft was drawn from."""
 
     criteria_id: str
@@ -92,7 +92,7 @@ class Analyses:
     n_items: int
     n_candidates: int
     n_undefined: int
-    places: tuple[Place, ...]
+    places: tuple[ComparedCandidate, ...]
     by_length: Line
     by_pattern: tuple[PatternGroup, ...]
 
@@ -110,7 +110,9 @@ def analyse(calibration: Calibration) -> Analyses:
             exemplars = made.size if made.origin == "draft" else 0
             kind: Kind = "refinement" if made.origin != "draft" else "draft" if exemplars else "fitted strengths"
             pattern = pattern_of(text, calibration.task.scale)
-            places.append(Place(candidate.criteria.criteria_id, kind, exemplars, text_length(text), pattern, value))
+            places.append(
+                ComparedCandidate(candidate.criteria.criteria_id, kind, exemplars, text_length(text), pattern, value)
+            )
     places.sort(key=lambda place: -place.value)
     return Analyses(
         calibration.calibration.statistic,
@@ -150,7 +152,7 @@ def line_of(words: Sequence[float], values: Sequence[float] | FloatArray) -> Lin
     return Line(n, float(100 * fit.slope), interval, *drawn, *band)
 
 
-def by_pattern(places: Sequence[Place]) -> tuple[PatternGroup, ...]:
+def by_pattern(places: Sequence[ComparedCandidate]) -> tuple[PatternGroup, ...]:
     """Mean alignment of holistic and of specific criteria (Figure 4), with t intervals over candidates."""
     from scipy import stats
 

@@ -48,7 +48,7 @@ _BARE = "none"
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenReplies:
     """`criteria`: name → text, in the order of the requests; `ratings`: (name or "none", item id) → rating as text."""
 
     criteria: Mapping[str, str]
@@ -61,12 +61,12 @@ class Written:
         return None if rating is None else f"Score: {rating}\n{self.reasons[item_id]}"
 
 
-def read_written(folder: Path = FOLDER) -> Written:
+def read_written(folder: Path = FOLDER) -> WrittenReplies:
     """The table and the texts in `folder`."""
     criteria = json.loads((folder / "criteria.json").read_text("utf-8"))
     with (folder / "ratings.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    return Written(
+    return WrittenReplies(
         criteria,
         {(name, row["item_id"]): row[name] for row in rows for name in (_BARE, *criteria) if row[name]},
         {row["item_id"]: row["reason"] for row in rows},
@@ -76,7 +76,7 @@ def read_written(folder: Path = FOLDER) -> Written:
 class Script(ScriptedProvider):
     """Answers each request with what `written` holds for it; `kept` is key → stored reply of all that were asked."""
 
-    def __init__(self, written: Written, golden: GoldenSet, task: Task) -> None:
+    def __init__(self, written: WrittenReplies, golden: GoldenSet, task: Task) -> None:
         super().__init__(answer=self._reply)
         self.missing: list[str] = []
         named = {_BARE: "", **written.criteria}

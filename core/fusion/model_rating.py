@@ -41,7 +41,7 @@ from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Uns
 from core.texts import is_blank
 from core.verdicts import Verdicts
 
-Written = TypeVar("Written")
+Result = TypeVar("Result")
 EVALUATE_PROMPT, UNPLANNED_PROMPT = "evaluate.v1", "evaluate_unplanned.v1"
 TOKENS_AN_ASPECT = 160
 PLAN_TOKENS = 1_500
@@ -342,10 +342,10 @@ class _Asking:
         rows = {name: Verdicts(row) for name, row in verdicts.items()}
         return ModelRatings(judge.planned, judge.criteria, tuple(positions), rows, texts)
 
-    def write(self, messages: tuple[Message, ...], read: Callable[[str], Written]) -> tuple[Written | None, str, str]:
+    def write(self, messages: tuple[Message, ...], read: Callable[[str], Result]) -> tuple[Result | None, str, str]:
         """(what the model wrote, as `read` returns it, its text, its fault); asked again once, with the fault."""
 
-        def attempt(text: str) -> tuple[Written | None, str]:
+        def attempt(text: str) -> tuple[Result | None, str]:
             try:
                 return read(text), ""
             except UsageError as error:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.calibration.analyse import ENOUGH, Place, analyse, by_pattern, line_of
+from core.calibration.analyse import ENOUGH, ComparedCandidate, analyse, by_pattern, line_of
 from core.calibration.calibration_settings import CalibrationSettings
 from tests.core.calibration.planted import GOLDEN, PlantedJudge, run_whole
 
@@ -54,7 +54,7 @@ def test_the_band_is_that_of_least_squares() -> None:
 
 def test_patterns_have_means_with_t_intervals() -> None:
     values = {"holistic": (0.1, 0.2, 0.3), "specific": (0.6,)}
-    places = [Place("c", "draft", 4, 10, pattern, v) for pattern, own in values.items() for v in own]  # type: ignore[arg-type]
+    places = [ComparedCandidate("c", "draft", 4, 10, pattern, v) for pattern, own in values.items() for v in own]  # type: ignore[arg-type]
     holistic, specific = by_pattern(places)
     assert (holistic.pattern, holistic.n, holistic.mean) == ("holistic", 3, pytest.approx(0.2))
     assert holistic.interval is not None

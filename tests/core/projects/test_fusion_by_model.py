@@ -289,7 +289,7 @@ def test_what_is_refused(store: Store, settings: Settings, request_: FusionReque
         ({"judge_ids": ()}, UsageError, "at least one aspect and one assistant"),
         ({"judge_spec": "offline"}, UsageError, "no language model"),
         ({"judge_spec": "openai:m@http://a:b@host/v1"}, UsageError, "password"),
-        ({"budget": 0}, UsageError, "at least 1 call"),
+        ({"budget": 0}, UsageError, "at least 1"),
     ):
         with pytest.raises(error, match=words):
             projects.start_fusion(store, settings, changed(request_, **changes))  # type: ignore[arg-type]

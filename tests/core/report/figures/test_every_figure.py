@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from core.calibration.ablate import AblationRow
-from core.calibration.analyse import Analyses, Line, PatternGroup, Place
+from core.calibration.analyse import Analyses, ComparedCandidate, Line, PatternGroup
 from core.calibration.calibration_result import TracePoint
 from core.records import Interval, Scale
 from core.report import figures
@@ -43,7 +43,7 @@ from tests.core.report.figures.conftest import NOW, SVG, aligned
 HOSTILE = "<img src=x onerror=alert(1)>"
 GOOD, ENDS, ONE = aligned(0.5, 0.4, 0.6), Interval(0.4, 0.6), np.array([1.0])
 FOUND = Analyses(
-    *("spearman", "sample", 8, 1, 0, (Place("c", "draft", 4, 9, HOSTILE, 0.1),)),
+    *("spearman", "sample", 8, 1, 0, (ComparedCandidate("c", "draft", 4, 9, HOSTILE, 0.1),)),
     Line(0, None, None),
     (PatternGroup(HOSTILE, 1, 0.1, None),),
 )
