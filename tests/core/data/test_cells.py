@@ -76,21 +76,23 @@ def test_cleaned_text_can_be_encoded_and_keeps_its_length(text: str) -> None:
     assert len(cleaned.encode()) >= len(cleaned) == len(text)
 
 
-@pytest.mark.parametrize(
-    ("cell", "comma", "value"),
-    [
-        ("2,5", None, 2.5),
-        ("0,125", None, 0.125),
-        ("12,34", None, 12.34),
-        ("1,2345", None, 1.2345),
-        ("1,234", "decimal", 1.234),
-        ("1,234", "thousands", 1234),
-        ("-12,000", "thousands", -12000),
-        ("1,234,567.5", "thousands", 1234567.5),
-    ],
-)
-def test_commas(cell: str, comma: Comma | None, value: float) -> None:
-    assert read_number(cell, comma) == value
+COMMAS = """
+    2,5 - 2.5
+    0,125 - 0.125
+    12,34 - 12.34
+    1,2345 - 1.2345
+    1,234 decimal 1.234
+    1,234 thousands 1234
+    -12,000 thousands -12000
+    1,234,567.5 thousands 1234567.5
+"""
+
+
+@pytest.mark.parametrize("line", COMMAS.strip().splitlines())
+def test_commas(line: str) -> None:
+    cell, comma, value = line.split()
+    meaning: dict[str, Comma | None] = {"-": None, "decimal": "decimal", "thousands": "thousands"}
+    assert read_number(cell, meaning[comma]) == float(value)
 
 
 @pytest.mark.parametrize("cell", ["1,234", "+12,345", "-999,000"])

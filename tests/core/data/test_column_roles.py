@@ -21,22 +21,6 @@ def test_own_names_win_over_aliases_and_the_alias_column_stays_unused() -> None:
     assert mapping.layout == "wide"
 
 
-def test_aliases_are_mapped_and_listed_as_aliases() -> None:
-    columns = ["id", "doc_id", "model", "article", "response", "reference", "human_x"]
-    mapping = propose_mapping(columns, [dict.fromkeys(columns, "1")])
-    assert mapping.roles == {
-        "item_id": "id",
-        "source_id": "doc_id",
-        "system_id": "model",
-        "source": "article",
-        "target": "response",
-        "references": "reference",
-        "human_x": "human_x",
-    }
-    assert set(mapping.found_by("alias")) == {"item_id", "source_id", "system_id", "source", "target"}
-    assert {role for role, how in mapping.found.items() if how == "exact"} == {"references", "human_x"}
-
-
 @pytest.mark.parametrize(("role", "alias"), [(r, a) for r, names in ALIASES.items() for a in names])
 def test_every_alias_is_a_folded_name_and_is_found(role: str, alias: str) -> None:
     assert folded(alias) == alias

@@ -148,12 +148,6 @@ def test_workbooks_with_xml_entities_are_refused(formats: dict[str, Any], encodi
         read_table(book, "a.xlsx")
 
 
-def test_a_row_number_beyond_any_sheet_is_refused(formats: dict[str, Any]) -> None:
-    book = rewritten(formats[".xlsx"](ROWS), lambda part: part.replace(b'<row r="3"', b'<row r="999999999"'))
-    with pytest.raises(GoldenError, match="too many rows"):
-        read_table(book, "a.xlsx")
-
-
 def test_rows_and_cells_are_bounded(monkeypatch: pytest.MonkeyPatch, formats: dict[str, Callable[..., bytes]]) -> None:
     rows = [{"target": f"text {i}"} for i in range(12)]
     monkeypatch.setattr(sources, "MAX_ROWS", 10)

@@ -163,13 +163,3 @@ def test_a_judge_against_the_raters_is_asked_about(tmp_path: Path, capsys: pytes
     turned = load_golden(golden, values="best=low")
     value = core.align(turned, verdicts, "q").value
     assert value is not None and value > 0.9
-
-
-def test_an_import_of_choices_1_and_2_asks_for_their_scale(tmp_path: Path) -> None:
-    golden, recording = load_golden(FILES / "text12.csv"), load_recording(scored(tmp_path, list("12212212")))
-    preview = match(recording, golden, "preference", read_reply=read_rating)
-    assert preview.problems and "none is 3, which prefers the second text" in preview.problems[0]
-    answered = match(recording, golden, "preference", ImportChoices(scale=Scale(1, 2)), read_reply=read_rating)
-    assert not answered.problems
-    assert answered.values.tolist() == [1, 3, 3, 1, 3, 3, 1, 3]
-    assert not match(load_recording(FILES / "v12.csv"), golden, "preference", read_reply=read_rating).problems

@@ -105,14 +105,6 @@ def test_what_cannot_be_fetched_says_how_to_go_on(local: Local, fetch: Fetch, we
     assert left_over(tmp_path) == []
 
 
-def test_a_set_of_another_size_is_refused_unless_forced(local: Local, fetch: Fetch, tmp_path: Path) -> None:
-    benchmark = local("newsroom", 100)
-    with pytest.raises(GoldenError, match="100 items of 2 sources; 4 items of 2 sources came"):
-        fetch(benchmark)
-    assert left_over(tmp_path) == []
-    assert any("100 items" in note for note in fetch(benchmark, force=True).notes)
-
-
 def test_what_is_there_stays_unless_a_whole_file_takes_its_place(
     local: Local, fetch: Fetch, web: Web, tmp_path: Path
 ) -> None:

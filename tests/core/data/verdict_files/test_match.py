@@ -129,17 +129,6 @@ def test_replies_on_another_scale() -> None:
     assert not own.on_scale
 
 
-def test_choices_are_followed_and_stand_in_the_note() -> None:
-    rows = [{"item_id": name, "reply": letter} for name, letter in zip(IDS, "AECB", strict=True)]
-    letters = preview(rows, ImportChoices(letters=True))
-    np.testing.assert_array_equal(letters.values, [1, 5, 3, 2])
-    assert letters.note == "Replies recorded in judge.jsonl, on 1-5, letters with A for the low end."
-    same_ends = preview(scores(a=1, b=2), ImportChoices(scale=Scale(1, 5), take="own", higher_is_better=False))
-    assert same_ends.on_scale
-    assert same_ends.note == "Scores recorded in judge.jsonl, on 1-5; lower is better."
-    assert same_ends.as_judge("j")[0].higher_is_better is False
-
-
 def test_a_choice_between_two_texts_is_a_preference() -> None:
     """By hand: A is 1, a tie 2, B 3; "maybe" is none."""
     data = "item_id,score\na,A\nb,tie\nc,model_b\nd,maybe\n"
@@ -198,17 +187,6 @@ def test_several_aspects_in_columns() -> None:
 )
 def test_what_cannot_be_used_is_a_problem_in_words(rows: Any, words: str) -> None:
     assert words in preview(rows).problems[0]
-
-
-def test_failed_refused_and_cut_off_requests_are_counted_apart() -> None:
-    def line(name: str, finish: str = "stop", **message: Any) -> dict[str, Any]:
-        body = {"choices": [{"message": message, "finish_reason": finish}]} if message else None
-        return {"custom_id": name, "response": {"status_code": 200 if body else 500, "body": body}}
-
-    refused, cut_off = line("c", content=None, refusal="No."), line("b", "length", content="Score: 4 is what")
-    result = preview([line("a", content="Score: 4"), cut_off, refused, line("d")])
-    np.testing.assert_array_equal(result.values, [4, NAN, NAN, NAN])
-    assert result.tally.unread == {"truncated": 1, "refused": 1, "provider error": 1}
 
 
 def test_hostile_cells_stay_text() -> None:

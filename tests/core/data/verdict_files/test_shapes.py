@@ -18,25 +18,12 @@ def lines(rows: list[Any]) -> bytes:
 
 
 def chat_body(text: str | None, finish: str = "stop", refusal: str | None = None) -> dict[str, Any]:
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "m",
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": finish,
-                "logprobs": None,
-                "message": {"role": "assistant", "content": text, "refusal": refusal},
-            }
-        ],
-    }
+    message = {"role": "assistant", "content": text, "refusal": refusal}
+    return {"object": "chat.completion", "choices": [{"finish_reason": finish, "message": message}]}
 
 
 def batch_line(custom_id: str, body: Any, status: int = 200, error: Any = None) -> dict[str, Any]:
-    response = {"status_code": status, "request_id": "r", "body": body}
-    return {"id": f"batch_req_{custom_id}", "custom_id": custom_id, "response": response, "error": error}
+    return {"id": "b", "custom_id": custom_id, "response": {"status_code": status, "body": body}, "error": error}
 
 
 def told(data: bytes, name: str = "f.jsonl", aspect: str = "coherence") -> list[tuple[str, Any, Any]]:
@@ -51,19 +38,20 @@ def test_batch_output_of_chat_completions() -> None:
         batch_line("b", chat_body("It is", "length")),
         batch_line("c", chat_body(None, "stop", "I cannot rate this.")),
         batch_line("d", {"error": {"message": "overloaded", "code": "x"}}, 503),
-        {"id": "e", "custom_id": "e", "response": None, "error": {"code": "batch_expired", "message": "too late"}},
+        {"custom_id": "e", "response": None, "error": {"code": "batch_expired", "message": "too late"}},
         batch_line("f", {"choices": [{"text": "Score: 1", "finish_reason": "stop"}, {"text": "Score: 2"}]}),
     ]
-    assert load_recording(lines(rows), "f.jsonl").of_batch
-    assert [(item_id, replies) for item_id, replies, _ in told(lines(rows))] == [
-        ("a", (Reply("Score: 4"),)),
-        ("b", (Reply("It is", "length"),)),
-        ("c", (Reply("I cannot rate this.", "refusal"),)),
-        ("d", (Reply("overloaded", "error"),)),
-        ("e", (Reply("too late", "error"),)),
-        ("f", (Reply("Score: 1"), Reply("Score: 2"))),
+    wanted = [
+        (Reply("Score: 4"),),
+        (Reply("It is", "length"),),
+        (Reply("I cannot rate this.", "refusal"),),
+        (Reply("overloaded", "error"),),
+        (Reply("too late", "error"),),
+        (Reply("Score: 1"), Reply("Score: 2")),
     ]
-    assert told(lines(rows[4:5])) == [("e", (Reply("too late", "error"),), None)], "as in a batch's file of errors"
+    assert load_recording(lines(rows), "f.jsonl").of_batch
+    assert told(lines(rows)) == [(name, replies, None) for name, replies in zip("abcdef", wanted, strict=True)]
+    assert told(lines(rows[4:5])) == [("e", wanted[4], None)], "as in a batch's file of errors"
 
 
 def test_batch_output_of_the_responses_api() -> None:
