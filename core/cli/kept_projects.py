@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import AspectOption, ForceFlag, JsonFlag, settings_and_store
-from core.cli.output import alignment_words, notes, tell
+from core.cli.options import AspectOption, ForceFlag, JsonFlag, VerboseFlag, settings_and_store
+from core.cli.output import alignment_words, cautions, notes, tell
 from core.errors import UsageError
 from core.wording import counted, number
 
@@ -41,6 +41,7 @@ def report(
         typer.Option(help="This judge's verdicts on other items, with system_id: systems are compared on them too."),
     ] = None,
     force: ForceFlag = False,
+    verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Write the report on a judge of a project: HTML and CSV."""
@@ -50,7 +51,7 @@ def report(
 
     require_new((out / name for name in REPORT_FILES), force=force)
     written = write_report(project, aspect, out, golden=golden, run=run, verdicts=verdicts)
-    report, head, cautions = written.report, headline(written.report), limits(written.report)
+    report, head, limited = written.report, headline(written.report), limits(written.report)
     files = {
         "html": written.html,
         "appendix": written.appendix,
@@ -71,7 +72,7 @@ def report(
         "ceiling": None if people is None else people.as_json(),
         "beside_people": None if beside is None else beside.as_json(),
         "annotator_tests": [test.as_json() for test in report.raters.tests],
-        "limits": [{"title": limit.headline, "text": limit.detail} for limit in cautions],
+        "limits": [{"title": limit.headline, "text": limit.detail} for limit in limited],
         "files": {kind: str(path) for kind, path in files.items()},
         "bytes": {kind: path.stat().st_size for kind, path in files.items()},
         "out": str(out),
@@ -83,7 +84,7 @@ def report(
         f"{head.headline} {head.detail}",
         *filter(None, [better]),
         *asides(report),
-        *(f"Keep in mind: {limit.headline}. {limit.detail}" for limit in cautions),
+        *cautions([f"{limit.headline}. {limit.detail}" for limit in limited], verbose),
     ]
     tell(body, [*lines, f"Written: {', '.join(body['files'].values())}"], as_json)
 
@@ -180,7 +181,7 @@ def demo(
     body = {"project": project.project_id, "golden_sets": sets, "runs": project.n_runs, "home": str(settings.home)}
     lines = [
         f"{project.name}: {project.n_runs} finished runs on {', '.join(sets)}, in {settings.home}.",
-        "Its labels are simulated and its people made up: it shows how Concord works, not how good a judge is.",
+        "Its labels are simulated and its raters made up: it shows how Concord works, not how good a judge is.",
         *([] if open_ else ["Open it: streamlit run app.py"]),
     ]
     tell(body, lines, as_json)

@@ -278,8 +278,8 @@ def threshold(
     *,
     aspect: AspectOption,
     yes_from: Annotated[float | None, typer.Option(help="Lowest label that is a yes, on other scales.")] = None,
-    miss_cost: Annotated[float, typer.Option(help="What it costs where people say yes and the judge no.")] = 1.0,
-    alarm_cost: Annotated[float, typer.Option(help="What it costs where the judge says yes and people no.")] = 1.0,
+    miss_cost: Annotated[float, typer.Option(help="Cost of a no by the judge where raters say yes.")] = 1.0,
+    alarm_cost: Annotated[float, typer.Option(help="Cost of a yes by the judge where raters say no.")] = 1.0,
     seen: SeenOptions,
     as_json: JsonFlag = False,
 ) -> None:

@@ -37,9 +37,7 @@ class ScoringOptions:
     """How much is asked, of whom, and what an earlier scoring left."""
 
     explain: Annotated[bool, typer.Option("--explain", help="Add the reasons to each verdict.")] = False
-    budget: Annotated[
-        int | None, typer.Option(min=1, help="Most calls to make now; the same command again goes on.")
-    ] = None
+    budget: Annotated[int | None, typer.Option(min=1, help="Most calls to make now; the same command resumes.")] = None
     again: Annotated[bool, typer.Option("--again", help="Start over, whatever an earlier scoring left.")] = False
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes for a judge that computes; by default one a core.")
@@ -75,7 +73,7 @@ class SureOptions:
         bool, typer.Option("--intervals", help="Add low, high, width and expected error to each verdict.")
     ] = False
     coverage: Annotated[
-        float, typer.Option(min=0.5, max=0.99, help="Share of people's labels that the intervals hold.")
+        float, typer.Option(min=0.5, max=0.99, help="Share of the raters' labels that the intervals hold.")
     ] = 0.9
     abstain_over: Annotated[
         float | None,

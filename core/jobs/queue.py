@@ -63,7 +63,7 @@ def _with_gpu(workers: Sequence[Worker]) -> list[str]:
 def in_turn(active: Sequence[Run]) -> list[Run]:
     """The queued runs of `active` (newest first), in the order in which workers take them.
 
-    The project with the fewest runs at work comes first, then the next of each; within a project the oldest run.
+    The project with the fewest running runs comes first, then the next of each; within a project the oldest run.
     """
     ahead = Counter(run.project_id for run in active if run.status == "running")
     turns: list[tuple[int, Run]] = []
@@ -152,7 +152,7 @@ class RunProgress:
             raise self._stop
 
     def wait_for(self, work: Future[T]) -> T:
-        """The result of `work`; when the run must stop, raises soon after even if `work` goes on."""
+        """The result of `work`; when the run must stop, raises soon after even if `work` does not end."""
         while self._stop is None:
             try:
                 return work.result(timeout=0.1)

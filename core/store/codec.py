@@ -92,7 +92,7 @@ def plain(value: Any, chunks: list[bytes]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """The schema of a value, beside its type; in `Annotated`."""
+    """The schema of a value, next to its type; in `Annotated`."""
 
     schema: CoreSchema
 
