@@ -540,7 +540,7 @@ class _Draft:
             return True
         cell = next((row[column] for row in self.rows if row.get(column) not in (None, "", [], "[]")), None)
         if problem := _not_numbers(read_list(cell)):
-            message = f"Column {column!r} is left out: it does not hold one list of ratings an item ({problem})."
+            message = f"Column {column!r} is left out: it does not hold one list of ratings per item ({problem})."
             self.notes.append(message)
         return not problem
 

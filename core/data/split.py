@@ -5,7 +5,7 @@ reporting on the same items is optimistic, so the split is made before anything 
 
 How many labels calibrating takes counts *calibration* labels, those that choose the criteria: where half of the
 sources are held out, about half of all labels.  Measured over 34 runs of the offline judge on public sets, with
-its drafts and refinements alone (`fit_strengths=False`), mean alignment with people on held-out items (METHODS §7).
+its drafts and refinements alone (`fit_strengths=False`), mean alignment with raters on held-out items (METHODS §7).
 
 Which items are the same text is known by short digests that a file can hold without holding the texts: of its target,
 source and context, as a judge sees them, not of ids, labels or ratings.  Line ends (CR LF, CR) and Unicode forms (NFC)
@@ -39,7 +39,7 @@ LEAST = 8
 TO_STACK = 50
 """Fewer labels to fit on, and no weights are learnt for a fusion."""
 ENOUGH = 100
-"""Calibration labels that are advised; with fewer, refining was measured to fit their noise."""
+"""Calibration labels that are recommended; with fewer, refining was measured to fit their noise."""
 ENOUGH_IN_ALL = 200
 """The same with half of the sources held out."""
 
@@ -65,7 +65,7 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
     if labels.n_labelled < 2:
         raise AspectError(
             f"Aspect {aspect!r} has {labels.n_labelled} label(s); at least 2 are needed, and {ENOUGH_IN_ALL} are "
-            "advised. Label more items.",
+            "recommended. Label more items.",
             file=golden.name,
         )
     if len(values) == 1:
@@ -84,7 +84,7 @@ def few_labels(n: int, *, refining: bool = False) -> str:
     """Say in a sentence or two that `n` calibration labels are few; "" for 100 or more.
 
     In 34 measured runs with drafted criteria, calibrating did worse than the baseline in 44 % of runs on 50 labels
-    and in 26 % on 100; on 20 it reached .495, the baseline .500, and .520 without refining.
+    and in 26 % on 100; on 20 it reached 0.495, the baseline 0.500, and 0.520 without refining.
     """
     if n >= ENOUGH:
         return ""
@@ -283,7 +283,7 @@ def _checked(golden: GoldenSet, aspect: str, split: Split) -> Split:
     if min(n_calibration, n_held_out) < 2:
         raise AspectError(
             f"Aspect {aspect!r} would have {n_calibration} label(s) to calibrate on and {n_held_out} held out; at "
-            f"least 2 are needed on each side, and {ENOUGH} to calibrate on are advised. Label more items.",
+            f"least 2 are needed on each side, and {ENOUGH} to calibrate on are recommended. Label more items.",
             file=golden.name,
         )
     return split

@@ -466,7 +466,8 @@ def _findings(preview: ImportPreview) -> Iterator[FileFinding]:
         yield FileFinding(
             "error",
             f"{counted(len(preview.doubled), 'item stands', 'items stand')} more than once: {item_id!r} in rows "
-            f"{' and '.join(map(str, rows[:4]))}. Keep one row an item, or choose the column that numbers its samples.",
+            f"{' and '.join(map(str, rows[:4]))}. Keep one row per item, or choose the column that numbers its "
+            "samples.",
             row=rows[-1],
         )
     if preview.without_row and preview.n_matched:
@@ -575,7 +576,7 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
         if not item_id:
             raise GoldenError("there is no item_id", file=path.name, row=row, column=item)
         if item_id in scores:
-            raise GoldenError(f"item {shown(item_id)} stands twice; keep one line an item", file=path.name, row=row)
+            raise GoldenError(f"item {shown(item_id)} stands twice; keep one line per item", file=path.name, row=row)
         if isinstance(number, str):
             raise GoldenError(f"{number} (empty or null means unscored)", file=path.name, row=row, column=score)
         scores[item_id] = np.nan if number is None else number
