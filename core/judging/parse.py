@@ -65,6 +65,8 @@ def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop"
         return Reading(None, "empty")
     found = _from_json(text, scale, aspect, whole=not moved)
     found = found or _from_text(_without_quotes(text), scale, aspect, letters=letters)
+    if found and any(float(named[named.lastindex or 0]) != scale.high for named in _NAMED_SCALE.finditer(text)):
+        found = Statement(found.start, found.end, None)
     span = (found.start + moved, found.end + moved) if found else None
     if found and found.value is not None:
         on_scale = scale.holds(found.value)
@@ -89,6 +91,11 @@ def read_rating_as_paper(reply: str) -> Reading:
     return Reading(None, "no verdict") if digit is None else Reading(float(digit[0]))
 
 
+_NAMED_SCALE = re.compile(
+    r"scale (?:of |from )?[(\[]?-?\d{1,3} ?(?:-|to) ?(\d{1,3})\b|\b-?\d{1,3}-(\d{1,3}) scale\b|\b(\d{1,3})-point scale\b|"
+    r"(?:score|rating)[*_ ]{0,3}[(\[]-?\d{1,3} ?(?:-|to) ?(\d{1,3})[)\]]"
+)
+"""A scale that the reply names.  If it is another one than the judge was offered, its number is not on ours."""
 _REFUSAL = re.compile(
     r"\b(?:i(?:'m| am) (?:sorry|unable|not able)|i (?:cannot|can't|can not|won't|will not|must decline|decline)|"
     r"as an ai\b|unable to (?:rate|score|assess|evaluate|provide)|(?:cannot|can't) (?:rate|score|assess|evaluate))|"
@@ -192,7 +199,7 @@ _VALUE = re.compile(
     r"either|无法|entre\b|zwischen|\?|-\s*$)|"
     r"(?P<yes>(?:yes|true|pass(?:ed)?|correct|ja|oui|sí|si)(?![\w-])|是)|"
     r"(?P<no>(?:no|false|fail(?:ed)?|incorrect|nein|non)(?![\w-])|否|不是)|"
-    rf"(?P<word>(?:{_SPELT})(?!\w)|[一二三四五六七八九十](?=[分颗星点點]|\s*$))|"
+    rf"(?P<word>(?:{_SPELT})(?!\w|[ \t](?:hundred|thousand))|[一二三四五六七八九十](?=[分颗星点點]|\s*$))|"
     r"(?P<number>(?<![-+])(?:[+-](?=[\d.]))?(?:\d{1,15}(?:[.,]\d{1,12})?|[.,]\d{1,12})))"
 )
 _ODD = r"[ \t]{0,2}(?:(?:and|-and-)[ \t]?(?:a|an|one|two|three)[ \t-](?:half|quarter|third)|[ \t]\d/\d)|-and-|半"
@@ -210,6 +217,8 @@ _TAIL = re.compile(
     r"(?P<counted>[ \t]{1,2}(?:criteria|criterions?|raters?|annotators?|items?|people|users?|times|sentences|facts|"
     r"claims|errors|requirements|checks|experts|judges|conditions|aspects|dimensions|reviewers|points (?:are|were|hold)|"
     rf"questions|tests|cases)\b)?(?:{_SAME}|[ \t]{{0,3}}=[ \t]{{0,3}}\d{{1,3}}(?:[.,]\d)?[ \t]?%)?(?:{_UNIT})?)?"
+    r"(?P<several>[ \t]{1,2}\d{1,3}[ \t]{1,2}\d|[ \t]{0,2},[ \t]{0,2}(?:\d{1,3}[ \t]{0,2}(?:,|or\b|and\b|\])|"
+    r"(?:maybe|perhaps|possibly|then|or)[ \t]{1,2}\d))?"
     r"(?P<range>[ \t*_]{0,4}(?:[-~/+*=^]|→|⇒|->|=>|≈|(?:minus|plus|to|or|bis|à|ou|o|and|und|oder|até|至|到|或|や)(?![a-z]))"
     rf"[ \t*_]{{0,4}}(?:[\d.(]|(?:{_SPELT})(?!\w)))?"
     r"(?P<another>[+-](?=[\s.,;)*]|\Z)|,?[ \t]{1,3}\d{1,3}(?=\s*\Z|[ \t]*\n))?(?P<joined>[^\W\u3040-\u9fff]|[½¼¾半]|[.,:]\d|-\w)?"
@@ -247,7 +256,16 @@ def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
     differs = again and (again in _WORDS or again[0].isdigit()) and _number(again) != value
     thousands = re.fullmatch(r"\d{1,3},\d{3}" if scale.high < 1000 else r"\d{1,3}[.,]\d{3}", found["number"] or "")
     compared = found["number"] and text[found.start("number") - 1] == "<" and not text.startswith(">", tail.end())
-    if tail["odd"] or tail["odder"] or tail["range"] or tail["another"] or differs or thousands or compared:
+    if (
+        tail["odd"]
+        or tail["odder"]
+        or tail["several"]
+        or tail["range"]
+        or tail["another"]
+        or differs
+        or thousands
+        or compared
+    ):
         return Statement(at, end, None)
     top = 100.0 if tail["percent"] else _number(tail["top"]) if tail["ratio"] else scale.high
     if top != scale.high:
@@ -319,6 +337,8 @@ def _from_json(text: str, scale: Scale, aspect: str, *, whole: bool) -> Statemen
     rated = [found for found in objects if not _is_nothing(found.value)]
     if rated:
         start, end, _ = last = rated[-1]
+        if len(rated) > 1 and re.search(r"\bor\b", text[rated[-2].end : start]):
+            return Statement(start, end, None)
         announced = re.fullmatch(r"[^\n]{1,100}:\s*```(?:json)?\s*", text[:start])  # "Here it is:", and a fence
         if begins or announced or not re.search(r"\w", text[end:].replace("```", "")):
             return last
@@ -408,7 +428,8 @@ def _from_text(text: str, scale: Scale, aspect: str, *, letters: bool = False) -
 
 
 _TAKEN_BACK = re.compile(
-    r"\b(?:actually|wait|correction|on second thought|on reflection|reconsider\w*|i change|changed my mind)\b"
+    r"\b(?:actually|wait|correction|on second thought|on reflection|reconsider\w*|i change|changed my mind|"
+    r"(?:revis|lower|rais|reduc|increas|chang)ed?(?: it)? to|but (?:it |i )?(?:could|might|would|should))\b"
     rf"[^\n]*?\b(?:\d|(?:{_SPELT})\b)"
 )
 _STRONG = (
@@ -620,7 +641,7 @@ def _said(text: str, scale: Scale, aspect: str) -> Statement | None:
 
 _CLOSES = re.compile(
     r"(?:,[ \t]{0,2}so|\bso|(?<!\bfig)(?<!\bno)(?<!\bvol)(?<!\bpp)(?<!\bsec)(?<!\beq)[.;](?=[ \t])|:|=|\bleaving|\bhence|"
-    r"\btherefore|\bthus|,|：|[.!?][ \t]-)[ \t*_]{0,4}(?:a |it's |it is |i say |i'd say )?\Z"
+    r"\btherefore|\bthus|(?<!\d),|：|[.!?][ \t]-)[ \t*_]{0,4}(?:a |it's |it is |i say |i'd say )?\Z"
 )
 _COUNTS = re.compile(
     r"\b(?:human|gold|reference|previous|expected|errors?|count|words|sentences|points? deducted|flaws|issues|confidence|page|year|weakness\w*|strengths?)\b"
