@@ -198,9 +198,9 @@ class RunRequest(Protocol):
 class Run:
     """A run at the time `now` of the database.
 
-    `request_json` is what was asked for (`core.projects.kinds` reads it); `error` a message for people, empty unless it
-    failed; `calls_expected` 0 means not known yet.  `attempt` counts how often it was taken up, `snapshots` what it has
-    published; `begun_by` is the version of Concord that took it up first.
+    `request_json` is what was asked for (`core.projects.run_kinds` reads it); `error` is a message, empty unless it
+    failed; `calls_expected` 0 means not known yet.  `attempt` counts how often it was taken up, `snapshots` what it
+    has published; `begun_by` is the version of Concord that took it up first.
     `beat_at` is the last sign of life of its worker and `capability` what that one computes on (cuda, mps, gpu or cpu);
     None and "" without a worker.  `placement` says why a queued run waits, or what is to be said of the worker that has
     it; "" for nothing.

@@ -4,7 +4,7 @@ import streamlit as st
 
 from core import projects
 from core.project_records import Run, RunKind
-from core.projects.analyses import RecheckRequest
+from core.projects.judge_checks import RecheckRequest
 from core.store.log import Action
 from pages.runs import log_view, people_view, runs_table
 from pages.runs.log_view import pages_of

@@ -8,7 +8,7 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import RunKind
 from core.projects.calibration import CalibrationRequest
-from core.projects.kinds import RunDetail
+from core.projects.run_kinds import RunDetail
 from pages.calibrate import calibration_view, ranking
 from pages.ui import forms, run_panel, state
 from pages.ui.page import Opened, link_to, open_page, stop_with

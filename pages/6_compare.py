@@ -5,7 +5,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.judges import JudgesShown
+from core.projects.project_judges import JudgesShown
 from pages.compare import choices, import_view, judges, leaderboard, one_judge, raters, systems
 from pages.compare.choices import Compared
 from pages.ui import chosen

@@ -25,19 +25,19 @@ from core.fusion.fusion_settings import FusionSettings
 from core.jobs.queue import RunProgress
 from core.people import Actor
 from core.project_records import DEMO_PROJECT
-from core.projects.analyses import AblationRequest, RecheckRequest
 from core.projects.calibration import CalibrationRequest
 from core.projects.demo import DEMO_NAME
 from core.projects.edit_scoring import RescoreRequest
+from core.projects.judge_checks import AblationRequest, RecheckRequest
 from core.projects.judge_line import VersionState
 from core.projects.judge_versions import VersionOptions
-from core.projects.judges import MetricsRequest
-from core.projects.kinds import do_run
 from core.projects.labelling import LabelAspect, PassRequest
-from core.projects.misaligned import ItemScore, TriageRequest, TriageVerdict
-from core.projects.repeval import RepEvalRequest
+from core.projects.misaligned_items import ItemScore, TriageRequest, TriageVerdict
+from core.projects.project_judges import MetricsRequest
+from core.projects.repeval_runs import RepEvalRequest
 from core.projects.review import Choice, Point, Verdict
 from core.projects.rounds import RoundRequest
+from core.projects.run_kinds import do_run
 from core.records import GoldenSet, Scale
 from core.repeval.records import RepEvalSettings
 from core.repeval.states import Extraction

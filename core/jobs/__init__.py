@@ -1,1 +1,1 @@
-"""Durable runs: the queue, its worker, and what a run tells of itself; `core.projects.kinds` says what each does."""
+"""Durable runs: the queue, its worker, and what a run reports; `core.projects.run_kinds` says what each does."""

@@ -30,8 +30,8 @@ from core.jobs.log_lines import log_to_stderr
 from core.jobs.queue import Queue
 from core.memory import collect_seldom
 from core.owner_only import make_private, owner_only, secure_home
-from core.projects.kinds import do_run, wants_of
 from core.projects.project_list import open_store
+from core.projects.run_kinds import do_run, wants_of
 from core.repeval.model import find_capability
 from core.settings import Settings
 from core.store.store import Store

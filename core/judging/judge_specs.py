@@ -10,7 +10,7 @@
 =============================  =====================================================================================
 
 A judge that a person names here and now gets the key.  One that a file names gets it only where it may go anyway; one
-that came with an imported project asks nobody (`core.projects.runs.require_made_here`).  Whoever makes a judge and
+that came with an imported project asks nobody (`core.projects.run_work.require_made_here`).  Whoever makes a judge and
 says nothing gets the careful gate.
 """
 

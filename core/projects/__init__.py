@@ -8,14 +8,6 @@ AccessError.  Unknown ids raise NotFoundError; every error raised on purpose is 
 """
 
 from core.jobs.launch import ensure_worker
-from core.projects.analyses import (
-    analyse_candidates,
-    estimate_ablation,
-    last_ablation,
-    list_rechecks,
-    start_ablation,
-    start_recheck,
-)
 from core.projects.anchors import get_anchors, item_highlights, mark_words, my_highlights, set_anchors, unmark_words
 from core.projects.calibration import calibrations_of, estimate, judge_runs, keeping_sides, key_named, start_calibration
 from core.projects.criteria import (
@@ -48,6 +40,14 @@ from core.projects.fusion import (
     save_plan,
     start_fusion,
 )
+from core.projects.judge_checks import (
+    analyse_candidates,
+    estimate_ablation,
+    last_ablation,
+    list_rechecks,
+    start_ablation,
+    start_recheck,
+)
 from core.projects.judge_line import as_claimed, decide_version, judge_line, judge_lines, use_version, usual_measure
 from core.projects.judge_versions import (
     estimate_version,
@@ -56,19 +56,6 @@ from core.projects.judge_versions import (
     measure_version,
     version_run,
 )
-from core.projects.judges import (
-    add_judge,
-    as_compared,
-    calibration_behind,
-    import_judge,
-    judges_shown,
-    preview_import,
-    read_recording,
-    remove_judge,
-    rename_judge,
-    start_metrics,
-)
-from core.projects.kinds import ask_again, list_runs, run_view
 from core.projects.labelling import (
     get_pass,
     join_pass,
@@ -82,7 +69,7 @@ from core.projects.labelling import (
     undo_label,
 )
 from core.projects.log_words import list_participants, log_lines
-from core.projects.misaligned import (
+from core.projects.misaligned_items import (
     explain_item,
     item_changes,
     item_scores,
@@ -103,6 +90,19 @@ from core.projects.pass_results import (
     seen_labels,
 )
 from core.projects.pass_setup import earlier_labels, label_planning, planning_curve, start_pass
+from core.projects.project_files import export_project, import_project, preview_project
+from core.projects.project_judges import (
+    add_judge,
+    as_compared,
+    calibration_behind,
+    import_judge,
+    judges_shown,
+    preview_import,
+    read_recording,
+    remove_judge,
+    rename_judge,
+    start_metrics,
+)
 from core.projects.project_list import (
     add_golden,
     add_sample,
@@ -116,7 +116,7 @@ from core.projects.project_list import (
     rows_csv,
     rows_left_out,
 )
-from core.projects.repeval import estimate_repeval, start_repeval
+from core.projects.repeval_runs import estimate_repeval, start_repeval
 from core.projects.reports import measured_judges, report
 from core.projects.review import (
     cast_vote,
@@ -129,7 +129,8 @@ from core.projects.review import (
 )
 from core.projects.roles import log_csv
 from core.projects.rounds import decide_proposal, edit_proposal, family_tree, list_proposals, round_cost, start_round
-from core.projects.runs import (
+from core.projects.run_kinds import ask_again, list_runs, run_view
+from core.projects.run_work import (
     cancel_run,
     list_held_out_accesses,
     load_calibration,
@@ -137,7 +138,6 @@ from core.projects.runs import (
     resume_run,
     unread_replies,
 )
-from core.projects.styles import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
-from core.projects.transfer import export_project, import_project, preview_project
+from core.projects.style_runs import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
 
 __all__ = [name for name, task in list(globals().items()) if callable(task)]

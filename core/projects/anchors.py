@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from core.errors import UsageError
 from core.projects.labelling import LabelsFrozen, get_pass
@@ -44,24 +45,15 @@ class AnchorsSet(Entry):
 
 @dataclass(frozen=True, slots=True)
 class Anchors:
-    """The anchors of one aspect, level → text; `number` is that of the entry which set them, 0 for none yet."""
+    """The anchors of one aspect, level → text, and who wrote them.
+
+    `number` is that of the newest entry about the golden set, 0 for none: whoever writes holds it against what came
+    since.
+    """
 
     texts: Mapping[float, str]
     number: int = 0
     actor: str = ""
-
-
-def anchors_from(entries: Iterable[AnchorsSet], aspect: str) -> Anchors:
-    """What the entries about one golden set, oldest first, add up to for an aspect.
-
-    `number` is that of the newest entry about the golden set: whoever writes holds it against what came since.
-    """
-    now, number = Anchors({}), 0
-    for entry in entries:
-        number = entry.number
-        if entry.aspect == aspect:
-            now = Anchors({anchor.value: anchor.text for anchor in entry.anchors if anchor.text}, 0, entry.actor)
-    return Anchors(now.texts, number, now.actor)
 
 
 MOST_SPANS, LONGEST_SPAN = 50, 2_000
@@ -102,19 +94,11 @@ def find_span(text: str, words: str, near: int) -> Span:
         raise UsageError(
             f"A highlight is of 1 to {LONGEST_SPAN:,} characters of the text; this one has {len(words):,}."
         )
-    starts, at = [], text.find(words)
-    while at >= 0:
-        starts.append(at)
-        at = text.find(words, at + 1)
+    starts = [found.start() for found in re.finditer(f"(?={re.escape(words)})", text)]
     if not starts:
-        raise UsageError("These words do not stand in the text. Select words of the judged text alone.")
+        raise UsageError("These words are not in the text. Select words of the judged text alone.")
     start = min(starts, key=lambda start: abs(start - near))
     return Span(start, start + len(words), words)
-
-
-def highlights_from(entries: Iterable[Highlighted]) -> dict[tuple[str, str], tuple[Span, ...]]:
-    """(rater, item id) → what they have marked, from the entries of one pass, oldest first."""
-    return {(entry.actor, entry.item_id): entry.spans for entry in entries}
 
 
 def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> Anchors:
@@ -124,16 +108,16 @@ def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> A
     somebody writes anew.
     """
     entries = store.events.all(project_id, AnchorsSet, golden_id)
-    now = anchors_from(entries, aspect)
-    earlier, seen = golden_id, {golden_id}
+    number, seen = entries[-1].number if entries else 0, {golden_id}
     while not any(entry.aspect == aspect for entry in entries):
-        frozen = store.events.all(project_id, LabelsFrozen, earlier)
-        earlier = get_pass(store, project_id, frozen[-1].pass_id).golden_id if frozen else earlier
-        if earlier in seen:
-            return now
-        seen.add(earlier)
-        entries = store.events.all(project_id, AnchorsSet, earlier)
-    return replace(anchors_from(entries, aspect), number=now.number)
+        frozen = store.events.all(project_id, LabelsFrozen, golden_id)
+        golden_id = get_pass(store, project_id, frozen[-1].pass_id).golden_id if frozen else golden_id
+        if golden_id in seen:
+            return Anchors({}, number)
+        seen.add(golden_id)
+        entries = store.events.all(project_id, AnchorsSet, golden_id)
+    newest = next(entry for entry in reversed(entries) if entry.aspect == aspect)
+    return Anchors({anchor.value: anchor.text for anchor in newest.anchors if anchor.text}, number, newest.actor)
 
 
 @requires("reviewer")
@@ -165,15 +149,17 @@ def set_anchors(
 
 def my_highlights(store: Store, project_id: str, pass_id: str) -> dict[str, tuple[Span, ...]]:
     """Item id → the words of its text that the person who acts has marked in a pass."""
-    marked = highlights_from(store.events.all(project_id, Highlighted, pass_id))
-    return {item_id: spans for (rater, item_id), spans in marked.items() if rater == store.actor.name and spans}
+    entries = store.events.all(project_id, Highlighted, pass_id)
+    marked = {entry.item_id: entry.spans for entry in entries if entry.actor == store.actor.name}
+    return {item_id: spans for item_id, spans in marked.items() if spans}
 
 
 @requires("reviewer")
 def item_highlights(store: Store, project_id: str, pass_id: str, item_id: str) -> dict[str, tuple[Span, ...]]:
     """Rater → the words that they have marked in an item."""
-    marked = highlights_from(store.events.all(project_id, Highlighted, pass_id))
-    return {rater: spans for (rater, marked_item), spans in marked.items() if marked_item == item_id and spans}
+    entries = store.events.all(project_id, Highlighted, pass_id)
+    marked = {entry.actor: entry.spans for entry in entries if entry.item_id == item_id}
+    return {rater: spans for rater, spans in marked.items() if spans}
 
 
 @requires("annotator")

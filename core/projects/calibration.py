@@ -16,7 +16,7 @@ from core.project_records import JUDGES, WITH_RESULT, Run
 from core.projects.judge_line import judge_line
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
-from core.projects.runs import JudgeState, RunWork, judge_run, start_run
+from core.projects.run_work import JudgeState, RunWork, judge_run, start_run
 from core.records import GoldenSet, Scale, Split, Task
 from core.settings import Settings
 from core.store.codec import unpack

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Literal
 
 from core.errors import ConflictError, CriteriaError, UsageError
@@ -105,38 +104,6 @@ class Review:
         return bool(self.locked_by)
 
 
-def review_from(criteria_id: str, entries: Iterable[CriteriaEvent]) -> Review:
-    """The review that the entries about the criteria, oldest first, add up to."""
-    comments: dict[int, Comment] = {}
-    settled: dict[int, str] = {}
-    locked_by = ""
-    for entry in entries:
-        who = entry.actor or "somebody"
-        match entry:
-            case Comment():
-                comments[entry.number] = entry
-            case CommentSettled():
-                settled[entry.comment] = who
-            case LockChange():
-                locked_by = who if entry.locked else ""
-    return Review(
-        criteria_id=criteria_id,
-        comments=tuple(replace(comment, settled_by=settled.get(number, "")) for number, comment in comments.items()),
-        locked_by=locked_by,
-    )
-
-
-# ── what is typed and not saved ──────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Drafting:
-    """That somebody is at a text, and since when; what they have typed stays theirs until they save it."""
-
-    author: str
-    began_at: datetime
-
-
 _LONGEST_COMMENT = 5_000
 _LONGEST_SUBJECT = 200
 _AFTER_ALL = 1e12
@@ -230,7 +197,17 @@ def save_edit(
 def review_of(store: Store, project_id: str, criteria_id: str) -> Review:
     """Remarks on criteria and their lock.  NotFoundError for unknown criteria."""
     store.criteria.get(project_id, criteria_id)
-    return review_from(criteria_id, store.events.all(project_id, CriteriaEvent, criteria_id))
+    comments: dict[int, Comment] = {}
+    locked_by = ""
+    for entry in store.events.all(project_id, CriteriaEvent, criteria_id):
+        who = entry.actor or "somebody"
+        if isinstance(entry, Comment):
+            comments[entry.number] = entry
+        elif isinstance(entry, CommentSettled) and entry.comment in comments:
+            comments[entry.comment] = replace(comments[entry.comment], settled_by=who)
+        elif isinstance(entry, LockChange):
+            locked_by = who if entry.locked else ""
+    return Review(criteria_id, tuple(comments.values()), locked_by)
 
 
 @requires("annotator")
@@ -309,10 +286,10 @@ def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:
     return next((draft for draft in store.drafts.of(project_id, subject) if draft.author == store.actor.name), None)
 
 
-def others_drafting(store: Store, project_id: str, subject: str) -> list[Drafting]:
-    """Who else has typed of `subject` and not saved, who typed last first: names, and never their texts."""
-    others = (draft for draft in store.drafts.of(project_id, subject) if draft.author not in ("", store.actor.name))
-    return [Drafting(draft.author, draft.began_at) for draft in others]
+def others_drafting(store: Store, project_id: str, subject: str) -> list[Draft]:
+    """Who else has typed of `subject` and not saved, who typed last first; their texts stay theirs and are left out."""
+    drafts = store.drafts.of(project_id, subject)
+    return [replace(draft, text="") for draft in drafts if draft.author not in ("", store.actor.name)]
 
 
 @requires("reviewer")

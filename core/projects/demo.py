@@ -8,8 +8,8 @@ from pathlib import Path
 from core.errors import JobError, NotFoundError
 from core.project_records import DEMO_PROJECT, ProjectSummary
 from core.projects.calibration import CalibrationRequest, start_calibration
+from core.projects.project_files import import_project, preview_project
 from core.projects.roles import requires
-from core.projects.transfer import import_project, preview_project
 from core.settings import Settings
 from core.store.store import Store
 

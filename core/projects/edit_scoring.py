@@ -20,7 +20,7 @@ from core.project_records import Side
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.criteria import LONGEST_TEXT
 from core.projects.roles import requires
-from core.projects.runs import EDIT_SCORED, RunWork, judge_run, require_judge, start_run
+from core.projects.run_work import EDIT_SCORED, RunWork, judge_run, require_judge, start_run
 from core.providers.completions import Message
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, Interval, Measure, Provenance, Scored, Usage
 from core.settings import Settings

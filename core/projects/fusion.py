@@ -18,9 +18,9 @@ from core.fusion.fusion_request import FusionEstimate, FusionRequest, FusionRunV
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.fusion_split import seen_sources
 from core.fusion.plan import TO_BE_MENDED
-from core.projects.judges import judges_shown
+from core.projects.project_judges import judges_shown
 from core.projects.roles import requires
-from core.projects.runs import RunWork, start_run
+from core.projects.run_work import RunWork, start_run
 from core.records import GoldenSet, IntArray, JudgeScores
 from core.settings import Settings
 from core.store.codec import unpack

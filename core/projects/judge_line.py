@@ -19,7 +19,7 @@ from core.calibration.calibration_result import Calibration
 from core.errors import NotFoundError, UsageError
 from core.project_records import Run
 from core.projects.roles import given_reason, requires
-from core.projects.runs import EDIT_SCORED, HeldOutAccess, list_held_out_accesses
+from core.projects.run_work import EDIT_SCORED, HeldOutAccess, list_held_out_accesses
 from core.records import Alignment, GoldenSet, Measure
 from core.stats import Difference
 from core.store.log import IMPORTED, Entry

@@ -23,7 +23,7 @@ from core.projects.judge_line import (
 )
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
-from core.projects.runs import (
+from core.projects.run_work import (
     JudgeState,
     RunWork,
     is_imported,

@@ -73,22 +73,17 @@ class LabelPlan:
     order: Order = "random"
 
     def __post_init__(self) -> None:
-        if not self.aspects:
-            raise UsageError("A labelling pass needs at least one aspect to rate.")
-        if len({aspect.aspect for aspect in self.aspects}) < len(self.aspects):
-            raise UsageError("An aspect is named twice.")
-        if any(not aspect.aspect.strip() for aspect in self.aspects):
-            raise UsageError("An aspect needs a name.")
+        names = [aspect.aspect.strip() for aspect in self.aspects]
+        if not all(names) or not 0 < len(set(names)) == len(names):
+            raise UsageError("A labelling pass rates at least one aspect, each with a name of its own.")
         if any(not aspect.scale.low < aspect.scale.high for aspect in self.aspects):
             raise UsageError("A scale runs from a lower to a higher number.")
         if not self.positions:
             raise UsageError("A labelling pass needs at least one item.")
         if not 1 <= self.n_raters <= MOST_RATERS:
             raise UsageError(f"A pass is for 1 to {MOST_RATERS} raters, not {self.n_raters}.")
-        if not 1 <= self.overlap <= self.n_raters:
-            raise UsageError(f"Each item goes to 1 to {self.n_raters} raters, not {self.overlap}.")
-        if self.shared < 0:
-            raise UsageError(f"The number of items for everybody cannot be {self.shared}.")
+        if not 1 <= self.overlap <= self.n_raters or self.shared < 0:
+            raise UsageError(f"Each item goes to 1 to {self.n_raters} raters, and 0 or more to all of them.")
 
     @property
     def n_ratings(self) -> int:
@@ -114,33 +109,6 @@ class LabelPlan:
 _LONGEST_COMMENT = 5_000
 _PAUSE_SECONDS = 600.0
 """A longer gap between two saves is a break, and says nothing about a rater's pace."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A label as a rater gave it, and the one that it took the place of; None: there was none."""
-
-    label: Label
-    before: Label | None
-
-
-def last_step(said: Iterable[Label]) -> Step | None:
-    """The newest label of one rater in a pass that is not undone; `said` is all they said there, oldest first.
-
-    A comment is no step, nor is a label that was taken over.
-    """
-    steps: list[Step] = []
-    now: dict[tuple[str, str], Label | None] = {}
-    for label in said:
-        which = (label.item_id, label.aspect)
-        if label.aspect == REMARK:
-            continue
-        if label.undoes:
-            del steps[-1:]
-        elif not label.taken_from:
-            steps.append(Step(label, now.get(which)))
-        now[which] = None if label.is_withdrawn else label
-    return steps[-1] if steps else None
 
 
 # ── what is logged of a pass ─────────────────────────────────────────────────────────────────────────────────
@@ -264,34 +232,6 @@ class LabelPass(PassEntry):
         """Positions in the golden set that somebody who joined has to rate, in order."""
         return self.plan.assigned(self.raters.index(rater))
 
-    def check(self, label: Label, position: int | None) -> None:
-        """UsageError for what cannot be saved in this pass; `position` is the item's in the golden set, None = none."""
-        aspect = next((planned for planned in self.plan.aspects if planned.aspect == label.aspect), None)
-        if aspect is not None and label.value is not None and not aspect.takes(label.value):
-            steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
-            raise UsageError(f"The label of {aspect.aspect} is {label.value:g}; the scale is {aspect.scale}{steps}.")
-        if position not in self.plan.positions:
-            raise UsageError(f"Item {label.item_id[:60]!r} is no part of {self.name}.")
-        if (length := len(label.comment)) > _LONGEST_COMMENT:
-            raise UsageError(f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {length:,}.")
-        if label.rater in self.stopped:
-            raise UsageError(f"You have stopped rating in {self.name}; nothing more is kept of you there.")
-
-
-def passes_from(entries: Sequence[PassEntry]) -> list[LabelPass]:
-    """The labelling passes that the entries, oldest first, add up to, oldest first."""
-
-    def actors(kind: type[PassEntry], pass_id: str) -> tuple[str, ...]:
-        return tuple(
-            dict.fromkeys(entry.actor for entry in entries if isinstance(entry, kind) and entry.subject == pass_id)
-        )
-
-    return [
-        replace(begun, raters=actors(RaterJoined, begun.pass_id), stopped=actors(RaterStopped, begun.pass_id))
-        for begun in entries
-        if isinstance(begun, LabelPass)
-    ]
-
 
 @dataclass(frozen=True, slots=True)
 class EarlierLabels:
@@ -310,9 +250,6 @@ def fitting(labels: Iterable[Label], aspects: Sequence[LabelAspect]) -> list[Lab
         for label in labels
         if label.pass_id and label.aspect in known and (label.value is None or known[label.aspect].takes(label.value))
     ]
-
-
-# ── a rater in a pass ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,17 +362,27 @@ class OthersSaid:
 
 
 def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[LabelPass]:
-    """The project's labelling passes (of one golden set), newest first."""
-    passes = passes_from(store.events.all(project_id, PassEntry))
-    return [labelling for labelling in reversed(passes) if golden_id in (None, labelling.golden_id)]
+    """The project's labelling passes (of one golden set), newest first, with those who joined and stopped."""
+    entries, passes = store.events.all(project_id, PassEntry), dict[str, LabelPass]()
+    for entry in entries:
+        if isinstance(entry, LabelPass):
+            passes[entry.pass_id] = entry
+        elif (labelling := passes.get(entry.subject)) is None:
+            continue
+        elif isinstance(entry, RaterJoined):
+            raters = tuple(dict.fromkeys((*labelling.raters, entry.actor)))
+            passes[entry.subject] = replace(labelling, raters=raters)
+        else:
+            passes[entry.subject] = replace(labelling, stopped=(*labelling.stopped, entry.actor))
+    return [labelling for labelling in reversed(passes.values()) if golden_id in (None, labelling.golden_id)]
 
 
 def get_pass(store: Store, project_id: str, pass_id: str) -> LabelPass:
     """NotFoundError for an unknown id."""
-    passes = passes_from(store.events.all(project_id, PassEntry, pass_id))
-    if not passes:
+    labelling = next((each for each in list_passes(store, project_id) if each.pass_id == pass_id), None)
+    if labelling is None:
         raise NotFoundError(f"There is no labelling pass {pass_id[:24]!r} in this project.")
-    return passes[0]
+    return labelling
 
 
 # ── a rater in a pass ────────────────────────────────────────────────────────────────────────────────────────
@@ -453,7 +400,7 @@ def join_pass(
     """
     rater = _named_rater(store)
     if seen is not None and (seen.pass_id, seen.rater) == (pass_id, rater):
-        return _updated(store, project_id, seen)
+        return seen.updated(store.labels.since(project_id, pass_id, rater, seen.version))
     labelling = get_pass(store, project_id, pass_id)
     if rater not in labelling.raters:
         form = _once("joined", pass_id, rater)
@@ -465,13 +412,8 @@ def join_pass(
 def _session(store: Store, labelling: LabelPass, rater: str) -> AnnotationSession:
     item_ids = store.goldens.load(labelling.golden_id).item_ids
     assigned = tuple(item_ids[k] for k in labelling.assigned(rater))
-    return _updated(
-        store, labelling.project_id, AnnotationSession(labelling.pass_id, rater, labelling.aspects, assigned)
-    )
-
-
-def _updated(store: Store, project_id: str, session: AnnotationSession) -> AnnotationSession:
-    return session.updated(store.labels.since(project_id, session.pass_id, session.rater, session.version))
+    session = AnnotationSession(labelling.pass_id, rater, labelling.aspects, assigned)
+    return session.updated(store.labels.since(labelling.project_id, session.pass_id, rater, 0))
 
 
 @requires("annotator")
@@ -509,9 +451,19 @@ def save_comment(store: Store, project_id: str, pass_id: str, item_id: str, comm
 
 
 def _save(store: Store, labelling: LabelPass, labels: Sequence[Label], form: str) -> None:
-    item_ids = store.goldens.load(labelling.golden_id).item_ids
+    """Keep labels of one item; UsageError for what cannot be saved in this pass."""
+    golden, planned = store.goldens.load(labelling.golden_id), {each.aspect: each for each in labelling.plan.aspects}
     for label in labels:
-        labelling.check(label, item_ids.index(label.item_id) if label.item_id in item_ids else None)
+        aspect = planned.get(label.aspect)
+        if aspect is not None and label.value is not None and not aspect.takes(label.value):
+            steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
+            raise UsageError(f"The label of {aspect.aspect} is {label.value:g}; the scale is {aspect.scale}{steps}.")
+        if label.item_id not in [golden.item_ids[k] for k in labelling.plan.positions]:
+            raise UsageError(f"Item {label.item_id[:60]!r} is no part of {labelling.name}.")
+        if (length := len(label.comment)) > _LONGEST_COMMENT:
+            raise UsageError(f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {length:,}.")
+        if label.rater in labelling.stopped:
+            raise UsageError(f"You have stopped rating in {labelling.name}; no more labels of yours are stored there.")
     store.labels.add(labelling.project_id, labelling.golden_id, labels, form=form)
 
 
@@ -527,11 +479,22 @@ def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str
     sent = next((label for label in said if label.form in (WITHDRAWN + form, RESTORED + form)), None)
     if sent is not None:
         return sent.item_id
-    if (step := last_step(said)) is None:
+    # labels that are not undone, each with the one before it; a comment is no such step, nor is a label taken over
+    steps: list[tuple[Label, Label | None]] = []
+    now: dict[tuple[str, str], Label | None] = {}
+    for label in [label for label in said if label.aspect != REMARK]:
+        which = (label.item_id, label.aspect)
+        if label.undoes:
+            del steps[-1:]
+        elif not label.taken_from:
+            steps.append((label, now.get(which)))
+        now[which] = None if label.is_withdrawn else label
+    if not steps:
         return None
-    comment = next(label.comment for label in reversed(said) if label.item_id == step.label.item_id)
-    undone = replace(step.before or replace(step.label, value=None), comment=comment, taken_from="")
-    _save(store, labelling, [undone], (RESTORED if step.before else WITHDRAWN) + form)
+    last, before = steps[-1]
+    comment = next(label.comment for label in reversed(said) if label.item_id == last.item_id)
+    undone = replace(before or replace(last, value=None), comment=comment, taken_from="")
+    _save(store, labelling, [undone], (RESTORED if before else WITHDRAWN) + form)
     return undone.item_id
 
 

@@ -10,7 +10,7 @@ from textwrap import shorten
 from core.project_records import Run
 from core.projects.criteria import ProposalDecided
 from core.projects.labelling import Adjudicated, LabelPass
-from core.projects.misaligned import Triage
+from core.projects.misaligned_items import Triage
 from core.projects.review import PointDecided, Vote, hidden_votes
 from core.store.log import Action, Entry
 from core.store.store import Store

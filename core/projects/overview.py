@@ -11,12 +11,12 @@ import numpy as np
 from core.comparison.recheck import Decision
 from core.people import Role
 from core.project_records import GoldenSummary, Run
-from core.projects.analyses import DatedRecheck, list_rechecks
 from core.projects.calibration import version_asked
 from core.projects.criteria import Comment, CommentSettled
+from core.projects.judge_checks import DatedRecheck, list_rechecks
 from core.projects.judge_line import JudgeLine, JudgeVersion, judge_line
 from core.projects.labelling import still_rating
-from core.projects.misaligned import list_triage
+from core.projects.misaligned_items import list_triage
 from core.projects.review import open_review
 from core.projects.rounds import open_proposals
 from core.records import Alignment
@@ -81,11 +81,11 @@ def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Over
     """
     listed = {golden.golden_id: golden for golden in store.goldens.all(project_id)}  # as it is called in this project
     golden, line = listed.get(golden_id) or store.goldens.get(golden_id), judge_line(store, project_id, aspect)
-    measuring = _being_measured(store, project_id, golden_id, aspect)
+    ours = [run for run in store.runs.all(project_id) if (run.golden_id, run.aspect) == (golden_id, aspect)]
+    measuring = {version_asked(run).version for run in ours if run.kind == "version" and not run.finished}
     all_waiting = _waiting(store, project_id, golden, line, measuring)
     waiting = tuple(each for each in all_waiting if store.actor.may(NEEDS.get(each.task, "reviewer")))
-    about = ("calibration", golden_id, aspect)
-    runs = [run for run in store.runs.all(project_id) if (run.kind, run.golden_id, run.aspect) == about]
+    runs = [run for run in ours if run.kind == "calibration"]
     checks = list_rechecks(store, project_id, aspect) if line.current is not None else ()
     stages = tuple(_stages(golden, line, waiting, runs, checks, measuring=measuring))
     calibrating = next((run for run in runs if not run.finished), None)
@@ -153,8 +153,17 @@ def _waiting(
         if len(drafts) > 1:
             words = f"{len(drafts):,} versions were made and not measured"
         yield Waiting("measure", len(drafts), words, str(drafts[-1].number))
-    yield from _to_decide(store, project_id, golden.golden_id, line.aspect)
-    if comments := _open_comments(store, project_id, line.aspect):
+    review = open_review(store, project_id, golden.golden_id, line.aspect)
+    if review.joined and review.points:
+        words = f"{' and '.join(review.joined[:3])} in review, {counted(len(review.points), 'point')} open"
+        yield Waiting("vote", len(review.points), words, "review")
+    for run_id, proposals in open_proposals(store, project_id, golden.golden_id, line.aspect).items():
+        words = f"{counted(len(proposals), 'proposal')} of a round to accept or reject"
+        yield Waiting("decide", len(proposals), words, run_id)
+    settled = {entry.comment for entry in store.events.all(project_id, CommentSettled)}
+    criteria = {criteria.criteria_id for criteria, _ in store.criteria.texts(project_id, line.aspect)}
+    remarks = [each for each in store.events.all(project_id, Comment) if each.number not in settled]
+    if comments := [each for each in remarks if each.subject in criteria]:
         words = f"{counted(len(comments), 'comment')} on criteria, not settled yet"
         yield Waiting("comment", len(comments), words, comments[-1].subject)
     if line.default is not None and line.default.on(golden.golden_id) is None:
@@ -163,31 +172,3 @@ def _waiting(
             yield Waiting("grow", 1, words, str(line.default.number))
     elif line.default is not None and not list_triage(store, project_id, golden.golden_id, line.aspect):
         yield Waiting("triage", 1, "nobody has looked at the misaligned items yet")
-
-
-def _being_measured(store: Store, project_id: str, golden_id: str, aspect: str) -> set[int]:
-    """Versions with a measurement on this golden set that waits or goes on."""
-    about = ("version", golden_id, aspect)
-    runs = (run for run in store.runs.all(project_id) if (run.kind, run.golden_id, run.aspect) == about)
-    return {version_asked(run).version for run in runs if not run.finished}
-
-
-def _to_decide(store: Store, project_id: str, golden_id: str, aspect: str) -> Iterator[Waiting]:
-    """Points to vote on where somebody is reviewing, and proposals of rounds that nobody has decided on."""
-    review = open_review(store, project_id, golden_id, aspect)
-    if review.joined and review.points:
-        words = f"{' and '.join(review.joined[:3])} in review, {counted(len(review.points), 'point')} open"
-        yield Waiting("vote", len(review.points), words, "review")
-    for run_id, proposals in open_proposals(store, project_id, golden_id, aspect).items():
-        n_open = len(proposals)
-        yield Waiting("decide", n_open, f"{counted(n_open, 'proposal')} of a round to accept or reject", run_id)
-
-
-def _open_comments(store: Store, project_id: str, aspect: str) -> list[Comment]:
-    """Oldest first."""
-    comments = store.events.all(project_id, Comment)
-    if not comments:
-        return []
-    settled = {entry.comment for entry in store.events.all(project_id, CommentSettled)}
-    ours = {criteria.criteria_id for criteria, _ in store.criteria.texts(project_id, aspect)}
-    return [comment for comment in comments if comment.subject in ours and comment.number not in settled]

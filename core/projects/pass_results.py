@@ -12,7 +12,6 @@ import numpy as np
 from core.data.split import text_digest
 from core.errors import AccessError, UsageError
 from core.projects.judge_line import JudgeVersion, judge_line
-from core.projects.judges import judges_shown
 from core.projects.labelling import (
     PICKING,
     Adjudicated,
@@ -25,7 +24,8 @@ from core.projects.labelling import (
     rated_in,
     still_rating,
 )
-from core.projects.misaligned import Triage, list_triage
+from core.projects.misaligned_items import Triage, list_triage
+from core.projects.project_judges import judges_shown
 from core.projects.roles import given_reason, requires
 from core.records import AspectLabels, FloatArray, GoldenSet, Interval, JudgeScores, Rating
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
@@ -45,14 +45,12 @@ def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> Rater
     Labels of items that the golden set does not have are left out.
     """
     position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
-    own = [
-        label for label in labels if label.aspect == aspect and label.item_id in position and label.value is not None
-    ]
+    known = [label for label in labels if label.aspect == aspect and label.item_id in position]
+    own = [label for label in known if label.value is not None]
     raters = tuple(dict.fromkeys(label.rater for label in own))
     values = np.full((len(raters), len(position)), np.nan)
-    row = {rater: k for k, rater in enumerate(raters)}
     for label in own:
-        values[row[label.rater], position[label.item_id]] = label.value
+        values[raters.index(label.rater), position[label.item_id]] = label.value
     return RaterTable(raters, values)
 
 
@@ -84,29 +82,22 @@ class AspectAgreement:
 
 
 def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect, order: Sequence[int]) -> AspectAgreement:
-    """Agreement on an aspect; `order` are the positions of the items in the order of rating."""
-    ratings = ratings_of(golden, labels, aspect.aspect)
-    metric = alpha_metric(aspect.scale)
+    """Agreement on an aspect, and how it came about; `order` are the positions of the items in the order of rating."""
+    ratings, metric = ratings_of(golden, labels, aspect.aspect), alpha_metric(aspect.scale)
+    double = set(ratings.rated_twice.tolist())
+    there = [position for position in order if position in double]
+    ends = np.unique(np.linspace(1, len(there), min(GROWTH_POINTS, len(there))).round().astype(int)) if there else ()
     return AspectAgreement(
         aspect=aspect.aspect,
         alpha=krippendorff_alpha(ratings.values, metric).value if ratings.raters else None,
         alpha_metric=metric,
-        n_double=ratings.rated_twice.size,
+        n_double=len(double),
         n_labels=int(ratings.rated.sum()),
-        growth=growth(ratings, aspect, order),
+        growth=tuple(
+            GrowthPoint(int(end), krippendorff_alpha(ratings.values[:, there[:end]], metric).value) for end in ends
+        ),
         interval=alpha_interval(ratings, aspect.scale, golden.source_codes),
     )
-
-
-def growth(ratings: RaterTable, aspect: LabelAspect, order: Sequence[int]) -> tuple[GrowthPoint, ...]:
-    """How agreement came about: alpha over the first items (in the order of rating) that two raters have rated."""
-    double = set(ratings.rated_twice.tolist())
-    there = [position for position in order if position in double]
-    if not there:
-        return ()
-    metric = alpha_metric(aspect.scale)
-    ends = np.unique(np.linspace(1, len(there), min(GROWTH_POINTS, len(there))).round().astype(int)).tolist()
-    return tuple(GrowthPoint(end, krippendorff_alpha(ratings.values[:, there[:end]], metric).value) for end in ends)
 
 
 # ── items to decide, and progress ────────────────────────────────────────────────────────────────────────────

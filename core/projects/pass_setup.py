@@ -14,7 +14,6 @@ from core.data.verdict_imports import ScoredRows
 from core.errors import UsageError
 from core.project_records import GoldenSummary
 from core.projects.judge_line import judge_line
-from core.projects.judges import JudgesShown, judges_shown
 from core.projects.labelling import (
     ORDERS,
     EarlierLabels,
@@ -25,6 +24,7 @@ from core.projects.labelling import (
     fitting,
 )
 from core.projects.pass_results import PassSummary, ratings_of
+from core.projects.project_judges import judges_shown
 from core.projects.roles import requires
 from core.records import FloatArray, GoldenSet, IntArray, JudgeScores
 from core.stats.labels_needed import STEPS, LabelPilot, LabelPlanning, plan_labels
@@ -92,18 +92,25 @@ def _order(store: Store, request: PassRequest, golden: GoldenSet) -> tuple[int, 
             n, [row.judge for row in shown.entries], ratings_of(golden, earlier, request.aspect).values
         )
         positions = positions[np.argsort(-spread[positions], kind="stable")]
-    elif request.order == "unsure":
-        expected = _expected(golden, request.aspect, shown)
+        return tuple(positions[: request.limit].tolist())
+    aspect, rows = request.aspect, sorted(shown.entries, key=lambda row: row.judge_id != shown.own)  # ours first
+    judges = [row.judge for row in rows] if aspect in golden.aspects else []
+    if request.order == "unsure":
+        errors = (expected_errors(golden, aspect, judge) for judge in judges)
+        expected = next((own for own in errors if not np.isnan(own).all()), None)
         if expected is None:
             raise UsageError(
                 "To label the least sure first there must be a judge that scored these items, and enough labels to "
                 "tell how far it errs. Calibrate a judge first, or choose the random order."
             )
-        errors, labels = expected
-        surest_last = np.where(np.isnan(errors), -np.inf, errors)[positions]
-        positions = positions[np.lexsort((-surest_last, ~np.isnan(labels[positions])))]
+        surest_last = np.where(np.isnan(expected), -np.inf, expected)[positions]
+        positions = positions[np.lexsort((-surest_last, ~np.isnan(golden.labels(aspect)[positions])))]
     else:
-        needed = _needed(golden, request.aspect, shown, request.seed)
+        needed: tuple[str, ...] = ()
+        if judges and golden.kind != "pair" and any(item.system_id for item in golden.items):
+            rated = ScoredRows(golden.item_ids, judges[0].upward)
+            judged = judged_items(golden, aspect, rated, seen=judges[0].seen)
+            needed = by_need(judged, system_means(judged.items), seed=request.seed)
         if not needed:
             raise UsageError(
                 "To label first of the system whose mean is known least there must be a judge that scored items "
@@ -113,26 +120,6 @@ def _order(store: Store, request: PassRequest, golden: GoldenSet) -> tuple[int, 
         own = np.array([place.get(item_id, len(place)) for item_id in golden.item_ids])
         positions = positions[np.argsort(own[positions], kind="stable")]
     return tuple(positions[: request.limit].tolist())
-
-
-def _expected(golden: GoldenSet, aspect: str, shown: JudgesShown) -> tuple[FloatArray, FloatArray] | None:
-    """How far the version in use may err on each item, else the oldest judge of which that is known; and the labels."""
-    if aspect not in golden.aspects:
-        return None
-    rows = sorted(shown.entries, key=lambda row: row.judge_id != shown.own)
-    errors = (expected_errors(golden, aspect, row.judge) for row in rows)
-    known = next((own for own in errors if not np.isnan(own).all()), None)
-    return None if known is None else (known, golden.labels(aspect))
-
-
-def _needed(golden: GoldenSet, aspect: str, shown: JudgesShown, seed: int) -> tuple[str, ...]:
-    """The ids of the judged items without a label, those first that shorten the widest interval of a system's mean."""
-    rows = sorted(shown.entries, key=lambda row: row.judge_id != shown.own)
-    if not rows or golden.kind == "pair" or aspect not in golden.aspects or not any(i.system_id for i in golden.items):
-        return ()
-    judge = rows[0].judge
-    judged = judged_items(golden, aspect, ScoredRows(golden.item_ids, judge.upward), seen=judge.seen)
-    return by_need(judged, system_means(judged.items), seed=seed)
 
 
 def label_planning(
@@ -149,8 +136,11 @@ def label_planning(
 
     They are of `n_sources` sources; 0: of as many as a random draw has on average.
     """
-    n_raters = max(1, round(n_ratings / max(1, n_items)))
-    return _planned(golden, n_items, n_raters, _pilot(store, project_id, golden, aspect), n_sources)
+    n_raters, n_items = max(1, round(n_ratings / max(1, n_items))), max(1, min(n_items, golden.n_items))
+    per_source = golden.n_items / max(1, golden.n_sources)
+    n_sources = n_sources or round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
+    pilot = _pilot(store, project_id, golden, aspect)
+    return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, pilot=pilot)
 
 
 def planning_curve(
@@ -160,18 +150,20 @@ def planning_curve(
 
     There are as many ratings an item as now, and at other numbers as many sources as a random draw has on average.
     """
-    pilot, n_raters = _pilot(store, project_id, golden, aspect), max(1, round(n_ratings / max(1, now.n_touched)))
+    n_raters = max(1, round(n_ratings / max(1, now.n_touched)))
     counts = sorted({now.n_touched, now.n_items, *(n for n in STEPS if n < now.n_items)})
-    return tuple(_planned(golden, n, n_raters, pilot, now.n_sources * (n == now.n_touched)) for n in counts)
-
-
-def _planned(
-    golden: GoldenSummary, n_items: int, n_raters: int, pilot: LabelPilot | None, n_sources: int = 0
-) -> LabelPlanning:
-    n_items = max(1, min(n_items, golden.n_items))
-    per_source = golden.n_items / max(1, golden.n_sources)
-    n_sources = n_sources or round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
-    return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, pilot=pilot)
+    return tuple(
+        label_planning(
+            store,
+            project_id,
+            golden,
+            aspect,
+            n_items=n,
+            n_ratings=n * n_raters,
+            n_sources=now.n_sources * (n == now.n_touched),
+        )
+        for n in counts
+    )
 
 
 def _pilot(store: Store, project_id: str, golden: GoldenSummary, aspect: str) -> LabelPilot | None:

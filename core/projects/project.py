@@ -24,15 +24,16 @@ from core import projects
 from core.calibration.calibration_result import Calibration
 from core.calibration.calibration_settings import CalibrationSettings
 from core.data import load_golden
-from core.errors import GoldenError, JobError, NotFoundError, UsageError
+from core.errors import GoldenError, JobError, NotFoundError
 from core.files import write_text
 from core.judging.scoring_styles import MODEL_WRITES, Asking
 from core.project_records import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeLine
 from core.projects.judge_versions import VersionOptions
-from core.projects.more_verdicts import SentVerdicts
-from core.projects.transfer import Exported
+from core.projects.project_files import ProjectFile
+from core.projects.project_list import named
+from core.projects.reports import SentVerdicts
 from core.records import GoldenSet
 from core.report.facts import Report
 from core.report.page import appendix_page, html_page
@@ -79,16 +80,7 @@ class Project:
         return self.store.goldens.load(self._golden_id(name))
 
     def _golden_id(self, name: str) -> str:
-        goldens = self.goldens
-        matching = [golden.golden_id for golden in goldens if name in (golden.golden_id, golden.name)]
-        if not matching:
-            there = ", ".join(repr(golden.name) for golden in goldens[:10]) or "none"
-            raise NotFoundError(f"There is no golden set {name[:80]!r} in the project; there is {there}.")
-        if len(matching) > 1:
-            raise UsageError(
-                f"{len(matching)} golden sets are called {name[:80]!r}. Name one by its id: {', '.join(matching)}."
-            )
-        return matching[0]
+        return named(name, [(golden.golden_id, golden.name) for golden in self.goldens], "golden set", "in the project")
 
     # ── runs ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -115,7 +107,11 @@ class Project:
         chosen = replace(settings or CalibrationSettings(), **choices)
         define = definition == MODEL_WRITES
         request = CalibrationRequest(
-            *(self.project_id, self._golden_id(golden), aspect, judge, chosen),
+            self.project_id,
+            self._golden_id(golden),
+            aspect,
+            judge,
+            chosen,
             definition="" if define else definition,
             asking=asking or Asking(),
             define=define,
@@ -179,14 +175,15 @@ class Project:
 
         Errors as `core.projects.judge_versions.make_version`.
         """
-        where = (self.store, self.settings, self.project_id, aspect, criteria_ids)
-        return projects.make_version(*where, options=VersionOptions("criteria", note, held_out=held_out))
+        options = VersionOptions("criteria", note, held_out=held_out)
+        return projects.make_version(self.store, self.settings, self.project_id, aspect, criteria_ids, options=options)
 
     def measure_version(self, aspect: str, number: int, golden: str = "", *, held_out: bool = True) -> str:
         """Measure a version again, or on another golden set; returns the run."""
         golden_id = self._golden_id(golden) if golden else ""
-        where = (self.store, self.settings, self.project_id, aspect, number)
-        return projects.measure_version(*where, golden_id=golden_id, held_out=held_out)
+        return projects.measure_version(
+            self.store, self.settings, self.project_id, aspect, number, golden_id=golden_id, held_out=held_out
+        )
 
     def use_version(self, aspect: str, number: int, *, reason: str = "") -> None:
         """Approve a measured version where nobody has yet, and take it into use; an earlier one goes back to it."""
@@ -200,16 +197,13 @@ class Project:
 
         `verdicts` is a file of its verdicts on other items, with a column system_id: systems are compared on them too.
         """
-        sent = None
-        if verdicts is not None:
-            file = Path(verdicts)
-            try:
-                sent = SentVerdicts(file.name, file.read_bytes())
-            except OSError as error:
-                raise GoldenError(f"It cannot be read ({error.strerror}).", file=str(file)) from error
+        try:
+            sent = None if verdicts is None else SentVerdicts(Path(verdicts).name, Path(verdicts).read_bytes())
+        except OSError as error:
+            raise GoldenError(f"It cannot be read ({error.strerror}).", file=str(verdicts)) from error
         return projects.report(self.store, self.project_id, self._golden_id(golden), aspect, run_id, more=sent)
 
-    def export(self, path: Path | str) -> Exported:
+    def export(self, path: Path | str) -> ProjectFile:
         """Write the whole project as one zip, which `import-project` reads."""
         return projects.export_project(self.store, self.settings, self.project_id, Path(path))
 
@@ -268,14 +262,8 @@ def write_report(
             raise NotFoundError(
                 f"The project {opened.summary.name!r} has no golden set, so there is nothing to report."
             )
-        golden = next(
-            (
-                golden_id
-                for golden_id in goldens
-                if projects.calibrations_of(opened.store, opened.project_id, golden_id, aspect)
-            ),
-            goldens[0],
-        )
+        runs = ((each, projects.calibrations_of(opened.store, opened.project_id, each, aspect)) for each in goldens)
+        golden = next((golden_id for golden_id, finished in runs if finished), goldens[0])
     report = opened.report(golden, aspect, run or None, verdicts=verdicts)
     written = WrittenReport(report, *(folder / name for name in REPORT_FILES))
     write_text(written.html, html_page(report))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,16 +61,23 @@ def create_project(store: Store, name: str) -> ProjectSummary:
 
 def find_project(store: Store, name_or_id: str) -> ProjectSummary:
     """The project of that id, else the only one of that name.  NotFoundError lists those there are."""
-    listed = store.projects.all()
-    matching = [project for project in listed if project.project_id == name_or_id] or [
-        project for project in listed if project.name == name_or_id
-    ]
+    projects = store.projects.all()
+    project_id = named(name_or_id, [(row.project_id, row.name) for row in projects], "project", "here")
+    return next(row for row in projects if row.project_id == project_id)
+
+
+def named(name_or_id: str, known: Sequence[tuple[str, str]], what: str, where: str) -> str:
+    """The id among `known` (id, name) that is named by itself, or by a name that it alone has.
+
+    NotFoundError lists the names there are; UsageError where several have the name.
+    """
+    matching = [key for key, _ in known if key == name_or_id] or [key for key, name in known if name == name_or_id]
     if not matching:
-        known = ", ".join(repr(project.name) for project in listed[:20]) or "none"
-        raise NotFoundError(f"There is no project {name_or_id[:80]!r} here; there is {known}.")
+        names = ", ".join(repr(name) for _, name in known[:20]) or "none"
+        raise NotFoundError(f"There is no {what} {name_or_id[:80]!r} {where}; there is {names}.")
     if len(matching) > 1:
-        ids = ", ".join(project.project_id for project in matching)
-        raise UsageError(f"{len(matching)} projects are called {name_or_id[:80]!r}. Name one by its id: {ids}.")
+        ids = ", ".join(matching)
+        raise UsageError(f"{len(matching)} {what}s are called {name_or_id[:80]!r}. Name one by its id: {ids}.")
     return matching[0]
 
 
@@ -97,13 +104,12 @@ def rows_csv(table: Table, reasons: Mapping[int, str]) -> str:
     """The rows of these numbers as they came, each with its number and what is wrong with it, for a spreadsheet."""
     header = ("row", "what is wrong", *table.columns)
     rows = [(number, row) for number, row in table.numbered() if number in reasons]
-    cells = ([number, reasons[number], *(_cell(row.get(name)) for name in table.columns)] for number, row in rows)
-    return csv_text(header, cells)
 
+    def plain(cell: Any) -> str | float | int | None:
+        simple = cell is None or isinstance(cell, (str, int, float))
+        return cell if simple else json.dumps(cell, ensure_ascii=False, default=str)
 
-def _cell(cell: Any) -> str | float | int | None:
-    plain = cell is None or isinstance(cell, (str, int, float))
-    return cell if plain else json.dumps(cell, ensure_ascii=False, default=str)
+    return csv_text(header, ([n, reasons[n], *(plain(row.get(name)) for name in table.columns)] for n, row in rows))
 
 
 @requires("reviewer", "added a golden set")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import numpy as np
 
 from core.calibration.calibration_result import Calibration
-from core.errors import AspectError, JobError
+from core.comparison.corrected_means import MoreVerdicts
+from core.data.verdict_imports import ScoredRows, read_scored
+from core.errors import AspectError, GoldenError, JobError
 from core.fusion.aspect_texts import OVERALL
 from core.fusion.fusion_criteria import read_criteria
 from core.fusion.fusion_request import FusionRunView
@@ -19,15 +25,14 @@ from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
 from core.projects.fusion import fusion_result
 from core.projects.judge_line import JudgeLine, JudgeVersion, as_claimed, judge_line, used_before
-from core.projects.judges import as_compared
 from core.projects.labelling import LabelsFrozen, list_passes
-from core.projects.misaligned import Triage, list_triage
-from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
+from core.projects.misaligned_items import list_triage
 from core.projects.pass_results import decisions, picked_labels, seen_labels
+from core.projects.project_judges import as_compared
 from core.projects.review import PointDecided, open_review
 from core.projects.rounds import Relative, family_tree, list_proposals
-from core.projects.runs import list_held_out_accesses, load_calibration
-from core.records import Alignment, Usage
+from core.projects.run_work import list_held_out_accesses, load_calibration
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Usage
 from core.report.facts import (
     CostLine,
     CriteriaFact,
@@ -40,15 +45,25 @@ from core.report.facts import (
     reproduce,
 )
 from core.report.words import RUN_WORDS, day
+from core.stats.items import BoolArray
 from core.store.log import Action
 from core.store.results import RESULT
 from core.store.store import Store
 from core.wording import VERSION_STATES
 
-if TYPE_CHECKING:
-    from core.fusion.model_result import ModelResult
-
 _MOST_CRITERIA = 60
+_ALIKE = 1e-6
+
+_LEAST_ON_A_LINE = 3
+"""Different scores on common items that have to lie on one line to be the judge's on another scale: two always do."""
+
+
+@dataclass(frozen=True)
+class SentVerdicts:
+    """A file of verdicts as it was sent."""
+
+    name: str
+    data: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +115,16 @@ def report(
     project = store.projects.get(project_id)
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
     request = calibration_asked(store, run.run_id)
-    calibration = as_claimed(store, run.run_id, _measured(store, run.run_id))
+    calibration = as_claimed(store, run.run_id, load_calibration(store, run.run_id))
+    if not calibration.held_out.n:
+        raise JobError(
+            "This version of the judge was not measured on held-out items, so there is nothing to report. Figures "
+            "on the calibration set are optimistic. Measure the judge on held-out items first."
+        )
     added = store.events.all(project_id, Action, golden_id)
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     used = used_before(line, run, openings)
+    triage = list_triage(store, project_id, golden_id, aspect)
     judged = measured.Judged(store.goldens.load(golden_id), calibration, run.run_id)
     further = None if more is None else read_more_verdicts(more, judged.golden, judged.scores)
     decided = open_review(store, project_id, golden_id, aspect).decided[::-1]
@@ -138,7 +159,7 @@ def report(
         examination=measured.examined(judged),
         misaligned=measured.misaligned(
             judged,
-            _verdicts(store, project_id, golden_id, aspect),
+            {item_id: found for item_id, found in triage.items() if found.verdict},
             {decision.item_id: decision for decision in decided if decision.item_id},
         ),
         openings=tuple(openings),
@@ -151,43 +172,28 @@ def report(
 def _fusion(store: Store, run: Run, calibration: Calibration) -> FusionFact | None:
     """The newest finished fusion by a model that rated the aspect, at the statistic and level of the report."""
     held, aspect = calibration.held_out, calibration.task.aspect
+    settings = FusionSettings(statistic=held.statistic, level=held.level)
     for other in store.runs.all(run.project_id):
-        if other.kind != "fusion" or other.golden_id != run.golden_id:
-            continue
-        outcome = store.results.read(other.run_id, RESULT, FusionRunView)
+        rated = other.kind == "fusion" and other.golden_id == run.golden_id
+        outcome = store.results.read(other.run_id, RESULT, FusionRunView) if rated else None
         if outcome is None or aspect not in outcome.judges:
             continue
         try:
-            result = fusion_result(store, other.run_id, FusionSettings(statistic=held.statistic, level=held.level))
+            result = fusion_result(store, other.run_id, settings)
         except AspectError:  # too few systems for this level
             continue
-        if result is not None:
-            return _fusion_fact(other.title, outcome, result, aspect)
-    return None
-
-
-def _fusion_fact(title: str, outcome: FusionRunView, result: ModelResult, aspect: str) -> FusionFact:
-    rows = [FusionRow(name, alignment) for name, alignment in result.aspects.items()]
-    if result.overall is not None:
-        rows.append(FusionRow(OVERALL, result.overall))
-    for name in (aspect, *([OVERALL] if result.overall is not None else [])):
+        if result is None:
+            continue
+        overall = {} if result.overall is None else {OVERALL: result.overall}
+        rows = [FusionRow(name, alignment) for name, alignment in ({**result.aspects, **overall}).items()]
         rows += [
             FusionRow(f"{name}, without {row.name}", row.alignment, row.difference)
+            for name in (aspect, *overall)
             for row in result.without.get(name, ())
         ]
-    criteria = read_criteria(outcome.criteria, list(result.aspects), outcome.criteria_origins)
-    return FusionFact(title, criteria.words or "none", result.overall_target, result.overall is None, tuple(rows))
-
-
-def _measured(store: Store, run_id: str) -> Calibration:
-    """JobError for one that was not measured on held-out items."""
-    calibration = load_calibration(store, run_id)
-    if not calibration.held_out.n:
-        raise JobError(
-            "This version of the judge was not measured on held-out items, so there is nothing to report. Figures "
-            "on the calibration set are optimistic. Measure the judge on held-out items first."
-        )
-    return calibration
+        words = read_criteria(outcome.criteria, list(result.aspects), outcome.criteria_origins).words
+        return FusionFact(other.title, words or "none", result.overall_target, result.overall is None, tuple(rows))
+    return None
 
 
 def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None) -> Run:
@@ -206,12 +212,6 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
             "its end first."
         )
     return next((run for run in complete if run.run_id == run_id), complete[0])
-
-
-def _verdicts(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
-    """Item id → what was found on it, where somebody has given a verdict."""
-    triage = list_triage(store, project_id, golden_id, aspect)
-    return {item_id: found for item_id, found in triage.items() if found.verdict}
 
 
 # ── labelling passes ─────────────────────────────────────────────────────────────────────────────────────────
@@ -300,17 +300,14 @@ def _runs(store: Store, calibration: Run) -> list[Run]:
 
 def _costs(store: Store, calibration: Run) -> Iterator[CostLine]:
     """Of this calibration, then of all runs on its aspect of its golden set by kind, oldest kind first."""
-    runs = [_settled(store, run) for run in reversed(_runs(store, calibration))]
+    runs = []
+    for run in reversed(_runs(store, calibration)):  # a calibration's result knows exactly what it used
+        result = store.results.read(run.run_id, RESULT, Calibration) if run.kind in JUDGES else None
+        runs.append(run if result is None else replace(run, calls=result.calls, usage=result.usage))
     this = "this calibration" if calibration.kind == "calibration" else "measuring this version"
     yield _cost(this, [run for run in runs if run.run_id == calibration.run_id])
     for kind in dict.fromkeys(run.kind for run in runs):
         yield _cost(f"all {RUN_WORDS[kind]}", [run for run in runs if run.kind == kind])
-
-
-def _settled(store: Store, run: Run) -> Run:
-    """A calibration's result knows exactly what it used; the row knows what was last shown as progress."""
-    result = store.results.read(run.run_id, RESULT, Calibration) if run.kind in JUDGES else None
-    return run if result is None else replace(run, calls=result.calls, usage=result.usage)
 
 
 def _cost(name: str, runs: Sequence[Run]) -> CostLine:
@@ -321,3 +318,58 @@ def _cost(name: str, runs: Sequence[Run]) -> CostLine:
     ]
     usage = sum((run.usage for run in runs), Usage())
     return CostLine(name, len(runs), sum(run.calls for run in runs), usage, sum(took) if took else None)
+
+
+# ── verdicts on further items ────────────────────────────────────────────────────────────────────────────────
+
+
+def read_more_verdicts(sent: SentVerdicts, golden: GoldenSet, judge: JudgeScores) -> MoreVerdicts:
+    """The verdicts of `judge` in a file on items that `golden` has not; those on its own items have to be the same.
+
+    Where a column names the aspect of each row, those of the judge's count.  A judge that was brought in may have been
+    mapped from another scale, or turned: its file is put on its scale as well.  GoldenError for a file that cannot be
+    read, names no systems, holds nothing new, or is of another judge.
+    """
+    name = sent.name
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / f"verdicts{Path(name).suffix.lower()}"
+        place.write_bytes(sent.data)
+        rows = read_scored(place, judge.aspect)
+    if rows is None:
+        raise GoldenError("This is no table of verdicts: columns item_id, score and system_id are needed.", file=name)
+    if not rows.systems:
+        raise GoldenError("No column says which system wrote each item: add system_id to the verdicts.", file=name)
+    own = {item_id: k for k, item_id in enumerate(golden.item_ids)}
+    places = np.array([own.get(item_id, -1) for item_id in rows.item_ids], dtype=np.intp)
+    scores = _on_scale_of(judge, rows.scores, places, name)
+    new = np.flatnonzero(places < 0).tolist()
+    if not new:
+        raise GoldenError("All of these verdicts are on items of the golden set, which are counted already.", file=name)
+    sources = [rows.sources[k] for k in new] if rows.sources else []
+    more = ScoredRows([rows.item_ids[k] for k in new], scores[new], [rows.systems[k] for k in new], sources)
+    return MoreVerdicts(more, hashlib.sha256(sent.data).hexdigest(), rescaled=scores is not rows.scores)
+
+
+def _on_scale_of(judge: JudgeScores, scores: FloatArray, places: IntArray, name: str) -> FloatArray:
+    """`scores` (n,) as they are where those on common items are the judge's, else by the straight line that makes them.
+
+    `places` (n,) are positions in the golden set, -1 for none.  GoldenError where no line does.
+    """
+    common = np.flatnonzero(places >= 0)
+    kept, sent = judge.upward[places[common]], scores[common]
+    if not (differ := _differ(kept, sent)).any():
+        return scores
+    both = ~np.isnan(kept) & ~np.isnan(sent)
+    if judge.kind == "imported" and np.unique(sent[both]).size >= _LEAST_ON_A_LINE:
+        slope, intercept = np.polyfit(sent[both], kept[both], 1)
+        if not _differ(kept, slope * sent + intercept).any():
+            return np.asarray(slope * scores + intercept, dtype=np.float64)
+    raise GoldenError(
+        f"{int(differ.sum()):,} of the {common.size:,} verdicts on items of the golden set differ from those of "
+        f"{judge.name}: the file is of another judge, or of another version of it.",
+        file=name,
+    )
+
+
+def _differ(kept: FloatArray, sent: FloatArray) -> BoolArray:
+    return ~(np.isclose(kept, sent, atol=_ALIKE) | (np.isnan(kept) & np.isnan(sent)))

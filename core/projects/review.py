@@ -15,7 +15,7 @@ from typing import Literal
 from core.errors import ConflictError, UsageError
 from core.projects.criteria import ProposalDecided
 from core.projects.judge_line import judge_line
-from core.projects.misaligned import list_triage
+from core.projects.misaligned_items import list_triage
 from core.projects.roles import requires
 from core.projects.rounds import decide_proposal, open_proposals
 from core.store.log import Entry

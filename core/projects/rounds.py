@@ -15,7 +15,7 @@ from core.projects.criteria import ProposalDecided, save_edit
 from core.projects.edit_scoring import PairedDifference, RescoreRequest, start_rescore
 from core.projects.judge_line import JudgeVersion, VersionState, judge_line
 from core.projects.roles import given_reason, requires
-from core.projects.runs import RunWork, require_judge, start_run
+from core.projects.run_work import RunWork, require_judge, start_run
 from core.records import Criteria
 from core.settings import Settings
 from core.stats import Difference, holm

@@ -238,7 +238,7 @@ def _form() -> TypeAdapter[Completion]:
 
 def reply_to_json(reply: Completion, *, unread: bool = False) -> str:
     """The stored form of a reply, with the usage that was paid for.  `unread`: it does not say what was asked."""
-    fields = _form().dump_python(reply, mode="json", exclude_defaults=True) | {"usage": asdict(reply.usage)}
+    fields = _form().dump_python(reply, mode="json", exclude_defaults=True)
     return json.dumps(fields | ({"unread": True} if unread else {}))
 
 

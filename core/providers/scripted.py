@@ -1,8 +1,8 @@
-"""The stand-in that ships: a function from a request to a reply, without a network and the same every time.
+"""The fake that ships: a function from a request to a reply, without a network and the same every time.
 
-For tests, demos and the local test server.  `reply_to` looks at simple properties of the text to rate, and the words of
-the criteria choose which of them count.  So criteria differ in how well they agree with raters, and a calibration has
-something to find.  It cannot judge texts.
+For tests, demos and the local test server.  `reply_to` looks at simple properties of the text to rate and lets the
+words of the criteria choose which of them count: so criteria differ in how well they agree with people, and a
+calibration has something to find.  It is no judge of texts.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import math
 import random
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 from core.providers.completions import Completion, OnReply, Reply, Request, TokenLogprobs
 from core.records import Usage
@@ -49,42 +49,18 @@ def reply_to(request: Request, seed: int = 0) -> Completion:
     It knows the prompts of `core/judging/prompts` and `core/fusion/prompts` by a heading that each has to itself; any
     other asks for a rating.
     """
-    prompt = prompt_of(request)
-    chance = chance_of(seed, request_key(request))
+    prompt = "\n".join(message.content for message in request.messages)
+    key = (request if request.temperature != 0 else request.prompt).key("")
+    chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed}|{key}".encode()).digest()[:8], "big"))
     sections = sections_in(prompt)
-    write = next((write for heading, write in _WRITERS.items() if heading in sections), None)
-    if write is not None:
-        return completion_of(prompt, write(sections, chance))
-    # a rating
-    called_for = _called_for(f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}")
-    scale = scale_in(f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}")
-    texts = _texts(sections)
-    value = scale.at(_share(called_for, texts, 0.5) + chance.gauss(0.0, 0.06 if called_for else 0.3))
-    reasons = " ".join(f"On {prop.name} it stands at {prop.measure(texts):.2f} of 1." for prop in called_for)
-    number = scale.written(value)
-    text = in_form(sections.get("Answer", ""), number, reasons or "Without criteria this is little more than a guess.")
-    return completion_of(prompt, text, _logprobs(text, number, value, scale, request.logprobs))
-
-
-def prompt_of(request: Request) -> str:
-    """All messages of a request."""
-    return "\n".join(message.content for message in request.messages)
-
-
-def request_key(request: Request) -> str:
-    """Tells requests apart; at temperature 0 the same for all samples of a prompt."""
-    return (request if request.temperature != 0 else request.prompt).key("")
-
-
-def chance_of(*of: object) -> random.Random:
-    """A generator that depends on these values alone."""
-    return random.Random(int.from_bytes(hashlib.sha256("|".join(map(str, of)).encode()).digest()[:8], "big"))
-
-
-def completion_of(prompt: str, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> Completion:
-    """The reply, with tokens by length and no cost."""
-    n_prompt, n_text = (max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text))
-    usage = Usage(requests=1, prompt_tokens=n_prompt, completion_tokens=n_text, cost=0.0)
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    written = next((write for heading, write in _WRITERS.items() if heading in sections), None)
+    if written is not None:
+        text = written(sections, chance)
+    else:
+        text, logprobs = _rate(sections, chance, request.logprobs)
+    tokens = [max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text)]
+    usage = Usage(requests=1, prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=0.0)
     return Completion(text, "stop", usage, logprobs=logprobs)
 
 
@@ -107,7 +83,8 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _TOKEN = re.compile(r"\d|[^\W\d_]+|\s+|[\W_]")
 
 
-class _Texts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Texts:
     """Of an item: the words of all there is to compare with, the text to rate and its words."""
 
     source: list[str]
@@ -135,8 +112,9 @@ def _texts(sections: Sections) -> _Texts:
     return _Texts(_WORD.findall(source.lower()), target, _WORD.findall(target.lower()))
 
 
-class PromptScale(NamedTuple):
-    """The scale that a prompt asks for; `whole` if it wants whole numbers."""
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The scale that a prompt asks for; `whole` where it wants whole numbers."""
 
     low: float
     high: float
@@ -151,26 +129,30 @@ class PromptScale(NamedTuple):
         return f"{round(value) if self.whole else value:.1f}".removesuffix(".0")
 
 
-def scale_in(instructions: str) -> PromptScale:
+def scale_in(instructions: str) -> Scale:
     """The scale out of a prompt's instructions; 1 to 5 where they name none."""
     match = _RANGE.search(instructions)
     if match is None:
-        return PromptScale(1.0, 5.0, False)
+        return Scale(1.0, 5.0, False)
     if match["one"]:
-        return PromptScale(float(match["zero"]), float(match["one"]), True)
-    return PromptScale(float(match["low"]), float(match["high"]), "one of" in instructions)
+        return Scale(float(match["zero"]), float(match["one"]), True)
+    return Scale(float(match["low"]), float(match["high"]), "one of" in instructions)
 
 
 # ── what it looks at ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Property(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Property:
     """A property of a text in 0..1, the words of criteria that call for it, and sentences that do."""
 
     name: str
     words: str
     measure: Callable[[_Texts], float]
     sentences: tuple[str, str]
+
+    def is_called_for(self, rules: str) -> bool:
+        return re.search(self.words, rules.lower()) is not None
 
 
 def _support(texts: _Texts) -> float:
@@ -252,15 +234,29 @@ PROPERTIES: tuple[Property, ...] = (
 
 
 def _called_for(rules: str) -> list[Property]:
-    return [prop for prop in PROPERTIES if re.search(prop.words, rules.lower())]
-
-
-def _share(properties: Sequence[Property], texts: _Texts, none: float = 0.0) -> float:
-    """The mean of some properties of a text; `none` without any."""
-    return sum(prop.measure(texts) for prop in properties) / len(properties) if properties else none
+    return [prop for prop in PROPERTIES if prop.is_called_for(rules)]
 
 
 # ── what it says ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _rate(sections: Sections, chance: random.Random, n_logprobs: int) -> tuple[str, tuple[TokenLogprobs, ...]]:
+    """The reply, and the `n_logprobs` likeliest tokens in each of its places where any are asked for."""
+    rules = f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}"
+    scale = scale_in(f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}")
+    value, reasons = _opinion(_texts(sections), rules, scale, chance)
+    number = scale.written(value)
+    text = in_form(sections.get("Answer", ""), number, reasons)
+    return text, _logprobs(text, text.index(number), value, scale, n_logprobs) if n_logprobs else ()
+
+
+def _opinion(texts: _Texts, rules: str, scale: Scale, chance: random.Random) -> tuple[float, str]:
+    """The value that `rules` lead to, and the reasons for it."""
+    called_for = _called_for(rules)
+    share = sum(prop.measure(texts) for prop in called_for) / len(called_for) if called_for else 0.5
+    share += chance.gauss(0.0, 0.06 if called_for else 0.3)
+    reasons = " ".join(f"On {prop.name} it stands at {prop.measure(texts):.2f} of 1." for prop in called_for)
+    return scale.at(share), reasons or "Without criteria this is little more than a guess."
 
 
 def in_form(answer: str, number: str, reasons: str) -> str:
@@ -277,14 +273,11 @@ def in_form(answer: str, number: str, reasons: str) -> str:
     return f"Analysis: {reasons}\nScore: {number}" if "Analysis:" in answer else f"Score: {number}\n{reasons}"
 
 
-def _logprobs(text: str, number: str, value: float, scale: PromptScale, most: int) -> tuple[TokenLogprobs, ...]:
-    """A made-up distribution, `most` tokens in each place: at the number's first digit, nearer ratings are likelier.
+def _logprobs(text: str, at: int, value: float, scale: Scale, most: int) -> tuple[TokenLogprobs, ...]:
+    """A made-up distribution: in the place of the number's first digit the whole ratings, the nearer the likelier.
 
     Elsewhere the token it says, next to certain.  A tenth goes to no rating at all.
     """
-    if not most:
-        return ()
-    at = text.index(number)
     ratings = range(math.ceil(scale.low), min(9, math.floor(scale.high)) + 1)
     weights = {str(rating): math.exp(-((rating - value) ** 2) / 0.5) for rating in ratings}
     total = sum(weights.values())
@@ -299,7 +292,7 @@ def _logprobs(text: str, number: str, value: float, scale: PromptScale, most: in
 def _refine(sections: Sections, chance: random.Random) -> str:
     present = sections["Present"]
     lines = [line for line in present.strip().splitlines() if line.strip() and not line.startswith("(none")]
-    missing = [prop for prop in PROPERTIES if not re.search(prop.words, present.lower())]
+    missing = [prop for prop in PROPERTIES if not prop.is_called_for(present)]
     if len(lines) > 1 and chance.random() < 0.4:
         lines.pop(chance.randrange(len(lines)))
     if missing:
@@ -339,7 +332,7 @@ def _fuse(sections: Sections, chance: random.Random) -> str:
     texts, blocks = _texts(sections), []
     for match in _FORM.finditer(sections.get("Answer", "")):
         called_for = _called_for(match["name"]) or PROPERTIES
-        share = _share(called_for, texts) + chance.gauss(0.0, 0.06)
+        share = sum(prop.measure(texts) for prop in called_for) / len(called_for) + chance.gauss(0.0, 0.06)
         scale = scale_in(match["form"])
         looked_at = " and ".join(prop.name for prop in called_for[:2])
         number = scale.written(scale.at(share))

@@ -1,7 +1,7 @@
 """The judge of the demo: a simulated reader of push notifications, a function from a request to a reply.
 
-It is a program of a few rules, no language model, so that anybody can try criteria on the demo without a key.  It sees
-what the prompt shows and nothing else.
+No language model: a program of a few rules, so that anybody can try criteria on the demo without a key and see what
+they do.  It sees what the prompt shows and nothing else.
 
 - *Without criteria* it rates by general taste: what is told in full, with some life in it, and without a figure that
   the report does not have.  A house style it cannot know.
@@ -16,40 +16,39 @@ what the prompt shows and nothing else.
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
 
 from core.providers.completions import Completion, Request
-from core.providers.scripted import (
-    Sections,
-    chance_of,
-    completion_of,
-    in_form,
-    item_in,
-    prompt_of,
-    request_key,
-    scale_in,
-    sections_in,
-)
+from core.providers.scripted import Sections, in_form, item_in, scale_in, sections_in
+from core.records import Usage
 
 OVERLOOKS, UNSTEADY = 0.03, 0.12
 """How often a breach is overlooked; standard deviation of a rating, in points of a scale of 1 to 5."""
+_CHARACTERS_PER_TOKEN = 4
 
 
 def reply_to(request: Request) -> Completion:
     """What the simulated reader says; at temperature 0 all samples of a prompt are the same."""
-    prompt = prompt_of(request)
-    chance, sections = chance_of(request_key(request)), sections_in(prompt)
+    prompt = "\n".join(message.content for message in request.messages)
+    chance = _chance((request if request.temperature != 0 else request.prompt).key(""))
+    sections = sections_in(prompt)
     if "Examples" in sections:
         text = _draft(sections, chance)
     elif "Present" in sections:
         text = _refine(sections, chance)
     else:
         text = _rate(sections)
-    return completion_of(prompt, text)
+    tokens = [max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text)]
+    return Completion(text, "stop", Usage(requests=1, prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=0.0))
+
+
+def _chance(*of: str) -> random.Random:
+    return random.Random(int.from_bytes(hashlib.sha256("|".join(of).encode()).digest()[:8], "big"))
 
 
 # ── what it looks at ─────────────────────────────────────────────────────────────────────────────────────────
@@ -74,19 +73,24 @@ _SCENE = re.compile(
 )
 
 
-class Texts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Texts:
     """A notification, the report it is about, and how many words the criteria allow it."""
 
     report: str
     target: str
     most_words: int = 25
 
+    @property
+    def lower(self) -> str:
+        return self.target.lower()
+
 
 def _figure(texts: Texts) -> str:
     figures, known = _NUMBER.findall(texts.target), set(_NUMBER.findall(texts.report))
     if false := [figure for figure in figures if figure not in known]:
         return f"{false[0]} does not stand in the report"
-    if inexact := _INEXACT.search(texts.target.lower()):
+    if inexact := _INEXACT.search(texts.lower):
         return f"“{inexact[0]}” stands where the report has a figure"
     return "" if figures or not known else "it gives no figure"
 
@@ -97,7 +101,7 @@ def _too_long(texts: Texts) -> str:
 
 
 def _opinion(texts: Texts) -> str:
-    found = _OPINION.search(texts.target.lower())
+    found = _OPINION.search(texts.lower)
     return f"“{found[0]}” is an opinion" if found else ""
 
 
@@ -117,13 +121,13 @@ def _sentences(texts: Texts) -> str:
     return f"it has {n_sentences} sentences" if n_sentences > 1 else ""
 
 
-class Rule(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rule:
     """A rule that the reader can follow.
 
-    Attributes:
-        words: What a clause has to say to mean it.
-        breach: Says where a text breaks it, "" if it does not.
-        sentences: What the reader writes of it, with the points to take off in braces; () if it does not come to mind.
+    `words` is what a clause has to say to mean it; `breach` says in words where a text breaks it, "" where it does not;
+    `sentences` are what the reader writes of it by itself, with the points to take off in braces: none for a rule that
+    does not come to its mind.
     """
 
     name: str
@@ -133,7 +137,8 @@ class Rule(NamedTuple):
 
     def broken(self, texts: Texts) -> str:
         """Where `texts` breaks the rule, as far as the reader notices."""
-        return self.breach(texts) if chance_of(self.name, texts.target).random() >= OVERLOOKS else ""
+        seen = self.breach(texts)
+        return seen if _chance(self.name, texts.target).random() >= OVERLOOKS else ""
 
 
 RULES = (
@@ -199,7 +204,8 @@ _LIMIT = re.compile(r"\b(\d{1,3}) words")
 _USUAL, _NEVER_ABOVE = 1.0, 2.0
 
 
-class RuleClause(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Clause:
     """What a clause asks: its rule, the points that a breach takes off, or the rating above which it does not go."""
 
     rule: Rule
@@ -208,9 +214,9 @@ class RuleClause(NamedTuple):
     most_words: int
 
 
-def clauses_in(criteria: str) -> list[RuleClause]:
+def clauses_in(criteria: str) -> list[Clause]:
     """The clauses that the reader understands, one a rule: where two speak of the same, the later counts."""
-    found: dict[str, RuleClause] = {}
+    found: dict[str, Clause] = {}
     for text in _CLAUSE.split(criteria):
         lower = text.lower()
         if _NEUTRAL.search(lower):
@@ -219,7 +225,7 @@ def clauses_in(criteria: str) -> list[RuleClause]:
         for rule in RULES:
             if not re.search(rule.words, lower) or (rule.name == "figures" and limit and "figure" not in lower):
                 continue
-            found[rule.name] = RuleClause(
+            found[rule.name] = Clause(
                 rule,
                 _NAMED.get(points[1]) or float(points[1]) if points else _USUAL,
                 float(cap[1]) if cap else _NEVER_ABOVE if _FORGIVEN.search(lower) else None,
@@ -236,7 +242,7 @@ def _rate(sections: Sections) -> str:
     texts = Texts(*item_in(sections.get("Item", "")))
     scale = scale_in(f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}")
     value, reasons = _by_criteria(texts, criteria) if criteria.strip() else _by_taste(texts)
-    value += chance_of("rating", texts.target).gauss(0.0, UNSTEADY)
+    value += _chance("rating", texts.target).gauss(0.0, UNSTEADY)
     return in_form(sections.get("Answer", ""), scale.written(scale.at((value - 1) / 4)), reasons)
 
 
@@ -263,7 +269,7 @@ def _by_taste(texts: Texts) -> tuple[float, str]:
     n_words = len(texts.target.split())
     value += min(1.0, (n_words - 14) / 24)
     reasons.append("It tells the news in full." if n_words > 18 else "It is a little dry.")
-    if _OPINION.search(texts.target.lower()) or _ADDRESS.search(texts.target):
+    if _OPINION.search(texts.lower) or _ADDRESS.search(texts.target):
         value += 0.3
         reasons.append("It has some life and makes one want to read on.")
     seen = RULES[0].broken(texts)
@@ -292,21 +298,27 @@ def _shown(section: str) -> list[tuple[Texts, dict[str, float]]]:
     ]
 
 
+def _cost(rule: Rule, values: list[tuple[Texts, float]]) -> float | None:
+    """How much lower the items stand that break `rule`; None where the items shown cannot tell."""
+    broken = [value for texts, value in values if rule.broken(texts)]
+    kept = [value for texts, value in values if not rule.broken(texts)]
+    return fmean(kept) - fmean(broken) if broken and kept else None
+
+
+def _in_points(cost: float) -> str:
+    return f"{max(0.5, min(3.0, round(2 * cost) / 2)):g}"
+
+
 def _draft(sections: Sections, chance: random.Random) -> str:
     values = [(texts, rated.get("people", 3.0)) for texts, rated in _shown(sections["Examples"])]
-    telling = []  # how much lower the items are rated that break a rule
-    for rule in RULES:
-        broken = [value for texts, value in values if rule.broken(texts)]
-        kept = [value for texts, value in values if not rule.broken(texts)]
-        if rule.sentences and broken and kept and (cost := fmean(kept) - fmean(broken)) >= _WORTH_SAYING:
-            telling.append((cost, rule))
-    telling.sort(key=lambda entry: -entry[0])
-    lines = [_said(rule, cost, chance) for cost, rule in telling[:_MOST_RULES]]
-    return "\n".join(["Start from 5.", *(lines or [chance.choice(_COMMONPLACES)])])
-
-
-def _said(rule: Rule, cost: float, chance: random.Random) -> str:
-    return chance.choice(rule.sentences).format(f"{max(0.5, min(3.0, round(2 * cost) / 2)):g}")
+    costs = [(cost, rule) for rule in RULES if rule.sentences and (cost := _cost(rule, values)) is not None]
+    telling = sorted((entry for entry in costs if entry[0] >= _WORTH_SAYING), key=lambda entry: -entry[0])
+    lines = ["Start from 5."] + [
+        chance.choice(rule.sentences).format(_in_points(cost)) for cost, rule in telling[:_MOST_RULES]
+    ]
+    if len(lines) == 1:
+        lines.append(chance.choice(_COMMONPLACES))
+    return "\n".join(lines)
 
 
 _COMMONPLACES = (
@@ -317,7 +329,7 @@ _COMMONPLACES = (
 
 
 def _refine(sections: Sections, chance: random.Random) -> str:
-    lines = [line for line in sections["Present"].strip().splitlines() if line.strip() and "(none" not in line]
+    lines = [line for line in sections["Present"].strip().splitlines()[0:] if line.strip() and "(none" not in line]
     shown = _shown(sections.get("Items", ""))
     gaps = [(texts, rated.get("people", 3.0) - rated.get("the judge", 3.0)) for texts, rated in shown]
     said = {clause.rule.name: clause for clause in clauses_in("\n".join(lines))}
@@ -331,4 +343,4 @@ def _refine(sections: Sections, chance: random.Random) -> str:
     short, rule = max(missing, key=lambda entry: entry[0] + chance.random())
     points = (said[rule.name].points if rule.name in said else 0.0) + short / 2
     lines = [line for line in lines if rule.name not in {clause.rule.name for clause in clauses_in(line)}]
-    return "\n".join([*lines, _said(rule, points, chance)])
+    return "\n".join([*lines, chance.choice(rule.sentences).format(_in_points(points))])

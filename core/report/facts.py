@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from core.projects.labelling import LabelPass
     from core.projects.review import PointDecided
     from core.projects.rounds import ProposalState
-    from core.projects.runs import HeldOutAccess
+    from core.projects.run_work import HeldOutAccess
     from core.report.measured import JudgeTable, Labels, Misaligned, OnTheScale, Raters, SourceSpread
     from core.report.systems import SystemFact
     from core.stats import Difference

@@ -48,7 +48,7 @@ from core.stats.raters import alpha_interval
 
 if TYPE_CHECKING:
     from core.project_records import Side
-    from core.projects.misaligned import Triage, TriageVerdict
+    from core.projects.misaligned_items import Triage, TriageVerdict
     from core.projects.review import PointDecided
 
 

@@ -23,9 +23,9 @@ T = TypeVar("T")
 SNAPSHOT = "standing"
 """Name of the document with the latest snapshot: a leaderboard, or a grid of styles."""
 JUDGE = "judge"
-"""Name of the document with the judge made ready (`core.projects.runs.JudgeState`)."""
+"""Name of the document with the judge made ready (`core.projects.run_work.JudgeState`)."""
 RESULT = "result"
-"""Name of the document with the run's result (`core.projects.kinds`)."""
+"""Name of the document with the run's result (`core.projects.run_kinds`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from core.comparison.supervised import PlainRegression, plain_regression
 from core.findings import Finding
 from core.findings.agreement import board_finding
 from core.project_records import GoldenSummary, JudgeEntry
-from core.projects.judges import JudgesShown
+from core.projects.project_judges import JudgesShown
 from core.records import STATISTICS, GoldenSet, Level, Measure
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
 from pages.ui import state

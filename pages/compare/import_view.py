@@ -14,7 +14,7 @@ from core.data.recordings import Columns, Recording, Role, propose_columns
 from core.data.verdict_imports import ImportChoices, ImportPreview, Use, group_columns
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
+from core.projects.reports import SentVerdicts, read_more_verdicts
 from core.records import Scale
 from core.wording import counted
 from pages.compare import more_verdicts

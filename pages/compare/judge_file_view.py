@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.judges import FileFacts, JudgeFile, MetricsRequest, judge_file_facts
+from core.projects.project_judges import FileFacts, JudgeFile, MetricsRequest, judge_file_facts
 from pages.ui import metrics_view
 from pages.ui.page import Opened
 from pages.ui.screens import plain

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from core.projects.more_verdicts import SentVerdicts
+from core.projects.reports import SentVerdicts
 from pages.ui import state
 
 

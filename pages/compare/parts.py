@@ -12,7 +12,7 @@ from core import projects
 from core.calibration.calibration_result import Estimate
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
-from core.projects.analyses import Ablation, AblationRequest, Analyses
+from core.projects.judge_checks import Ablation, AblationRequest, Analyses
 from core.report.figures import describe, measure_name
 from core.report.figures.analyses import length_figure, pattern_figure, size_figure
 from core.report.figures.whiskers import ablation_figure, variant_name

@@ -13,7 +13,7 @@ from core.errors import ConcordError
 from core.judging.render import PERSONAS
 from core.judging.scoring_styles import MOST_STEPS, STYLE_FORMS, WRITTEN_FORMS, Style, StyleForm
 from core.project_records import CriteriaEntry, GoldenSummary
-from core.projects.styles import StepsView, StylesRequest
+from core.projects.style_runs import StepsView, StylesRequest
 from core.wording import number
 from pages.criteria import criteria_names
 from pages.ui import forms, setting_form, state, tables

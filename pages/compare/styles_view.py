@@ -15,8 +15,8 @@ from core import projects
 from core.comparison.styles import StyleCell, StylesEstimate, StylesView
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
-from core.projects.kinds import RunDetail
-from core.projects.styles import StylesRequest
+from core.projects.run_kinds import RunDetail
+from core.projects.style_runs import StylesRequest
 from core.report.figures import Mark, describe, measure_name
 from core.report.figures.whiskers import styles_figure
 from core.wording import counted, money

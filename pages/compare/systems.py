@@ -21,7 +21,7 @@ from core.findings.system_quality import (
     preferences_finding,
 )
 from core.project_records import JudgeEntry
-from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
+from core.projects.reports import SentVerdicts, read_more_verdicts
 from core.records import GoldenSet, JudgeScores
 from core.report.figures import Drawing
 from core.report.figures.whiskers import strengths_figure, system_means_figure

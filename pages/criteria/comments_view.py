@@ -12,7 +12,7 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.criteria import Comment, Review
-from core.projects.kinds import RunDetail
+from core.projects.run_kinds import RunDetail
 from core.wording import counted
 from pages.ui import people, state, tables
 from pages.ui.page import Opened

@@ -11,7 +11,7 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry, Run
 from core.projects.edit_scoring import MOST_CHANGED, ChangedItem, PairedDifference, RescoreRequest, RescoreResult
-from core.projects.kinds import RunDetail
+from core.projects.run_kinds import RunDetail
 from core.records import Alignment
 from core.report.figures import measure_name
 from core.stats import claim

@@ -11,7 +11,7 @@ from core.errors import ConcordError
 from core.project_records import CriteriaEntry
 from core.projects.criteria import LONGEST_TEXT
 from core.projects.edit_scoring import TrialRequest, TrialResult
-from core.projects.kinds import RunDetail
+from core.projects.run_kinds import RunDetail
 from core.wording import number
 from pages.criteria import criteria_effect
 from pages.label import label_item

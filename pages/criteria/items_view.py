@@ -7,7 +7,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
-from core.projects.misaligned import ExplainedItem, ItemScore
+from core.projects.misaligned_items import ExplainedItem, ItemScore
 from core.records import ItemKind
 from core.wording import counted, number
 from pages.label import label_item

@@ -14,7 +14,7 @@ from core.fusion.aspect_texts import OVERALL, folded
 from core.fusion.fusion_request import FusionRequest, FusionRunView
 from core.fusion.plan import TO_BE_MENDED
 from core.projects.fusion import FusionPlanSaved
-from core.projects.kinds import RunDetail
+from core.projects.run_kinds import RunDetail
 from core.records import Alignment
 from core.wording import counted, money
 from pages.fusion.result import Fused, difference_words

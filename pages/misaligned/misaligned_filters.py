@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode
 
 import streamlit as st
 
-from core.projects.misaligned import MISALIGNED_FROM, TRIAGE_VERDICTS, GapSide, ItemScore, ScoredItems, Triage
+from core.projects.misaligned_items import MISALIGNED_FROM, TRIAGE_VERDICTS, GapSide, ItemScore, ScoredItems, Triage
 from pages.misaligned.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection
 from pages.ui import state, tables
 

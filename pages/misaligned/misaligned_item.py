@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Run
-from core.projects.misaligned import ExplainedItem, ItemScore, Triage
+from core.projects.misaligned_items import ExplainedItem, ItemScore, Triage
 from core.quotations import QuotedPiece, quoted_pieces
 from core.records import Rating
 from core.wording import number

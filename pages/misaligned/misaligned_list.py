@@ -12,7 +12,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.misaligned import TRIAGE_VERDICTS, ItemScore, Triage, TriageRequest
+from core.projects.misaligned_items import TRIAGE_VERDICTS, ItemScore, Triage, TriageRequest
 from core.wording import counted
 from pages.misaligned import misaligned_filters, misaligned_view
 from pages.misaligned.misaligned_selection import ITEMS, Selection

@@ -12,7 +12,7 @@ from core import projects
 from core.errors import NotFoundError
 from core.project_records import CriteriaEntry, Run
 from core.projects.edit_scoring import ChangedItem
-from core.projects.misaligned import ScoredItems, Triage
+from core.projects.misaligned_items import ScoredItems, Triage
 from core.wording import counted, number
 from pages.ui import run_panel, state, tables
 from pages.ui.chosen import choose_in_url, distinct

@@ -16,7 +16,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.misaligned import TRIAGE_VERDICTS, ItemScore, Triage, TriageRequest, TriageVerdict
+from core.projects.misaligned_items import TRIAGE_VERDICTS, ItemScore, Triage, TriageRequest, TriageVerdict
 from core.wording import counted
 from pages.misaligned import misaligned_filters, misaligned_item
 from pages.misaligned.misaligned_filters import FilteredItems

@@ -10,8 +10,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError, ConflictError
 from core.projects.edit_scoring import PairedDifference
-from core.projects.kinds import RunDetail
 from core.projects.rounds import ListedProposal, ProposalState, RoundRequest
+from core.projects.run_kinds import RunDetail
 from core.stats import NO_TEST, claim
 from core.word_diff import word_diff
 from core.wording import change_figures, counted

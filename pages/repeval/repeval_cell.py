@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.projects.kinds import RunDetail
-from core.projects.repeval import METHOD_NAMES
+from core.projects.repeval_runs import METHOD_NAMES
+from core.projects.run_kinds import RunDetail
 from core.records import FloatArray, GoldenSet
 from core.repeval.records import CellDetail, RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name

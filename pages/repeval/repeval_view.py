@@ -11,8 +11,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Run
-from core.projects.kinds import RunDetail
-from core.projects.repeval import METHOD_NAMES, RepEvalOutcome, RepEvalRequest
+from core.projects.repeval_runs import METHOD_NAMES, RepEvalOutcome, RepEvalRequest
+from core.projects.run_kinds import RunDetail
 from core.repeval import EMBEDDED
 from core.repeval.records import RepEvalResult
 from core.report.figures import describe, measure_name

@@ -10,7 +10,7 @@ from core import projects
 from core.comparison.recheck import Recheck
 from core.findings.over_time import recheck_details, recheck_finding
 from core.project_records import GoldenSummary
-from core.projects.analyses import RecheckRequest
+from core.projects.judge_checks import RecheckRequest
 from core.projects.reports import MeasuredJudge
 from core.report.figures.style import measure_name
 from core.report.figures.trends import Point, history_figure

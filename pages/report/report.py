@@ -15,8 +15,7 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.judge_line import JudgeVersion
 from core.projects.judge_versions import VersionOptions
-from core.projects.more_verdicts import SentVerdicts
-from core.projects.reports import MeasuredJudge
+from core.projects.reports import MeasuredJudge, SentVerdicts
 from core.report import plots
 from core.report.facts import Report
 from core.report.headline import asides, better_system, brings, headline, limits, sign_off

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.transfer import Arriving
+from core.projects.project_files import ProjectFile
 from pages.ui import people, state
 from pages.ui.page import Opened, stop_with
 from pages.ui.screens import plain
@@ -127,7 +127,7 @@ def bring_in_project(page: Opened) -> None:
 
 
 @st.cache_resource(max_entries=2, show_spinner="Looking into the file …")
-def _looked_into(digest: str, _page: Opened, _data: bytes) -> Arriving:
+def _looked_into(digest: str, _page: Opened, _data: bytes) -> ProjectFile:
     return projects.preview_project(_page.store, _page.settings, io.BytesIO(_data))
 
 

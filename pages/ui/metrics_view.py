@@ -11,8 +11,8 @@ from core import projects
 from core.errors import ConcordError
 from core.metrics import Metric, make_metric, metrics_for
 from core.project_records import GoldenSummary
-from core.projects.judges import MetricsRequest, MetricsResult
-from core.projects.kinds import RunDetail
+from core.projects.project_judges import MetricsRequest, MetricsResult
+from core.projects.run_kinds import RunDetail
 from core.records import GoldenSet
 from core.wording import counted
 from pages.ui import run_panel, state

@@ -19,7 +19,7 @@ from core.calibration.calibration_result import Candidate
 from core.data.sources import FileFinding
 from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, Run
 from core.projects.edit_scoring import ChangedItem
-from core.projects.misaligned import MISALIGNED_FROM, ItemScore
+from core.projects.misaligned_items import MISALIGNED_FROM, ItemScore
 from core.records import Alignment, Criteria, GoldenSet, ItemKind
 from core.report.figures import describe
 from core.wording import duration, number

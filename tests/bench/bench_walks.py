@@ -174,7 +174,7 @@ def to_heat_map(settings: Settings) -> Walk:
     import core
     from core import projects
     from core.demo.build import do_here
-    from core.projects.repeval import RepEvalOutcome, RepEvalRequest
+    from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest
     from core.repeval.records import RepEvalSettings
     from core.report.figures.repeval import Heat, heat_figure
     from pages.repeval.repeval_view import measure_of

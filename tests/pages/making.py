@@ -26,9 +26,9 @@ from core.people import Actor
 from core.progress import Stage
 from core.project_records import FINISHED, CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
-from core.projects.kinds import KINDS
-from core.projects.misaligned import TriageRequest, TriageVerdict
+from core.projects.misaligned_items import TriageRequest, TriageVerdict
 from core.projects.rounds import RoundRequest
+from core.projects.run_kinds import KINDS
 from core.records import (
     Alignment,
     AspectLabels,

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 import core
 from core import projects
-from core.projects.judges import MetricsRequest
+from core.projects.project_judges import MetricsRequest
 from core.records import JudgeScores, Rating
 from core.settings import Settings
 from core.store.store import Store

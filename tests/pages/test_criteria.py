@@ -14,7 +14,7 @@ from core import projects
 from core.demo.build import do_here
 from core.people import Actor
 from core.projects.edit_scoring import ChangedItem, PairedDifference, RescoreRequest, RescoreResult
-from core.projects.runs import JudgeState
+from core.projects.run_work import JudgeState
 from core.records import Criteria, Interval, Provenance, ScoreMatrix, Unscored
 from core.settings import Settings
 from core.store.results import JUDGE

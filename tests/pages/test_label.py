@@ -13,7 +13,7 @@ from core.data.pairs import PREFERENCES
 from core.people import Actor
 from core.projects.demo import DEMO_PROJECT
 from core.projects.labelling import Adjudicated, LabelAspect, PassRequest
-from core.projects.misaligned import TriageRequest
+from core.projects.misaligned_items import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.store.store import Store
 from pages.label import label_item, label_number, label_setup, label_shown

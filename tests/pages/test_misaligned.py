@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.people import Actor
 from core.project_records import CriteriaEntry
-from core.projects.misaligned import ItemScore, Triage, TriageRequest
+from core.projects.misaligned_items import ItemScore, Triage, TriageRequest
 from core.quotations import QuotedPiece
 from pages.misaligned.misaligned_filters import Filters
 from pages.misaligned.misaligned_item import marked

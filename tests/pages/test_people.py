@@ -18,7 +18,7 @@ from core import projects
 from core.errors import AccessError
 from core.people import Actor
 from core.projects.criteria import Comment
-from core.projects.misaligned import TriageRequest
+from core.projects.misaligned_items import TriageRequest
 from core.records import Criteria
 from core.settings import Settings
 from core.store.log import Action, Entry

@@ -14,8 +14,8 @@ from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import NotFoundError
 from core.judge_files.judge_reading import open_text
 from core.progress import Stage
-from core.projects.judges import MetricsRequest
-from core.projects.repeval import RepEvalOutcome, RepEvalRequest, judge_of
+from core.projects.project_judges import MetricsRequest
+from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest, judge_of
 from core.records import AspectLabels, Scale
 from core.repeval import Extraction, PairRule, RepEvalSettings, States, run, scorer_of
 from core.repeval.states import Grid

@@ -14,7 +14,7 @@ from core.calibration.calibration_settings import RoundSettings
 from core.judging.judge_protocol import OPERATIONS
 from core.people import Actor
 from core.projects.edit_scoring import PairedDifference
-from core.projects.misaligned import TriageRequest
+from core.projects.misaligned_items import TriageRequest
 from core.projects.rounds import ListedProposal, RoundRequest
 from core.records import Criteria, Interval
 from core.wording import change_figures

@@ -16,9 +16,9 @@ from core.judging.scoring_styles import Style
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.projects.edit_scoring import RescoreRequest
-from core.projects.judges import MetricsRequest
-from core.projects.repeval import RepEvalRequest
-from core.projects.styles import StylesRequest
+from core.projects.project_judges import MetricsRequest
+from core.projects.repeval_runs import RepEvalRequest
+from core.projects.style_runs import StylesRequest
 from core.records import Usage
 from core.repeval import ModelSpec, RepEvalSettings
 from core.store.log import Action

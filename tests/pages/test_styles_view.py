@@ -13,7 +13,7 @@ from core import projects
 from core.comparison.styles import StylesSettings, StylesView, Unfinished, styles
 from core.data import load_golden
 from core.judging.scoring_styles import Style
-from core.projects.styles import StepsView, StylesRequest, steps_document
+from core.projects.style_runs import StepsView, StylesRequest, steps_document
 from core.records import AspectLabels, Criteria, GoldenSet, Provenance, Scale
 from core.settings import Settings
 from core.store.store import Store

@@ -21,8 +21,8 @@ from core.errors import JobError, NotFoundError
 from core.judging.judge_specs import make_judge
 from core.people import Actor
 from core.project_records import JudgeEntry
-from core.projects.analyses import AblationRequest
 from core.projects.calibration import CalibrationRequest
+from core.projects.judge_checks import AblationRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from core.projects.labelling import LabelAspect
-from core.projects.pass_results import Combine, disagreements, growth, labelled_golden, ratings_of
+from core.projects.pass_results import Combine, agreement, disagreements, labelled_golden, ratings_of
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 from core.stats import krippendorff_alpha
 from core.stats.raters import alpha_interval
@@ -26,11 +26,11 @@ LABELS = [
 
 def test_agreement_as_it_grows_ends_at_that_of_all() -> None:
     ratings = ratings_of(BARE, LABELS, "a")
-    points = growth(ratings, FIVE, (1, 0, 2, 3))
+    points = agreement(BARE, LABELS, FIVE, (1, 0, 2, 3)).growth
     assert [point.n_items for point in points] == [1, 2]
     assert points[0].alpha == pytest.approx(krippendorff_alpha([[3.0], [4.0]], "ordinal").value)
     assert points[-1].alpha == pytest.approx(krippendorff_alpha(ratings.values, "ordinal").value)
-    assert growth(ratings_of(BARE, [], "a"), FIVE, (0, 1)) == ()
+    assert agreement(BARE, [], FIVE, (0, 1)).growth == ()
 
 
 def test_where_raters_part() -> None:

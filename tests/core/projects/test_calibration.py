@@ -22,7 +22,7 @@ from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest, calibration_asked
 from core.projects.edit_scoring import RescoreRequest, TrialRequest
 from core.projects.judge_versions import VersionOptions
-from core.projects.kinds import RunDetail
+from core.projects.run_kinds import RunDetail
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store

@@ -18,8 +18,8 @@ from core.fusion.stack import fuse
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
 from core.metrics import as_judge, make_metric
-from core.projects.judges import JudgeFile, MetricsRequest
-from core.projects.repeval import RepEvalOutcome, RepEvalRequest
+from core.projects.project_judges import JudgeFile, MetricsRequest
+from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.repeval import Extraction, Method, RepEvalSettings
 from core.settings import Settings

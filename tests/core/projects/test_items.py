@@ -14,7 +14,7 @@ from core.errors import JobError, NotFoundError
 from core.judging.judge_protocol import judge_state
 from core.judging.judge_specs import make_judge
 from core.projects.calibration import CalibrationRequest
-from core.projects.runs import JudgeState
+from core.projects.run_work import JudgeState
 from core.records import Criteria, GoldenSet, ScoreMatrix, Unscored
 from core.settings import Settings
 from core.store.codec import pack

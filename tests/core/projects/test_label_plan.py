@@ -44,13 +44,13 @@ def test_every_item_reaches_as_many_raters_as_planned(
     ("changes", "words"),
     [
         ({"aspects": ()}, "at least one aspect"),
-        ({"aspects": (COHERENCE, COHERENCE)}, "named twice"),
-        ({"aspects": (LabelAspect(" ", Scale(1, 5)),)}, "needs a name"),
+        ({"aspects": (COHERENCE, COHERENCE)}, "a name of its own"),
+        ({"aspects": (LabelAspect(" ", Scale(1, 5)),)}, "a name of its own"),
         ({"aspects": (LabelAspect("a", Scale(5, 5)),)}, "lower to a higher"),
         ({"positions": ()}, "at least one item"),
         ({"n_raters": 0}, "1 to 100 raters"),
-        ({"overlap": 4}, "1 to 3 raters, not 4"),
-        ({"shared": -1}, "cannot be -1"),
+        ({"overlap": 4}, "1 to 3 raters"),
+        ({"shared": -1}, "0 or more to all"),
     ],
 )
 def test_plans_that_make_no_sense(changes: dict[str, object], words: str) -> None:

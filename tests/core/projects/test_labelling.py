@@ -21,7 +21,7 @@ from core.projects.labelling import (
     PassRequest,
     SavedLabel,
 )
-from core.projects.misaligned import TriageRequest
+from core.projects.misaligned_items import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.store.store import Store
 
@@ -231,14 +231,6 @@ def test_what_the_labels_of_a_pass_would_tell(store: Store, request_: PassReques
         projects.label_planning(store, request_.project_id, golden, "a", n_items=10**6, n_ratings=1).n_items
         == golden.n_items
     )
-
-
-@pytest.mark.parametrize(("value", "reason", "words"), [(9.0, "why", "the scale is 1-5"), (3.0, " ", "needs a reason")])
-def test_decisions_that_are_none(
-    store: Store, request_: PassRequest, pass_id: str, value: float, reason: str, words: str
-) -> None:
-    with pytest.raises(UsageError, match=words):
-        projects.adjudicate(store, request_.project_id, pass_id, "i0", aspect="a", value=value, reason=reason, form="d")
 
 
 def test_a_comment_alone_and_a_half_answered_item_are_found_again(

@@ -27,9 +27,9 @@ from core.projects.labelling import (
     RaterJoined,
     RaterStopped,
 )
-from core.projects.misaligned import Triage
+from core.projects.misaligned_items import Triage
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
-from core.projects.runs import HeldOutAccess
+from core.projects.run_work import HeldOutAccess
 from core.records import Alignment, Interval, Scale
 from core.store.log import KINDS, Action, Entry
 from core.store.store import Store

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from core import projects
 from core.people import Actor
-from core.projects.misaligned import Triage, TriageRequest
-from core.projects.runs import HeldOutAccess
-from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
+from core.projects.misaligned_items import Triage, TriageRequest
+from core.projects.run_work import HeldOutAccess
+from core.records import Criteria
 from core.store.labels import Label
 from core.store.log import Action
 from core.store.store import Store
 
 HOSTILE = "<b>Be</b> **brief**\nand name the source, the date, the place and everybody in it."
 ID = re.compile(r"\b[crjml][0-9a-f]{12}\b|golden:")
-
-
-@pytest.fixture
-def project(store: Store) -> str:
-    return projects.create_project(store, "p").project_id
-
-
-@pytest.fixture
-def golden_id(store: Store, project: str) -> str:
-    items = tuple(Item(f"i{k}", f"text {k} <b>", f"s{k}") for k in range(8))
-    labels = {"a": AspectLabels("a", Scale(1, 5), (1.0, 2.0) * 4)}
-    return projects.add_golden(store.acting(Actor("Ann")), project, GoldenSet("g", "single", items, labels))
 
 
 def about(store: Store, project: str) -> dict[str, str]:

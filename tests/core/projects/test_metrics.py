@@ -18,8 +18,8 @@ from core.jobs.queue import RunProgress
 from core.judge_files.judge_writing import sealed, yaml_text
 from core.metrics import Metric, MetricScores, make_metric
 from core.metrics.base import item_by_item
-from core.projects import judges as judge_tasks
-from core.projects.judges import JudgeFile, MetricsRequest, MetricsResult
+from core.projects import project_judges as judge_tasks
+from core.projects.project_judges import JudgeFile, MetricsRequest, MetricsResult
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -104,14 +104,6 @@ def test_metrics_become_judges_of_every_labelled_aspect(
     assert ter.higher_is_better is False
     np.testing.assert_array_equal(ter.values, [*range(N - 1), np.nan])
     assert [verdict.item_id for verdict in ter.unscored] == ["i9"]
-
-
-def test_one_aspect_alone_and_again_the_same_judges(store: Store, request_: MetricsRequest, compute: Compute) -> None:
-    alone = replace(request_, aspect="charm", names=("overlap",), every_aspect=False)
-    first, second = compute(alone), compute(alone)
-    assert first.aspects == ("charm",)
-    assert first.judges == second.judges
-    assert len(store.judges.all(request_.project_id)) == 1
 
 
 class KilledError(BaseException):

@@ -12,7 +12,7 @@ from core.comparison.corrected_means import judged_items
 from core.data.verdict_imports import ScoredRows
 from core.errors import GoldenError
 from core.findings.system_quality import means_finding
-from core.projects.more_verdicts import SentVerdicts, read_more_verdicts
+from core.projects.reports import SentVerdicts, read_more_verdicts
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.stats.system_means import system_means
 

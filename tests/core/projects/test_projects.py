@@ -16,8 +16,8 @@ from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.project_records import CriteriaAlignment, ProjectSummary
 from core.projects.calibration import CalibrationRequest
-from core.projects.edit_scoring import RescoreRequest, changed_items
-from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Item, JudgeScores, Scale
+from core.projects.edit_scoring import changed_items
+from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
 
@@ -60,27 +60,6 @@ def test_projects(store: Store, project: ProjectSummary) -> None:
             projects.create_project(store, name)
     with pytest.raises(NotFoundError, match="CONCORD_HOME"):
         store.projects.get("p-none")
-
-
-def test_judges_of_a_project(store: Store, request_: CalibrationRequest) -> None:
-    judge = JudgeScores("theirs", "imported", "a", np.arange(48.0))
-    where = (request_.project_id, request_.golden_id)
-    judge_id = projects.add_judge(store, *where, judge, {"i0": ["Score: 0"]})
-    assert projects.add_judge(store, *where, judge) == judge_id
-    (view,) = store.judges.all(*where, "a")
-    assert (view.judge_id, view.name, view.golden_id) == (judge_id, "theirs", request_.golden_id)
-    assert store.judges.replies(request_.project_id, judge_id) == {"i0": ("Score: 0",)}
-    projects.rename_judge(store, request_.project_id, judge_id, " ours ")
-    assert store.judges.get(request_.project_id, judge_id).name == "ours"
-    for bad in ("", " \n", "x" * 121):
-        with pytest.raises(UsageError, match="name"):
-            projects.rename_judge(store, request_.project_id, judge_id, bad)
-    with pytest.raises(NotFoundError, match="no aspect 'b'"):
-        projects.add_judge(store, *where, replace(judge, aspect="b"))
-    with pytest.raises(NotFoundError):
-        projects.add_judge(store, "p-none", request_.golden_id, judge)
-    projects.remove_judge(store, request_.project_id, judge_id)
-    assert store.judges.all(request_.project_id) == []
 
 
 def test_a_run_of_a_kind_from_the_future(store: Store, request_: CalibrationRequest) -> None:
@@ -197,19 +176,6 @@ def test_edits_of_criteria(store: Store, settings: Settings, request_: Calibrati
     for text in ("  ", "x" * 20_001):
         with pytest.raises(CriteriaError):
             projects.save_edit(store, project_id, parent.criteria_id, text, "Ann")
-
-
-def test_rescoring_needs_a_judge(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
-    run_id = projects.start_calibration(store, settings, request_)
-    criteria = Criteria("Reward order.", "a")
-    store.criteria.add(request_.project_id, request_.golden_id, [criteria])
-    ask = RescoreRequest(
-        request_.project_id, request_.golden_id, "a", criteria.criteria_id, criteria.criteria_id, run_id
-    )
-    with pytest.raises(JobError, match="not come to its judge"):
-        projects.start_rescore(store, settings, ask)
-    with pytest.raises(NotFoundError):
-        projects.start_rescore(store, settings, replace(ask, criteria_id="c-none"))
 
 
 def test_items_that_changed_sides(golden: GoldenSet) -> None:

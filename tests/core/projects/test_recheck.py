@@ -14,8 +14,8 @@ from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
 from core.comparison.recheck import Recheck, RecheckSettings
 from core.errors import GoldenError, JobError, NotFoundError, UsageError
-from core.projects.analyses import RecheckRequest
 from core.projects.calibration import CalibrationRequest
+from core.projects.judge_checks import RecheckRequest
 from core.records import AspectLabels, GoldenSet
 from core.settings import Settings
 from core.store.store import Store

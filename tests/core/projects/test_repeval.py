@@ -15,9 +15,9 @@ from core.errors import AspectError, CancelledRunError, NotFoundError, UsageErro
 from core.jobs.queue import RunProgress
 from core.progress import Stage
 from core.projects.calibration import CalibrationRequest
-from core.projects.repeval import RepEvalOutcome, RepEvalRequest
+from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
-from core.repeval import Extraction, Machines, ModelSpec, PairRule, RepEvalSettings, extract, run
+from core.repeval import Extraction, Machines, ModelSpec, RepEvalSettings, extract, run
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.store import Store
@@ -186,23 +186,6 @@ def test_the_split_of_a_calibration_gives_its_held_out_items(
     assert sorted(parts.train) == sorted(split.calibration)
     with pytest.raises(UsageError, match="another golden set or aspect"):
         projects.start_repeval(store, settings, replace(request, aspect="flat"))
-
-
-def test_the_estimate_counts_texts_parts_and_pairs(store: Store, settings: Settings, request_: RepEvalRequest) -> None:
-    estimate = projects.estimate_repeval(store, settings, request_)
-    assert estimate.n_texts == N  # all texts differ
-    golden = a_golden()
-    assert estimate.n_words == sum(len(item.target.split()) for item in golden.items)
-    assert estimate.n_train + estimate.n_test == N
-    assert estimate.n_validation == estimate.n_train  # fold by fold
-    assert estimate.n_pairs == 0
-    assert any("validation labels only" in note for note in estimate.notes)
-    many = replace(request_, settings=replace(QUICK, method="paper-pca", pairs=PairRule(n=500)))
-    estimate = projects.estimate_repeval(store, settings, many)
-    assert 0 < estimate.n_pairs < 500
-    assert any("500 pairs were asked for" in note for note in estimate.notes)
-    compared = replace(request_, settings=replace(QUICK, reading=replace(SMALL, texts="compared", tokens=())))
-    assert projects.estimate_repeval(store, settings, compared).n_texts == N + 1  # one source text for all
 
 
 Change = Callable[[RepEvalRequest], RepEvalRequest]

@@ -10,9 +10,9 @@ from core import projects
 from core.errors import AccessError, ConflictError, UsageError
 from core.people import Actor
 from core.projects import review
-from core.projects.misaligned import TriageRequest, TriageVerdict
+from core.projects.misaligned_items import TriageRequest, TriageVerdict
 from core.projects.review import Choice, Point, Verdict, Vote, change_question
-from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
+from core.records import Criteria
 from core.store.store import Store
 
 LONG = "Reward " + "very " * 60 + "long sentences."
@@ -20,12 +20,8 @@ CLEAR = Criteria("- Be clear.", "a")
 
 
 @pytest.fixture
-def where(store: Store) -> tuple[str, str, str]:
+def where(store: Store, project: str, golden_id: str) -> tuple[str, str, str]:
     """Project, golden set and aspect, with criteria."""
-    project = projects.create_project(store, "p").project_id
-    items = tuple(Item(f"i{k}", f"text {k}", f"s{k}") for k in range(8))
-    golden = GoldenSet("g", "single", items, {"a": AspectLabels("a", Scale(1, 5), (3.0,) * 8)})
-    golden_id = projects.add_golden(store, project, golden)
     store.criteria.add(project, golden_id, [CLEAR])
     return project, golden_id, "a"
 

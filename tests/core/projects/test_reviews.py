@@ -9,24 +9,11 @@ import pytest
 from core import projects
 from core.errors import ConflictError, CriteriaError, NotFoundError, UsageError
 from core.people import Actor
-from core.projects.misaligned import TriageRequest
-from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
+from core.projects.misaligned_items import TriageRequest
+from core.records import Criteria
 from core.store.store import Store
 
 ONE, TWO = Criteria("- Be clear.\n- Be <b>brief</b>.", "a"), Criteria("* be CLEAR.\n* Name the source.", "a")
-
-
-@pytest.fixture
-def golden_id(store: Store, project: str) -> str:
-    items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 4}") for k in range(48))
-    labels = tuple(k % 4 + 1.0 for k in range(48))
-    golden = GoldenSet("g", "single", items, {"a": AspectLabels("a", Scale(1, 5), labels)})
-    return projects.add_golden(store, project, golden)
-
-
-@pytest.fixture
-def project(store: Store) -> str:
-    return projects.create_project(store, "p").project_id
 
 
 @pytest.fixture

@@ -121,24 +121,6 @@ def test_an_edit_can_be_accepted_in_its_place(
     assert (again.state, again.decision.edited_id) == ("accepted", edited)
 
 
-def test_an_edit_of_a_proposal_is_scored_by_the_judge_of_the_rounds_calibration(
-    store: Store, settings: Settings, request_: RoundRequest, round_id: str
-) -> None:
-    ann, name = store.acting(Actor("Ann", "reviewer")), projects.list_proposals(store, round_id)[0].criteria.criteria_id
-    edited = projects.save_edit(ann, request_.project_id, name, "Reward short sentences.", "Ann")
-    where = (request_.project_id, request_.golden_id, request_.aspect)
-    request = RescoreRequest(*where, criteria_id=edited, parent_id=name, run_id=round_id)
-    kept = projects.run_view(store, projects.start_rescore(ann, settings, request)).request
-    assert isinstance(kept, RescoreRequest)
-    assert (kept.run_id, kept.criteria_id) == (request_.run_id, edited)
-    rescored = next(run for run in projects.list_runs(store, request_.project_id) if run.kind == "rescore")
-    second = projects.save_edit(ann, request_.project_id, edited, "Reward short sentences and words.", "Ann")
-    request = RescoreRequest(*where, criteria_id=second, parent_id=edited, run_id=rescored.run_id)
-    kept = projects.run_view(store, projects.start_rescore(ann, settings, request)).request  # an edit of an edit
-    assert isinstance(kept, RescoreRequest)
-    assert (kept.run_id, kept.criteria_id) == (request_.run_id, second)
-
-
 def test_the_review_decides_on_proposals_and_sees_what_was_decided_elsewhere(
     store: Store, request_: RoundRequest, round_id: str
 ) -> None:

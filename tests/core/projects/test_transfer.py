@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -161,19 +160,3 @@ def test_commands(store: Store, project: str, tmp_path: Path, command: Command) 
     code, body = command(*again, "--force")
     assert (code, body["holds"]["replies"]) == (0, None)
     assert [row.name for row in store.projects.all()] == ["Summaries", "Copy"]
-
-
-def test_commands_that_cannot_be_done(store: Store, project: str, tmp_path: Path, command: Command) -> None:
-    store.projects.add("Summaries")
-    out = str(tmp_path / "p.zip")
-    for arguments, exit_code, words in [
-        (("export-project", "None", "--out", out), 1, "no project 'None' here; there is 'Summaries'"),
-        (("export-project", "Summaries", "--out", out), 2, f"2 projects are called 'Summaries'.*{project}"),
-        (("export-project", project, "--out", "/proc/none/p.zip"), 1, "cannot be written"),
-        (("import-project", str(tmp_path)), 1, "cannot be read"),
-        (("import-project", str(tmp_path / "none")), 1, "cannot be read"),
-        (("export-project", project), 2, "Missing option"),
-    ]:
-        code, body = command(*arguments)
-        assert code == exit_code, body
-        assert re.search(words, body["error"]["message"]), body

@@ -17,7 +17,7 @@ from core.people import Actor
 from core.project_records import Run
 from core.projects.calibration import CalibrationRequest, sides_of
 from core.projects.edit_scoring import TrialRequest, TrialResult
-from core.projects.kinds import wants_of
+from core.projects.run_kinds import wants_of
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store

@@ -14,7 +14,7 @@ from core.calibration.calibration_settings import CalibrationSettings
 from core.data import load_golden
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
-from core.projects.misaligned import TriageRequest
+from core.projects.misaligned_items import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating
 from core.report.facts import Report
 from core.settings import Settings

@@ -21,7 +21,7 @@ from core.comparison.leaderboard import ceiling
 from core.data import load_golden
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import used_before
-from core.projects.runs import EDIT_SCORED
+from core.projects.run_work import EDIT_SCORED
 from core.records import Scale
 from core.report.figures.bars import LabelBar, label_bars
 from core.report.headline import brings

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 import core
 from core import projects
 from core.judge_files.judge_writing import sealed, yaml_text
-from core.projects.judges import MetricsRequest
+from core.projects.project_judges import MetricsRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store

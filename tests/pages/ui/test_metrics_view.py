@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.projects.judges import MetricsRequest
+from core.projects.project_judges import MetricsRequest
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of

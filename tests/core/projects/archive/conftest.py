@@ -21,7 +21,7 @@ from core.projects.archive import Archive, Writer
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import Evidence, VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import LabelAspect, PassRequest
-from core.projects.misaligned import TriageRequest
+from core.projects.misaligned_items import TriageRequest
 from core.records import (
     Alignment,
     AspectLabels,

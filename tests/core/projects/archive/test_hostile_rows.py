@@ -74,7 +74,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a plan of another shape": (_of_event("labelling pass", "plan", {}), r"plan\.aspects: "),
     "a plan that makes no sense": (
         lambda t: _event(t, "labelling pass")["body"]["plan"].update(overlap=9),
-        "Each item goes to 1 to 3 raters, not 9",
+        "Each item goes to 1 to 3 raters",
     ),
     "a state that does not exist": (_of_event(DECIDED, "state", "frozen"), "'frozen' came"),
     "a version of no criteria": (_of_event(MADE, "criteria_ids", []), "1 to 25 sets of criteria, not 0"),

@@ -15,9 +15,9 @@ from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import JobError
 from core.people import Actor
-from core.projects.analyses import AblationRequest, RecheckRequest
 from core.projects.calibration import CalibrationRequest
 from core.projects.edit_scoring import RescoreRequest, TrialRequest
+from core.projects.judge_checks import AblationRequest, RecheckRequest
 from core.projects.judge_versions import VersionOptions
 from core.projects.rounds import RoundRequest
 from core.records import GoldenSet

@@ -19,7 +19,7 @@ from core.project_records import WITH_RESULT, Run
 from core.projects.judge_line import judge_line
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
-from core.projects.runs import RunWork, load_calibration, load_scores, require_judge, start_run
+from core.projects.run_work import RunWork, load_calibration, load_scores, require_judge, start_run
 from core.records import JudgeScores
 from core.settings import Settings
 from core.store.codec import unpack
@@ -85,12 +85,8 @@ def start_ablation(store: Store, settings: Settings, request: AblationRequest) -
     """
     _require_calibration(store, request)
     spec = store.runs.get(request.run_id).judge_spec
-    return start_run(
-        *(store, settings, "ablation", request),
-        title=f"{request.aspect} · ablation · {judge_words(spec)}",
-        judge_spec=spec,
-        opens="an ablation measured variants on them",
-    )
+    title, opens = f"{request.aspect} · ablation · {judge_words(spec)}", "an ablation measured variants on them"
+    return start_run(store, settings, "ablation", request, title=title, judge_spec=spec, opens=opens)
 
 
 def run_ablation(work: RunWork) -> Ablation:
@@ -102,41 +98,30 @@ def run_ablation(work: RunWork) -> Ablation:
     with work.asking(require_judge(work.store, request.run_id), calibration.task) as judge:
         scores = load_scores(work.store, request.run_id)
         result = ablate(judge, calibration, scores)
-    for variant in judges_of(result, work.run.run_id):
-        work.add_judge(variant)
-    return result
-
-
-def judges_of(result: Ablation, run_id: str) -> list[JudgeScores]:
-    """The ablated variants as judges; the final judge and the one without criteria stand there since the calibration.
-
-    Each has seen the labels of the calibration items: they chose its criteria.
-    """
+    called = judge_words(result.judge_spec)
     rows = dict(zip(result.scores.criteria_ids, result.scores.values, strict=True))
-    return [
-        JudgeScores(
-            name=f"{judge_words(result.judge_spec)} · {row.key}",
+    for row in result.rows:
+        if row.key in ("final", "without criteria"):  # among the judges since the calibration
+            continue
+        variant = JudgeScores(
+            name=f"{called} · {row.key}",
             kind="calibrated",
             aspect=result.task.aspect,
             values=rows[row.key],
             unscored=result.scores.unscored.get(row.key, ()),
-            seen=result.calibration_positions,
-            note=f"{row.what} The judge {judge_words(result.judge_spec)}, from an ablation of its calibration.",
-            run_id=run_id,
+            seen=result.calibration_positions,  # their labels chose its criteria
+            note=f"{row.what} The judge {called}, from an ablation of its calibration.",
+            run_id=work.run.run_id,
             calls_per_item=float(len(row.criteria_ids)),
         )
-        for row in result.rows
-        if row.key not in ("final", "without criteria")
-    ]
+        work.add_judge(variant)
+    return result
 
 
 def last_ablation(store: Store, run_id: str) -> Run | None:
     """The newest ablation of a calibration: one that is going on or done before one that failed; None without any."""
-    ablations = [
-        run
-        for run in store.runs.all(store.runs.get(run_id).project_id)
-        if run.kind == "ablation" and unpack(AblationRequest, run.request_json).run_id == run_id
-    ]
+    runs = [run for run in store.runs.all(store.runs.get(run_id).project_id) if run.kind == "ablation"]
+    ablations = [run for run in runs if unpack(AblationRequest, run.request_json).run_id == run_id]
     usable = [run for run in ablations if not run.finished or run.status in WITH_RESULT]
     return next(iter(usable or ablations), None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -23,7 +23,7 @@ from core.project_records import JUDGES
 from core.projects.calibration import sides_of
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
-from core.projects.runs import RunWork, start_run
+from core.projects.run_work import RunWork, start_run
 from core.records import Criteria, GoldenSet, Provenance, Usage, content_digest
 from core.settings import Settings
 from core.store.codec import pack, unpack
@@ -195,50 +195,31 @@ def criteria_saw(store: Store, golden: GoldenSet, criteria: Criteria) -> tuple[i
     """
     if not criteria.text:
         return ()
-    family = _family(store, criteria)
+    projects = store.projects.all()
+    known = [row.criteria for project in projects for row in store.criteria.all(project.project_id)]
+    family, texts, waiting = [criteria], set[str](), [criteria]
+    while waiting:
+        text = " ".join(waiting.pop().text.split())
+        if text not in texts:
+            texts.add(text)
+            same = [member for member in known if " ".join(member.text.split()) == text]
+            parents = {parent for member in same for parent in member.provenance.parents}
+            family += same
+            waiting += [member for member in known if member.criteria_id in parents]
     names = {member.criteria_id for member in family}
     shown = {item_id for member in family for item_id in member.provenance.item_ids}
     seen = {k for k, item_id in enumerate(golden.item_ids) if item_id in shown}
-    loaded = {golden.digest: golden}
-    for project in store.projects.all():
+    for project in projects:
         aligned = {row.run_id for row in store.criteria.alignments(project.project_id) if row.criteria_id in names}
-        for run in store.runs.all(project.project_id):
-            if run.kind not in JUDGES:
-                continue
-            if run.golden_id not in loaded:
-                loaded[run.golden_id] = store.goldens.load(run.golden_id)
-            theirs = loaded[run.golden_id]
-            scored = store.results.scores(run.run_id, theirs.item_ids, list(names)).criteria_ids
-            if scored or run.run_id in aligned:
-                seen.update(_same_items(golden, theirs, sides_of(store, run.run_id, theirs).calibration))
+        for run in [run for run in store.runs.all(project.project_id) if run.kind in JUDGES]:
+            theirs = store.goldens.load(run.golden_id)
+            if run.run_id in aligned or store.results.scores(run.run_id, theirs.item_ids, list(names)).criteria_ids:
+                items = [theirs.items[k] for k in sides_of(store, run.run_id, theirs).calibration]
+                same_texts = {(item.source, item.target) for item in items}
+                ids = {item.item_id for item in items} if theirs.digest == golden.digest else set()
+                seen |= {
+                    k
+                    for k, item in enumerate(golden.items)
+                    if item.item_id in ids or (not ids and (item.source, item.target) in same_texts)
+                }
     return tuple(sorted(seen))
-
-
-def _same_items(golden: GoldenSet, theirs: GoldenSet, positions: Sequence[int]) -> set[int]:
-    """Positions in `golden` of the items at `positions` of another golden set, or of itself; by their texts."""
-    if theirs is golden:
-        return set(positions)
-    texts = {(theirs.items[k].source, theirs.items[k].target) for k in positions}
-    return {k for k, item in enumerate(golden.items) if (item.source, item.target) in texts}
-
-
-def _family(store: Store, criteria: Criteria) -> list[Criteria]:
-    """The criteria, their ancestors, and all criteria of the store with the text of one of them."""
-    known = [row.criteria for project in store.projects.all() for row in store.criteria.all(project.project_id)]
-    family: list[Criteria] = []
-    texts: set[str] = set()
-    waiting = [criteria]
-    while waiting:
-        text = _folded(waiting.pop())
-        if text in texts:
-            continue
-        texts.add(text)
-        same = [member for member in known if _folded(member) == text]
-        family += same
-        parents = {parent for member in same for parent in member.provenance.parents}
-        waiting += [member for member in known if member.criteria_id in parents]
-    return family or [criteria]
-
-
-def _folded(criteria: Criteria) -> str:
-    return " ".join(criteria.text.split())

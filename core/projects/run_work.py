@@ -2,8 +2,8 @@
 
 What happens when Start is pressed: `start_calibration` (or another kind's start) checks the request and calls
 `start_run`, which writes a row in `runs` and sees to a worker.  The worker's queue (`core.jobs.queue`) takes the row
-and calls the function of its kind (`core.projects.kinds`) with a `RunWork`.  A run that is resumed, or taken over from
-a lost worker, is called again: what it was answered and what it stored is found there.
+and calls the function of its kind (`core.projects.run_kinds`) with a `RunWork`.  A run that is resumed, or taken over
+from a lost worker, is called again and finds what it was answered and what it stored.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def start_run(
     judge_spec: str,
     opens: str = "",
 ) -> str:
-    """What every start of a run ends in: enter it, and see to a worker; returns the run's id.
+    """Enqueue a run and make sure that a worker is running; returns the run's id.
 
-    `run_view(...).outcome` is then the result that `core.projects.kinds.KINDS` names for the kind.  `opens` says why it
+    `run_view(...).outcome` is then the result that `run_kinds.KINDS` names for the kind.  `opens` says why it
     looks at held-out items, if it does, which is written down (`list_held_out_accesses`).  NotFoundError for an unknown
     project, UsageError for a judge whose URL holds a password, for specs are stored and shown; JobError where it would
     ask the judge of an imported run.

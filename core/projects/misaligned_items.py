@@ -15,7 +15,7 @@ from core.errors import ConflictError, JobError, JudgeError, NotFoundError, Usag
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.edit_scoring import ChangedItem, changed_items
 from core.projects.roles import requires
-from core.projects.runs import is_imported, judge_run, kept_judge
+from core.projects.run_work import is_imported, judge_run, kept_judge
 from core.records import Item, Scored, ScoreMatrix
 from core.settings import Settings
 from core.store.log import UNWRITTEN, Entry

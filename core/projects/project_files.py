@@ -2,8 +2,8 @@
 
 An import never changes what is there.  It makes a project with a new id and, where the name is taken, the next free
 one; golden sets are the same under their hash everywhere and are shared.  Golden sets, labels and criteria can be used
-like any other.  Runs that came along are read-only (`core.projects.runs.require_made_here`): no endpoint, file or model
-that they name is used.  Entries of the log keep who did what and when, and are marked as imported by their role.
+like any other.  Runs that came along are read-only (`run_work.require_made_here`): no endpoint, file or model that they
+name is used.  Entries of the log keep who did what and when, and are marked as imported by their role.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import IO, Any
 from core.errors import ArchiveError, UsageError
 from core.files import saving
 from core.project_records import ProjectSummary, moment
-from core.projects.archive import Archive, Contents, Manifest, Shapes, Writer, check_rows
-from core.projects.kinds import KINDS
+from core.projects.archive import Archive, Manifest, Shapes, Writer, check_rows
 from core.projects.project_list import LONGEST_NAME
 from core.projects.roles import requires
-from core.projects.runs import JudgeState
+from core.projects.run_kinds import KINDS
+from core.projects.run_work import JudgeState
 from core.settings import Settings
 from core.store.log import Action
 from core.store.results import JUDGE, RESULT
@@ -74,22 +74,12 @@ class Holdings:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
-    """A file that was written: its size in bytes, the digest of its content, and what could not come along.
+class ProjectFile:
+    """A project's file: what it says and holds, its size in bytes, the digest of its content.
 
-    `unfinished` runs were queued or running and leave as cancelled.
+    `exported` is when (an ISO moment), `concord` by which version.  Of one that was just written, `unfinished` runs
+    were queued or running and leave as cancelled.
     """
-
-    project: str
-    size: int
-    digest: str
-    holds: Holdings
-    unfinished: int
-
-
-@dataclass(frozen=True, slots=True)
-class Arriving:
-    """What a project's file says and holds, every row of it checked, before anything is made of it."""
 
     project: str
     exported: str
@@ -97,7 +87,13 @@ class Arriving:
     size: int
     digest: str
     holds: Holdings
-    golden_names: tuple[str, ...]
+    golden_names: tuple[str, ...] = ()
+    unfinished: int = 0
+
+    @classmethod
+    def of(cls, manifest: Manifest, size: int, **more: Any) -> ProjectFile:
+        holds = Holdings.of(manifest)
+        return cls(manifest.project, manifest.exported, manifest.concord, size, manifest.digest, holds, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +112,9 @@ class Imported:
 
 
 @requires("admin", "exported the project")
-def export_project(store: Store, settings: Settings, project_id: str, path: Path, *, replies: bool = True) -> Exported:
+def export_project(
+    store: Store, settings: Settings, project_id: str, path: Path, *, replies: bool = True
+) -> ProjectFile:
     """Write a project to `path`, whole or not at all; without `replies` those of endpoints stay here.
 
     Keys and settings are no part of a project.  NotFoundError for an unknown project; ArchiveError where the file
@@ -134,31 +132,18 @@ def export_project(store: Store, settings: Settings, project_id: str, path: Path
         )
         writer.finish(manifest)
         size = file.tell()
-    return Exported(project.name, size, manifest.digest, Holdings.of(manifest), unfinished)
+    return ProjectFile.of(manifest, size, unfinished=unfinished)
 
 
 @requires("admin", reads=True)
-def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) -> Arriving:
+def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) -> ProjectFile:
     """What a project's file holds, after every row of it was checked; nothing is kept.
 
     ArchiveError for a file that is damaged, too large, of a newer Concord, or built to do harm.
     """
     with _opened(file, settings.max_upload_mb) as archive:
-        return _checked(archive)[0]
-
-
-def _checked(archive: Archive) -> tuple[Arriving, Contents]:
-    contents, manifest = check_rows(archive, _shapes()), archive.manifest
-    arriving = Arriving(
-        project=manifest.project,
-        exported=manifest.exported,
-        concord=manifest.concord,
-        size=archive.size,
-        digest=manifest.digest,
-        holds=Holdings.of(manifest),
-        golden_names=tuple(contents.names.values()),
-    )
-    return arriving, contents
+        names = check_rows(archive, _shapes()).names
+        return ProjectFile.of(archive.manifest, archive.size, golden_names=tuple(names.values()))
 
 
 @requires("admin")
@@ -174,10 +159,11 @@ def import_project(
     if len(wanted) > LONGEST_NAME:
         raise UsageError(f"A project's name has 1 to {LONGEST_NAME} characters, not {len(wanted)}.")
     with _opened(file, settings.max_upload_mb) as archive:
-        arriving, contents = _checked(archive)
-        manifest = archive.manifest
+        contents, manifest = check_rows(archive, _shapes()), archive.manifest
         wanted = wanted or " ".join(manifest.project.split())[:LONGEST_NAME] or "Imported project"
-        chosen = _free_name(wanted, {row.name for row in store.projects.all()})
+        others = {row.name for row in store.projects.all()}
+        names = (wanted, *(f"{wanted} ({k})" for k in range(2, len(others) + 3)))
+        chosen = next(name for name in names if name not in others)
         taken = sorted(store.transfers.taken(contents.runs))
         runs = {run_id: f"r{uuid.uuid4().hex[:12]}" for run_id in taken}
         about = {
@@ -191,7 +177,7 @@ def import_project(
         tables = ((file.table, (row for _, row in archive.rows(file.table))) for file in manifest.files)
         project_id = store.transfers.restore(arrival, tables)
     view = store.projects.get(project_id)
-    return Imported(view, arriving.holds, chosen != wanted, len(runs), arriving.digest)
+    return Imported(view, Holdings.of(manifest), chosen != wanted, len(runs), manifest.digest)
 
 
 @contextmanager
@@ -215,9 +201,3 @@ def _shapes() -> Shapes:
         kept = {"request": kind.request, RESULT: kind.result, JUDGE: JudgeState, **kind.documents}
         shapes |= {(name, document): record for document, record in kept.items()}
     return shapes
-
-
-def _free_name(wanted: str, taken: set[str]) -> str:
-    """`wanted`, or the first of "wanted (2)", "wanted (3)", … that no project has."""
-    names = (wanted, *(f"{wanted} ({k})" for k in range(2, len(taken) + 3)))
-    return next(name for name in names if name not in taken)

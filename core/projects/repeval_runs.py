@@ -12,7 +12,7 @@ from core.errors import NotFoundError, UsageError
 from core.judging.reply_verdicts import NO_TEXT
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.roles import requires
-from core.projects.runs import start_run
+from core.projects.run_work import start_run
 from core.records import GoldenSet, JudgeScores, Split, Unscored
 from core.repeval import Method, RepEvalResult, RepEvalSettings, split_three
 from core.repeval.cell_search import FEW_LABELS, blank_items, pairs_for
@@ -26,7 +26,7 @@ from core.store.store import Store
 from core.texts import text_length
 
 if TYPE_CHECKING:
-    from core.projects.runs import RunWork
+    from core.projects.run_work import RunWork
 
 METHOD_NAMES: dict[Method, str] = {
     "ridge": "ridge",

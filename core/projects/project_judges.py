@@ -19,7 +19,7 @@ from core.projects.judge_line import HeldOutSeen, JudgeLine, JudgeVersion, judge
 from core.projects.labelling import rated_in
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
-from core.projects.runs import RunWork, list_held_out_accesses, load_calibration, start_run
+from core.projects.run_work import RunWork, list_held_out_accesses, load_calibration, start_run
 from core.records import GoldenSet, JudgeScores, Measure, Scale
 from core.repeval import EMBEDDED
 from core.settings import Settings
