@@ -19,7 +19,7 @@ Status = Literal["waiting", "running", "stopped", "kept", "rejected", "chosen", 
 
 @dataclass(frozen=True, slots=True)
 class TracePoint:
-    """Where a candidate stood once `items` calibration items were scored: `value` is None where undefined."""
+    """The alignment `value` of a candidate once `items` calibration items were scored; None where undefined."""
 
     items: int
     value: float | None
@@ -45,7 +45,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class BestSoFar:
-    """A point of the best-so-far curve: after `calls` calls the best complete candidate stood at `value`."""
+    """A point of the best-so-far curve: the alignment of the best complete candidate after `calls` calls."""
 
     calls: int
     value: float
@@ -68,7 +68,7 @@ class LeaderboardSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WorkDone:
-    """What was asked for and what was done; `left_out` says in sentences what was not done, and why.
+    """Work asked for and work done; `left_out` says in sentences what was not done, and why.
 
     Drafts and refinements are asked for by the settings, made (usable and no repetition), and ranked or accepted into
     the pool.  A round is done when its refinements were made and scored to the end.  Calls are one per draft,
@@ -121,8 +121,8 @@ class Estimate:
     """Cost of a calibration before it starts; tokens and cost None where they cannot be known.
 
     `calls` is the most that the plan for these settings takes, within the budget.  Tokens and cost take every call
-    for a scoring call, which most are.  `notes` are sentences to show beside it (what the budget does not cover, the
-    judge is no LLM), `few_labels` says what so few calibration labels let one expect ("" where there are enough).
+    for a scoring call, which most are.  `notes` are sentences to show with it (what the budget does not cover, the
+    judge is not an LLM); `few_labels` says what to expect of few calibration labels ("" where there are enough).
     """
 
     calls: int
@@ -137,7 +137,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class BothSides(JsonRecord):
-    """Alignments of one judge on the items that chose it and on held-out ones, named as in `Calibration`."""
+    """Alignments of one judge on the calibration set, which chose it, and on the held-out set."""
 
     calibration: Alignment
     held_out: Alignment
@@ -147,14 +147,13 @@ class BothSides(JsonRecord):
 class Calibration:
     """The result.  `chosen` are the criteria of the final judge (one, or the members of the ensemble).
 
-    `calibration` and `held_out` are alignments of the final judge on the two sides of the split: the first chose
-    it and is optimistic, the second did not.  `best_single` and `no_criteria` have the same two for the single best
-    criteria and for the judge without criteria.  `gain` is the final judge minus the one without criteria on the
-    held-out items that both scored: its test alone says whether the criteria bring anything.  `scores` are the final
-    judge's (first row) and its members' on calibration, then held-out items.  `work` tells what was asked for and
-    done; `stopped_early` what of it the budget cut, empty for nothing.  `texts` tells the items of both sides wherever
-    they turn up again.  `intervals` are what an interval around a verdict is made of (`core.stats.conformal`); None in
-    what was kept before there were any.  `golden_columns` are the golden set's `columns`.
+    `calibration` and `held_out` are alignments of the final judge on the two sides of the split: the first chose it and
+    is optimistic, the second did not.  `best_single` and `no_criteria` have the same two for the single best criteria
+    and for the baseline.  `gain` is the final judge minus the baseline on the held-out items that both scored: its test
+    alone says whether the criteria add anything.  `scores` are the final judge's (first row) and its members' on
+    calibration, then held-out items.  `work` says what was asked for and done; `stopped_early` what the budget cut, ""
+    for nothing.  `texts` recognises the items of both sides elsewhere.  `intervals` are what an interval around a
+    verdict is made of (`core.stats.conformal`); None in older results.  `golden_columns` are the golden set's `columns`.
     """
 
     task: Task

@@ -208,7 +208,7 @@ def _rated(inputs: FusionInput, gathered: Gathered, spec: str) -> FusedRun:
         "criteria": {each.aspect: {"text": each.text, "origin": each.origin} for each in ratings.criteria.entries},
         "criteria_words": ratings.criteria.words,
         **result.as_json(),
-        **_beside_parts(inputs, gathered, split, ratings),
+        **_next_to_parts(inputs, gathered, split, ratings),
         "calls": ratings.calls,
         "requests": usage.requests,
         "cached": usage.cached,
@@ -232,7 +232,9 @@ def _rated(inputs: FusionInput, gathered: Gathered, spec: str) -> FusedRun:
     return FusedRun(aspect, body, card, ratings.verdicts, texts, inputs.here, inputs.replies)
 
 
-def _beside_parts(inputs: FusionInput, gathered: Gathered, split: FusionSplit, ratings: ModelRatings) -> dict[str, Any]:
+def _next_to_parts(
+    inputs: FusionInput, gathered: Gathered, split: FusionSplit, ratings: ModelRatings
+) -> dict[str, Any]:
     """The parts' alignments, the rating compared with the best of them, and every coefficient."""
     agreement, names = Agreement(inputs.golden, inputs.aspect, inputs.how), [part.name for part in gathered.parts]
     fused = ratings.values(inputs.aspect, len(inputs.golden.items))

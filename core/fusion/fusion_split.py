@@ -29,8 +29,7 @@ FitAndScore = Callable[[Split], FloatArray]
 
 @dataclass(frozen=True)
 class FusionSplit:
-    """Positions to fit on and to report on (n_fit,), (n_report,), of different sources; `notes` say what was left
-    aside."""
+    """Positions to fit on (n_fit,) and to report on (n_report,), of different sources; `notes` say what is left out."""
 
     fit: IntArray
     report: IntArray

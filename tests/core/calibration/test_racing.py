@@ -55,16 +55,6 @@ def test_a_source_gives_its_ends_and_two_from_between_first() -> None:
     assert order.ends.tolist() == [CHUNK, 8, 10, 13]
 
 
-def test_all_sources_come_before_any_comes_again() -> None:
-    sources = np.repeat(np.arange(20), 7)
-    order = spread_in_sources(np.tile(np.arange(7.0), 20), sources, seed=3)
-    first = sources[order.items[: 20 * CHUNK]]
-    assert sorted(first.tolist()) == np.repeat(np.arange(20), CHUNK).tolist()
-    assert first[::CHUNK].tolist() != list(range(20))
-    again = spread_in_sources(np.tile(np.arange(7.0), 20), sources, seed=4)
-    assert order.items.tolist() != again.items.tolist()
-
-
 # ── the schedule ──
 
 
@@ -152,11 +142,3 @@ def test_over_single_items_spearman_counts_twice_and_pearson_once() -> None:
     expected = [(2 * spearmanr(row, labels)[0] + pearsonr(row, labels)[0]) / 3 for row in scores]
     items = LabelledItems.from_arrays(labels)
     assert standings(scores, items, Measure("spearman", "dataset")) == pytest.approx(expected, abs=1e-12)
-
-
-def test_at_system_level_the_alignment_alone_counts() -> None:
-    labels, scores = RNG.normal(size=12), RNG.normal(size=(2, 12))
-    items = LabelledItems.from_arrays(labels, np.repeat(np.arange(3), 4), np.tile(np.arange(4), 3))
-    means = [np.stack([row.reshape(3, 4).mean(axis=0) for row in (*scores, labels)])][0]
-    expected = [spearmanr(means[k], means[2])[0] for k in (0, 1)]
-    assert standings(scores, items, Measure("spearman", "system")) == pytest.approx(expected, abs=1e-12)
