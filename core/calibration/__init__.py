@@ -1,6 +1,6 @@
-"""AutoCalibrate (001): draft criteria from labelled exemplars, revisit, refine, and report on held-out.
+"""AutoCalibrate: draft criteria from labelled exemplars, revisit, refine, and report on held-out items.
 
-`loop.calibrate` is the algorithm: it is given whom to ask, whom to tell and who keeps the answers.  `settings` has its
-presets and choices.
-The package is named for the noun because `core.calibrate(...)` is the public function.
+`loop.calibrate` is the algorithm: it is given the judge to ask, the progress to report to and the keeper of the answers.
+`calibration_settings` has its presets and choices.  The package is named for the noun because `core.calibrate(...)` is
+the public function.
 """
