@@ -121,15 +121,10 @@ def test_a_file_for_another_tool_sends_no_key_of_ours_to_a_stranger(
 ) -> None:
     """What is written for an endpoint out of a judge file asks for a key of its own."""
     card = yaml.safe_load((repository / "tests/core/judge_files/files/judge_scripted.yaml").read_text("utf-8"))
-    texts = {}
-    for name, spec in {"foreign": "openai:m@http://evil.test/v1", "here": "openai:m@http://127.0.0.1:8000/v1"}.items():
-        card["judge"] |= {"spec": spec, "model": "m"}
+    goes = {}
+    for spec in ("http://evil.test/v1", "https://api.openai.com/@http://evil.test/v1", "http://127.0.0.1:8000/v1"):
+        card["judge"] |= {"spec": f"openai:m@{spec}", "model": "m"}
         (tmp_path / "judge.yaml").write_text(json.dumps(card), encoding="utf-8")
-        texts[name] = concord("adapt", tmp_path / "judge.yaml", "--to", tool, "--accept-edited").body["text"]
-    if tool == "promptfoo":
-        assert ['"key_goes": false' in text for text in texts.values()] == [True, False]
-    else:
-        assert ["KEY_GOES = False" in text for text in texts.values()] == [True, False]
-    card["judge"] |= {"spec": "openai:m@https://api.openai.com/@http://evil.test/v1"}
-    (tmp_path / "judge.yaml").write_text(json.dumps(card), encoding="utf-8")
-    assert concord("adapt", tmp_path / "judge.yaml", "--to", tool, "--accept-edited").code == 1
+        text = concord("adapt", tmp_path / "judge.yaml", "--to", tool, "--accept-edited").body["text"]
+        goes[spec] = '"key_goes": false' not in text if tool == "promptfoo" else "KEY_GOES = False" not in text
+    assert list(goes.values()) == [False, False, True]
