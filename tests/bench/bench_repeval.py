@@ -91,7 +91,7 @@ def as_markdown(rows: list[dict[str, Any]], seeds: int) -> str:
     """Tasks down, variants across: mean test alignment and its deviation over seeds; then means and optimism."""
     variants = list(dict.fromkeys(row["variant"] for row in rows))
     lines = [
-        f"Spearman with the raters over the test items (dataset level), mean of {seeds} seeds ± their standard deviation.",
+        f"Spearman with the raters over test items (dataset level), mean of {seeds} seeds ± their standard deviation.",
         "",
         "| task | test items | " + " | ".join(variants) + " |",
         "| --- | --- |" + " --- |" * len(variants),
