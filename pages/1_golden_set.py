@@ -6,7 +6,7 @@ from pages.golden import golden_upload, golden_view
 from pages.ui import state
 from pages.ui.page import open_page
 
-LOOK, BRING = "Golden sets", "Bring in a file"
+LOOK, BRING = "Golden sets", "Upload a file"
 
 
 def follow_view() -> None:

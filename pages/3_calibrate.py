@@ -17,7 +17,7 @@ from pages.ui.screens import SCREENS, Screen, plain
 ELSEWHERE: dict[RunKind, tuple[str, Screen, tuple[str, ...]]] = {
     "rescore": ("re-scored edited criteria", "criteria", ("rescore",)),
     "trial": ("tried criteria on one item", "criteria", ("trial",)),
-    "round": ("judged again after people had looked", "misaligned", ("round",)),
+    "round": ("judged again after raters had looked", "misaligned", ("round",)),
     "ablation": ("took a calibration's parts away", "compare", ("golden", "aspect")),
     "metrics": ("computed metrics", "compare", ("golden", "aspect")),
     "styles": ("asked a judge in several styles", "compare", ("golden", "aspect")),
@@ -59,10 +59,8 @@ def draw(page: Opened, view: RunDetail) -> None:
 def show_form(page: Opened) -> None:
     goldens = page.store.goldens.all(page.project.project_id)
     if not goldens:
-        st.info(
-            "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
-        )
-        link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
+        st.info("This project has no golden set yet. Upload a file with human labels first.", icon=":material/dataset:")
+        link_to("golden_set", "Upload a golden set", icon=":material/upload_file:")
         st.stop()
     wanted = state.url_id("golden"), state.url_id("aspect")
     choice = forms.choose_calibration(page.settings, page.project.project_id, goldens, wanted)
@@ -75,7 +73,7 @@ def show_form(page: Opened) -> None:
         forms.show_estimate(projects.estimate(page.store, page.settings, request))
         kept = projects.keeping_sides(page.store, request).split_from
     except ConcordError as error:
-        stop_with("This calibration cannot be started as it stands.", str(error))
+        stop_with("This calibration cannot start with these settings.", str(error))
     if words := calibration_view.kept_words(page, kept):
         st.info(plain(words), icon=":material/call_split:")
     run_panel.draw_start(

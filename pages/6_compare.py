@@ -12,7 +12,7 @@ from pages.ui import chosen
 from pages.ui.page import Opened, finding, link_to, open_page, stop_with
 from pages.ui.screens import plain
 
-SECTIONS = {"table": "Judges", "people": "Raters", "systems": "Systems", "judge": "One judge"}
+SECTIONS = {"table": "Judges", "raters": "Raters", "systems": "Systems", "judge": "One judge"}
 CHANGE = "judges"
 
 
@@ -56,7 +56,7 @@ def show_compared(page: Opened, golden: GoldenSummary, aspect: str, shown: Judge
     match held.value:
         case "table":
             leaderboard.draw(compared)
-        case "people":
+        case "raters":
             raters.draw(compared)
         case "systems":
             systems.draw(page, compared)

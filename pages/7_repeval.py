@@ -43,7 +43,7 @@ def show_form(page: Opened) -> None:
         request = repeval_form.choose(page, golden, aspect)
         repeval_form.draw_estimate(page, request)
     except ConcordError as error:
-        st.warning(f"This cannot be started as it stands.  \n{plain(str(error))}", icon=":material/edit:")
+        st.warning(f"This cannot start with these settings.  \n{plain(str(error))}", icon=":material/edit:")
         return
     run_panel.draw_start(
         page,

@@ -28,7 +28,7 @@ def show(page: Opened) -> None:
     )
     if section == "project":
         with above:
-            finding("A whole project is one file: take this one away, or bring another in")
+            finding("A whole project is one file: export this one, or import another")
         transfer.draw_transfer(page)
         return
     with above:

@@ -214,7 +214,7 @@ class TrialResult:
     """What came of it.  `score` is None where no reply could be read; `reason` then says why.
 
     `prompts` are the messages as sent, one entry a prompt (() for a judge that is asked in no words), `replies` the
-    replies as they came, and `explanation` the judge's reasons, or what it computed on.
+    raw replies, and `explanation` the judge's reasons, or what it computed on.
     """
 
     score: float | None

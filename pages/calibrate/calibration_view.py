@@ -164,7 +164,7 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
     )
     gain = result.gain
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
-    st.text(f"Gain over no criteria, held-out: {figures}, n = {gain.n:,} that both scored")
+    st.text(f"Gain over the baseline, held-out: {figures}, n = {gain.n:,} that both scored")
     if result.optimism is not None:
         st.text(_optimism_words(result.optimism))
     st.caption(plain(f"{result.settings.words} {result.work.words}"))

@@ -36,13 +36,13 @@ def draw_going_on(page: Opened, view: RunDetail) -> None:
         name = tables.name_of(best.criteria, names_of(page, view, candidates))
         figure = describe(best.alignment)
         finding(
-            f"Calibrating {view.aspect}: “{name}” agrees best with people so far, at {figure} on calibration items."
+            f"Calibrating {view.aspect}: “{name}” agrees best with raters so far, at {figure} on calibration items."
         )
     run_panel.draw_status(page, view)
     if view.standing is not None and candidates:
         draw_ranking(page, view, view.standing)
     elif not view.finished:
-        st.caption("Criteria appear here as soon as they are drafted. This tab can be closed; the run goes on.")
+        st.caption("Criteria appear here as soon as they are drafted. You can close this tab. The run continues.")
 
 
 def names_of(page: Opened, view: Run, candidates: Sequence[Candidate]) -> Mapping[str, str]:

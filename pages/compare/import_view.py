@@ -63,7 +63,7 @@ def _uploader() -> str:
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """Upload → columns → scale → what matched and what did not → name → "Add this judge"; for reviewers."""
     if not people.may(page, "reviewer"):
-        st.info(f"Judges are brought in by reviewers; your role here is {page.actor.role}.", icon=":material/lock:")
+        st.info(f"Importing judges needs the role reviewer. Your role is {page.actor.role}.", icon=":material/lock:")
         return
     upload = st.file_uploader(
         f"A file with a judge's replies or scores for {plain(golden.name)}",
@@ -86,7 +86,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         choices = _choose(golden, aspect, columns, f"import_{digest[:12]}_{aspect}")
         preview = _preview(digest, golden.golden_id, aspect, f"{upload.name} {choices}", page, recording, choices)
     except ConcordError as error:
-        st.error(f"This file cannot be brought in as it stands.  \n{plain(str(error))}", icon=":material/error:")
+        st.error(f"This file cannot be imported with these columns.  \n{plain(str(error))}", icon=":material/error:")
         return
     # whether there are verdicts on other items, and systems whose means they could be of
     goes_beyond = bool(not preview.problems and preview.unknown and golden.n_systems and golden.kind != "pair")
@@ -140,7 +140,7 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
                 help="Multiple choice: A is the low end of the scale.",
             )
     with middle:
-        named = {AS_ASPECT: f"{view.scale}, as the people" if view else AS_ASPECT, MAPPED: MAPPED, OWN: OWN}
+        named = {AS_ASPECT: f"{view.scale}, as the raters" if view else AS_ASPECT, MAPPED: MAPPED, OWN: OWN}
         picked = st.selectbox(
             "Scale that the judge was given", list(named), key=widget(f"{key}_scale"), format_func=named.__getitem__
         )
@@ -233,7 +233,7 @@ def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts
         also += f" They are those of a judge of this project, which has seen {counted(n_seen, 'label')} of these."
     known = {entry.judge_id: entry.name for entry in entries}
     if judge_id in known:
-        words = f"This file was brought in before; the judge {known[judge_id]} stays as it is."
+        words = f"This file was imported before. The judge {known[judge_id]} stays as it is."
     else:
         scored = f"{preview.n_scored:,} of {preview.n_items:,} items scored on {preview.aspect}"
         words = f"{name.strip()} is among the judges: {scored}."

@@ -54,7 +54,7 @@ def draw(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -> None:
                 listed,
                 {
                     "item": Column(width=190),
-                    **{name: Column(digits=2) for name in ("people", "judge")},
+                    **{name: Column(digits=2) for name in ("raters", "judge")},
                     "gap": Column(digits=2, signed=True, help=GAP),
                 },
                 alt="Items, largest gap first",
@@ -92,7 +92,7 @@ def _gaps(key: Hashable, _compared: Compared, _entry: JudgeEntry) -> pd.DataFram
     labels = golden.labels(_compared.aspect)[at]
     gaps = standardised(judge.upward[at]) - standardised(labels)
     names = [golden.item_ids[position] for position in at]
-    frame = pd.DataFrame({"item": names, "people": labels, "judge": judge.values[at], "gap": gaps}, index=at)
+    frame = pd.DataFrame({"item": names, "raters": labels, "judge": judge.values[at], "gap": gaps}, index=at)
     return frame.iloc[np.argsort(-np.abs(gaps), kind="stable")]
 
 
@@ -101,7 +101,7 @@ def _scatter(key: Hashable, _compared: Compared, _name: str, _frame: pd.DataFram
     n = len(_frame)
     shown = _frame.iloc[np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))]
     place = shown.index.get_loc(_picked) if _picked in shown.index else None
-    labels, scores = shown["people"].to_numpy(), shown["judge"].to_numpy()
+    labels, scores = shown["raters"].to_numpy(), shown["judge"].to_numpy()
     return scatter_figure(labels, scores, scale=_compared.leaderboard.scale, of=_name, picked=place)
 
 
@@ -117,7 +117,7 @@ def _draw_item(page: Opened, compared: Compared, entry: JudgeEntry, name: str, p
     label, score = compared.golden.labels(compared.aspect)[position], entry.judge.values[position]
     score_words = tables.DASH if np.isnan(score) else number(score)
     with st.container(border=True):
-        st.markdown(f"**{plain(item.item_id)}** · people {label:.2f} · {plain(name)} {score_words}")
+        st.markdown(f"**{plain(item.item_id)}** · raters {label:.2f} · {plain(name)} {score_words}")
         left, right = st.columns(2, gap="large")
         with left:
             label_item.draw_parts(item, compared.golden.kind)
@@ -129,7 +129,7 @@ def _draw_item(page: Opened, compared: Compared, entry: JudgeEntry, name: str, p
             replies = _kept_replies(page.project.project_id, entry.judge_id, page).get(item.item_id, ())
             run_id = entry.judge.run_id
             if replies:
-                words = "replies as they came" if len(replies) > 1 else "reply as it came"
+                words = "raw replies" if len(replies) > 1 else "raw reply"
                 st.markdown(f"**The judge's {words}**")
             elif run_id and entry.judge.kind in ("calibrated", "no criteria"):
                 words = "The reasons of its criteria, item by item"

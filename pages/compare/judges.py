@@ -19,7 +19,7 @@ KINDS = {
     "calibrated": "with calibrated criteria",
     "no criteria": "without criteria: the baseline",
     "style": "asked in another style",
-    "imported": "brought in",
+    "imported": "imported",
     "metric": "a metric, no judge of meaning",
     "repeval": "read from hidden states",
     "fused": "several judges fused",

@@ -68,7 +68,7 @@ def draw(compared: Compared) -> None:
     notes = ["; ".join(words) + "."]
     if pool.n_common < pool.n_labelled / 2:
         costs = sorted(board.rows, key=lambda row: -row.cost.alone)[:2]
-        notes += [f"Leaving out {row.name} brings back {row.cost.alone:,}." for row in costs if row.cost.alone]
+        notes += [f"Leaving out {row.name} restores {row.cost.alone:,}." for row in costs if row.cost.alone]
     for row in board.rows:
         if row.cost.unscored:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in row.cost.unscored.items())

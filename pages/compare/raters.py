@@ -42,7 +42,7 @@ def draw(compared: Compared) -> None:
     """Every judge compared with a rater; one judge rater by rater below."""
     board = compared.leaderboard
     if board.problem or all(row.people is None for row in board.rows):
-        unknown = f"How well people agree is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
+        unknown = f"How well raters agree is not known, {NO_SINGLE_RATINGS}: {board.ceiling.reason}"
         st.info(plain(board.problem or unknown), icon=":material/group:")
         return
     people, shown = board.rows[compared.subject].people, compared.shown
@@ -83,8 +83,8 @@ def draw(compared: Compared) -> None:
                 "judge": row.name,
                 "compared with a rater": words,
                 "the judge": beside and beside.judge.value,
-                "a person": beside and beside.person.value,
-                "judge minus person": difference,
+                "a rater": beside and beside.person.value,
+                "judge minus rater": difference,
                 "p": p_figure(beside and beside.p, tables.DASH),
                 "annotator test": VERDICTS[test.passes] if test else tables.DASH,
                 "ω": test and test.omega,
@@ -96,8 +96,8 @@ def draw(compared: Compared) -> None:
     columns = {
         "judge": Column(width=240),
         "the judge": Column(digits=2, help=f"{compared.measure} with the mean of the other raters"),
-        "a person": Column(digits=2, help="one rater with the mean of the others, on the same items"),
-        "judge minus person": Column(
+        "a rater": Column(digits=2, help="one rater with the mean of the others, on the same items"),
+        "judge minus rater": Column(
             help="with its interval, corrected for the number of judges; jackknife over sources, t"
         ),
         "ω": Column(digits=2, help="share of raters that the judge could stand in for"),

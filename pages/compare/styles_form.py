@@ -145,13 +145,14 @@ def _choose_styles(chosen: Sequence[StyleForm], samples: int, heat: float) -> tu
         help="Adds each item's references to the prompt. They cost prompt tokens. Items without one get no score.",
     )
     try:
+        usual = {"top_p": top_p, "references": references}
+        sampled = {"samples": samples, "temperature": heat}
         styles = [
-            Style(form, *((1, 0.0) if form == "likelihood" else (samples, heat)), top_p, who, references=references)
+            Style(form, persona=who, **usual, **({} if form == "likelihood" else sampled))
             for form in chosen
             for who in personas
         ]
-        bare = {"weighted": True, "references": references}
-        styles += [Style("score_only", samples, heat, top_p, who, **bare) for who in personas if weighted]
+        styles += [Style("score_only", weighted=True, persona=who, **usual, **sampled) for who in personas if weighted]
     except ConcordError as error:
         return (), str(error)
     return tuple(styles), ""

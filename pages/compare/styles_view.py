@@ -75,7 +75,7 @@ def _draw_run(page: Opened, run: RunDetail, aspect: str) -> None:
         run_panel.draw_status(page, run)
     if styles is None or not styles.cells:
         if not run.finished:
-            st.caption("Styles appear here one by one. This tab can be closed; the run goes on.")
+            st.caption("Styles appear here one by one. You can close this tab. The run continues.")
         return
     for cell_aspect in sorted({cell.aspect for cell in styles.cells}, key=lambda name: (name != aspect, name)):
         _draw_aspect(page, run, cell_aspect, [cell for cell in styles.cells if cell.aspect == cell_aspect])
@@ -118,10 +118,10 @@ def highest_words(aspect: str, cells: Sequence[StyleCell]) -> str:
     """The style that stands highest on an aspect, beside what the cheapest stands at."""
     measured = [cell for cell in cells if cell.alignment.value is not None]
     if not measured:
-        return f"{aspect}: no style has a defined agreement with people"
+        return f"{aspect}: no style has a defined agreement with raters"
     highest = max(measured, key=lambda cell: cell.alignment.value or 0.0)
     cheapest = min(measured, key=lambda cell: cell.calls)
-    said = f"{aspect}: “{highest.name}” stands highest at {describe(highest.alignment)}, {highest.calls:,} calls"
+    said = f"{aspect}: “{highest.name}” agrees best, at {describe(highest.alignment)}, {highest.calls:,} calls"
     if cheapest.calls < highest.calls:
         said += f"; “{cheapest.name}” at {describe(cheapest.alignment)} takes {cheapest.calls:,}"
     return said
@@ -173,7 +173,7 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     try:
         estimate = _estimate(repr(request), page, request)
     except ConcordError as error:
-        st.warning(plain(str(error)), title="This grid cannot be started as it stands", icon=":material/warning:")
+        st.warning(plain(str(error)), title="These styles cannot run with these settings", icon=":material/warning:")
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         run_panel.draw_start(

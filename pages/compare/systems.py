@@ -91,7 +91,7 @@ def draw(page: Opened, compared: Compared) -> None:
         st.caption("  \n".join(map(plain, notes)))
     if len(means.differences) > 1:
         n_shown = sum(map(is_shown, means.differences))
-        with st.expander(f"{n_shown} of {len(means.differences)} pairs can be told apart", icon=":material/notes:"):
+        with st.expander(f"{n_shown} of {len(means.differences)} pairs differ significantly", icon=":material/notes:"):
             st.text("\n".join(f"{pair.a} − {pair.b}: {difference_words(pair)}" for pair in means.differences))
     with st.expander("What more labels would bring", icon=":material/edit_note:", expanded=not means.corrected):
         n_labels = st.number_input(
@@ -179,7 +179,7 @@ def _more_verdicts(compared: Compared, entry: JudgeEntry, key: tuple[str, ...]) 
         more_verdicts.keep(place, kept)
         if sent is None:
             st.button("Leave them out", on_click=more_verdicts.forget, key=state.widget("means_more_out"))
-        scale = ", put on the scale that this judge was brought in on" if more.rescaled else ""
+        scale = ", put on the scale that this judge was imported with" if more.rescaled else ""
         n_more = counted(len(more.rows.item_ids), "verdict")
         st.markdown(f":material/check: {n_more} on items beyond the golden set{scale}.")
         return more

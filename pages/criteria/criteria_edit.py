@@ -58,7 +58,7 @@ def draw_way_in(page: Opened, view: CriteriaEntry) -> None:
     people.button(
         page,
         "reviewer",
-        "Go on editing" if unsaved else "Edit",
+        "Continue editing" if unsaved else "Edit",
         icon=":material/edit_note:",
         key=state.widget("edit_open"),
         type="secondary" if view.origin == "edit" else "primary",

@@ -185,7 +185,7 @@ def draw_changed(effect: Effect | None) -> None:
     if effect is None or not effect.changed:
         return
     st.markdown(f"**Items that changed sides**: {counts(effect.changed)}")
-    columns = {name: Column(digits=2) for name in ("people", "parent", "edited", "gap before", "gap now")}
+    columns = {name: Column(digits=2) for name in ("raters", "parent", "edited", "gap before", "gap now")}
     grid.draw(tables.changed_frame(effect.changed), columns, alt="Items that changed sides", rows=8)
 
 

@@ -141,7 +141,7 @@ def _draw_result(page: Opened, request: TrialRequest, result: TrialResult) -> No
     label = _label(page, request)
     people_said = number(label)
     score = number(result.score)
-    st.markdown(f"**The judge gives {score}; people gave {people_said}.**")
+    st.markdown(f"**The judge gives {score}; raters gave {people_said}.**")
     if result.score is None:
         st.warning(plain(f"No score: {result.reason}"), icon=":material/help:")
     st.caption(plain(f"Item {request.item_id}. {result.notice}"))
@@ -149,7 +149,7 @@ def _draw_result(page: Opened, request: TrialRequest, result: TrialResult) -> No
         st.markdown("**What moved the score**" if not result.prompts else "**Its reasons**")
         st.text(result.explanation)
     for reply in result.replies:
-        st.markdown("**The reply as it came**")
+        st.markdown("**The raw reply**")
         st.text(reply)
     for place, prompt in enumerate(result.prompts, 1):
         many = f" {place} of {len(result.prompts)}" if len(result.prompts) > 1 else ""

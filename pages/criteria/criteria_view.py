@@ -145,13 +145,13 @@ def draw_shown_items(page: Opened, view: CriteriaEntry) -> None:
     after = {} if run_id is None else _scores(page, run_id, view.criteria_id)
     frame = {
         "item": known,
-        "people": [None if labels is None else labels.values[places[i]] for i in known],
+        "raters": [None if labels is None else labels.values[places[i]] for i in known],
         **({"under the parent": [before.get(i) for i in known]} if before else {}),
         **({"now": [after.get(i) for i in known]} if after else {}),
         "judged text": [golden.items[places[i]].target for i in known],
         "source": [golden.items[places[i]].source for i in known],
     }
-    columns = {name: Column(digits=2) for name in ("people", "under the parent", "now")} | {"item": Column(width=150)}
+    columns = {name: Column(digits=2) for name in ("raters", "under the parent", "now")} | {"item": Column(width=150)}
     grid.draw(frame, columns, alt="Items this version was made from", rows=5, tall=True)
     link_to("golden_set", "The golden set", icon=":material/dataset:", golden=view.golden_id)
 

@@ -62,7 +62,7 @@ def _choose_item(scored: tuple[ItemScore, ...]) -> str | None:
     number = Column(digits=2)
     grid.draw(
         tables.item_scores_frame(scored),
-        {"people": number, "judge": number, "gap": Column(digits=2, signed=True)},
+        {"raters": number, "judge": number, "gap": Column(digits=2, signed=True)},
         alt="Calibration items, largest gap first",
         rows=8,
         key=state.ITEMS,
@@ -74,7 +74,7 @@ def _choose_item(scored: tuple[ItemScore, ...]) -> str | None:
 def _draw_item(view: ExplainedItem, kind: ItemKind) -> None:
     score = number(view.score.score)
     with st.container(border=True):
-        st.markdown(f"**{plain(view.item.item_id)}** · people {number(view.score.label)} · judge {score}")
+        st.markdown(f"**{plain(view.item.item_id)}** · raters {number(view.score.label)} · judge {score}")
         left, right = st.columns(2, gap="large")
         with left:
             label_item.draw_parts(view.item, kind)
@@ -84,5 +84,5 @@ def _draw_item(view: ExplainedItem, kind: ItemKind) -> None:
             for reply in view.raw:
                 if reply.strip() == view.explanation.strip():
                     continue
-                st.caption("The reply as it came")
+                st.caption("The raw reply")
                 st.text(reply)

@@ -1,4 +1,4 @@
-"""Bring in a golden set: ways to begin, then a file as it is read, what is wrong with it, and the press to keep it."""
+"""Upload a golden set: ways to begin, then a file as it is read, what is wrong with it, and the press to keep it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _sentence(digest: str, _draft: GoldenSet) -> str:
 def bring_in(page: Opened, *, empty: bool = False) -> None:
     """Drop a file, see how it is read, mend it, freeze it; for those who may.  `empty`: the project has no set yet."""
     if not people.may(page, "reviewer"):
-        st.info(f"Files are brought in by reviewers; your role here is {page.actor.role}.", icon=":material/lock:")
+        st.info(f"Uploading needs the role reviewer. Your role is {page.actor.role}.", icon=":material/lock:")
         return
     if empty and st.session_state.get(state.UPLOAD) is None:
         st.markdown(
@@ -150,7 +150,7 @@ def _draw_file(page: Opened, sent: Sent) -> None:
         labels_needed = True
         if chosen.layout != "long" and not chosen.aspects:
             labels_needed = not st.checkbox(
-                "These items have no labels yet: bring them in for people to label here",
+                "These items have no labels yet: upload them for raters to label here",
                 key=state.widget(f"unlabelled_{sent.digest}"),
                 help="Such a set holds texts only. Judges cannot be calibrated on it until people have labelled it on "
                 "the Label screen and the labels were frozen, which makes a new golden set.",
@@ -266,7 +266,7 @@ def _freeze(page: Opened, built: BuiltGolden, left_out: frozenset[int]) -> None:
     named = replace(golden, name=name.strip())
     words = left_out_words(left_out) if left_out else ""
     golden_id = projects.add_golden(page.store, page.project.project_id, named, words)
-    next_step = "Calibrate a judge on it next." if named.aspects else "Have people label it next."
+    next_step = "Calibrate a judge on it next." if named.aspects else "Have raters label it next."
     _open(golden_id, f"{named.name} is frozen: {len(named.items):,} items. {next_step}")
 
 

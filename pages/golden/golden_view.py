@@ -144,7 +144,7 @@ def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:
     """The one next action, with why: `n` labels are there to calibrate on; the other action next to it."""
     calibrate = n >= LEAST
     if not golden.aspects:
-        words = "**Next:** have people label these items. No judge can be calibrated on them before."
+        words = "**Next:** have raters label these items. A judge needs labels to be calibrated."
     elif not calibrate:
         labels = counted(n, "label")
         words = f"**Next:** label more. A calibration would have {labels} to choose by; {LEAST} are needed."
@@ -161,7 +161,7 @@ def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:
         with st.container(horizontal=True):
             if calibrate:
                 link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", **ids)
-            link_to("label", "Have people label it", icon=":material/edit_note:", **ids)
+            link_to("label", "Have raters label it", icon=":material/edit_note:", **ids)
             for aspect, line in projects.judge_lines(page.store, page.project.project_id).items():
                 if (judge := line.default) and golden.aspect(aspect) and judge.on(golden.golden_id) is None:
                     label = f"Measure version {judge.number} of the judge of {aspect} on it"

@@ -44,7 +44,7 @@ KIND_WORDS: dict[ItemKind, str] = {
     "source_context_target": "source, context and judged text",
     "conversation": "a conversation",
     "data_text": "structured data and a text about it",
-    "pair": "two texts, A and B, of which people prefer one",
+    "pair": "two texts, A and B, of which raters prefer one",
 }
 HOW_WORDS: dict[How | None, str] = {
     "exact": "by its name",
@@ -196,7 +196,7 @@ def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mappin
             mapping = mapping.with_role(HUMAN + (column if HUMAN + name in mapping.roles else name), column)
     if not mapping.aspects:
         st.warning(
-            "No column of human labels was found. Choose one above, or say that people have yet to label.",
+            "No column of human labels was found. Choose one above, or say that raters have yet to label.",
             icon=":material/warning:",
         )
     ratings = {rating.aspect: rating.column for rating in mapping.rating_columns}

@@ -66,4 +66,4 @@ def _save(store: Store, passed: LabelPass, aspect: LabelAspect, boxes: Mapping[f
     except ConcordError as error:
         state.leave_notice(f"Nothing was saved: {error}", good=False)
     else:
-        state.leave_notice(f"The anchors of {aspect.aspect} are saved; they stand at the buttons.", good=True)
+        state.leave_notice(f"The anchors of {aspect.aspect} are saved. Raters see them at the buttons.", good=True)

@@ -25,7 +25,7 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None) 
         icon=":material/visibility_off:",
     )
     with st.container(horizontal=True):
-        link_to("label", "Go on rating", icon=":material/edit_note:", labelling=rating[0].pass_id)
+        link_to("label", "Continue rating", icon=":material/edit_note:", labelling=rating[0].pass_id)
         st.button("Show them all the same", key=f"{key}_press", on_click=_show, args=(key,))
     return False
 

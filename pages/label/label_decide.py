@@ -22,7 +22,7 @@ def draw(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     """The items to decide, furthest apart first; what was decided stands below."""
     if not seen.queue:
         st.info(
-            "Nothing to decide: no two raters part by more than a step, and no triage called a label wrong."
+            "Nothing to decide: no two raters differ by more than a step, and no triage called a label wrong."
             if not seen.decided
             else "All is decided. Freeze the labels below.",
             icon=":material/balance:",
@@ -30,8 +30,8 @@ def draw(store: Store, passed: LabelPass, seen: PassSummary) -> None:
         _draw_decided(seen)
         return
     st.markdown(
-        f"**{counted(len(seen.queue), 'item')} to decide.** Here raters lie more than one step of the scale "
-        "apart (a tenth of its range where it has no steps), or somebody's triage called the label wrong."
+        f"**{counted(len(seen.queue), 'item')} to decide.** Here raters differ by more than one step of the scale "
+        "(a tenth of its range where it has no steps), or somebody's triage called the label wrong."
     )
     waiting = {(disagreement.aspect, disagreement.item_id): disagreement for disagreement in seen.queue}
     places = {which: place for place, which in enumerate(waiting, 1)}

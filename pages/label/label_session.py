@@ -100,7 +100,11 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: Shown)
     )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.progress(done / n if n else 0.0, text=f"{place} · {done} done{left}{all_of_us}")
-        st.toggle("Go on by itself", key=label_shown.AUTO, help="The next item comes as soon as this one is rated.")
+        st.toggle(
+            "Open the next item by itself",
+            key=label_shown.AUTO,
+            help="The next item comes as soon as this one is rated.",
+        )
         if assignment.passed.plan.instructions:
             with st.popover("Instructions", key=state.widget("label_instructions")):
                 label_item.draw_text(assignment.passed.plan.instructions)

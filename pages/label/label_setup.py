@@ -39,10 +39,10 @@ def draw(page: Opened) -> None:
     goldens = page.store.goldens.all(page.project.project_id)
     if not goldens:
         st.info(
-            "There is nothing to label yet. Bring in a file with items first; it may come without any labels.",
+            "There is nothing to label yet. Upload a file with items first. It needs no labels.",
             icon=":material/dataset:",
         )
-        link_to("golden_set", "Bring in a file", icon=":material/upload_file:", section=state.UPLOAD_SECTION)
+        link_to("golden_set", "Upload a file", icon=":material/upload_file:", section=state.UPLOAD_SECTION)
         return
     said = st.container()  # the finding, which says what is chosen below it
     with st.container(key="label_choices", horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -56,7 +56,7 @@ def draw(page: Opened) -> None:
         request = _choose_rest(page, golden, aspects, raters, items)
     with said:
         if not aspects:
-            finding("What are people to rate? Choose or type an aspect, such as coherence.")
+            finding("What should raters rate? Choose or type an aspect, such as coherence.")
             return
         finding(_what_it_means(request, golden), step=lambda: _draw_begin(page, request))
         n_items = min(request.limit or golden.n_items, golden.n_items)
@@ -253,6 +253,6 @@ def _begin(page: Opened, request: PassRequest) -> None:
         projects.join_pass(page.store, page.project.project_id, pass_id)
         state.leave_notice(f"{name} has begun.", good=True)
     else:
-        state.leave_notice(f"{name} has begun. Under Progress stands the address to send.", good=True)
+        state.leave_notice(f"{name} has begun. Progress shows the address to send.", good=True)
     state.put_in_url(labelling=pass_id, golden=None, order=None)
     st.session_state[state.LABEL_VIEW] = label_view.LABEL

@@ -41,7 +41,7 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if not seen.done:
         st.info(
-            "Nobody has joined yet. Send people the address; each picks a name and labels.",
+            "Nobody has joined yet. Send raters the address. Each picks a name and labels.",
             icon=":material/group_add:",
         )
         label_view.draw_address(passed)
@@ -114,7 +114,7 @@ def _finding(agreement: AspectAgreement, where: str) -> str:
     """How well raters agree, as a sentence; the limits are Krippendorff's (2004, "Content Analysis", chapter 11)."""
     about = f"On **{plain(agreement.aspect)}**, in {plain(where)},"
     if agreement.alpha is None:
-        return f"{about} agreement cannot be told yet."
+        return f"{about} agreement is unknown so far."
     if agreement.alpha >= RELIABLE:
         how = "raters agree well"
     elif agreement.alpha >= TENTATIVE:
@@ -130,7 +130,7 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
     if not passed.plan.blind:
         st.warning("Not blind: raters saw what others said, so agreement looks better than it is.")
     if agreement.alpha is None:
-        st.caption("Alpha needs items rated by two people, and labels that are not all the same.")
+        st.caption("Alpha needs items rated by two raters, and labels that are not all the same.")
     else:
         shared = passed.plan.shared if passed.plan.overlap < 2 else len(passed.plan.positions)
         expected = min(shared, len(passed.plan.positions)) if passed.plan.n_raters > 1 else agreement.n_double

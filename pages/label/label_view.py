@@ -105,7 +105,7 @@ def _draw_invitation(store: Store, passed: LabelPass) -> None:
         st.caption(
             "Every press is saved at once; stop and come back whenever you like. "
             + ("You see neither judges nor what others said. " if plan.blind else "")
-            + f"Keys: {label_item.keys_words(plan.aspects[0])}; X cannot tell, Enter goes on, arrows move, U goes to "
+            + f"Keys: {label_item.keys_words(plan.aspects[0])}; X cannot tell, Enter continues, arrows move, U goes to "
             "the first unfinished."
         )
         people.button(
@@ -135,7 +135,11 @@ def held(page: Opened, passed: LabelPass) -> bool:
     )
     with st.container(horizontal=True):
         st.button(
-            "Go on rating", type="primary", icon=":material/edit_note:", on_click=_go_on_rating, args=(first.pass_id,)
+            "Continue rating",
+            type="primary",
+            icon=":material/edit_note:",
+            on_click=_go_on_rating,
+            args=(first.pass_id,),
         )
         with st.popover("I am done with it", icon=":material/done_all:"):
             st.markdown(plain(f"Stop rating in {first.name}: the labels you gave count, and you rate no more in it."))

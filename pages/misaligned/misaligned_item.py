@@ -31,7 +31,7 @@ def heading(item: ItemScore) -> str:
     by = f" by {abs(item.gap):.1f} SD" if item.gap is not None and item.is_misaligned else ""
     colour = {"too lenient": "orange", "too strict": "blue", "aligned": "green"}.get(item.side, "gray")
     words = plain(f"{misaligned_filters.MARKS[item.side]} {tables.gap_words(item)}{by}")
-    return f":{colour}[**{words}**] · people **{item.label:.2f}** · judge **{score}**"
+    return f":{colour}[**{words}**] · raters **{item.label:.2f}** · judge **{score}**"
 
 
 def link_to_decide(page: Opened, known: Triage) -> None:
@@ -42,7 +42,7 @@ def link_to_decide(page: Opened, known: Triage) -> None:
     else:
         link_to(
             "label",
-            "Begin a labelling pass, so that people can decide it",
+            "Begin a labelling pass, so that raters can decide it",
             icon=":material/balance:",
             golden=known.golden_id,
         )
@@ -110,7 +110,7 @@ def _draw_reasons(view: ExplainedItem) -> None:
     st.text(view.explanation or tables.gap_words(view.score))
     for reply in view.raw:
         if reply.strip() != view.explanation.strip():
-            with st.expander("The reply as it came"):
+            with st.expander("The raw reply"):
                 st.text(reply)
 
 

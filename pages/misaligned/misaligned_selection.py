@@ -167,7 +167,7 @@ def scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
 def criteria_words(entry: CriteriaEntry, run_id: str = "") -> str:
     """How criteria stood (in that run, else in the newest) and how they begin."""
     value = next((a.alignment.value for a in entry.alignments if run_id in ("", a.run_id)), None)
-    text = tables.one_line(entry.text) or "no criteria: the baseline"
+    text = tables.one_line(entry.text) or "the baseline, without criteria"
     short = text if len(text) <= CRITERIA_WORDS else f"{text[:CRITERIA_WORDS]} …"
     return f"{number(value)} · {short}"
 

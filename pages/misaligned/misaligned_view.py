@@ -36,15 +36,15 @@ _KEYS = st.components.v2.component(
     isolate_styles=False,
 )
 MEANINGS: dict[TriageVerdict, str] = {
-    "judge wrong": "The criteria should lead the judge closer to the people.",
-    "label wrong": "People should decide the label again.",
+    "judge wrong": "The criteria should lead the judge closer to the raters.",
+    "label wrong": "Raters should decide the label again.",
     "ambiguous": "The criteria need a rule for items like this one.",
 }
 SHEET = """
 | key | does |
 | --- | --- |
-| **1** | judge wrong: the criteria should lead it closer to the people |
-| **2** | label wrong: people should decide it again |
+| **1** | judge wrong: the criteria should lead it closer to the raters |
+| **2** | label wrong: raters should decide it again |
 | **3** | ambiguous: the criteria need a rule for such items |
 | **P** | pick the item for the next round, or drop it |
 | **→** or **J** | next item |

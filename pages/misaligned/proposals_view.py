@@ -272,7 +272,7 @@ def _decide(selection: Selection, proposal: ListedProposal, key: str, *, accepte
     except ConcordError as error:
         st.session_state[f"{key}_problem"] = f"Nothing was decided: {error}{kept}"
         return
-    said = "Accepted. Make it the judge, to see what it brings." if accepted else "Rejected."
+    said = "Accepted. Make it the judge to see what it gains." if accepted else "Rejected."
     st.toast(said, icon=":material/check:")
 
 

@@ -118,7 +118,7 @@ def _offer(selection: Selection, request: RoundRequest) -> None:
             key=state.widget("round_start"),
         )
         _draw_cost(selection, request)
-    st.caption("Replies that are stored already cost nothing. The round goes on with this tab closed.")
+    st.caption("Cached replies cost nothing. You can close this tab. The round continues.")
 
 
 def _warn_few(selection: Selection) -> None:

@@ -28,7 +28,7 @@ PLACES: dict[StageName, Screen] = {
     "in use": "report",
 }
 TASKS: dict[Task, tuple[Screen, str, str]] = {
-    "label": ("label", "Go on labelling", "labelling"),
+    "label": ("label", "Continue labelling", "labelling"),
     "sign off": ("overview", "Look and sign off", "version"),
     "measure": ("overview", "Measure it", "version"),
     "decide": ("misaligned", "Go through the proposals", "round"),
@@ -54,7 +54,7 @@ def sentence(page: Opened, now: Overview) -> str:
         where = f" in {rated}" if rated else ""
         return f"{words}. Raters agree with each other{where} at {number(people_at.value)}."
     if not now.aspect:
-        return f"{name} has {now.stages[0].figure} and no labels yet: a judge is measured against people."
+        return f"{name} has {now.stages[0].figure} and no labels yet. A judge is measured against raters."
     if now.calibrating is not None:
         return f"A calibration of {aspect} is going on; it proposes the first version of the judge."
     if now.stages[2].done:
@@ -88,9 +88,9 @@ def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
         if not _in_view(first, shown):
             _draw_way(page, now, first, place="head")
     elif not now.aspect:
-        link_to("label", "Have people label it", icon=":material/edit_note:", **at)
+        link_to("label", "Have raters label it", icon=":material/edit_note:", **at)
     elif now.line.current is not None:
-        link_to("report", "Take the judge away", icon=":material/download:", section="judge", **at)
+        link_to("report", "Export the judge", icon=":material/download:", section="judge", **at)
     elif now.line.default is not None:
         link_to("misaligned", "See where they differ", icon=":material/difference:", **at)
     elif now.calibrating is not None:
@@ -163,12 +163,12 @@ def draw_beginning(page: Opened) -> None:
     """An empty project: three ways to begin, a press each."""
     from pages.golden import golden_upload
 
-    finding("A judge begins with texts that people have rated.")
+    finding("A judge begins with texts that raters have rated.")
     with st.container(key="ways"):
         with st.container(border=True, height="stretch"):
             st.markdown("**Your own data.** A table of texts, with human labels or to be labelled here by keys.")
             icon = ":material/upload_file:"
-            link_to("golden_set", "Bring in a file", icon=icon, section=state.UPLOAD_SECTION)
+            link_to("golden_set", "Upload a file", icon=icon, section=state.UPLOAD_SECTION)
         with st.container(border=True, height="stretch"):
             golden_upload.offer_sample(page)
         with st.container(border=True, height="stretch"):

@@ -134,11 +134,11 @@ def _draw_items(scored: ScoredCell, rows: FloatArray, name: str) -> None:
     items = [scored.golden.items[int(scored.positions[row])] for row in at]
     frame = pd.DataFrame(
         {
-            "people": [float(scored.labels[row]) for row in at],
+            "raters": [float(scored.labels[row]) for row in at],
             "projection": [float(scored.scores[row]) for row in at],
             "text": [item.target for item in items],
             "item": [item.item_id for item in items],
         }
     )
-    columns = {"people": Column(digits=2), "projection": Column(digits=2), "text": Column(width=290)}
+    columns = {"raters": Column(digits=2), "projection": Column(digits=2), "text": Column(width=290)}
     grid.draw(frame, columns, alt=name, rows=SHOWN, tall=True)

@@ -62,7 +62,7 @@ def draw_status(page: Opened, view: RunDetail) -> None:
     )
     run_panel.draw_status(page, view)
     if not view.finished:
-        st.caption("This tab can be closed; the run goes on.")
+        st.caption("You can close this tab. The run continues.")
 
 
 # ── the result ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -36,7 +36,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
     run, number_of = judge.run, 0 if judge.version is None else judge.version.number
     own = [each for each in history if each.judged_id == run.run_id or (number_of and each.version == number_of)]
     name = "The judge" if judge.version is None else f"{judge.version.name.capitalize()} of the judge"
-    words = f"{name} was not rechecked yet: whether it still agrees with people on newer labels is not known"
+    words = f"{name} was not rechecked yet: whether it still agrees with raters on newer labels is not known"
     if own:
         newest = own[-1].outcome
         words = f"{name} on {newest.golden_name}: {recheck_finding(newest).headline}"
@@ -90,7 +90,7 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
         if summary.golden_id != golden.golden_id and (labels := summary.aspect(aspect)) and labels.n_labelled > 1
     }
     if not n_labels:
-        words = f"No other golden set of this project has labels of {aspect}. Bring in a file with newer labels, or "
+        words = f"No other golden set of this project has labels of {aspect}. Upload a file with newer labels, or "
         st.info(plain(f"{words}label new items in the app and freeze them."), icon=":material/dataset:")
         with st.container(horizontal=True):
             link_to("golden_set", "Bring in newer labels", icon=":material/upload_file:")
@@ -110,7 +110,7 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
         help="“Holds” means that a fall of this much or more is ruled out.",
     )
     without = right.toggle(
-        "Compare with no criteria",
+        "Compare with the baseline",
         value=True,
         key=widget("drift_without"),
         help="The same judge without criteria scores the items too: one more call per item.",

@@ -90,7 +90,7 @@ def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> Non
         icon=":material/download:",
         on_click="ignore",
         key=state.widget(f"adapters_file_{adapter.name}"),
-        help="The alignment, the approval and what is lost stand at the top of the file.",
+        help="The top of the file says the alignment, the approval and what is lost.",
     )
     with st.expander(f"Its text ({len(adapter.text.splitlines()):,} lines)"):
         st.code(adapter.text, language=_LANGUAGES.get(adapter.media_type), height=420)

@@ -67,7 +67,7 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     going = [run.run_id for run in runs if (run.kind, run.golden_id, run.aspect) == about and not run.finished]
     if going:
         finding(
-            f"A calibration of {aspect} is going on; its report stands here as soon as it is done",
+            f"A calibration of {aspect} is running. Its report appears here when it is done",
             step=lambda: link_to("calibrate", "Watch it", icon=":material/visibility:", run=going[0]),
         )
         return

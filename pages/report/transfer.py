@@ -85,7 +85,7 @@ def bring_in_project(page: Opened) -> None:
         "here changes."
     )
     if not people.may(page, "admin"):
-        st.info(f"Projects are brought in by an admin; your role here is {page.actor.role}.", icon=":material/lock:")
+        st.info(f"Importing a project needs the role admin. Your role is {page.actor.role}.", icon=":material/lock:")
         return
     upload = st.file_uploader(
         "The file of a project",

@@ -58,7 +58,7 @@ def draw(page: Opened) -> None:
     )
     if not log.people:
         st.info(
-            "Nobody has done anything in this project yet. Every change will stand here, with who made it and when.",
+            "Nobody has changed anything in this project yet. Every change appears here, with its author and time.",
             icon=":material/history:",
         )
         return
@@ -100,7 +100,7 @@ def draw(page: Opened) -> None:
             "role": [line.entry.role for line in lines],
         },
         {"said": Column(help="the reason, comment or note that came with it"), "who": Column(width=140)},
-        alt="Log of what people did",
+        alt="Log of all changes",
         rows=16,
     )
 

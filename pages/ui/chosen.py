@@ -18,10 +18,8 @@ def choose_golden(page: Opened) -> GoldenSummary:
     """The golden set in the URL, else the newest that has judges, else the newest."""
     goldens = {golden.golden_id: golden for golden in page.store.goldens.all(page.project.project_id)}
     if not goldens:
-        st.info(
-            "This project has no golden set yet. Bring in a file with human labels first.", icon=":material/dataset:"
-        )
-        link_to("golden_set", "Bring in a golden set", icon=":material/upload_file:")
+        st.info("This project has no golden set yet. Upload a file with human labels first.", icon=":material/dataset:")
+        link_to("golden_set", "Upload a golden set", icon=":material/upload_file:")
         st.stop()
     wanted = state.url_id("golden")
     if wanted is not None and wanted not in goldens:
@@ -38,7 +36,7 @@ def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
     """The aspect in the URL, else the one with the most judges, else the first with labels."""
     names = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
     if not names:
-        st.warning("This golden set has no labels; every judge is told by how well it agrees with human labels.")
+        st.warning("This golden set has no labels; a judge is measured by its agreement with human labels.")
         st.stop()
     wanted = state.url_id("aspect")
     if wanted not in names:

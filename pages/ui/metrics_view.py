@@ -57,7 +57,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     possible = [offer for offer in offers if not offer.missing]
     columns = [offer for offer in possible if offer.name.startswith(COLUMN_PREFIX)]
     chosen = _choose("Computed here", [offer for offer in possible if offer not in columns], there, prefix)
-    chosen += _choose("Columns of the file that was brought in", columns, there, prefix)
+    chosen += _choose("Columns of the uploaded file", columns, there, prefix)
     if words := missing_words([offer for offer in offers if offer.missing]):
         st.caption(plain(words))
     with st.expander("With a model of your own", icon=":material/deployed_code:"):

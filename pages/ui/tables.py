@@ -149,7 +149,7 @@ def changed_frame(changed: Sequence[ChangedItem]) -> pd.DataFrame:
         {
             "item": [c.item_id for c in changed],
             "now": ["aligned" if c.now == "mended" else "misaligned" for c in changed],
-            "people": [c.label for c in changed],
+            "raters": [c.label for c in changed],
             "parent": [c.parent_score for c in changed],
             "edited": [c.new_score for c in changed],
             "gap before": [c.parent_gap for c in changed],
@@ -164,7 +164,7 @@ def item_scores_frame(scored: Sequence[ItemScore]) -> pd.DataFrame:
         {
             "item": [item.item_id for item in scored],
             "system": [item.system_id or DASH for item in scored],
-            "people": [item.label for item in scored],
+            "raters": [item.label for item in scored],
             "judge": [item.score for item in scored],
             "gap": [item.gap for item in scored],
             "the judge is": [gap_words(item) for item in scored],

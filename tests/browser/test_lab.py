@@ -79,11 +79,11 @@ def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
     page.get_by_text("Item by item", exact=True).click()
     settle("Largest gap first")
     page.get_by_role("grid", name="Items, largest gap first").locator("tbody tr").first.click()
-    settle("The judge's reply as it came")
+    settle("The judge's raw reply")
     expect(page.get_by_text("It names 2 people.").first).to_be_visible(timeout=MS)
 
     assert {"statistic=kendall", "what=items"} <= set(re.split("[?&]", page.url))
     page.reload()
-    settle("The judge's reply as it came")
+    settle("The judge's raw reply")
     expect(page.get_by_text(re.compile("Kendall tau-b, .* on ")).first).to_be_visible(timeout=MS)
     assert not page.get_by_test_id("stException").count()

@@ -149,7 +149,7 @@ def test_keys_out_of_a_comment_undo_and_words_marked(
     expect(page.get_by_text("mark the words selected in the text", exact=False)).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_text("mark the words selected in the text", exact=False)).to_have_count(0)
-    page.get_by_text("Go on by itself").click()
+    page.get_by_text("Open the next item by itself").click()
     rest(page)
     strike(page, "2", "2 of 35 · 1 done")
     with projects.open_store(Settings(home=home_of(app_url), worker="external")) as store:

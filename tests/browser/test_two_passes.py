@@ -184,7 +184,7 @@ def test_two_people_in_two_passes_on_one_aspect(page: Page, browser: Browser, pl
             strike(page, str(hers), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
             strike(bo, str(his), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
         _is_held(page)
-        page.get_by_role("button", name="Go on rating").click()
+        page.get_by_role("button", name="Continue rating").click()
         stands(page, "4 of 4 · 3 done")
         page.keyboard.press("1")
         stands(page, "4 of 4 · 4 done")

@@ -153,7 +153,7 @@ def test_few_labels_are_warned_of_before_the_start(place: Place, form: AppTest) 
 def test_an_unusable_aspect_is_told_instead_of_started(empty: Place) -> None:
     empty.add_golden(golden_of(labels=[3.0] * 144))
     screen = open_screen(SCREEN, project=empty.project_id)
-    assert "cannot be started as it stands" in texts(screen)
+    assert "cannot start with these settings" in texts(screen)
     assert not has_button(screen, "Start the calibration")
 
 
@@ -325,7 +325,7 @@ def test_a_run_that_goes_on_is_shown_to_whoever_comes_back(place: Place) -> None
     place.add_run("running", shown=standing(kept))
     place.add_run("done", shown=standing(kept), outcome=calibration(kept))
     screen = open_screen(SCREEN, project=place.project_id)
-    assert "agrees best with people so far, at 0.60 [0.50, 0.70] on calibration items" in texts(screen)
+    assert "agrees best with raters so far, at 0.60 [0.50, 0.70] on calibration items" in texts(screen)
     assert "Ranking on calibration items" in texts(screen)
 
 

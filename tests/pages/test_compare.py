@@ -84,7 +84,7 @@ def test_seen_labels_are_left_out_and_come_back_when_the_judge_is_left_out(shelf
     assert list(judges_in(screen)["n"]) == [80]
     screen.multiselect[0].set_value([]).run()
     assert set(grids(screen)[0]["n"]) == {20}
-    assert "Leaving out calibrated one brings back 60." in texts(screen)
+    assert "Leaving out calibrated one restores 60." in texts(screen)
 
 
 def test_the_link_decides_and_a_choice_changes_it(shelf: Place) -> None:
@@ -121,7 +121,7 @@ def test_judges_without_a_common_item_are_told_in_words(shelf: Place) -> None:
     screen = open_screen(SCREEN, **shelf.ids)
     screen.multiselect[0].set_value([]).run()  # one of them stood aside
     assert headline(screen) == "Nothing can be compared yet."
-    assert "Leaving out left brings back 40" in texts(screen)
+    assert "Leaving out left restores 40" in texts(screen)
     assert grids(screen)[0]["why —"].iloc[0] == "no labelled item is common to the judges"
 
 
@@ -153,14 +153,14 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> 
     board = grids(screen)[0].set_index("judge")["compared with a rater"]
     assert board["good"].startswith("as good as a rater, +")  # one of three: the interval is wider
     assert board["poor"].startswith("worse than a rater, −")
-    people = grids(choose_section(screen, "people"))[0].set_index("judge")
+    people = grids(choose_section(screen, "raters"))[0].set_index("judge")
     assert "corrected for 3 judges" in texts(screen)
     golden = shelf.store.goldens.load(shelf.golden_id)
     listed = {judge.name: judge.judge.values for judge in shelf.store.judges.all(shelf.project_id)}
     scores = dict(zip(golden.item_ids, listed["good"].tolist(), strict=True))
     own = core.beside_people(golden, scores, "coherence", core.MeasureSettings(level="sample"))
     assert people.loc["good", "the judge"] == pytest.approx(own.judge.value)
-    assert people.loc["good", "judge minus person"].startswith(f"{own.difference:+.2f} [")
+    assert people.loc["good", "judge minus rater"].startswith(f"{own.difference:+.2f} [")
     assert (people.loc["good", "ω"], people.loc["good", "annotator test"]) == (1.0, "passed")
     assert np.isnan(people.loc["metric", "ω"])  # a scale of its own
     assert "Alternative Annotator Test: passed" in texts(screen)
@@ -173,7 +173,7 @@ def test_without_single_ratings_nothing_is_said_of_people(shelf: Place) -> None:
     shelf.add_judge("good", 0.2)
     screen = open_screen(SCREEN, **shelf.ids)
     assert "compared with a rater" not in grids(screen)[0]
-    assert "the judge cannot be compared with raters" in texts(choose_section(screen, "people"))
+    assert "the judge cannot be compared with raters" in texts(choose_section(screen, "raters"))
 
 
 def test_significant_pairs_stand_there_as_sentences(shelf: Place) -> None:
@@ -250,7 +250,7 @@ def test_hostile_names_stay_letters(shelf: Place) -> None:
     shelf.add_judge("b", 2.0)
     screen = open_screen(SCREEN, **shelf.ids)
     shown = [lambda: look_at(screen, "items"), lambda: look_at(screen, "curve"), lambda: press(screen, "Add, rename")]
-    for show in [lambda: screen, lambda: choose_section(screen, "people"), *shown]:
+    for show in [lambda: screen, lambda: choose_section(screen, "raters"), *shown]:
         show()
         for element in [*screen.markdown, *screen.caption, *screen.header, *screen.info]:
             assert "<img" not in element.value.replace("\\<img", "")

@@ -30,7 +30,7 @@ def screen(store: Store, settings: Settings) -> AppTest:
 def test_only_reviewers_see_the_uploader(store: Store, settings: Settings) -> None:
     screen = draw(settings, "compare.import_view", "wit", role="annotator")
     assert not screen.get("file_uploader")
-    assert "by reviewers; your role here is annotator" in screen.info[0].value
+    assert "needs the role reviewer. Your role is annotator" in screen.info[0].value
 
 
 def bring(screen: AppTest, rows: list[Any] | bytes, name: str = "judge.jsonl") -> AppTest:
@@ -74,7 +74,7 @@ def test_a_file_is_understood_shown_and_added(screen: AppTest, store: Store) -> 
     assert not screen.button, "the upload is empty again"
     bring(screen, [{"id": "i0", "reply": "Score: 2"}, {"id": "i1", "reply": "?"}, {"id": "x", "reply": "Score: 1"}])
     press(screen, "Add this judge")
-    assert "was brought in before; the judge GPT stays as it is" in told(screen)
+    assert "was imported before. The judge GPT stays as it is" in told(screen)
     assert len(judges(store)) == 1
 
 

@@ -247,7 +247,7 @@ def test_criteria_are_tried_on_one_item_without_saving(done: str, store: Store, 
     screen = open_screen(SCREEN, run=done, trial=trial)
     shown = projects.run_view(store, trial).trial
     assert shown is not None
-    assert f"The judge gives {shown.score:.2f}; people gave " in texts(screen)
+    assert f"The judge gives {shown.score:.2f}; raters gave " in texts(screen)
     assert shown.explanation in [text.value for text in screen.text]
     harmless(screen)
     assert store.criteria.all(store.runs.get(done).project_id) == before

@@ -105,7 +105,7 @@ def test_the_link_to_the_drop_zone_opens_it_where_there_are_golden_sets(place: P
     choose(screen, "View", "Golden sets")
     assert "section" not in screen.query_params
     assert not screen.file_uploader
-    choose(screen, "View", "Bring in a file")
+    choose(screen, "View", "Upload a file")
     assert screen.query_params["section"] == "upload"
 
 
@@ -332,7 +332,7 @@ def test_a_file_without_labels_comes_in_for_labelling(place: Place) -> None:
     assert button(screen, "Freeze").disabled
     next(box for box in screen.checkbox if "no labels yet" in box.label).check().run()
     press(screen, "Freeze")
-    assert "Have people label it next" in texts(screen)
+    assert "Have raters label it next" in texts(screen)
 
 
 def test_a_comma_that_can_mean_two_things_is_asked_about(place: Place) -> None:

@@ -148,7 +148,7 @@ def test_a_golden_set_is_called_as_it_is_in_its_project(store: Store) -> None:
 def test_without_an_aspect_there_is_nothing_to_begin(asked: PassRequest, open_label: Open) -> None:
     screen = open_label()
     screen.multiselect(key=f"form_label_aspects_{asked.golden_id}").set_value([]).run()
-    assert "What are people to rate?" in finding_of(screen)
+    assert "What should raters rate?" in finding_of(screen)
     assert not [button for button in screen.button if button.label.startswith("Begin")]
 
 

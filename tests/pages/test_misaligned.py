@@ -113,7 +113,7 @@ def test_a_link_opens_its_item_under_its_criteria(real: Any, opened: Open, liste
     aligned = next(score for score in scores if score.gap is not None and abs(score.gap) < 0.5)
     screen = opened(run=real.run_id, criteria=other.criteria_id, item=aligned.item_id)
     page_text = bare(texts(screen))
-    assert f"● aligned] · people {aligned.label:.2f} · judge {aligned.score:.2f}" in page_text
+    assert f"● aligned] · raters {aligned.label:.2f} · judge {aligned.score:.2f}" in page_text
     assert bare(f"Judged text · {aligned.item_id}") in page_text
     assert "not in this list" in page_text, "it is aligned: open, but not listed"
     by_criteria = opened(criteria=other.criteria_id)

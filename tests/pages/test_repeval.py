@@ -127,7 +127,7 @@ def test_choices_reach_the_request(bench: Bench) -> None:
 
 def test_what_cannot_start_is_told_before_the_button(bench: Bench) -> None:
     screen = open_screen(SCREEN, **{**bench.ids, "aspect": "flat"})
-    assert "This cannot be started as it stands" in texts(screen)
+    assert "This cannot start with these settings" in texts(screen)
     assert not has_button(screen, "Read the hidden states")
     screen = open_screen(SCREEN, **bench.ids)
     choose(screen, "What is read", "in a prompt")
@@ -173,7 +173,7 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
     highest = grids(screen)[1]
     best = max(test, key=lambda k: result.scores[k])
     assert highest["text"].iloc[0] == bench.golden.items[best].target
-    assert highest["people"].iloc[0] == bench.labels[best]
+    assert highest["raters"].iloc[0] == bench.labels[best]
 
     choose(screen, "Layer", 0)
     assert "Layer 0, token -1" in texts(screen).replace("\\", "")

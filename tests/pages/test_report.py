@@ -68,7 +68,7 @@ def test_a_calibration_that_goes_on_is_told(
     (project,) = store.projects.all()
     golden_id = projects.run_view(store, calibrated.run_id).golden_id
     projects.start_calibration(store, settings, CalibrationRequest(project.project_id, golden_id, HOSTILE_ASPECT))
-    assert "is going on" in texts(whole(aspect=HOSTILE_ASPECT))
+    assert "is running" in texts(whole(aspect=HOSTILE_ASPECT))
 
 
 def test_the_finding_stands_first_the_rest_part_by_part(

@@ -92,7 +92,7 @@ def test_admins_only(store: Store, settings: Settings, role: str) -> None:
     screen = opened(settings, role)
     assert button(screen, "Prepare the file").disabled
     assert not screen.get("file_uploader")
-    assert f"your role here is {role}" in texts(screen)
+    assert f"Your role is {role}" in texts(screen)
 
 
 def bringing(settings: Settings, role: str) -> AppTest:
@@ -108,4 +108,4 @@ def test_a_newcomer_finds_it(store: Store, settings: Settings) -> None:
 def test_only_who_may_freeze_may_upload(store: Store, settings: Settings, role: str) -> None:
     screen = bringing(settings, role)
     assert not screen.get("file_uploader")
-    assert f"by reviewers; your role here is {role}" in texts(screen)
+    assert f"the role reviewer. Your role is {role}" in texts(screen)

@@ -238,7 +238,7 @@ def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:
     assert screen.query_params["run"] == round_id
     assert "round" not in screen.query_params, "a link copied now opens the items"
     assert "What moved the score" in texts(screen)
-    assert any(one.label == "Since the parent version" for one in screen.segmented_control)
+    assert any(one.label == "Since the parent version" for one in screen.pills)
     assert "section" not in screen.query_params
 
 

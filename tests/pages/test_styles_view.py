@@ -123,7 +123,7 @@ def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
     assert "mix on coherence" in page_text.replace("\\", "")
     assert "stand" in page_text
     best = max(result.cells, key=lambda cell: cell.alignment.value or 0.0)
-    assert f"“{best.name}” stands highest at {best.alignment.value:.2f} [" in page.subheader[0].value.replace("\\", "")
+    assert f"“{best.name}” agrees best, at {best.alignment.value:.2f} [" in page.subheader[0].value.replace("\\", "")
     assert "A new grid of styles" in [part.label for part in page.expander]
 
 
