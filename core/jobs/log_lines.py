@@ -21,13 +21,13 @@ _PLAIN = (StoreError, JobError)  # their messages are ours alone; others may quo
 def log_to_stderr(form: LogForm) -> None:
     """Write Concord's own log lines to standard error, as text or as one JSON object each."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogLine(form))
+    handler.setFormatter(LineFormatter(form))
     logging.basicConfig(handlers=[handler])
     for name in ("concord", "core"):
         logging.getLogger(name).setLevel(logging.INFO)
 
 
-class LogLine(logging.Formatter):
+class LineFormatter(logging.Formatter):
     """A log record as a line: errors by their class and where they came up, without what they say of data."""
 
     def __init__(self, form: LogForm) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.errors import GoldenError, StoreError
-from core.jobs.log_lines import LogLine
+from core.jobs.log_lines import LineFormatter
 
 SECRET = "the judged text itself"
 
@@ -21,7 +21,7 @@ def test_a_line_names_errors_by_class_and_place(form: Any) -> None:
         raise GoldenError(SECRET)
     except GoldenError as error:
         record = logging.LogRecord("concord.jobs", 30, "f", 1, "run %s failed: %s", ("r1", error), sys.exc_info())
-    line = LogLine(form).format(record)
+    line = LineFormatter(form).format(record)
     assert SECRET not in line
     assert "run r1 failed: GoldenError" in line
     assert "tests/core/jobs/test_log_lines.py" in line
@@ -33,11 +33,11 @@ def test_a_line_names_errors_by_class_and_place(form: Any) -> None:
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_an_error_that_is_logged_as_the_message_is_named_by_its_class(form: Any) -> None:
     record = logging.LogRecord("asyncio", 40, "f", 1, ValueError(SECRET), (), None)  # type: ignore[arg-type]
-    line = LogLine(form).format(record)
+    line = LineFormatter(form).format(record)
     assert "ValueError" in line
     assert SECRET not in line
 
 
 def test_what_the_store_says_of_itself_stays() -> None:
     record = logging.LogRecord("concord", 30, "f", 1, "trying again: %s", (StoreError("The disk is full."),), None)
-    assert LogLine("text").format(record).endswith("trying again: The disk is full.")
+    assert LineFormatter("text").format(record).endswith("trying again: The disk is full.")
