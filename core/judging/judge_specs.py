@@ -48,7 +48,9 @@ FORMS = (
     *("recorded:FILE", "scripted", "scripted:SEED"),
 )
 NEWSROOM = "newsroom"
-_OPENAI = re.compile(r"(?is)(?!@http)(?:(?P<named>.+?)@(?P<url>https?://(?:(?!@http).)+)|(?P<model>.[^@]*))")
+_OPENAI = re.compile(
+    r"(?is)(?:(?P<named>(?:(?!@http).)+)@(?P<url>https?://(?:(?!@http).)+)|(?P<model>(?!@http).[^@]*))"
+)
 _HF = re.compile(r"(?P<model>[^@]+|[./~\\].*?)(?:@(?P<revision>[\w.-]+))?")
 
 

@@ -71,7 +71,7 @@ CostOf = Callable[[int, int], float | None]
 """(prompt tokens, completion tokens) → dollars, None if the model's price is unknown."""
 
 
-class Cell(NamedTuple):
+class AskedScore(NamedTuple):
     """One score to be asked for: the position of its criteria, its item, and the number of replies."""
 
     column: int
@@ -185,7 +185,7 @@ class LLMJudge(Judge):
 
     def _chunks(
         self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]
-    ) -> Iterator[tuple[list[Cell], list[Request]]]:
+    ) -> Iterator[tuple[list[AskedScore], list[Request]]]:
         """Every item with all criteria, item by item, and what is asked for them; nothing is asked about no text."""
         self.require_askable(task)
         how = self.sampling
@@ -193,7 +193,7 @@ class LLMJudge(Judge):
         def reads(reply: Completion) -> bool:
             return reading_of(reply, task).value is not None
 
-        cells: list[Cell] = []
+        cells: list[AskedScore] = []
         requests: list[Request] = []
         for item in items:
             shown = () if self.lacking(task, item) else orders_of(task, item)
@@ -215,7 +215,7 @@ class LLMJudge(Judge):
                         )
                         for slot in how.slots
                     ]
-                cells.append(Cell(column, item, len(frames) * how.samples))
+                cells.append(AskedScore(column, item, len(frames) * how.samples))
             if len(requests) >= CALLS_PER_CHUNK:
                 yield cells, requests
                 cells, requests = [], []
@@ -284,7 +284,7 @@ class LLMJudge(Judge):
         )
 
     def _read(
-        self, task: Task, cells: Sequence[Cell], replies: Sequence[Reply], verdicts: Sequence[list[Verdict]]
+        self, task: Task, cells: Sequence[AskedScore], replies: Sequence[Reply], verdicts: Sequence[list[Verdict]]
     ) -> Usage:
         """Add each cell's verdict to those of its criteria; returns what the replies cost."""
         left = iter(replies)

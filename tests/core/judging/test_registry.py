@@ -70,6 +70,8 @@ def test_a_bad_spec_lists_what_there_is(spec: str) -> None:
         "openai:m@hunter2:8000/v1",
         "openai:m@https://hunter2:pw@host/v1?x=1",
         "anthropic:m@http://hunter2@host",
+        "openai:m@https://api.openai.com/@http://hunter2.test/v1",
+        "openai:@http://hunter2.test/v1",
     ],
 )
 def test_a_secret_in_a_spec_is_refused_and_not_shown(spec: str) -> None:
