@@ -278,7 +278,7 @@ class FileFacts:
 
 def judge_file_facts(text: str, name: str) -> FileFacts:
     """JudgeError for a file that is damaged, of another kind, or was edited; nothing is loaded."""
-    card = JudgeFile(name, text).card
+    card = RepEvalFile(name, text).card
     told, task = card["alignment"], card["task"]
     value = "undefined" if told["value"] is None else number(told["value"], 3)
     ends = f" [{number(told['interval'][0], 3)}, {number(told['interval'][1], 3)}]" if told.get("interval") else ""
@@ -289,7 +289,7 @@ def judge_file_facts(text: str, name: str) -> FileFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeFile:
+class RepEvalFile:
     """A `repeval.yaml` as `text`, to be a judge called `name`.
 
     `model` is what a person named as the place of its model, ID_OR_PATH, and allowed with that; "" for the embedded one
@@ -343,7 +343,7 @@ class MetricsRequest:
     aspect: str
     names: tuple[str, ...] = ()
     every_aspect: bool = True
-    files: tuple[JudgeFile, ...] = ()
+    files: tuple[RepEvalFile, ...] = ()
 
     @property
     def names_a_model(self) -> bool:
@@ -369,7 +369,7 @@ def start_metrics(store: Store, settings: Settings, request: MetricsRequest) -> 
     """Start the computation of metrics (`start_run`).
 
     NotFoundError for an unknown golden set or aspect, UsageError for no name, an unknown or a repeated one; errors of
-    the files as `JudgeFile.metric`.
+    the files as `RepEvalFile.metric`.
     """
     summary, _ = require_aspect(store, request.golden_id, request.aspect)
     names = (*request.names, *(file.name for file in request.files))

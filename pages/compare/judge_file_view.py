@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.project_judges import FileFacts, JudgeFile, MetricsRequest, judge_file_facts
+from core.projects.project_judges import FileFacts, MetricsRequest, RepEvalFile, judge_file_facts
 from pages.ui import metrics_view
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -44,7 +44,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             key=widget("judge_file_name"),
         )  # fmt: skip
         ready = bool(name.strip()) and (facts.embedded or bool(place.strip()))
-        file = JudgeFile(name.strip(), text, place.strip())
+        file = RepEvalFile(name.strip(), text, place.strip())
         request = MetricsRequest(page.project.project_id, golden.golden_id, aspect, files=(file,))
         metrics_view.draw_start(page, "Score with it", request, disabled=not ready)
 

@@ -18,7 +18,7 @@ from core.fusion.stack import fuse
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import open_file
 from core.metrics import as_judge, make_metric
-from core.projects.project_judges import JudgeFile, MetricsRequest
+from core.projects.project_judges import MetricsRequest, RepEvalFile
 from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.repeval import Extraction, Method, RepEvalSettings
@@ -186,7 +186,7 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
     told = yaml.safe_load(fitted)["scorer"]
     others = tuple(replace(item, target=f"{item.target} More.") for item in golden.items)
     elsewhere = projects.add_golden(store, project, replace(golden, name="elsewhere", items=others))
-    metrics = MetricsRequest(project, elsewhere, "coherence", ("overlap",), files=(JudgeFile("theirs", fitted),))
+    metrics = MetricsRequest(project, elsewhere, "coherence", ("overlap",), files=(RepEvalFile("theirs", fitted),))
     done = projects.start_metrics(store, settings, metrics)
     assert drive(store, settings, done) == "done"
     entered = store.judges.all(project, elsewhere, "coherence")

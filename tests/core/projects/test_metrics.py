@@ -19,7 +19,7 @@ from core.judge_files.judge_writing import sealed, yaml_text
 from core.metrics import Metric, MetricScores, make_metric
 from core.metrics.base import item_by_item
 from core.projects import project_judges as judge_tasks
-from core.projects.project_judges import JudgeFile, MetricsRequest, MetricsResult
+from core.projects.project_judges import MetricsRequest, MetricsResult, RepEvalFile
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -237,7 +237,7 @@ def repeval_text(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_a_repeval_file_becomes_a_judge_of_the_aspect(
     store: Store, request_: MetricsRequest, compute: Compute, settings: Settings, repeval_text: str
 ) -> None:
-    file = JudgeFile("their RepEval", repeval_text)
+    file = RepEvalFile("their RepEval", repeval_text)
     done = compute(replace(request_, names=("overlap",), files=(file,)))
     assert (set(done.judges), done.left_out) == ({"overlap", "their RepEval"}, {})
     assert (done.aspects[0], done.of_one) == ("wit", ("their RepEval",))
