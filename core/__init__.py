@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from core.comparison.leaderboard import ceiling
     from core.comparison.measures import align, align_all, annotator_test, beside_people, compare, plan_labels
     from core.comparison.recheck import RecheckSettings, recheck
-    from core.comparison.styles import StylesSettings, styles
+    from core.comparison.style_grid import StylesSettings, styles
     from core.data import load_golden, load_items
     from core.errors import (
         AspectError,
@@ -165,7 +165,7 @@ _NAMES = {
     "core.comparison.corrected_means": "EstimatedMeans estimate_means",
     "core.judge_files.judge_reading": "judge_schema",
     "core.calibration.ablate": "Ablation",
-    "core.comparison.styles": "StylesSettings styles",
+    "core.comparison.style_grid": "StylesSettings styles",
     "core.calibration.calibration_settings": "CalibrationSettings",
     "core.calibration.calibration_result": "Calibration",
     "core.data": "load_golden load_items",

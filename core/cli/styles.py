@@ -28,7 +28,7 @@ from core.stats import MeasureSettings
 from core.wording import price_words
 
 if TYPE_CHECKING:
-    from core.comparison.styles import ComparedStyles, FinishedStyle, GivenCriteria, StylesView
+    from core.comparison.style_grid import ComparedStyles, FinishedStyle, GivenCriteria, StylesView
     from core.judging.scoring_styles import Style
     from core.records import GoldenSet
 
@@ -67,8 +67,8 @@ def styles(
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a language model in several styles and compare their agreement."""
-    from core.comparison.styles import GivenCriteria, StylesSettings, estimate_of_styles
-    from core.comparison.styles import styles as compared_styles
+    from core.comparison.style_grid import GivenCriteria, StylesSettings, estimate_of_styles
+    from core.comparison.style_grid import styles as compared_styles
     from core.judging.judge_specs import NAMED, language_model
     from core.settings import Settings
 
@@ -148,7 +148,7 @@ def _criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> Giv
     What criteria of a judge file saw follows from its split, on the same golden set.
     """
     from core.calibration.calibration_settings import CalibrationSettings
-    from core.comparison.styles import GivenCriteria
+    from core.comparison.style_grid import GivenCriteria
     from core.judge_files import read_card
     from core.records import Criteria
 

@@ -46,7 +46,7 @@ PAIRS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class SystemItems:
     """The `items` with their ids; `open_` (n,) marks those that may be labelled next: judged, without a label.
 
     `left_out` maps what is not, or not fully, counted → how many.
@@ -100,7 +100,7 @@ def judged_items(
     places: Mapping[str, Item] | None = None,
     seen: Collection[int] = (),
     picked: Collection[int] = (),
-) -> Judged:
+) -> SystemItems:
     """The items of `golden` with their labels on `aspect`, and the scores of `rows` on them and on any others.
 
     The system and source of an item stand in the golden set, else in the row, else in `places`, by item id; an item
@@ -154,10 +154,10 @@ def judged_items(
         UNSCORED: int(np.isnan(all_scores).sum()),
         REPEATED: n_repeated,
     }
-    return Judged(judged, ids, may_follow, {why: n for why, n in counts.items() if n})
+    return SystemItems(judged, ids, may_follow, {why: n for why, n in counts.items() if n})
 
 
-def next_labels(judged: Judged, means: SystemMeans, n: int = 10, *, seed: int = 0) -> NextLabels | None:
+def next_labels(judged: SystemItems, means: SystemMeans, n: int = 10, *, seed: int = 0) -> NextLabels | None:
     """The `n` items to label next: of the system with the widest interval, sources without a label there first.
 
     None where every judged item has a label.
@@ -171,7 +171,7 @@ def next_labels(judged: Judged, means: SystemMeans, n: int = 10, *, seed: int = 
     return None
 
 
-def by_need(judged: Judged, means: SystemMeans, *, seed: int = 0) -> tuple[str, ...]:
+def by_need(judged: SystemItems, means: SystemMeans, *, seed: int = 0) -> tuple[str, ...]:
     """The ids of all open items in the order in which labels shorten the widest interval, most needed first.
 
     The next label is of the system whose interval would be the widest by then, a width falling with the root of the
@@ -194,7 +194,7 @@ def by_need(judged: Judged, means: SystemMeans, *, seed: int = 0) -> tuple[str, 
     return tuple(item_id for *_, item_id in sorted(queues))
 
 
-def _drawn(judged: Judged, code: int, generator: np.random.Generator) -> IntArray:
+def _drawn(judged: SystemItems, code: int, generator: np.random.Generator) -> IntArray:
     """The open items of a system in random order, those of sources without a label there first."""
     own = judged.items.systems == code
     drawn = generator.permutation(np.flatnonzero(own & judged.open_))

@@ -70,7 +70,7 @@ class Part:
         return json_fields(self) | {"worse": self.worse}
 
 
-class Parts(NamedTuple):
+class Subgroups(NamedTuple):
     """The parts of all divisions with the contrast of each, and why there is no division, by its name."""
 
     parts: tuple[Part, ...]
@@ -116,7 +116,7 @@ class _Divided(NamedTuple):
     reason: str = ""
 
 
-def examine_parts(examined: ExaminedItems, measure: Measure) -> Parts:
+def examine_parts(examined: ExaminedItems, measure: Measure) -> Subgroups:
     """Every division of the items; the tests are not yet corrected for their number."""
     divided: dict[Division, _Divided] = {
         "disagreement": _by_disagreement(examined),
@@ -143,7 +143,7 @@ def examine_parts(examined: ExaminedItems, measure: Measure) -> Parts:
             contrasts += [UNTESTED] * len(names)
         else:
             contrasts += error_contrasts(errors, sources, codes)
-    return Parts(tuple(parts), tuple(contrasts), left_out)
+    return Subgroups(tuple(parts), tuple(contrasts), left_out)
 
 
 def _by_disagreement(examined: ExaminedItems) -> _Divided:

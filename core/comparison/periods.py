@@ -35,7 +35,7 @@ POWER, _POWER_QUANTILE = 0.8, 0.8416212335729143
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class TrafficText:
     """A text that a system wrote: `at` is when (UTC), None where nobody says."""
 
     item: Item
@@ -108,7 +108,7 @@ class Watched:
 
 
 def watch(
-    rows: Sequence[Written], scores: FloatArray, labels: FloatArray, scale: Scale, *, by: By, alpha: float
+    rows: Sequence[TrafficText], scores: FloatArray, labels: FloatArray, scale: Scale, *, by: By, alpha: float
 ) -> Watched:
     """Means by period, and what has moved since the baseline: the first periods that hold `LEAST_STREAM` sources.
 
@@ -148,7 +148,7 @@ def watch(
     return Watched(periods, first, _movement(first, rest, known, alpha / 4), alpha)
 
 
-def periods_of(rows: Sequence[Written], by: By) -> tuple[IntArray, list[str]]:
+def periods_of(rows: Sequence[TrafficText], by: By) -> tuple[IntArray, list[str]]:
     """The period of each text, (n,), as places in the names of all periods in order.  UsageError as `watch`."""
     if by == "version":
         dated = sorted(rows, key=lambda row: 0.0 if row.at is None else row.at.timestamp())

@@ -6,11 +6,10 @@ Map and quantile (`core.stats.conformal`) come from the items that it was calibr
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.calibration.calibration_result import Calibration
 from core.json_form import JsonRecord, json_fields
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale
 from core.stats import fit_isotonic
@@ -26,12 +25,15 @@ from core.stats.conformal import (
     verdict_errors,
 )
 
+if TYPE_CHECKING:
+    from core.calibration.calibration_result import Calibration
+
 LEVELS_TOLD = 3
 """Stretches of the calibrated score, with as many items each, for which coverage is told."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held(JsonRecord):
+class HeldShare(JsonRecord):
     """The intervals hold the label of a `share` of `n` items; `name` says of which."""
 
     name: str
@@ -57,8 +59,8 @@ class Sureness:
     on_points: bool
     held: float | None = None
     width: float | None = None
-    levels: tuple[Held, ...] = ()
-    systems: tuple[Held, ...] = ()
+    levels: tuple[HeldShare, ...] = ()
+    systems: tuple[HeldShare, ...] = ()
     kept: tuple[KeptShare, ...] = ()
     fifth: SurestError | None = None
     reason: str = ""
@@ -118,8 +120,8 @@ def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float
     ends = {k: calibrated[level == k] for k in np.unique(level)}
     of_system = np.array([golden.items[int(k)].system_id for k in told])
 
-    def held(name: str, among: np.ndarray[Any, Any]) -> Held:
-        return Held(name, float(holds[among].mean()), int(among.sum()))
+    def held(name: str, among: np.ndarray[Any, Any]) -> HeldShare:
+        return HeldShare(name, float(holds[among].mean()), int(among.sum()))
 
     return replace(
         sure,

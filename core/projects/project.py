@@ -35,8 +35,8 @@ from core.projects.project_files import ProjectFile
 from core.projects.project_list import named
 from core.projects.reports import SentVerdicts
 from core.records import GoldenSet
-from core.report.facts import Report
 from core.report.page import appendix_page, html_page
+from core.report.report_facts import Report
 from core.report.rows import figures_csv
 from core.settings import Settings
 from core.store.store import Store

@@ -33,7 +33,7 @@ from core.projects.review import PointDecided, open_review
 from core.projects.rounds import Relative, family_tree, list_proposals
 from core.projects.run_work import list_held_out_accesses, load_calibration
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Usage
-from core.report.facts import (
+from core.report.report_facts import (
     CostLine,
     CriteriaFact,
     FusionFact,
@@ -125,7 +125,7 @@ def report(
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     used = used_before(line, run, openings)
     triage = list_triage(store, project_id, golden_id, aspect)
-    judged = measured.Judged(store.goldens.load(golden_id), calibration, run.run_id)
+    judged = measured.ReportedJudge(store.goldens.load(golden_id), calibration, run.run_id)
     further = None if more is None else read_more_verdicts(more, judged.golden, judged.scores)
     decided = open_review(store, project_id, golden_id, aspect).decided[::-1]
     return Report(

@@ -15,7 +15,7 @@ from core.calibration.ablate import Ablation
 from core.calibration.calibration_result import Calibration, LeaderboardSnapshot
 from core.calibration.refinement_round import RoundResult
 from core.comparison.recheck import Recheck
-from core.comparison.styles import StylesView
+from core.comparison.style_grid import StylesView
 from core.errors import ConcordError, JobError
 from core.fusion.fusion_request import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from core.comparison.styles import (
+from core.comparison.style_grid import (
     FinishedStyle,
     GivenCriteria,
     StylesEstimate,
@@ -14,7 +14,7 @@ from core.comparison.styles import (
     StylesView,
     estimate_of_styles,
 )
-from core.comparison.styles import styles as compared_styles
+from core.comparison.style_grid import styles as compared_styles
 from core.errors import NotFoundError, UsageError
 from core.judging.judge_specs import NAMED, language_model
 from core.judging.llm_judge import WrittenText

@@ -109,7 +109,7 @@ class FittedRepEval:
 def _heat_page(result: RepEvalResult) -> str:
     """Return one HTML page that needs no network: the heat map, the curve over layers, the random directions."""
     from core.report.figures import describe, measure_name
-    from core.report.figures.repeval import Heat, heat_figure, layers_figure
+    from core.report.figures.heat_maps import Heat, heat_figure, layers_figure
     from core.report.figures.whiskers import random_figure
 
     measure, heat = measure_name(result.settings.measure.statistic, result.settings.measure.level), Heat.of(result)

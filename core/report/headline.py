@@ -21,7 +21,7 @@ from core.findings.agreement import (
     rater_finding,
 )
 from core.findings.system_quality import is_shown, means_finding
-from core.report.facts import Report
+from core.report.report_facts import Report
 from core.report.words import basis_words, bounded, day, measure
 from core.stats import NO_SINGLE_RATINGS, SHORT, claim
 from core.wording import capital, counted, difference_figures, estimate, number, percent, signed, signed_range, times

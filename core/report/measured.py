@@ -60,7 +60,7 @@ _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
 
 
 @dataclass(frozen=True)
-class Judged:
+class ReportedJudge:
     """A finished calibration and its golden set, the final judge's scores in the golden set's order."""
 
     golden: GoldenSet
@@ -135,7 +135,7 @@ class JudgeTable:
         return replace(pairwise.pair(self.ours, row), p=None if np.isnan(p) else p)
 
 
-def judge_table(judged: Judged, registry: Sequence[JudgeScores]) -> JudgeTable:
+def judge_table(judged: ReportedJudge, registry: Sequence[JudgeScores]) -> JudgeTable:
     """The judges of `registry` (our own among them, or added) where all of them scored and none has seen a label."""
     calibration = judged.calibration
     own = (judge for judge in registry if judge.run_id == judged.run_id and judge.kind == "calibrated")
@@ -155,7 +155,7 @@ def judge_table(judged: Judged, registry: Sequence[JudgeScores]) -> JudgeTable:
     return JudgeTable(board, place, tuple(judge.name for k, judge in enumerate(others, 1) if k in aside))
 
 
-def examined(judged: Judged) -> Examination:
+def examined(judged: ReportedJudge) -> Examination:
     """Where the judge fails and what it leans on, on items whose labels it has not seen."""
     judge, model = replace(judged.scores, name="the judge"), str(judged.calibration.judge_state.get("spec", ""))
     statistic = judged.calibration.held_out.statistic
@@ -170,7 +170,7 @@ class SourceSpread:
     n_sources: int
 
 
-def by_source(judged: Judged) -> SourceSpread:
+def by_source(judged: ReportedJudge) -> SourceSpread:
     """The coefficients within each held-out source of three items or more."""
     at = judged.held_out
     if not at.size:
@@ -196,7 +196,7 @@ class OnTheScale:
     sure: Sureness | None = None
 
 
-def on_the_scale(judged: Judged) -> OnTheScale:
+def on_the_scale(judged: ReportedJudge) -> OnTheScale:
     """Scores beside labels on the held-out items."""
     at, made, seed = judged.held_out, judged.calibration, judged.calibration.settings.seed
     drawn = at
@@ -227,7 +227,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Misaligned:
+class MisalignedItems:
     """Where judge and people disagree: `n_apart` of the `n_scored` calibration items lie `least` or more apart.
 
     `by_verdict` counts all that people looked at; `examples` are some: those looked at first, furthest apart first.
@@ -240,7 +240,9 @@ class Misaligned:
     examples: tuple[Example, ...]
 
 
-def misaligned(judged: Judged, triage: Mapping[str, Triage], decided: Mapping[str, PointDecided]) -> Misaligned:
+def misaligned(
+    judged: ReportedJudge, triage: Mapping[str, Triage], decided: Mapping[str, PointDecided]
+) -> MisalignedItems:
     """Calibration items far apart, and every item that people looked at, as the final judge scores them.
 
     `triage` and `decided` map item id → what somebody found, and what was decided in the review.
@@ -261,7 +263,7 @@ def misaligned(judged: Judged, triage: Mapping[str, Triage], decided: Mapping[st
         label, score, gap = (None if np.isnan(values[k]) else float(values[k]) for values in sides)
         return Example(item, side, label, score, gap, triage.get(item.item_id), decided.get(item.item_id))
 
-    return Misaligned(
+    return MisalignedItems(
         n_scored=int((~np.isnan(gaps)).sum()),
         n_apart=int((np.abs(gaps) >= least).sum()),
         least=least,
@@ -350,7 +352,7 @@ class Raters:
         return replace(self, beside=beside, tests=tuple(test.without_claim(reason) for test in self.tests))
 
 
-def raters_of(judged: Judged) -> Raters:
+def raters_of(judged: ReportedJudge) -> Raters:
     """Raters and their agreement; a golden set with one label an item has neither, and says so."""
     golden, aspect, at, measure = judged.golden, judged.aspect, judged.held_out, judged.calibration.held_out.measure
     scale = golden.aspects[aspect].scale

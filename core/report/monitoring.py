@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from core.comparison.periods import AnchorLook, By, Watched, Written, look_again, periods_of, watch
+from core.comparison.periods import AnchorLook, By, TrafficText, Watched, look_again, periods_of, watch
 from core.data.cells import CellError, folded, read_number
 from core.data.columns import HUMAN, mapping_of, read_map
 from core.data.item_rows import ITEM_ROLES, RowReader
@@ -37,7 +37,7 @@ from core.findings.over_time import monitor_finding, movement_words
 from core.progress import SILENT, Progress
 from core.providers.completions import ReplyStore
 from core.records import FloatArray, GoldenSet, Item, Scale, Scored, content_digest
-from core.report.figures.periods import periods_figure
+from core.report.figures.trends import periods_figure
 from core.report.page import document
 from core.report.words import bounded
 from core.spreadsheets import csv_text
@@ -216,13 +216,13 @@ def text_key(item: Item) -> str:
 
 def read_traffic(
     paths: Sequence[Path], aspect: str, given: Mapping[str, str], kept: Mapping[str, str]
-) -> tuple[list[Written], dict[str, float], dict[str, int]]:
+) -> tuple[list[TrafficText], dict[str, float], dict[str, int]]:
     """The texts of all `paths` in their order, the mean label by item id, and what was left out → how many.
 
     `given`: role → column; each file has some of these columns.  `kept`: as `load_golden` takes it.  UsageError for a
     given column that is in no file.  GoldenError for a file that cannot be read, or where no file holds a text.
     """
-    rows: dict[str, Written] = {}
+    rows: dict[str, TrafficText] = {}
     labels: dict[str, list[float]] = defaultdict(list)
     left_out, all_columns = Counter[str](), dict[str, None]()
     kept = {role: column for role, column in kept.items() if role in ITEM_ROLES or role.startswith(HUMAN)}
@@ -252,7 +252,7 @@ def read_traffic(
             if item.item_id in rows:
                 left_out["rows whose id came before"] += 1
             else:
-                rows[item.item_id] = Written(item, time_in(row.get(time)))
+                rows[item.item_id] = TrafficText(item, time_in(row.get(time)))
             try:
                 if label and (number := read_number(row.get(label))) is not None:
                     labels[item.item_id].append(number)
@@ -320,7 +320,7 @@ def _kept(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _verdicts(
-    rows: Sequence[Written],
+    rows: Sequence[TrafficText],
     paths: Sequence[Path],
     judge_file: Path,
     folder: Path,

@@ -17,11 +17,11 @@ from markupsafe import Markup
 from core.findings.system_quality import means_finding, preferences_finding
 from core.findings.weak_spots import bias_finding, distribution_words, examination_finding, sureness_finding
 from core.report import plots, words
-from core.report.facts import History, Report
 from core.report.figures import Drawing
 from core.report.figures.bars import distribution_figure
 from core.report.figures.whiskers import parts_figure
 from core.report.headline import WEAK, asides, bar, better_system, brings, headline, limits, sign_off, standing
+from core.report.report_facts import History, Report
 from core.stats.preferences import Strength
 from core.word_diff import Piece, word_diff
 from core.wording import VERSION_ORIGINS, VERSION_STATES

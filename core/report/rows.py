@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from core.records import Alignment, Interval
-from core.report.facts import Report
+from core.report.report_facts import Report
 from core.report.words import bounded
 from core.spreadsheets import csv_text
 from core.stats.alignment import Difference

@@ -11,7 +11,7 @@ from core.comparison.corrected_means import MoreVerdicts, judged_items
 from core.comparison.decisions import Preferences, preferred
 from core.data.verdict_imports import ScoredRows
 from core.records import Alignment, Measure
-from core.report.measured import Judged
+from core.report.measured import ReportedJudge
 from core.stats import LabelledItems, align
 from core.stats.system_means import SystemMeans, system_means
 
@@ -28,7 +28,7 @@ class SystemFact:
     mean_score: float
 
 
-def by_system(judged: Judged) -> tuple[SystemFact, ...]:
+def by_system(judged: ReportedJudge) -> tuple[SystemFact, ...]:
     """Each named system's held-out items, the system that people like best first.
 
     Empty with fewer than two systems, and for pairs of texts, each of which is of two.
@@ -55,7 +55,7 @@ def by_system(judged: Judged) -> tuple[SystemFact, ...]:
 
 
 def means_by_system(
-    judged: Judged, more: MoreVerdicts | None = None, *, seen: Sequence[int], picked: Sequence[int] = ()
+    judged: ReportedJudge, more: MoreVerdicts | None = None, *, seen: Sequence[int], picked: Sequence[int] = ()
 ) -> SystemMeans:
     """The corrected mean of every system, of items whose labels the judge was not calibrated with, and of any more.
 
@@ -71,7 +71,7 @@ def means_by_system(
     return system_means(judged_items(judged.golden, judged.aspect, rows, seen=seen, picked=picked).items)
 
 
-def strengths_of(judged: Judged) -> Preferences | None:
+def strengths_of(judged: ReportedJudge) -> Preferences | None:
     """How strong each system is by people and by the judge; None where the items are no pairs of texts."""
     if judged.golden.kind != "pair":
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from core import projects
-from core.comparison.styles import StylesSettings
+from core.comparison.style_grid import StylesSettings
 from core.errors import ConcordError
 from core.judging.render import PERSONAS
 from core.judging.scoring_styles import MOST_STEPS, STYLE_FORMS, WRITTEN_FORMS, Style, StyleForm

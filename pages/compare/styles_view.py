@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.comparison.styles import StyleCell, StylesEstimate, StylesView
+from core.comparison.style_grid import StyleCell, StylesEstimate, StylesView
 from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.run_kinds import RunDetail

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.comparison.corrected_means import Judged, MoreVerdicts, judged_items, next_labels
+from core.comparison.corrected_means import MoreVerdicts, SystemItems, judged_items, next_labels
 from core.comparison.decisions import Preferences, preferred
 from core.data.verdict_imports import ScoredRows
 from core.errors import ConcordError
@@ -146,7 +146,7 @@ def _estimated(
     _more: MoreVerdicts | None,
     _seen: Sequence[int],
     _picked: Sequence[int],
-) -> tuple[Judged, SystemMeans]:
+) -> tuple[SystemItems, SystemMeans]:
     own = ScoredRows(_golden.item_ids, _judge.upward)
     rows = own if _more is None else _more.beside(own)
     judged = judged_items(_golden, aspect, rows, seen=_seen, picked=_picked)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
-from core.report.figures.repeval import LAYER, Heat, Place, numbers_or_none
+from core.report.figures.heat_maps import LAYER, Heat, Place, numbers_or_none
 
 ROW, AROUND = 46, 92
 """Pixels of a row, and of headings and legend together."""

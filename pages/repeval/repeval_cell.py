@@ -15,7 +15,7 @@ from core.records import FloatArray, GoldenSet
 from core.repeval.records import CellDetail, RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name
 from core.report.figures.comparison import scatter_figure
-from core.report.figures.repeval import Place
+from core.report.figures.heat_maps import Place
 from pages.ui import charts, grid, state
 from pages.ui.grid import Column
 from pages.ui.page import Opened

@@ -16,7 +16,7 @@ from core.projects.run_kinds import RunDetail
 from core.repeval import EMBEDDED
 from core.repeval.records import RepEvalResult
 from core.report.figures import describe, measure_name
-from core.report.figures.repeval import Heat, Place, layers_figure
+from core.report.figures.heat_maps import Heat, Place, layers_figure
 from core.report.figures.whiskers import random_figure
 from core.wording import number, percent
 from pages.repeval import heat as heat_map

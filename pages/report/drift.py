@@ -13,7 +13,7 @@ from core.project_records import GoldenSummary
 from core.projects.judge_checks import RecheckRequest
 from core.projects.reports import MeasuredJudge
 from core.report.figures.style import measure_name
-from core.report.figures.trends import Point, history_figure
+from core.report.figures.trends import RecheckPoint, history_figure
 from core.wording import change_figures, number, p_cell, percent
 from pages.ui import charts, grid, run_panel, tables
 from pages.ui.page import Opened, finding, link_to
@@ -57,7 +57,8 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
         _draw_form(page, golden, aspect, run.run_id)
     if own:
         points = [
-            Point(each.created_at, each.outcome.golden_name, each.outcome.now, each.outcome.decision) for each in own
+            RecheckPoint(each.created_at, each.outcome.golden_name, each.outcome.now, each.outcome.decision)
+            for each in own
         ]
         drawn = history_figure(points, own[-1].outcome.then)
         alt = "Alignment at each recheck with its interval, next to the exported figure"

@@ -17,9 +17,9 @@ from core.projects.judge_line import JudgeVersion
 from core.projects.judge_versions import VersionOptions
 from core.projects.reports import MeasuredJudge, SentVerdicts
 from core.report import plots
-from core.report.facts import Report
 from core.report.headline import asides, better_system, brings, headline, limits, sign_off
 from core.report.page import appendix_page, html_page
+from core.report.report_facts import Report
 from core.report.rows import figures_csv
 from core.wording import in_short, price_words
 from pages.compare import more_verdicts

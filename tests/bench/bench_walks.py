@@ -176,7 +176,7 @@ def to_heat_map(settings: Settings) -> Walk:
     from core.demo.build import do_here
     from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest
     from core.repeval.records import RepEvalSettings
-    from core.report.figures.repeval import Heat, heat_figure
+    from core.report.figures.heat_maps import Heat, heat_figure
     from pages.repeval.repeval_view import measure_of
 
     whole = core.load_golden(SAMPLES / "summaries.jsonl")

@@ -10,7 +10,7 @@ import pytest
 import streamlit as st
 
 from core import projects
-from core.comparison.styles import StylesSettings
+from core.comparison.style_grid import StylesSettings
 from core.jobs.queue import Queue
 from core.judging.scoring_styles import Style
 from core.people import Actor

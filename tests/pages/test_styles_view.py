@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.comparison.styles import StylesSettings, StylesView, Unfinished, styles
+from core.comparison.style_grid import StylesSettings, StylesView, Unfinished, styles
 from core.data import load_golden
 from core.judging.scoring_styles import Style
 from core.projects.style_runs import StepsView, StylesRequest, steps_document

@@ -6,7 +6,7 @@ samples and time, `analyses`, `comparison` and `repeval` what their screens show
 """
 
 from core.report.figures.bars import labels_figure
-from core.report.figures.runs import Race, best_so_far_figure, candidates_figure, race_figure
+from core.report.figures.search_plots import Race, best_so_far_figure, candidates_figure, race_figure
 from core.report.figures.style import LEVEL_NAMES, STATISTIC_NAMES, Mark, describe, measure_name
 from core.report.figures.svg import Drawing, Theme
 from core.report.figures.whiskers import Sides, sides_figure

@@ -10,7 +10,7 @@ import numpy as np
 
 from core.records import FloatArray, Scale
 from core.report.figures.axes import HALF, WIDE, Panel, Sign
-from core.report.figures.matrix import Cell, matrix
+from core.report.figures.matrix import MatrixCell, matrix
 from core.report.figures.style import (
     ALIKE,
     AMBER,
@@ -51,7 +51,7 @@ def significance_figure(cells: PairCells, *, alpha: float, measure: str) -> Draw
     return matrix("significance", title, cells.names, cells.names, shown, corner="row minus column")
 
 
-def _pair_cell(cells: PairCells, i: int, j: int, alpha: float) -> Cell | None:
+def _pair_cell(cells: PairCells, i: int, j: int, alpha: float) -> MatrixCell | None:
     difference, p = float(cells.difference[i, j]), float(cells.p[i, j])
     if i == j or np.isnan(difference):
         return None
@@ -59,7 +59,7 @@ def _pair_cell(cells: PairCells, i: int, j: int, alpha: float) -> Cell | None:
     if not np.isnan(p) and p <= alpha and difference:
         colour = BETTER if difference > 0 else WORSE
     written = f"{difference:+.2f}".replace("0.", ".", 1).replace("-", "−")
-    return Cell(colour, (written, p_figure(p, "p —")), says=cells.words[i][j] if i < j else "")
+    return MatrixCell(colour, (written, p_figure(p, "p —")), says=cells.words[i][j] if i < j else "")
 
 
 def scatter_figure(

@@ -18,7 +18,7 @@ _GAP = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class MatrixCell:
     """`colour` at `strength` from 0 to 1, with at most two lines in it; `says` is the cell in words.
 
     `frame` is "solid", "dashed", or "" for none.
@@ -36,7 +36,7 @@ def matrix(
     title: str,
     columns: Sequence[str],
     rows: Sequence[str],
-    cells: Sequence[Sequence[Cell | None]],
+    cells: Sequence[Sequence[MatrixCell | None]],
     *,
     height: int = 44,
     width: int = WIDE,
@@ -63,7 +63,7 @@ def matrix(
     return drawing(name, title, shortened(said, 1_500), whole, parts)
 
 
-def _drawn(cell: Cell, x: float, y: float, breadth: float, height: float) -> Iterator[Markup]:
+def _drawn(cell: MatrixCell, x: float, y: float, breadth: float, height: float) -> Iterator[Markup]:
     inner = (x + _GAP / 2, y + _GAP / 2, breadth - _GAP, height - _GAP)
     yield box(*inner, cell.colour, fill_opacity=None if cell.strength == 1.0 else cell.strength, rx=3)
     if cell.frame:

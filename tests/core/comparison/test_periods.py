@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from core.comparison.periods import By, Watched, Written, look_again, watch
+from core.comparison.periods import By, TrafficText, Watched, look_again, watch
 from core.errors import UsageError
 from core.records import FloatArray, Item, Scale
 
@@ -18,7 +18,7 @@ SCALE = Scale(1, 5)
 
 @dataclass(frozen=True)
 class Stream:
-    rows: tuple[Written, ...]
+    rows: tuple[TrafficText, ...]
     scores: FloatArray
     labels: FloatArray
 
@@ -30,7 +30,7 @@ def stream(days: FloatArray, seed: int = 0, *, noise: float = 1.0, labelled: flo
     """Texts of as many days as `days` (n_days, n) has rows, whose mean score each cell gives."""
     rng = np.random.default_rng(seed)
     rows = tuple(
-        Written(Item(f"{d}-{k}", f"Text {d} {k}", "", f"v{d // 3}"), START + timedelta(days=d, minutes=k))
+        TrafficText(Item(f"{d}-{k}", f"Text {d} {k}", "", f"v{d // 3}"), START + timedelta(days=d, minutes=k))
         for d, day in enumerate(days)
         for k in range(day.size)
     )
@@ -105,7 +105,7 @@ def test_unread_texts_are_counted() -> None:
 
 def test_what_cannot_be_asked() -> None:
     whole = stream(np.full((2, 50), 3.0))
-    timeless = tuple(Written(row.item) for row in whole.rows)
+    timeless = tuple(TrafficText(row.item) for row in whole.rows)
     with pytest.raises(UsageError, match="100 of 100 texts have no time"):
         Stream(timeless, whole.scores, whole.labels).watch("day")
     assert len(Stream(timeless, whole.scores, whole.labels).watch("version").periods) == 1

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import core
-from core.comparison.styles import GivenCriteria, StylesSettings, aspects_of, estimate_of_styles, styles
+from core.comparison.style_grid import GivenCriteria, StylesSettings, aspects_of, estimate_of_styles, styles
 from core.data import load_golden
 from core.data.split import task_of
 from core.errors import AspectError, UsageError
@@ -206,7 +206,7 @@ def test_an_estimate_of_many_items_renders_some(golden, monkeypatch):
     """A quarter of the prompts tells the tokens of all within a tenth; calls are counted, not estimated."""
     settings = chosen(BARE, n_items=None)
     whole = estimate_of_styles(golden, "scripted", settings)
-    monkeypatch.setattr("core.comparison.styles.RENDERED", 36)
+    monkeypatch.setattr("core.comparison.style_grid.RENDERED", 36)
     some = estimate_of_styles(golden, "scripted", settings)
     assert some.calls == whole.calls == 144
     assert some.prompt_tokens != whole.prompt_tokens

@@ -15,7 +15,7 @@ import pytest
 
 from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
-from core.comparison.styles import StyleCell, StylesSettings, StylesView, styles
+from core.comparison.style_grid import StyleCell, StylesSettings, StylesView, styles
 from core.errors import NotFoundError, UsageError
 from core.judging.scoring_styles import Style
 from core.project_records import CriteriaAlignment

@@ -16,7 +16,7 @@ from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.projects.misaligned_items import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating
-from core.report.facts import Report
+from core.report.report_facts import Report
 from core.settings import Settings
 from core.store.store import Store
 

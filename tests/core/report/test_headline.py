@@ -9,8 +9,8 @@ import pytest
 
 from core.findings import Finding
 from core.records import Alignment, Interval
-from core.report.facts import Report
 from core.report.headline import asides, headline, limits, standing
+from core.report.report_facts import Report
 from core.stats import BesidePeople, BesideRater
 
 

@@ -7,7 +7,7 @@ import io
 from dataclasses import replace
 
 from core.records import Alignment
-from core.report.facts import Report
+from core.report.report_facts import Report
 from core.report.rows import figures_csv
 
 

@@ -13,7 +13,7 @@ def page() -> None:
     import numpy as np
     import streamlit as st
 
-    from core.report.figures.repeval import Heat
+    from core.report.figures.heat_maps import Heat
     from pages.repeval import heat
 
     values = np.array([[np.nan, 0.1], [0.2, -0.3], [np.nan, 0.25]])

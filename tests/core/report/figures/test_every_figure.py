@@ -14,9 +14,9 @@ from core.calibration.calibration_result import TracePoint
 from core.records import Interval, Scale
 from core.report import figures
 from core.report.figures import Mark, Race, Sides
-from core.report.figures.analyses import length_figure, pattern_figure, size_figure
+from core.report.figures.candidate_plots import length_figure, pattern_figure, size_figure
 from core.report.figures.comparison import PairCells, kept_figure, scatter_figure, significance_figure
-from core.report.figures.repeval import Heat, layers_figure
+from core.report.figures.heat_maps import Heat, layers_figure
 from core.report.figures.style import (
     ALIKE,
     AMBER,
@@ -34,7 +34,7 @@ from core.report.figures.style import (
     WARM,
     WORSE,
 )
-from core.report.figures.trends import Point, history_figure, shrinking_figure
+from core.report.figures.trends import RecheckPoint, history_figure, shrinking_figure
 from core.report.figures.whiskers import JudgeMark, ablation_figure, leaderboard_figure, styles_figure
 from core.stats.conformal import kept_shares
 from core.stats.labels_needed import plan_labels
@@ -67,7 +67,7 @@ FIGURES = {
     "sides": lambda: figures.sides_figure([Sides(HOSTILE, GOOD, GOOD)], measure="m"),
     "styles": lambda: styles_figure([Mark(HOSTILE, GOOD, detail=HOSTILE)], measure="m"),
     "shrinking": lambda: shrinking_figure([plan_labels(n, n) for n in (20, 50)], n_now=20),
-    "history": lambda: history_figure([Point(NOW, HOSTILE, GOOD, "holds")], GOOD),
+    "history": lambda: history_figure([RecheckPoint(NOW, HOSTILE, GOOD, "holds")], GOOD),
 }
 
 

@@ -10,7 +10,7 @@ from core.records import AspectLabels, Scale
 from core.report import figures
 from core.report.figures import Mark
 from core.report.figures.comparison import PairCells, significance_figure
-from core.report.figures.repeval import Heat, heat_figure
+from core.report.figures.heat_maps import Heat, heat_figure
 from core.report.figures.style import BETTER, WORSE
 from core.report.figures.whiskers import JudgeMark, leaderboard_figure
 from tests.core.report.figures.conftest import Drawn, aligned

@@ -9,7 +9,7 @@ import numpy as np
 
 from core.records import FloatArray
 from core.report.figures.axes import WIDE, Panel, Sign
-from core.report.figures.matrix import Cell, matrix
+from core.report.figures.matrix import MatrixCell, matrix
 from core.report.figures.style import (
     ALIKE,
     COOL,
@@ -55,13 +55,13 @@ def heat_figure(heat: Heat, *, measure: str) -> Drawing:
     """Layers across, tokens down; undefined cells are grey, the best is framed, averaged ones have a dashed frame."""
     limit = max(0.1, float(np.nanmax(np.abs(heat.values))) if np.isfinite(heat.values).any() else 1.0)
 
-    def cell(layer: int, token: str, value: float) -> Cell:
+    def cell(layer: int, token: str, value: float) -> MatrixCell:
         place = f"layer {layer}, token {token}"
         frame = "solid" if (layer, token) == heat.chosen else "dashed" if (layer, token) in heat.used else ""
         if np.isnan(value):
-            return Cell(ALIKE, ("—",), says=f"{place}: undefined", frame=frame)
+            return MatrixCell(ALIKE, ("—",), says=f"{place}: undefined", frame=frame)
         says = f"{place}: validation {number(value, 3)}"
-        return Cell(COOL if value >= 0 else WARM, (number(value),), abs(value) / limit, says, frame)
+        return MatrixCell(COOL if value >= 0 else WARM, (number(value),), abs(value) / limit, says, frame)
 
     rows = zip(heat.tokens, heat.values.T.tolist(), strict=True)
     cells = [[cell(layer, token, value) for layer, value in zip(heat.layers, row, strict=True)] for token, row in rows]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from core.projects.review import PointDecided
     from core.projects.rounds import ProposalState
     from core.projects.run_work import HeldOutAccess
-    from core.report.measured import JudgeTable, Labels, Misaligned, OnTheScale, Raters, SourceSpread
+    from core.report.measured import JudgeTable, Labels, MisalignedItems, OnTheScale, Raters, SourceSpread
     from core.report.systems import SystemFact
     from core.stats import Difference
     from core.stats.system_means import SystemMeans
@@ -177,7 +177,7 @@ class Report:
     sources: SourceSpread
     on_the_scale: OnTheScale
     examination: Examination
-    misaligned: Misaligned
+    misaligned: MisalignedItems
     openings: tuple[HeldOutAccess, ...]
     costs: tuple[CostLine, ...]
     reproduce: Reproduce
