@@ -194,7 +194,7 @@ def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Place) -> N
     screen.run()
     assert "Text 7 <b>bold</b>" in [text.value for text in screen.text]
     assert "Rating: 7 <script>" in [text.value for text in screen.text]
-    assert f"people {shelf.labels[7]:.2f}" in texts(screen)
+    assert f"raters {shelf.labels[7]:.2f}" in texts(screen)
 
 
 def test_a_scale_of_its_own_is_mapped(shelf: Place) -> None:
