@@ -33,9 +33,6 @@ class ReadingOptions:
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None
     method: Annotated[Literal["ridge", "paper-pca", "paper-svm"], typer.Option()] = "ridge"
     pairs: Annotated[int | None, typer.Option(help="Pairs of a good and a bad text (20; paper-svm 100).")] = None
-    within: Annotated[bool, typer.Option("--within-sources", help="Pair texts of one source only.")] = False
-    good: Annotated[float | None, typer.Option(help="Labels from here on are good (else the best 30 %).")] = None
-    bad: Annotated[float | None, typer.Option(help="Labels up to here are bad (else the worst 30 %).")] = None
     texts: Annotated[
         Literal["compared", "prompt"] | None,
         typer.Option(
@@ -80,8 +77,8 @@ def repeval(
         seed=measured.seed,
         resamples=measured.bootstrap,
     )
-    rule = replace(settings.pair_rule, within_source=how.within, good=how.good, bad=how.bad)
-    settings = replace(settings, pairs=rule if how.pairs is None else replace(rule, n=how.pairs))
+    if how.pairs is not None:
+        settings = replace(settings, pairs=replace(settings.pair_rule, n=how.pairs))
     with stages_shown("texts") as progress:
         fitted = fit_repeval(
             golden.load(),

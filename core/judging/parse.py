@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from core.records import Scale
 from core.verdicts import Reading
 
-PARSER = "concord.v4"
+PARSER = "concord.v5"
 """Name and version of this reader, as judge files state it.  It changes when some reply is read differently."""
 
 LONGEST = 40_000

@@ -19,7 +19,7 @@ from core.repeval.cell_search import FEW_LABELS, blank_items, pairs_for
 from core.repeval.fitted import fit_repeval
 from core.repeval.model import EMBEDDED
 from core.repeval.projection import Pairs
-from core.repeval.records import Parts
+from core.repeval.records import RepEvalSplit
 from core.repeval.states import template_text, texts_to_read
 from core.settings import Settings
 from core.store.store import Store
@@ -112,7 +112,7 @@ def start_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> 
     return start_run(store, settings, "repeval", request, title=title, judge_spec=model)
 
 
-def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, Parts, Pairs]:
+def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalSplit, Pairs]:
     """The golden set, its split and the pairs of a request that can be run; else the errors of `estimate_repeval`."""
     golden = store.goldens.load(request.golden_id)
     if request.aspect not in golden.aspects:

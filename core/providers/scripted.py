@@ -113,7 +113,7 @@ def _texts(sections: Sections) -> _Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class PromptScale:
     """The scale that a prompt asks for; `whole` where it wants whole numbers."""
 
     low: float
@@ -129,14 +129,14 @@ class Scale:
         return f"{round(value) if self.whole else value:.1f}".removesuffix(".0")
 
 
-def scale_in(instructions: str) -> Scale:
+def scale_in(instructions: str) -> PromptScale:
     """The scale out of a prompt's instructions; 1 to 5 where they name none."""
     match = _RANGE.search(instructions)
     if match is None:
-        return Scale(1.0, 5.0, False)
+        return PromptScale(1.0, 5.0, False)
     if match["one"]:
-        return Scale(float(match["zero"]), float(match["one"]), True)
-    return Scale(float(match["low"]), float(match["high"]), "one of" in instructions)
+        return PromptScale(float(match["zero"]), float(match["one"]), True)
+    return PromptScale(float(match["low"]), float(match["high"]), "one of" in instructions)
 
 
 # ── what it looks at ─────────────────────────────────────────────────────────────────────────────────────────
@@ -250,7 +250,7 @@ def _rate(sections: Sections, chance: random.Random, n_logprobs: int) -> tuple[s
     return text, _logprobs(text, text.index(number), value, scale, n_logprobs) if n_logprobs else ()
 
 
-def _opinion(texts: _Texts, rules: str, scale: Scale, chance: random.Random) -> tuple[float, str]:
+def _opinion(texts: _Texts, rules: str, scale: PromptScale, chance: random.Random) -> tuple[float, str]:
     """The value that `rules` lead to, and the reasons for it."""
     called_for = _called_for(rules)
     share = sum(prop.measure(texts) for prop in called_for) / len(called_for) if called_for else 0.5
@@ -273,7 +273,7 @@ def in_form(answer: str, number: str, reasons: str) -> str:
     return f"Analysis: {reasons}\nScore: {number}" if "Analysis:" in answer else f"Score: {number}\n{reasons}"
 
 
-def _logprobs(text: str, at: int, value: float, scale: Scale, most: int) -> tuple[TokenLogprobs, ...]:
+def _logprobs(text: str, at: int, value: float, scale: PromptScale, most: int) -> tuple[TokenLogprobs, ...]:
     """A made-up distribution: in the place of the number's first digit the whole ratings, the nearer the likelier.
 
     Elsewhere the token it says, next to certain.  A tenth goes to no rating at all.

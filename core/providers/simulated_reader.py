@@ -205,7 +205,7 @@ _USUAL, _NEVER_ABOVE = 1.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
+class StatedRule:
     """What a clause asks: its rule, the points that a breach takes off, or the rating above which it does not go."""
 
     rule: Rule
@@ -214,9 +214,9 @@ class Clause:
     most_words: int
 
 
-def clauses_in(criteria: str) -> list[Clause]:
+def clauses_in(criteria: str) -> list[StatedRule]:
     """The clauses that the reader understands, one a rule: where two speak of the same, the later counts."""
-    found: dict[str, Clause] = {}
+    found: dict[str, StatedRule] = {}
     for text in _CLAUSE.split(criteria):
         lower = text.lower()
         if _NEUTRAL.search(lower):
@@ -225,7 +225,7 @@ def clauses_in(criteria: str) -> list[Clause]:
         for rule in RULES:
             if not re.search(rule.words, lower) or (rule.name == "figures" and limit and "figure" not in lower):
                 continue
-            found[rule.name] = Clause(
+            found[rule.name] = StatedRule(
                 rule,
                 _NAMED.get(points[1]) or float(points[1]) if points else _USUAL,
                 float(cap[1]) if cap else _NEVER_ABOVE if _FORGIVEN.search(lower) else None,

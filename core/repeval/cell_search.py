@@ -31,7 +31,15 @@ from core.repeval.projection import (
     choose_pairs,
     majority_signs,
 )
-from core.repeval.records import Cell, Parts, RandomBaseline, RepEvalResult, RepEvalSettings, evaluate, nullable
+from core.repeval.records import (
+    RandomBaseline,
+    RepEvalCell,
+    RepEvalResult,
+    RepEvalSettings,
+    RepEvalSplit,
+    evaluate,
+    nullable,
+)
 from core.repeval.states import HalfArray, States, finite_cells, varying_cells
 from core.stats import LabelledItems, alignment_values
 from core.texts import is_blank
@@ -94,7 +102,7 @@ def run(
     layers, tokens = best[:, 0], best[:, 1]
     on_test = alignment_values(searched.scores[layers, tokens][:, test.positions], test, chosen.measure)
     members = tuple(
-        Cell(
+        RepEvalCell(
             states.layers[i],
             states.token_names[j],
             int(k[i, j]) or None,
@@ -174,7 +182,7 @@ def projection_of(settings: RepEvalSettings) -> Projection:
             return PaperSVM(seed=settings.seed)
 
 
-def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split: Split | None = None) -> Parts:
+def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split: Split | None = None) -> RepEvalSplit:
     """Return training, validation and test positions of the labelled items; no source of test is in another part.
 
     UsageError for pairs of texts.
@@ -185,9 +193,9 @@ def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split
     blank = set(blank_items(golden))
     calibration = tuple(k for k in whole.calibration if k not in blank)  # a label on no text teaches nothing
     if settings.cross_validates:
-        return Parts(calibration, calibration, whole.held_out)
+        return RepEvalSplit(calibration, calibration, whole.held_out)
     fold = inner_fold(calibration, golden.source_codes, settings.train_share / fitted, settings.seed)
-    return Parts(fold.fit, fold.validation, whole.held_out)
+    return RepEvalSplit(fold.fit, fold.validation, whole.held_out)
 
 
 def blank_items(golden: GoldenSet) -> list[int]:
@@ -204,19 +212,18 @@ def one_text_each(golden: GoldenSet) -> None:
         )
 
 
-def pairs_for(golden: GoldenSet, aspect: str, parts: Parts, settings: RepEvalSettings) -> Pairs:
+def pairs_for(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: RepEvalSettings) -> Pairs:
     """Return the good and bad training texts; positions are those of the golden set."""
     return choose_pairs(
         golden.labels(aspect),
         np.asarray(parts.train, dtype=np.intp),
         [item.target for item in golden.items],
-        golden.source_codes,
         rule=settings.pair_rule,
         generator=np.random.default_rng([settings.seed, 1]),
     )
 
 
-def _training(golden: GoldenSet, aspect: str, parts: Parts, pairs: Pairs, settings: RepEvalSettings) -> Training:
+def _training(golden: GoldenSet, aspect: str, parts: RepEvalSplit, pairs: Pairs, settings: RepEvalSettings) -> Training:
     train = LabelledItems.of(golden, aspect, parts.train)
     folds = source_folds(train.sources, settings.seed) if settings.cross_validates else None
     return Training(train.positions, train.labels, pairs.good, pairs.bad, folds)

@@ -209,7 +209,7 @@ def repeval_card(
     scale, on = golden.aspects[aspect].scale, list(parts.validation)
     fitted = fit_isotonic(result.scores[on], golden.labels(aspect)[on], scale)
     seen = np.union1d(parts.train, parts.validation).astype(int).tolist()
-    of_pairs = {"pairs": result.n_pairs, "within_source": how.pair_rule.within_source} if how.uses_pairs else {}
+    of_pairs = {"pairs": result.n_pairs} if how.uses_pairs else {}
     reasons = [fitted.reason] if fitted.reason else []
     body = {
         "task": task_entry(aspect, golden.kind, scale),

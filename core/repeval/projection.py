@@ -34,7 +34,7 @@ SMALLEST_SHARE = 1e-10  # components with less of the variance are rounding
 class Pairs:
     """(n,) positions of the good and the bad text of each pair; `asked` may be more than could be had.
 
-    `good_from` and `bad_to` are the thresholds that were used (NaN for pairs within sources without thresholds).
+    `good_from` and `bad_to` are the thresholds that were used.
     """
 
     good: IntArray
@@ -58,14 +58,13 @@ def choose_pairs(
     labels: FloatArray,
     positions: IntArray,
     texts: Sequence[str],
-    source_codes: IntArray,
     *,
     rule: PairRule,
     generator: Generator,
 ) -> Pairs:
     """Choose pairs among the items at `positions`.
 
-    `labels`, `texts` and `source_codes` are (n_items,) over the whole golden set; items with equal text count as one.
+    `labels` and `texts` are (n_items,) over the whole golden set; items with equal text count as one.
     AspectError when all labels are equal or fewer than 2 pairs can be had.
     """
     shuffled = generator.permutation(positions[~np.isnan(labels[positions])])
@@ -78,11 +77,9 @@ def choose_pairs(
             f"The {usable.size} training labels are {only}: there is no good and no bad text to pair. Label items on "
             "which people differ, or choose another aspect."
         )
-    good_from, bad_to = thresholds(values, rule)
+    good_from, bad_to = thresholds(values, rule.quantile)
     good, bad = usable[values >= good_from], usable[values <= bad_to]
-    if rule.within_source:
-        good, bad = _within(usable, labels, source_codes, rule, generator)
-    elif rule.reuse and good.size and bad.size:  # distinct pairs; each text is used about equally often
+    if rule.reuse and good.size and bad.size:  # distinct pairs; each text is used about equally often
         n = good.size * bad.size
         code = generator.choice(n, size=min(rule.n, n), replace=False)
         good, bad = good[code // bad.size], bad[code % bad.size]
@@ -92,21 +89,18 @@ def choose_pairs(
     if len(good) < 2:
         raise AspectError(
             f"Only {len(good)} pair(s) of a good and a bad text could be had from {usable.size} training labels "
-            f"(good from {good_from:g}, bad up to {bad_to:g}); at least 2 are needed. Move the thresholds, pair across "
-            "sources, or label more items."
+            f"(good from {good_from:g}, bad up to {bad_to:g}); at least 2 are needed. Label more items."
         )
     return Pairs(good, bad, rule.n, good_from, bad_to)
 
 
-def thresholds(values: FloatArray, rule: PairRule) -> tuple[float, float]:
-    """(least good label, largest bad label): as given, or quantiles of `values`, which must not be all equal.
+def thresholds(values: FloatArray, quantile: float) -> tuple[float, float]:
+    """(least good label, largest bad label): quantiles of `values`, which must not be all equal.
 
     Where ties make both quantiles one value v, the larger side of the labels keeps v: bad is what lies below v when v
     is the largest label or when more labels lie below it than above; else good is what lies above.
     """
-    if rule.good is not None and rule.bad is not None:
-        return rule.good, rule.bad
-    bad, good = np.quantile(values, [rule.quantile, 1.0 - rule.quantile])
+    bad, good = np.quantile(values, [quantile, 1.0 - quantile])
     if good == bad:
         below, above = values[values < bad], values[values > good]
         if below.size >= above.size:
@@ -114,25 +108,6 @@ def thresholds(values: FloatArray, rule: PairRule) -> tuple[float, float]:
         else:
             good = above.min()
     return float(good), float(bad)
-
-
-def _within(
-    usable: IntArray, labels: FloatArray, source_codes: IntArray, rule: PairRule, generator: Generator
-) -> tuple[IntArray, IntArray]:
-    """Pair best with worst of each source, then the second ones, …; the `n` widest gaps, ties by lot."""
-    pairs: list[tuple[int, int]] = []
-    for source in np.unique(source_codes[usable]):
-        own = generator.permutation(usable[source_codes[usable] == source])
-        own = own[np.argsort(labels[own], kind="stable")]
-        pairs += [(int(own[-1 - i]), int(own[i])) for i in range(len(own) // 2)]
-    candidates = np.array(pairs, dtype=np.intp).reshape(-1, 2)
-    high, low = labels[candidates[:, 0]], labels[candidates[:, 1]]
-    fits = high > low
-    if rule.good is not None and rule.bad is not None:
-        fits &= (high >= rule.good) & (low <= rule.bad)
-    candidates, gaps = candidates[fits], (high - low)[fits]
-    order = np.lexsort((generator.random(len(candidates)), -gaps))[: rule.n]
-    return candidates[order, 0], candidates[order, 1]
 
 
 # ── projections ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -30,19 +30,13 @@ QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class PairRule:
-    """How pairs are chosen.
+    """How pairs are chosen: `n` of them, of the best and the worst `quantile` of the training labels.
 
-    `n` pairs; labels of at least `good` and at most `bad`, or, where these are None, of the best and the worst
-    `quantile` of the training labels.  `within_source` pairs texts of one source only: its best with its worst, its
-    second best with its second worst, …, the widest gaps first; `good`, `bad` and `quantile` then only narrow it down
-    when thresholds are given.
+    `reuse` lets a text stand in several pairs.
     """
 
     n: int = 20
-    good: float | None = None
-    bad: float | None = None
     quantile: float = QUANTILE
-    within_source: bool = False
     reuse: bool = False
 
     def __post_init__(self) -> None:
@@ -50,10 +44,6 @@ class PairRule:
             raise UsageError(f"At least 2 pairs are needed, {self.n} came.")
         if not 0 < self.quantile <= 0.5:
             raise UsageError(f"The best and worst share must lie between 0 and 0.5, {self.quantile:g} came.")
-        if (self.good is None) != (self.bad is None):
-            raise UsageError("Give both thresholds, good and bad, or neither.")
-        if self.good is not None and self.bad is not None and self.good <= self.bad:
-            raise UsageError(f"The threshold for good ({self.good:g}) must lie above that for bad ({self.bad:g}).")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +54,7 @@ class RepEvalSettings:
     allow it, else dataset.  `method` "ridge" averages the z-scores of the best `average` cells (None = 20; 1 = the best
     cell alone); "paper-pca" and "paper-svm" are those of RepEval and use one cell.  Ridge learns from training and
     validation items together: cells are chosen by cross-validation over their sources, then fitted on all of them.
-    `pairs` None is 20 pairs across sources, for paper-svm 100 that may share texts.  Fitted on `train_share` of the
+    `pairs` None is 20 pairs, for paper-svm 100 that may share texts.  Fitted on `train_share` of the
     sources, chosen on `validation_share`, evaluated on the rest.  `random_vectors` 0 leaves the random baseline out,
     `resamples` 0 the intervals.
     """
@@ -142,7 +132,7 @@ class RepEvalSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RepEvalSplit:
     """Positions (in `GoldenSet.items`) to train on, to choose on and to evaluate on; no source is in two of them.
 
     For a method that cross-validates the first two are the same items: each is scored by a fit without its source.
@@ -154,7 +144,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class RepEvalCell:
     """One layer at one token, with its k (PCA only) and its alignment on validation and test (None = undefined)."""
 
     layer: int
@@ -216,15 +206,15 @@ class RepEvalResult:
     settings: RepEvalSettings
     layers: tuple[int, ...]
     tokens: tuple[str, ...]
-    chosen: Cell
-    members: tuple[Cell, ...]
+    chosen: RepEvalCell
+    members: tuple[RepEvalCell, ...]
     validation: Alignment
     test: Alignment
     cells: FloatArray
     cell_k: FloatArray
     cell_scores: FloatArray
     scores: FloatArray
-    parts: Parts
+    parts: RepEvalSplit
     random: RandomBaseline | None
     n_pairs: int
     states: Mapping[str, Any] = field(default_factory=dict)
@@ -282,7 +272,7 @@ class RepEvalResult:
 class CellDetail:
     """One cell looked at: its `scores` (n_items,) and their alignment with raters, with intervals."""
 
-    cell: Cell
+    cell: RepEvalCell
     validation: Alignment
     test: Alignment
     scores: FloatArray
@@ -305,7 +295,7 @@ def cell_detail(result: RepEvalResult, golden: GoldenSet, layer: int, token: str
         for part in (result.parts.validation, result.parts.test)
     )
     k = int(result.cell_k[i, j]) or None
-    return CellDetail(Cell(layer, token, k, validation.value, test.value), validation, test, scores)
+    return CellDetail(RepEvalCell(layer, token, k, validation.value, test.value), validation, test, scores)
 
 
 def evaluate(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings) -> Alignment:

@@ -40,7 +40,6 @@ TEXT_HELP = (
     "cells of its own."
 )
 SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
-THRESHOLD_HELP = "A label on the raters' scale. Leave both empty to take the best and the worst share of the labels."
 TOKENS_A_WORD = 1.4
 
 
@@ -139,20 +138,7 @@ def _pairs(settings: RepEvalSettings) -> PairRule:
     n = st.number_input(
         "Pairs", min_value=2, max_value=2_000, value=rule.n, key=widget(f"repeval_pairs_{settings.method}")
     )
-    within = st.toggle(
-        "Pair texts of one source only",
-        value=rule.within_source,
-        key=widget("repeval_within"),
-        help="Else any good text with any bad one.",
-    )
-    good, bad = (
-        st.number_input(name, value=None, key=widget(key), placeholder=hint, help=THRESHOLD_HELP)
-        for name, key, hint in (
-            ("Good from", "repeval_good", f"best {100 * rule.quantile:.0f} %"),
-            ("Bad to", "repeval_bad", f"worst {100 * rule.quantile:.0f} %"),
-        )
-    )
-    return replace(rule, n=int(n), within_source=within, good=good, bad=bad)
+    return replace(rule, n=int(n))
 
 
 def _split(page: Opened, request: RepEvalRequest) -> str:

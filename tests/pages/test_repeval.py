@@ -106,9 +106,6 @@ def test_choices_reach_the_request(bench: Bench) -> None:
     choose(screen, "Model", "own")
     choose(screen, "Hugging Face id", "some/model")
     choose(screen, "Pairs", 7)
-    choose(screen, "Good from", 4.0)
-    assert "Give both thresholds" in texts(screen)
-    choose(screen, "Bad to", 2.5)
     screen.multiselect[0].set_value(["-2", "-1"]).run()
     press(screen, "Read the hidden states")
     (started,) = projects.list_runs(bench.store, bench.project_id)
@@ -116,8 +113,7 @@ def test_choices_reach_the_request(bench: Bench) -> None:
     assert isinstance(request, RepEvalRequest)
     assert request.settings.model.name == "some/model"
     assert request.settings.method == "paper-pca"
-    rule = request.settings.pair_rule
-    assert (rule.n, rule.good, rule.bad) == (7, 4.0, 2.5)
+    assert request.settings.pair_rule.n == 7
     reading = request.settings.reading
     assert reading is not None
     assert reading.tokens == ("-2", "-1")

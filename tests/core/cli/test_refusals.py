@@ -50,8 +50,6 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{REPEVAL} --model ./nothing", (1, "ModelNotFoundError"), "no model folder"),
     (f"{REPEVAL} --aspect flat", ASPECT, "are 3"),
     (f"{REPEVAL} --pairs 1", USAGE, "At least 2 pairs"),
-    (f"{REPEVAL} --good 4", USAGE, "both thresholds"),
-    (f"{REPEVAL} --method paper-pca --good 9 --bad 1", ASPECT, "9"),
     (f"styles {ON} --judge offline", USAGE, "no language model"),
     (f"{STYLES} --form poem", USAGE, "analyze_rate"),
     (f"{STYLES} --form mix", USAGE, "2 samples"),
