@@ -19,7 +19,6 @@ from core.errors import UsageError
 from core.records import GoldenSet, IntArray, Item, Task
 from core.stats.items import BoolArray
 from core.stats.system_means import (
-    LEAST_LABELS,
     REPEATED,
     USUAL_LABELS,
     JudgedItems,
@@ -169,29 +168,6 @@ def next_labels(judged: SystemItems, means: SystemMeans, n: int = 10, *, seed: i
             wide = f"its interval is the widest, {width:.2f} points" if np.isfinite(width) else "it has no interval yet"
             return NextLabels(system.name, tuple(judged.item_ids[k] for k in drawn), f"{wide}; drawn at random")
     return None
-
-
-def by_need(judged: SystemItems, means: SystemMeans, *, seed: int = 0) -> tuple[str, ...]:
-    """The ids of all open items in the order in which labels shorten the widest interval, most needed first.
-
-    The next label is of the system whose interval would be the widest by then, a width falling with the root of the
-    number of labels; systems come first until each has the `LEAST_LABELS` that an interval takes.  Within a system the
-    items are drawn at random, sources without a label there first.
-    """
-    generator, queues = np.random.default_rng(seed), []
-    for code, name in enumerate(judged.items.names):
-        system = next(one for one in means.systems if one.name == name)
-        drawn = _drawn(judged, code, generator)
-        n, width = system.n_both, system.corrected.width
-        if not np.isfinite(width):
-            width = 4.0 * (means.spread or 1.0) / np.sqrt(max(n, 1))
-        n_then = n + np.arange(drawn.size)
-        then = width * np.sqrt(max(n, 1) / np.maximum(n_then, 1))
-        queues += [
-            (have >= LEAST_LABELS, have if have < LEAST_LABELS else -wide, code, judged.item_ids[k])
-            for have, wide, k in zip(n_then.tolist(), then.tolist(), drawn.tolist(), strict=True)
-        ]
-    return tuple(item_id for *_, item_id in sorted(queues))
 
 
 def _drawn(judged: SystemItems, code: int, generator: np.random.Generator) -> IntArray:

@@ -89,7 +89,7 @@ from core.projects.pass_results import (
     replaced_labels,
     seen_labels,
 )
-from core.projects.pass_setup import earlier_labels, label_planning, planning_curve, start_pass
+from core.projects.pass_setup import label_planning, start_pass
 from core.projects.project_files import export_project, import_project, preview_project
 from core.projects.project_judges import (
     add_judge,

@@ -491,12 +491,16 @@ def _check_judge(judge: JudgeScores, n_items: int) -> None:
         raise ValueError("the scores, or the items seen, are not those of the golden set")
 
 
+_RETIRED = {"taken_over", "taken_from"}
+"""Fields that entries of earlier versions have."""
+
+
 def _check_event(row: Row, where: str, comments: set[int]) -> set[int]:
     """The number of a comment; ArchiveError or ValueError for an entry that the program would not write."""
     if row["role"].removesuffix(IMPORTED) not in ROLES:
         raise ValueError(f"{row['role']!r} is not a role")
     kind = KINDS.get(row["kind"])
-    if kind is None or set(row["body"]) - set(kind.body_fields()):
+    if kind is None or set(row["body"]) - set(kind.body_fields()) - _RETIRED:
         raise ValueError(f"an entry of kind {row['kind']!r} does not have these fields")
     entry = _read_as(kind, row["body"], where)
     if isinstance(entry, CommentSettled) and entry.comment not in comments:

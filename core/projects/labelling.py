@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -23,8 +23,8 @@ from core.store.labels import REMARK, RESTORED, WITHDRAWN, Label
 from core.store.log import Entry
 from core.store.store import Store
 
-Order = Literal["random", "file", "disagreement", "unsure", "widest"]
-ORDERS: tuple[Order, ...] = ("random", "file", "disagreement", "unsure", "widest")
+Order = Literal["random", "file", "disagreement", "unsure"]
+ORDERS: tuple[Order, ...] = ("random", "file", "disagreement", "unsure")
 PICKING: tuple[Order, ...] = ("disagreement", "unsure")
 """Orders in which the first items are no random draw of their system's: labels of them say nothing of its mean."""
 MOST_RATERS = 100
@@ -70,7 +70,7 @@ class LabelPlan:
     overlap: int = 1
     blind: bool = True
     instructions: str = ""
-    order: Order = "random"
+    order: str = "random"  # an earlier version had more of them
 
     def __post_init__(self) -> None:
         names = [aspect.aspect.strip() for aspect in self.aspects]
@@ -170,10 +170,7 @@ def rated_in(store: Store, project_id: str, golden_id: str, aspect: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PassRequest:
-    """A labelling pass to begin.  `limit` None rates every item; `order` says what comes first.
-
-    `take_over` names (pass id, rater) whose earlier labels of these items count in it as that rater's.
-    """
+    """A labelling pass to begin.  `limit` None rates every item; `order` says what comes first."""
 
     project_id: str
     golden_id: str
@@ -187,7 +184,6 @@ class PassRequest:
     seed: int = 0
     blind: bool = True
     instructions: str = ""
-    take_over: tuple[tuple[str, str], ...] = ()
 
     @property
     def aspect(self) -> str:
@@ -197,27 +193,18 @@ class PassRequest:
 
 @dataclass(frozen=True)
 class LabelPass(PassEntry):
-    """A labelling pass over a golden set, as it was begun; `taken_over` earlier labels of `taken_from` count in it.
+    """A labelling pass over a golden set, as it was begun.
 
     `raters` are those who joined, in that order, `stopped` those of them who rate no more.
     """
 
     kind = "labelling pass"
+    does = "began the labelling pass {0.name}"
     name: str
     golden_id: str
     plan: LabelPlan
-    taken_over: int = 0
-    taken_from: tuple[str, ...] = ()
     raters: tuple[str, ...] = field(default=(), kw_only=True)
     stopped: tuple[str, ...] = field(default=(), kw_only=True)
-
-    @property
-    def did(self) -> str:
-        did = f"began the labelling pass {self.name}"
-        if not self.taken_over:
-            return did
-        labels = "1 earlier label" if self.taken_over == 1 else f"{self.taken_over:,} earlier labels"
-        return f"{did} and took over {labels} of {', '.join(self.taken_from)}"
 
     @property
     def pass_id(self) -> str:
@@ -234,49 +221,24 @@ class LabelPass(PassEntry):
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierLabels:
-    """What a rater said in an earlier pass: on how many items."""
-
-    pass_id: str
-    rater: str
-    n_items: int
-
-
-def fitting(labels: Iterable[Label], aspects: Sequence[LabelAspect]) -> list[Label]:
-    """Those of the labels given in passes that are on one of these aspects, and on its scale."""
-    known = {aspect.aspect: aspect for aspect in aspects}
-    return [
-        label
-        for label in labels
-        if label.pass_id and label.aspect in known and (label.value is None or known[label.aspect].takes(label.value))
-    ]
-
-
-@dataclass(frozen=True, slots=True)
 class SavedLabel:
     """What a rater said last of an item: aspect → label (None = cannot tell), and the comment.
 
-    `taken` maps those of the aspects whose label was taken over → the id of the pass it was given in; `at` is when the
-    last of the others was given, None without any.
+    `at` is when the last of the labels was given, None without any.
     """
 
     values: Mapping[str, float | None]
     comment: str
-    taken: Mapping[str, str] = field(default_factory=dict)
     at: datetime | None = field(default=None, compare=False)
 
     def updated(self, label: Label) -> SavedLabel:
         """With a later label in place of the one before; a comment alone leaves the labels as they are."""
         if label.aspect == REMARK:
             return replace(self, comment=label.comment)
-        taken = {aspect: pass_id for aspect, pass_id in self.taken.items() if aspect != label.aspect}
         if label.is_withdrawn:
             values = {aspect: value for aspect, value in self.values.items() if aspect != label.aspect}
-            return SavedLabel(values, label.comment, taken, self.at)
-        if label.taken_from:
-            taken[label.aspect] = label.taken_from
-        at = self.at if label.taken_from else label.at
-        return SavedLabel({**self.values, label.aspect: label.value}, label.comment, taken, at)
+            return SavedLabel(values, label.comment, self.at)
+        return SavedLabel({**self.values, label.aspect: label.value}, label.comment, label.at)
 
 
 @dataclass(frozen=True)
@@ -479,21 +441,21 @@ def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str
     sent = next((label for label in said if label.form in (WITHDRAWN + form, RESTORED + form)), None)
     if sent is not None:
         return sent.item_id
-    # labels that are not undone, each with the one before it; a comment is no such step, nor is a label taken over
+    # labels that are not undone, each with the one before it; a comment is no such step
     steps: list[tuple[Label, Label | None]] = []
     now: dict[tuple[str, str], Label | None] = {}
     for label in [label for label in said if label.aspect != REMARK]:
         which = (label.item_id, label.aspect)
         if label.undoes:
             del steps[-1:]
-        elif not label.taken_from:
+        else:
             steps.append((label, now.get(which)))
         now[which] = None if label.is_withdrawn else label
     if not steps:
         return None
     last, before = steps[-1]
     comment = next(label.comment for label in reversed(said) if label.item_id == last.item_id)
-    undone = replace(before or replace(last, value=None), comment=comment, taken_from="")
+    undone = replace(before or replace(last, value=None), comment=comment)
     _save(store, labelling, [undone], (RESTORED if before else WITHDRAWN) + form)
     return undone.item_id
 

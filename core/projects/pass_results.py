@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -150,8 +149,7 @@ class PassSummary:
 
     `n_touched` of its `n_items` have a label, of `n_sources` sources.
     `queue` holds first where raters disagree, then what triage called mislabelled; `flagged` maps (aspect, item id) →
-    that triage, `decided` the same → the adjudicated value.  `assigned` maps rater → items they have to rate, `taken`
-    (rater, id of an earlier pass) → items whose labels were taken over from there.
+    that triage, `decided` the same → the adjudicated value.  `assigned` maps rater → items they have to rate.
     """
 
     done: Mapping[str, int]
@@ -163,7 +161,6 @@ class PassSummary:
     decided: Decided
     flagged: Mapping[tuple[str, str], Triage]
     assigned: Mapping[str, int]
-    taken: Mapping[tuple[str, str], int]
 
 
 # ── a new golden set ─────────────────────────────────────────────────────────────────────────────────────────
@@ -252,7 +249,6 @@ def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
     items_of: dict[str, set[str]] = {rater: set() for rater in labelling.raters}
     for label in labels:
         items_of.setdefault(label.rater, set()).add(label.item_id)
-    taken = {(label.rater, label.taken_from, label.item_id) for label in labels if label.taken_from}
     labelled = {label.item_id for label in labels}
     touched = [k for k in labelling.plan.positions if golden.items[k].item_id in labelled]
     return PassSummary(
@@ -267,7 +263,6 @@ def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
         decided=decided,
         flagged=flagged,
         assigned={rater: len(labelling.assigned(rater)) for rater in labelling.raters},
-        taken=Counter((rater, came_from) for rater, came_from, _ in taken),
     )
 
 

@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 class PassFact:
     """A labelling pass: `n_labels` labels and `n_decided` decisions of a third person on the report's aspect.
 
-    `raters` are those who joined, then those whose earlier labels were taken over; `made_this` where its labels were
-    frozen into this golden set.
+    `raters` are those who joined or gave a label; `made_this` where its labels were frozen into this golden set.
     """
 
     labelling_pass: LabelPass

@@ -10,9 +10,8 @@ not logged, and do not leave with a project.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -33,8 +32,7 @@ WITHDRAWN, RESTORED = "undone:", "undone-to:"
 class Label:
     """What a rater said of one item on one aspect in a pass; `value` None = looked at, and no label can be given.
 
-    `taken_from` is the earlier pass that it was taken over from, "" for none.  `number` grows with time; it is 0, and
-    `at` in 1970, until the label is saved.
+    `number` grows with time; it is 0, and `at` in 1970, until the label is saved.
     """
 
     rater: str
@@ -43,7 +41,6 @@ class Label:
     value: float | None
     comment: str = ""
     pass_id: str = ""
-    taken_from: str = ""
     number: int = field(default=0, compare=False)
     at: datetime = UNWRITTEN
     form: str = field(default="", compare=False)
@@ -74,22 +71,17 @@ class Draft:
     kept_at: datetime
 
 
-_SAID = ("rater", "item_id", "aspect", "value", "comment", "pass_id", "taken_from")
+_SAID = ("rater", "item_id", "aspect", "value", "comment", "pass_id")
 
 
 class LabelStore(StorePart):
     def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
         """Store what one form said (one label an aspect); the same form a second time changes nothing."""
-        self._insert(project_id, golden_id, [replace(label, form=form) for label in new])
-
-    def take_over(self, project_id: str, golden_id: str, pass_id: str, earlier: Sequence[Label]) -> None:
-        """Copy labels of earlier passes into a pass, in this order; each says where it came from.  Twice is once."""
-        taken = []
-        for label in earlier:
-            key = f"{pass_id}\0{label.pass_id}\0{label.rater}\0{label.item_id}"
-            form = f"taken:{uuid.uuid5(uuid.NAMESPACE_OID, key).hex}"
-            taken.append(replace(label, pass_id=pass_id, taken_from=label.pass_id, form=form))
-        self._insert(project_id, golden_id, taken)
+        with self._db.write() as transaction:
+            # `taken_from` is a column of earlier versions, which took labels over from another pass
+            where = {"project_id": project_id, "golden_id": golden_id, "form": form, "created_at": transaction.now}
+            rows = [where | {name: getattr(label, name) for name in _SAID} | {"taken_from": ""} for label in new]
+            transaction.insert_new(labels, rows)
 
     def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
         """The newest label of each rater (or of one) of a pass for each item and aspect, in the order of saving.
@@ -120,12 +112,6 @@ class LabelStore(StorePart):
         query = sa.select(labels.c.rater, sa.func.count().label("n"), sa.func.max(labels.c.created_at).label("last"))
         rows = self._db.rows(query.filter_by(project_id=project_id).group_by(labels.c.rater))
         return {row.rater: (row.n, moment(row.last)) for row in rows}
-
-    def _insert(self, project_id: str, golden_id: str, new: Sequence[Label]) -> None:
-        with self._db.write() as transaction:
-            where = {"project_id": project_id, "golden_id": golden_id, "created_at": transaction.now}
-            rows = [where | {name: getattr(label, name) for name in (*_SAID, "form")} for label in new]
-            transaction.insert_new(labels, rows)
 
     def _newest(self, **where: str) -> list[Label]:
         same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)

@@ -110,8 +110,7 @@ def draw(page: Opened, compared: Compared) -> None:
         st.caption(plain(f"Label next {counted(len(follow.item_ids), 'item')} of {follow.system}: {follow.why}."))
         st.code("\n".join(follow.item_ids), language=None)
         if np.isnan(compared.golden.labels(compared.aspect)).any():
-            words = "Begin to label, the items that are needed most first"
-            link_to("label", words, icon=":material/edit_note:", golden=compared.view.golden_id, order="widest")
+            link_to("label", "Begin to label", icon=":material/edit_note:", golden=compared.view.golden_id)
 
 
 def _draw_preferences(compared: Compared) -> None:

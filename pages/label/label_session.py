@@ -54,7 +54,6 @@ def draw(assignment: Assignment) -> None:
         with st.container(key=label_keys.PRESS, gap="small"):
             _draw_answers(assignment, shown)
             _draw_ways(assignment, shown)
-        _draw_taken(assignment, session, shown)
         _draw_comment(assignment, shown)
         if not assignment.passed.plan.blind:
             _draw_others(assignment, shown)
@@ -169,18 +168,6 @@ def _draw_answers(assignment: Assignment, shown: Shown) -> None:
     )
     if any(not aspect.choices() for aspect in assignment.aspects):
         label_number.draw_cursor(wanted)
-
-
-def _draw_taken(assignment: Assignment, session: AnnotationSession, shown: Shown) -> None:
-    """Which labels of this item were given in an earlier pass and taken over."""
-    taken = session.said(str(shown.item_id)).taken
-    if taken:
-        names = {
-            earlier.pass_id: earlier.name
-            for earlier in projects.list_passes(assignment.store, assignment.passed.project_id)
-        }
-        passes = sorted({names.get(pass_id, "an earlier pass") for pass_id in taken.values()})
-        st.caption(plain(f"Your label was taken over from {', '.join(passes)}. Rate again to change it."))
 
 
 def _draw_choices(assignment: Assignment, shown: Shown, place: int, here: bool) -> None:

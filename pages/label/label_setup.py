@@ -20,9 +20,8 @@ from pages.ui.screens import plain
 ORDER_WORDS: dict[Order, str] = {
     "random": "random",
     "file": "as in the file",
-    "disagreement": "first where judges and raters part",
+    "disagreement": "first where judges and raters disagree",
     "unsure": "first where the judge is least sure",
-    "widest": "first of systems whose mean is known least",
 }
 STEPS = {"whole numbers": 1.0, "halves": 0.5, "any number": None}
 USUAL_ITEMS, USUAL_SHARED = 50, 20
@@ -154,7 +153,6 @@ def _choose_rest(
             shared = _number(golden, "shared", label, low=0, high=items, usual=USUAL_SHARED, words=words)
             words, label = "1 covers most items for the same work.", "People for each item afterwards"
             overlap = _number(golden, "overlap", label, low=1, high=raters, usual=1, words=words)
-    take_over = _choose_earlier(page, golden, aspects)
     order = st.segmented_control(
         "Order",
         list(ORDER_WORDS),
@@ -185,34 +183,7 @@ def _choose_rest(
         limit=items,
         blind=blind,
         instructions=instructions,
-        take_over=take_over,
     )
-
-
-def _choose_earlier(
-    page: Opened, golden: GoldenSummary, aspects: tuple[LabelAspect, ...]
-) -> tuple[tuple[str, str], ...]:
-    """Whose earlier labels count in this pass; nobody's unless somebody chooses them."""
-    earlier = projects.earlier_labels(page.store, page.project.project_id, golden.golden_id, aspects)
-    if not earlier:
-        return ()
-    names = {passed.pass_id: passed.name for passed in projects.list_passes(page.store, page.project.project_id)}
-    words = {
-        (labels.pass_id, labels.rater): f"{labels.rater} in {names.get(labels.pass_id, labels.pass_id)}"
-        for labels in earlier
-    }
-    chosen = st.multiselect(
-        "Labels of earlier passes to take over",
-        list(words),
-        key=state.widget(f"label_earlier_{golden.golden_id}"),
-        format_func=lambda key: words[key],
-        placeholder="None: everybody rates afresh",
-        help="Taken over, they count as that person's labels in this pass, are marked as such, and can be changed by "
-        "them. On this pass's items, aspects and scale only.",
-    )
-    counts = [f"{words[labels.pass_id, labels.rater]}: {counted(labels.n_items, 'item')}" for labels in earlier]
-    st.caption(plain(f"{', '.join(counts)}."))  # not in the options, whose words keep a choice while people label
-    return tuple(chosen)
 
 
 def _instructions(page: Opened) -> drafts.Editing:

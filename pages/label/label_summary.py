@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pandas as pd
 import streamlit as st
 
@@ -11,7 +9,7 @@ from core import projects
 from core.errors import ConcordError
 from core.projects.labelling import LabelPass
 from core.projects.pass_results import AspectAgreement, Combine, PassSummary
-from core.report.figures.trends import growth_figure, shrinking_figure
+from core.report.figures.trends import growth_figure
 from core.store.store import Store
 from core.wording import counted, number, range_words
 from pages.label import label_item, label_view
@@ -58,13 +56,9 @@ def draw_progress(store: Store, passed: LabelPass) -> None:
         where = (store, passed.project_id, golden, agreement.aspect)
         counts = {"n_items": seen.n_touched, "n_ratings": agreement.n_labels, "n_sources": seen.n_sources}
         st.caption(projects.label_planning(*where, **counts).words)
-        with st.expander("How well an alignment is known, now and with more labels", icon=":material/trending_up:"):
-            curve = projects.planning_curve(*where, now=seen, n_ratings=agreement.n_labels)
-            drawn = shrinking_figure(curve, n_now=seen.n_touched)
-            charts.place(drawn, key=f"shrinking_{passed.pass_id}", alt="Alignment with its interval by labelled items")
     by_rater, link = st.tabs(["By rater", "Link for raters"])
     with by_rater:
-        _draw_raters(store, passed, seen)
+        _draw_raters(seen)
     with link:
         label_view.draw_address(passed)
 
@@ -79,29 +73,16 @@ def _choose_agreement(passed: LabelPass, seen: PassSummary) -> AspectAgreement:
     return by_aspect[aspect]
 
 
-def _draw_raters(store: Store, passed: LabelPass, seen: PassSummary) -> None:
+def _draw_raters(seen: PassSummary) -> None:
     frame = pd.DataFrame(
         {
             "rater": list(seen.done),
             "labelled": list(seen.done.values()),
             "of": [seen.assigned.get(rater) for rater in seen.done],
-            **_taken(seen),
             "progress": [_share(seen, rater) for rater in seen.done],
         }
     )
     grid.draw(frame, {"progress": Column(digits=0, unit=" %")}, alt="Progress by rater", rows=8)
-    if seen.taken:
-        names = {earlier.pass_id: earlier.name for earlier in projects.list_passes(store, passed.project_id)}
-        took = [f"{n} of {rater} from {names.get(came, 'an earlier pass')}" for (rater, came), n in seen.taken.items()]
-        st.caption(plain(f"Taken over from earlier passes, and counted as theirs: {', '.join(took)}."))
-
-
-def _taken(seen: PassSummary) -> dict[str, list[int]]:
-    """A column of how many of each rater's items were taken over, where any were."""
-    taken: Counter[str] = Counter()
-    for (rater, _), n in seen.taken.items():
-        taken[rater] += n
-    return {"taken over": [taken[rater] for rater in seen.done]} if taken else {}
 
 
 def _share(seen: PassSummary, rater: str) -> int | None:

@@ -213,22 +213,13 @@ def _is_held(page: Page) -> None:
 
 
 def _second_pass(page: Page, place: Place, drawn_anew: Anew) -> str:
-    """Begun on the screen: whole steps although the golden labels are means; Bo's earlier labels taken over."""
+    """Begun on the screen: whole steps although the golden labels are means."""
     view(page, "New pass", "Items to label")
     page.get_by_text("Scale, order, instructions, name").click()
     expect(page.get_by_role("combobox", name="in", exact=True)).to_have_value("whole numbers")
     rest(page)  # a drawing that comes later would close the list again
-    field = page.get_by_role("combobox", name="Labels of earlier passes to take over")
-    field.click()
-    page.keyboard.type("Bo", delay=50)
-    with drawn_anew(page):  # Enter would take what the list has marked so far, which may be nothing
-        page.get_by_role("option", name="Bo in First look").click()
-    field.press("Escape")
-    chosen = page.get_by_test_id("stMultiSelect").get_by_text("Bo in First look")
-    expect(chosen).to_be_visible()
     with drawn_anew(page):
         page.get_by_text("as in the file").click()
-    expect(chosen).to_be_visible()
     with drawn_anew(page):
         page.get_by_label("Name of the pass").fill("Second look")
         page.keyboard.press("Tab")
@@ -244,13 +235,11 @@ def _rates_afresh(page: Page, bo: Page, place: Place, second: str, drawn_anew: A
     page.get_by_role("button", name="Begin labelling").click()
     stands(page, "1 of 4 · 0 done")
     strike(page, "5", "Enter", then="2 of 4 · 1 done")
-    sit_down(bo, place, second, "Bo", first="4 of 4 · 4 done")
-    bo.get_by_role("button", name="Look at them again").click()
-    told(bo, "Your label was taken over from First look. Rate again to change it.")
-    strike(bo, "4", then="1 of 4 · 4 done")
-    expect(bo.get_by_text("was taken over from")).to_have_count(0)
+    sit_down(bo, place, second, "Bo")
+    for k, his in enumerate((4, 5, 3)):
+        strike(bo, str(his), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
+    strike(bo, "4", then="4 of 4 · 4 done")
     view(bo, "Progress", "on n = 1 items that two or more have rated; 5 labels in all")
-    told(bo, "Taken over from earlier passes, and counted as theirs: 3 of Bo from First look.")
     view(bo, "Decide", "Keep them all; new labels only fill gaps")
     expect(bo.get_by_role("radio", name="Keep them all; new labels only fill gaps")).to_be_checked()
     bo.get_by_text("Replace them wherever there is a new label or a decision (3 golden labels)").click()

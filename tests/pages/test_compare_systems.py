@@ -13,9 +13,8 @@ from core.data.pairs import PREFERENCES
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores
 from core.settings import Settings
 from core.store.store import Store
-from pages.ui import state
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import choose, choose_section, grids, labelled, open_screen, prepared, press, run, texts, upload
+from tests.pages.screen import choose, choose_section, grids, open_screen, press, texts, upload
 
 SCREEN = "6_compare"
 SOURCES, LABELLED = 60, 30
@@ -117,17 +116,3 @@ def test_pairs_without_systems_tell_how_often_the_judge_agrees_and_what_is_missi
     said = texts(opened(place))
     assert "no pair says which two systems wrote it (columns model_a and model_b)" in said
     assert "The judge prefers what raters prefer in 1.000" in said
-
-
-def test_the_link_to_label_begins_with_the_items_that_are_needed_most(store: Store, settings: Settings) -> None:
-    place = place_of(store, settings, gap=1.5)
-    screen = prepared("2_label", **place.ids, order="widest")
-    screen.session_state[state.RATER] = "Ann"
-    screen = run(screen)
-    assert labelled(screen.segmented_control, "Order").value == "widest"
-    press(screen, "Begin labelling")
-    assert "order" not in screen.query_params
-    (begun,) = projects.list_passes(place.store, place.project_id)
-    assert begun.plan.order == "widest"
-    n_open = 2 * (SOURCES - LABELLED)
-    assert min(begun.plan.positions[:n_open]) >= 2 * LABELLED

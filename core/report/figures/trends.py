@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from core.report.figures.axes import WIDE, Panel, Sign
 from core.report.figures.style import (
     AMBER,
     BLUE,
-    LINES,
     QUIET,
     TEAL,
     measure_name,
@@ -21,13 +20,11 @@ from core.report.figures.style import (
     value_range,
 )
 from core.report.figures.svg import Drawing, area, drawing, line, path, shortened
-from core.report.figures.whiskers import NARROW
 from core.wording import estimate, number
 
 if TYPE_CHECKING:
     from core.comparison.periods import Watched
     from core.projects.pass_results import AspectAgreement
-    from core.stats.labels_needed import LabelPlanning
 
 DECISIONS = {"holds": TEAL, "fallen": AMBER, "inconclusive": QUIET}
 
@@ -49,37 +46,6 @@ def growth_figure(agreement: AspectAgreement, *, n_expected: int) -> Drawing:
     parts += panel.whisker(last, interval if last else None, BLUE, width=2)
     says = f"alpha {number(known[-1])} on {last:,} items." if known else "No alpha yet."
     return drawing("growth", "Agreement as items were rated", says, (WIDE, 280), parts)
-
-
-def shrinking_figure(plans: Sequence[LabelPlanning], *, n_now: int) -> Drawing:
-    """The alignment to expect with its interval at each number of labelled items; numbers are evenly spaced.
-
-    Filled: what `n_now` items and fewer tell; hollow: what more would.  A broken line stands before the first number
-    that is enough for something.  The drawing has a narrow one beside it.
-    """
-    wide, narrow = (_shrinking(plans, n_now, width) for width in (WIDE, NARROW))
-    return replace(wide, narrow=narrow)
-
-
-def _shrinking(plans: Sequence[LabelPlanning], n_now: int, width: int) -> Drawing:
-    ticks = [(float(k), (f"{plan.n_items:,}",)) for k, plan in enumerate(plans)]
-    ends = snapped([end for plan in plans for end in (plan.interval.low, plan.interval.high)])
-    signs = [Sign("labelled", BLUE), Sign("with more labels", BLUE, "ring")]
-    enough = {name: k for k, plan in reversed([*enumerate(plans)]) for name in plan.enough}
-    looks = dict(zip(enough, (LINES[1:] * len(enough)), strict=False))
-    signs += [Sign(f"enough for {name}", looks[name], None, "4 4") for name in enough]
-    height = 280 + 20 * len(enough)
-    panel = Panel.sized(width, height, (-0.6, len(plans) - 0.4), ends, signs=signs)
-    parts = list(panel.ground("labelled items", "alignment, and how well it is known", x_ticks=ticks))
-    for name, k in enough.items():
-        x = k - 0.5 + 0.1 * list(enough).index(name)  # several may begin at one number
-        parts.append(line(panel.at(x, panel.y.low), panel.at(x, panel.y.high), looks[name], width=2, dash="4 4"))
-    for k, plan in enumerate(plans):
-        parts += panel.whisker(k, plan.interval, BLUE, width=2)
-        parts += panel.marks([(k, plan.value)], BLUE, "dot" if plan.n_items <= n_now else "ring")
-    said = [f"{plan.n_items:,} items: {number(plan.interval.low)} to {number(plan.interval.high)}" for plan in plans]
-    good = "".join(f" Enough from {plans[k].n_items:,} on for {name}." for name, k in enough.items())
-    return drawing("shrinking", "How well an alignment is known", f"{'; '.join(said)}.{good}", (width, height), parts)
 
 
 @dataclass(frozen=True, slots=True)

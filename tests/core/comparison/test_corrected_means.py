@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.comparison.corrected_means import REPEATED, SEEN, UNNAMED, by_need, judged_items
-from core.data.verdict_imports import ScoredRows
+from core.comparison.corrected_means import REPEATED, SEEN, UNNAMED
 from core.findings.system_quality import means_finding, notes_of_systems, worth_words
-from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.records import Scale
 from core.stats.system_means import CONSTANT, SHOWN_AT, JudgedItems, system_means
 from core.wording import signed_range
 
@@ -45,34 +44,6 @@ def test_a_correlation_that_is_not_quite_beyond_chance_is_not_called_none() -> N
     assert "counts as about" in said[0.001]
     assert "inconclusive" in said[0.02] and "p = 0.020, above 0.005" in said[0.02]
     assert "nothing significant" in said[0.4]
-
-
-def test_the_next_labels_go_where_the_interval_would_be_widest() -> None:
-    # A has 40 labels, B 12, C none; each has 60 judged items in all, labels of B and A equally spread
-    counts, n = {"A": 40, "B": 12, "C": 0}, 60
-    generator = np.random.default_rng(4)
-    labels = np.concatenate(
-        [np.where(np.arange(n) < k, np.resize([1.0, 2.0, 4.0, 5.0], n), np.nan) for k in counts.values()]
-    )
-    scores = generator.normal(3, 1, 3 * n)
-    items = tuple(
-        Item(f"{name}{k}", f"text {name}{k} of its own kind", f"{name}{k}", name) for name in counts for k in range(n)
-    )
-    known = tuple(None if np.isnan(label) else float(label) for label in labels)
-    golden = GoldenSet("g", "single", items, {"q": AspectLabels("q", Scale(1, 5, 1.0), known)})
-    judged = judged_items(golden, "q", ScoredRows(golden.item_ids, scores))
-    means = system_means(judged.items)
-    order = by_need(judged, means)
-    open_ids = {item.item_id for item, label in zip(items, known, strict=True) if label is None}
-    assert len(order) == len(open_ids) and set(order) == open_ids
-    assert all(item_id.startswith("C") for item_id in order[:10])  # no interval under 10 labels
-    turn = [sum(item_id.startswith(name) for item_id in order[:50]) for name in "ABC"]
-    # widths fall as 1/sqrt(n), that of C from 4 spreads, so that B and C come to one width before A gets any; the 50th
-    # label leaves them at most one label apart, which is 1/2 of 1/27 of a width
-    assert turn[0] == 0
-    (width,) = [system.corrected.width for system in means.systems if system.name == "B"]
-    assert means.spread is not None
-    assert width * np.sqrt(12 / (12 + turn[1])) == pytest.approx(4 * means.spread / np.sqrt(turn[2]), rel=0.03)
 
 
 def two(gap: float, n: int = 12) -> JudgedItems:

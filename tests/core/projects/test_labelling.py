@@ -14,7 +14,6 @@ from core.errors import AccessError, UsageError
 from core.people import Actor
 from core.projects.labelling import (
     LabelAspect,
-    LabelPass,
     LabelsFrozen,
     Order,
     OthersSaid,
@@ -187,24 +186,6 @@ def test_two_who_join_at_once_get_different_items(store: Store, request_: PassRe
     assert join("Ann") != join("Bo")
 
 
-def test_a_pass_whose_beginning_was_cut_off_is_none(
-    store: Store, request_: PassRequest, pass_id: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed between the pass and the labels that it takes over, it would say that it has labels, and have none."""
-    ann = store.acting(Actor("Ann", "annotator"))
-    projects.join_pass(ann, request_.project_id, pass_id)
-    projects.save_label(ann, request_.project_id, pass_id, "i0", {"a": 2.0}, form="f")
-    request = replace(request_, name="second", take_over=((pass_id, "Ann"),))
-    with monkeypatch.context() as killed:
-        killed.setattr(store.labels, "take_over", lambda *_: exit())
-        with pytest.raises(SystemExit):
-            projects.start_pass(store, request)
-    assert [labelling.pass_id for labelling in projects.list_passes(store, request.project_id)] == [pass_id]
-    second = projects.start_pass(store, request)
-    taken = [label for label in store.labels.current(request.project_id, second) if label.aspect == "a"]
-    assert [(label.rater, label.value, label.taken_from) for label in taken] == [("Ann", 2.0, pass_id)]
-
-
 def test_first_where_the_judge_is_least_sure(store: Store, request_: PassRequest) -> None:
     request = replace(request_, order="unsure")
     with pytest.raises(UsageError, match="Calibrate a judge first"):
@@ -222,9 +203,6 @@ def test_what_the_labels_of_a_pass_would_tell(store: Store, request_: PassReques
     now = projects.pass_summary(store, request_.project_id, pass_id)
     sources = {item.source_id for item in store.goldens.load(request_.golden_id).items if item.item_id in ("i0", "i1")}
     assert (now.n_touched, now.n_sources) == (2, len(sources))
-    curve = projects.planning_curve(store, request_.project_id, golden, "a", now=now, n_ratings=4)
-    assert [(point.n_items, point.n_raters) for point in curve] == [(2, 2), (golden.n_items, 2)]
-    assert curve[0].n_sources == len(sources)
     told = projects.label_planning(store, request_.project_id, golden, "a", n_items=4, n_ratings=8, n_sources=3)
     assert told.words.startswith("4 labelled items of 3 sources")
     assert (
@@ -256,41 +234,6 @@ def _rate(store: Store, who: str, where: tuple[str, str], values: dict[str, floa
     projects.join_pass(ann, *where)
     for item_id, value in values.items():
         projects.save_label(ann, *where, item_id, {"a": value}, comment="mine", form=f"{who}{where[1]}{item_id}{value}")
-
-
-def test_earlier_labels_are_taken_over_by_choice_and_say_so(store: Store, request_: PassRequest, pass_id: str) -> None:
-    first = (request_.project_id, pass_id)
-    _rate(store, "Ann", first, {"i0": 1.0, "i1": 5.0})
-    _rate(store, "Bo", first, {"i0": 5.0})
-    request = replace(request_, name="second", aspects=(FIVE,), limit=1, shared=1)
-    there = projects.earlier_labels(store, request_.project_id, request_.golden_id, request.aspects)
-    assert [(earlier.pass_id, earlier.rater, earlier.n_items) for earlier in there] == [
-        (pass_id, "Ann", 2),
-        (pass_id, "Bo", 1),
-    ]
-    narrow = (LabelAspect("a", Scale(1, 3, 1.0)),)  # on 1-3 a label of 5 is none
-    assert [
-        earlier.rater for earlier in projects.earlier_labels(store, request_.project_id, request_.golden_id, narrow)
-    ] == ["Ann"]
-    with pytest.raises(UsageError, match="Cy gave no labels"):
-        projects.start_pass(store, replace(request, take_over=((pass_id, "Cy"),)))
-    second = (request_.project_id, projects.start_pass(store, replace(request, take_over=((pass_id, "Ann"),))))
-    seen = projects.pass_summary(store, *second)
-    assert (seen.done, seen.taken, seen.assigned) == ({"Ann": 1}, {("Ann", pass_id): 1}, {})
-    ann = store.acting(Actor("Ann", "annotator"))
-    session = projects.join_pass(ann, *second)
-    assert session.saved["i0"] == SavedLabel({"a": 1.0}, "mine", {"a": pass_id})
-    projects.save_comment(ann, *second, "i0", "still", form="c")  # a comment makes nothing hers that was taken over
-    assert projects.join_pass(ann, *second).saved["i0"] == SavedLabel({"a": 1.0}, "still", {"a": pass_id})
-    projects.save_label(ann, *second, "i0", {"a": 2.0}, form="n")
-    assert projects.join_pass(ann, *second).saved["i0"] == SavedLabel({"a": 2.0}, "", {})
-    assert projects.pass_summary(store, *second).taken == {}
-    assert [label.value for label in store.labels.current(*first, "Ann")] == [
-        1.0,
-        5.0,
-    ]  # the first pass stays as it was
-    begun = [event.sentence for event in store.events.all(request_.project_id, LabelPass)]
-    assert begun[-1] == "began the labelling pass second and took over 1 earlier label of Ann"
 
 
 def test_whoever_still_rates_does_not_decide(store: Store, request_: PassRequest, pass_id: str) -> None:
@@ -415,7 +358,7 @@ def half_labelled(store: Store) -> PassRequest:
     return PassRequest(project, golden_id, "pass", (FIVE,), 1, 5, 1, limit=5)
 
 
-@pytest.mark.parametrize(("order", "n_picked"), [("disagreement", 5), ("random", 0), ("widest", 0)])
+@pytest.mark.parametrize(("order", "n_picked"), [("disagreement", 5), ("random", 0)])
 def test_labels_that_were_picked_are_known_as_no_random_draw(store: Store, order: Order, n_picked: int) -> None:
     request = half_labelled(store)
     ann = store.acting(Actor("Ann"))
@@ -440,10 +383,3 @@ def test_labels_that_were_picked_are_known_as_no_random_draw(store: Store, order
 
 def get_positions(golden: GoldenSet, item_ids: tuple[str, ...]) -> list[int]:
     return [golden.item_ids.index(item_id) for item_id in item_ids]
-
-
-def test_the_items_that_shorten_the_widest_interval_come_first(store: Store) -> None:
-    request = replace(half_labelled(store), order="widest")
-    label_pass = projects.get_pass(store, request.project_id, projects.start_pass(store, request))
-    assert all(position >= 20 for position in label_pass.plan.positions)  # those without a label
-    assert label_pass.plan.order == "widest"

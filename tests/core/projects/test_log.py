@@ -39,8 +39,6 @@ EVIDENCE = Evidence("r1", "held-out", Alignment("spearman", "sample", 0.1 + 0.2,
 PLAN = LabelPlan((LabelAspect("a", Scale(1, 5, 1.0), ODD),), (2, 0, 1), n_raters=2)
 ENTRIES: tuple[tuple[Entry, str], ...] = (
     (LabelPass(ODD, "g", PLAN), f"began the labelling pass {ODD}"),
-    (LabelPass("p", "g", PLAN, 1, ("Ann",)), "began the labelling pass p and took over 1 earlier label of Ann"),
-    (LabelPass("p", "g", PLAN, 120, ("A", "B")), "began the labelling pass p and took over 120 earlier labels of A, B"),
     (RaterJoined("p"), "joined p"),
     (RaterStopped("p"), "stopped rating in p"),
     (Adjudicated("i", "a", 2.5, "r"), "decided a label (a)"),

@@ -41,8 +41,8 @@ READING = """
     judge_adapters
     criteria_names draft_of others_drafting
     rows_left_out usual_measure measured_judges judges_shown keeping_sides as_compared calibration_behind
-    earlier_labels still_rating trial_items team_progress get_anchors my_highlights picked_labels
-    seen_labels rated_in label_planning planning_curve repeval_file
+    still_rating trial_items team_progress get_anchors my_highlights picked_labels
+    seen_labels rated_in label_planning repeval_file
 """
 SPEAKING = """
     add_comment cast_vote join_review leave_review others_said save_comment save_label save_triage settle_comment

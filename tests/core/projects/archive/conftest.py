@@ -120,8 +120,6 @@ def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
     projects.join_pass(ann, project_id, pass_id)
     for k, value in enumerate((2.0, 3.0, None)):
         projects.save_label(ann, project_id, pass_id, "a", {"coherence": value}, comment="c \x00", form=f"f{k}")
-    taking = ((pass_id, "Ann"),)
-    projects.start_pass(bo, PassRequest(project_id, golden_id, "second pass", (aspect,), take_over=taking))
     said = TriageRequest(golden_id, "coherence", "", "ambiguous", "n", picked=True)
     projects.save_triage(ann, project_id, "a", said)
     where = (project_id, golden_id, "coherence")

@@ -34,10 +34,9 @@ from core.report.figures.style import (
     WARM,
     WORSE,
 )
-from core.report.figures.trends import RecheckPoint, history_figure, shrinking_figure
+from core.report.figures.trends import RecheckPoint, history_figure
 from core.report.figures.whiskers import JudgeMark, ablation_figure, leaderboard_figure, styles_figure
 from core.stats.conformal import kept_shares
-from core.stats.labels_needed import plan_labels
 from tests.core.report.figures.conftest import NOW, SVG, aligned
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -66,12 +65,11 @@ FIGURES = {
     "race": lambda: figures.race_figure([Race(HOSTILE, "chosen", (TracePoint(24, 0.3),))], None, measure="m"),
     "sides": lambda: figures.sides_figure([Sides(HOSTILE, GOOD, GOOD)], measure="m"),
     "styles": lambda: styles_figure([Mark(HOSTILE, GOOD, detail=HOSTILE)], measure="m"),
-    "shrinking": lambda: shrinking_figure([plan_labels(n, n) for n in (20, 50)], n_now=20),
     "history": lambda: history_figure([RecheckPoint(NOW, HOSTILE, GOOD, "holds")], GOOD),
 }
 
 
-NAMELESS = {"size", "length", "race", "kept", "shrinking"}
+NAMELESS = {"size", "length", "race", "kept"}
 """Those that show no name of anybody."""
 
 
