@@ -1,7 +1,8 @@
-"""Whether people sign in: Streamlit's secrets hold a section `[auth]`, or nobody has an account."""
+"""Who may reach the app: whether people sign in (Streamlit's secrets hold `[auth]`), and which addresses are ours."""
 
 from __future__ import annotations
 
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 
 import streamlit as st
@@ -11,7 +12,7 @@ from core.settings import Settings
 
 
 def auth_section() -> Any:
-    """What `[auth]` says (a mapping where it is written well), None without that section or readable secrets."""
+    """The section `[auth]` (a mapping where it is written well), None without it or without readable secrets."""
     return st.secrets["auth"] if st.secrets.load_if_toml_exists() and "auth" in st.secrets else None
 
 
@@ -23,3 +24,12 @@ def check_accounts(settings: Settings) -> None:
             "that can be read, and without accounts everybody would be admin. Add that section (the README says how "
             "under A team), or unset CONCORD_ROLES to use Concord on this machine alone."
         )
+
+
+def is_loopback(address: str) -> bool:
+    """Whether this text is an IP address of this machine itself, IPv4 within IPv6 included."""
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return False
+    return ((isinstance(known, IPv6Address) and known.ipv4_mapped) or known).is_loopback

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal
+from contextlib import nullcontext
+from typing import Literal
 
 import streamlit as st
 
@@ -28,7 +28,7 @@ def choose_golden(page: Opened) -> GoldenSummary:
         judged = {view.golden_id for view in page.store.judges.all(page.project.project_id)}
         wanted = next((golden for golden in goldens if golden in judged), next(iter(goldens)))
     words = {golden.golden_id: f"{golden.name} ({golden.n_items:,} items)" for golden in goldens.values()}
-    with _head(page):
+    with page.head or nullcontext():
         return goldens[choose_in_url("Golden set", "golden", wanted, words, width=240)]
 
 
@@ -43,13 +43,8 @@ def choose_aspect(page: Opened, golden: GoldenSummary) -> str:
         entries = page.store.judges.all(page.project.project_id, golden.golden_id)
         judged = Counter(view.judge.aspect for view in entries)
         wanted = max(names, key=lambda name: judged[name])  # the first of several as good
-    with _head(page):
+    with page.head or nullcontext():
         return choose_in_url("Aspect", "aspect", wanted, {name: name for name in names}, width=180)
-
-
-def _head(page: Opened) -> AbstractContextManager[Any]:
-    """The place beside the title; where a part is drawn alone, wherever it is drawn."""
-    return nullcontext() if page.head is None else page.head
 
 
 def distinct(words: Mapping[str, str]) -> dict[str, str]:
@@ -64,18 +59,19 @@ def choose_in_url(
     """A select box whose value stands in the URL under `name`: the URL decides, a choice changes it."""
     key = state.widget(f"compare_{name}")
     st.session_state[key] = wanted
+
+    def to_url() -> None:
+        state.put_in_url(**{name: st.session_state[key]})
+        if name == "golden":
+            state.put_in_url(item=None)
+
     st.selectbox(
         label,
         list(words),
         key=key,
-        format_func=lambda option_id: words[option_id],
-        on_change=state.when_changed(key, _to_url, name, key),
+        format_func=words.__getitem__,
+        on_change=state.when_changed(key, to_url),
         width=width,
     )
     state.put_in_url(**{name: wanted})
     return wanted
-
-
-def _to_url(name: str, key: str) -> None:
-    chosen = {name: st.session_state[key]}
-    state.put_in_url(**({**chosen, "item": None} if name == "golden" else chosen))

@@ -39,6 +39,32 @@ WORDS: Mapping[str, Mapping[Any, str]] = {
 }
 
 
+GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
+    {
+        "Search": {
+            "preset": "Preset",
+            "revisit": "Revisit",
+            "rounds": "Rounds of refining",
+            "ensemble": "Average the best …",
+        }
+    },
+    {
+        "Measure": {"statistic": "Statistic", "level": "Level", "split": "Held-out"},
+        "Limits": {"budget": "Budget in calls", "seed": "Seed"},
+    },
+    {
+        "Refining": {
+            "refine_gate": "Take a refinement only if it gains on unseen items",
+            "keep": "Criteria refined a round (K)",
+            "min_gap": "Misaligned from a gap of",
+            "misaligned": "Pool of misaligned items",
+            "max_words": "Longest criteria in words",
+        }
+    },
+)
+"""The advanced settings: for each column its groups, with the labels of their fields."""
+
+
 @dataclass(frozen=True, slots=True)
 class CalibrationChoice:
     """A request, or the reason in words why there is none yet."""
@@ -50,10 +76,16 @@ class CalibrationChoice:
 def choose_calibration(
     settings: Settings, project_id: str, goldens: Sequence[GoldenSummary], wanted: tuple[str | None, str | None]
 ) -> CalibrationChoice:
-    """Draw the whole form; `wanted` are the golden set and the aspect to begin with, where some are."""
+    """Draw the whole form; `wanted` are the golden set and the aspect to begin with, if any."""
     left, right = st.columns([3, 2], gap="large")
     with left:
-        golden = _choose_golden(goldens, wanted[0])
+        by_id, key = {golden.golden_id: golden for golden in goldens}, widget("golden")
+        if wanted[0] in by_id:
+            st.session_state.setdefault(key, wanted[0])
+        if st.session_state.get(key) not in by_id:
+            st.session_state[key] = goldens[0].golden_id
+        sizes = {golden.golden_id: f"{golden.name} ({golden.n_items:,} items)" for golden in goldens}
+        golden = by_id[st.selectbox("Golden set", list(by_id), key=key, format_func=sizes.__getitem__)]
         names = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
         if not names:
             return CalibrationChoice(None, "This golden set has no labels. A judge is calibrated on human labels.")
@@ -62,7 +94,11 @@ def choose_calibration(
         aspect = st.selectbox("Aspect to judge", names, key=widget("aspect"))
         spec = choose_judge(settings)
     with right:
-        _golden_facts(golden, aspect)
+        labels = golden.aspect(aspect)
+        assert labels is not None
+        with st.container(border=True):
+            st.text(f"{labels.n_labelled:,} labels on {labels.scale}, from {golden.n_sources:,} sources")
+            st.caption("Half of the sources choose the criteria (calibration set). The other half only measures them.")
         definition = st.text_area(
             f"What {plain(aspect)} means, in a sentence", key=widget("definition"), max_chars=2000, height=90
         ).strip()
@@ -73,9 +109,17 @@ def choose_calibration(
             help="One more call. The definition becomes part of judge.yaml.",
         )  # fmt: skip
     try:
-        asking = Asking() if spec in ("", "offline") else choose_asking(settings, spec)
+        asking = Asking() if spec in ("", "offline") else choose_asking(spec)
         with st.expander("Advanced: presets, search, statistic, split, budget", icon=":material/settings:"):
-            chosen, scale = _choose_settings(golden, aspect, writes=spec != "offline")
+            chosen = _choose_settings(golden, writes=spec != "offline")
+            ends = [
+                place.number_input(label, value=float(end), key=widget(f"{label}_{golden.golden_id}_{aspect}"))
+                for place, label, end in zip(
+                    st.columns(2), ("Scale from", "to"), (labels.scale.low, labels.scale.high), strict=True
+                )
+            ]
+            unchanged = ends == [labels.scale.low, labels.scale.high]
+            scale = None if unchanged else Scale(*ends, labels.scale.step, given=True)
     except ConcordError as error:
         return CalibrationChoice(None, str(error))
     if not spec:
@@ -95,8 +139,34 @@ def choose_calibration(
     )
 
 
+def _choose_settings(golden: GoldenSummary, *, writes: bool) -> CalibrationSettings:
+    """Draw everything that has a good default.  UsageError for settings that do not fit together."""
+    usual = CalibrationSettings()
+    recommended = {name: getattr(usual, name) for name in AS_IN_PAPER} | {MODEL_FORM: "rate_explain"}
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for label, mode in (
+            ("As recommended", recommended),
+            ("As in the paper", {**AS_IN_PAPER, MODEL_FORM: "score_only"}),
+        ):
+            fields = {widget(name): value for name, value in mode.items()}
+            st.button(label, key=widget(label), on_click=st.session_state.update, args=(fields,))
+        st.caption(
+            "The paper scores every draft on every item, takes every refinement, and applies the single best. A model "
+            "replies with a rating alone."
+        )
+    preset = {"preset": "data-to-text" if golden.kind == "data_text" else "summarisation"}
+    values: dict[str, Any] = {}
+    for place, groups in zip(st.columns(3, gap="medium"), GROUPS, strict=True):
+        for heading, labels in groups.items():
+            shown = {name: label for name, label in labels.items() if writes or name != "max_words"}
+            with place:
+                st.markdown(f"**{heading}**")
+                values |= setting_form.draw(CalibrationSettings, shown, usual=preset, words=WORDS)
+    return CalibrationSettings(**values)
+
+
 def show_estimate(estimate: Estimate) -> None:
-    """Draw what the run will ask for and cost, before it starts; "—" where it cannot be known."""
+    """Draw what the run will ask for and cost, before it starts; "—" where that is unknown."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
     figures = {
         "Calls, at most about": f"{estimate.calls:,}",
@@ -114,134 +184,37 @@ def show_estimate(estimate: Estimate) -> None:
         st.info(plain(note), icon=":material/info:")
 
 
-def _choose_golden(goldens: Sequence[GoldenSummary], preferred: str | None) -> GoldenSummary:
-    by_id, key = {golden.golden_id: golden for golden in goldens}, widget("golden")
-    if preferred in by_id:
-        st.session_state.setdefault(key, preferred)
-    if st.session_state.get(key) not in by_id:
-        st.session_state[key] = goldens[0].golden_id
-    names = {golden.golden_id: f"{golden.name} ({golden.n_items:,} items)" for golden in goldens}
-    return by_id[st.selectbox("Golden set", list(by_id), key=key, format_func=names.__getitem__)]
-
-
-def _golden_facts(golden: GoldenSummary, aspect: str) -> None:
-    view = golden.aspect(aspect)
-    labels = f"{view.n_labelled:,} labels of {aspect} on {view.scale}" if view else f"0 labels of {aspect}"
-    systems = f"{golden.n_systems} systems. " if golden.n_systems else "Systems are not named. "
-    with st.container(border=True):
-        st.text(f"{golden.name}: {golden.n_items:,} items of {golden.n_sources:,} sources")
-        st.text(systems + labels)
-        st.caption("Half of the sources choose the criteria (calibration set). The other half only measures them.")
-
-
 def choose_judge(settings: Settings, prefix: str = "", *, models_only: bool = False) -> str:
-    """Draw the choice of a judge; its SPEC, empty while something is missing."""
-    kinds = [
-        kind
-        for kind in JUDGES
-        if not (kind == "hf" and not settings.local_models) and not (kind == "offline" and models_only)
-    ]
-    kind = st.radio(
-        "Judge", kinds, key=widget(f"{prefix}judge"), persist_state="session", format_func=JUDGES.__getitem__
-    )
+    """Draw the choice of a judge and return its SPEC, empty while something is missing."""
+    kinds = dict(JUDGES)
+    if not settings.local_models:
+        del kinds["hf"]
+    if models_only:
+        del kinds["offline"]
+    look: dict[str, Any] = {"persist_state": "session"}
+    kind = st.radio("Judge", list(kinds), key=widget(f"{prefix}judge"), format_func=kinds.__getitem__, **look)
     if kind == "hf":
         key = widget(f"{prefix}local_model")
         return f"hf:{st.selectbox('Model in the worker', settings.local_models, key=key, format_func=plain)}"
     if kind != "openai":
         return str(kind)
-    model = st.text_input(
-        "Model",
-        key=widget(f"{prefix}model"),
-        persist_state="session",
-        placeholder="the name under which the endpoint serves it",
-    ).strip()
+    placeholder = "the name under which the endpoint serves it"
+    model = st.text_input("Model", key=widget(f"{prefix}model"), placeholder=placeholder, **look).strip()
     base = st.text_input(
         "Base URL (empty: OpenAI's own)",
         key=widget(f"{prefix}base_url"),
-        persist_state="session",
         placeholder=settings.openai_base_url or "http://127.0.0.1:8000/v1",
         type="url",
+        **look,
     ).strip()
     try:
         key_name = projects.key_named(settings, base)
     except UsageError:  # the estimate below says so
         key_name = ""
-    if key_name:
-        st.caption(
-            f"A key is set in the environment ({key_name}). Concord reads it there and never stores or shows it."
-        )
-    else:
-        st.caption(
-            "No key in the environment. If the endpoint asks for one, set OPENAI_API_KEY where the worker runs. Never "
-            "type a key here."
-        )
+    st.caption(
+        f"A key is set in the environment ({key_name}). Concord reads it there and never stores or shows it."
+        if key_name
+        else "No key in the environment. If the endpoint asks for one, set OPENAI_API_KEY where the worker runs. Never "
+        "type a key here."
+    )
     return "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
-
-
-def _choose_settings(golden: GoldenSummary, aspect: str, *, writes: bool) -> tuple[CalibrationSettings, Scale | None]:
-    """Draw everything that has a good default.  UsageError for settings that do not fit together."""
-    usual = CalibrationSettings()
-    recommended = {name: getattr(usual, name) for name in AS_IN_PAPER} | {MODEL_FORM: "rate_explain"}
-    with st.container(horizontal=True, vertical_alignment="center"):
-        for label, mode in (
-            ("As recommended", recommended),
-            ("As in the paper", {**AS_IN_PAPER, MODEL_FORM: "score_only"}),
-        ):
-            st.button(label, key=widget(label), on_click=_put, args=(mode,))
-        st.caption(
-            "The paper scores every draft on every item, takes every refinement, and applies the single best. A model "
-            "replies with a rating alone."
-        )
-    preset = {"preset": "data-to-text" if golden.kind == "data_text" else "summarisation"}
-    first, second, third = st.columns(3, gap="medium")
-    values: dict[str, Any] = {}
-    with first:
-        st.markdown("**Search**")
-        labels = {
-            "preset": "Preset",
-            "revisit": "Revisit",
-            "rounds": "Rounds of refining",
-            "ensemble": "Average the best …",
-        }
-        values |= setting_form.draw(CalibrationSettings, labels, usual=preset, words=WORDS)
-    with second:
-        st.markdown("**Measure**")
-        labels = {"statistic": "Statistic", "level": "Level", "split": "Held-out"}
-        values |= setting_form.draw(CalibrationSettings, labels, words=WORDS)
-    with third:
-        st.markdown("**Limits and scale**")
-        values |= setting_form.draw(CalibrationSettings, {"budget": "Budget in calls", "seed": "Seed"})
-        scale = _choose_scale(golden, aspect)
-    st.markdown("**Refining**")
-    first, second, third = st.columns(3, gap="medium")
-    with first:
-        labels = {
-            "refine_gate": "Take a refinement only if it gains on unseen items",
-            "keep": "Criteria refined a round (K)",
-        }
-        values |= setting_form.draw(CalibrationSettings, labels)
-    with second:
-        labels = {"min_gap": "Misaligned from a gap of", "misaligned": "Pool of misaligned items"}
-        values |= setting_form.draw(CalibrationSettings, labels)
-    if writes:
-        with third:
-            labels = {"max_words": "Longest criteria in words"}
-            values |= setting_form.draw(CalibrationSettings, labels, placeholder="any length")
-    return CalibrationSettings(**values), scale
-
-
-def _put(mode: Mapping[str, Any]) -> None:
-    """Set the widgets of these settings."""
-    for name, value in mode.items():
-        st.session_state[widget(name)] = value
-
-
-def _choose_scale(golden: GoldenSummary, aspect: str) -> Scale | None:
-    """Draw the ends of the scale; None where they are left as the golden set has them."""
-    view = golden.aspect(aspect)
-    if view is None:
-        return None
-    ends = []
-    for place, label, end in zip(st.columns(2), ("Scale from", "to"), (view.scale.low, view.scale.high), strict=True):
-        ends.append(place.number_input(label, value=float(end), key=widget(f"{label}_{golden.golden_id}_{aspect}")))
-    return None if ends == [view.scale.low, view.scale.high] else Scale(*ends, view.scale.step, given=True)

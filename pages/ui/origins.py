@@ -13,9 +13,8 @@ answered for a page    of the address that it asks for, of `redirect_uri`, or in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -23,7 +22,7 @@ import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 
-from pages.ui.accounts import auth_section
+from pages.ui.accounts import auth_section, is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -59,10 +58,15 @@ class Allowed:
 
     def takes_host(self, host: str) -> bool:
         """Whether `host`, a Host header, names this server."""
-        name = _name_of(host)
-        if not name:
+        try:
+            parts = urlsplit(f"//{host}")
+            _ = parts.port  # ValueError where it is not a number
+        except ValueError:
             return False
-        if name == "localhost" or _is_loopback(name):
+        name = (parts.hostname or "").rstrip(".")
+        if not name or parts.netloc != host or "@" in host:
+            return False
+        if name == "localhost" or is_loopback(name):
             return True
         return any(
             pattern in ("*", name) or (pattern[:2] == "*." and name.endswith(pattern[1:])) for pattern in self.hosts
@@ -76,10 +80,14 @@ class Allowed:
 
 def allowed_now() -> Allowed:
     """What Streamlit's options and secrets allow."""
-    hosts, origins = _option("server.allowedHosts"), _option("server.corsAllowedOrigins")
+    hosts, origins = (
+        {value.strip().lower().rstrip("./") for value in st.get_option(name) or ()}
+        for name in ("server.allowedHosts", "server.corsAllowedOrigins")
+    )
     section = auth_section()
     if isinstance(section, Mapping) and (own := urlsplit(str(section.get("redirect_uri", "")))).hostname:
-        hosts, origins = {*hosts, own.hostname.lower()}, {*origins, f"{own.scheme}://{own.netloc}".lower()}
+        hosts.add(own.hostname.lower())
+        origins.add(f"{own.scheme}://{own.netloc}".lower())
     return Allowed(frozenset(hosts), frozenset(origins))
 
 
@@ -100,41 +108,13 @@ class OwnRequestsOnly:
                 MutableHeaders(scope=message).update(SAFE_HEADERS)
             await send(message)
 
-        if (refusal := self._refusal(Headers(scope=scope))) is not None:
-            await refusal(scope, receive, safely)
-        else:
-            await self._app(scope, receive, safely)
-
-    def _refusal(self, headers: Headers) -> PlainTextResponse | None:
         if self._allowed is None:  # read late: Streamlit has its options once it serves
             self._allowed = allowed_now()
+        headers = Headers(scope=scope)
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._allowed.takes_host(hosts[0]):
-            return PlainTextResponse(_NO_HOST, 421)
-        if not all(self._allowed.takes_origin(origin, hosts[0]) for origin in origins):
-            return PlainTextResponse(_NO_ORIGIN, 403)
-        return None
-
-
-def _option(name: str) -> set[str]:
-    values: Iterable[str] = st.get_option(name) or ()
-    return {value.strip().lower().rstrip("./") for value in values}
-
-
-def _name_of(host: str) -> str:
-    """The name in a Host header, lower case, without its port; "" where it is none."""
-    try:
-        parts = urlsplit(f"//{host}")
-        _ = parts.port  # ValueError where it is no number
-    except ValueError:
-        return ""
-    if parts.netloc != host or "@" in host:
-        return ""
-    return (parts.hostname or "").rstrip(".")
-
-
-def _is_loopback(name: str) -> bool:
-    try:
-        return ip_address(name).is_loopback
-    except ValueError:
-        return False
+            await PlainTextResponse(_NO_HOST, 421)(scope, receive, safely)
+        elif not all(self._allowed.takes_origin(origin, hosts[0]) for origin in origins):
+            await PlainTextResponse(_NO_ORIGIN, 403)(scope, receive, safely)
+        else:
+            await self._app(scope, receive, safely)

@@ -33,8 +33,6 @@ from pages.ui.screens import SCREENS, Screen, draw_notice, plain
 ICON = Path(__file__).with_name("icon.svg")
 """Of every page; a Material icon here would have each browser ask fonts.gstatic.com for it."""
 
-_P_VALUE = re.compile(r"\bp ([<=]) ")
-
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -117,7 +115,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     if not state.is_task():
         tour.draw(kept.settings, store, project.project_id)
     people.draw_role(store.actor)
-    people.draw_dialog(project.project_id)
+    people.draw_dialog()
     if state.is_bare():
         with st.container():  # what follows keeps its place when this leaves again
             remembered.draw(kept.settings)
@@ -129,7 +127,7 @@ def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:
 
     `step` draws the next thing to do at its right: a button, or `link_to`.
     """
-    whole = _P_VALUE.sub("p\u00a0\\1\u00a0", sentence)  # no line ends within "p < 0.001"
+    whole = re.sub(r"\bp ([<=]) ", "p\u00a0\\1\u00a0", sentence)  # no line ends within "p < 0.001"
     with st.container(key="finding", horizontal=True, vertical_alignment="top", gap="medium"):
         st.header(plain(whole), anchor=False, width="stretch")
         if step is not None:

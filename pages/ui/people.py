@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, cast
 
@@ -27,14 +26,11 @@ from core.settings import Settings
 from core.store.store import Store
 from core.texts import visible_name
 from pages.ui import remembered, state
-from pages.ui.accounts import auth_section
+from pages.ui.accounts import auth_section, is_loopback
 from pages.ui.screens import SCREENS, Screen, draw_notice, go, plain
 
 LONGEST = 60
-MOST_KNOWN = 6
-"""Names of others that the dialog offers."""
 _LONGEST_CLAIM = 120
-_DEFAULT = "default"
 _JOINERS = "\u200c\u200d"  # part of how some scripts and emoji are written
 ALLOWED: dict[Role, str] = {
     "viewer": "You can read everything here. Buttons that change something are off.",
@@ -45,40 +41,96 @@ _log = logging.getLogger("concord")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the provider says of who signed in."""
+    """Who signed in, as the provider reports it."""
 
     name: str
     email: str
 
 
 class Acting(Protocol):
-    """A screen (`Opened`) or a store: what knows who acts."""
+    """A screen (`Opened`) or a store: both know who acts."""
 
     @property
     def actor(self) -> Actor: ...
 
 
-# ── who it is ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def let_in() -> Account | None:
-    """The account of who signed in, None where nobody has to; stops the screen for everybody else.
+    """Return the account of who signed in, None where nobody has to; stop the screen for everybody else.
 
     Call it before anything is read from the store.
     """
-    offered = _providers()
-    if offered is None:
-        _keep_to_this_machine()
+    section = auth_section()
+    if section is None:
+        if not st.secrets.load_if_toml_exists() and any(
+            Path(file).is_file() for file in st.get_option("secrets.files")
+        ):
+            _stop("The file secrets.toml cannot be read, so nobody can sign in. See the server's log.")
+        address = st.context.ip_address
+        # Without accounts nothing tells people apart, so only this machine gets in.  None is this very machine.
+        if isinstance(address, str) and not is_loopback(address):
+            _stop(
+                "Concord has no accounts, so it opens on its own machine only. To let a team in, add a section [auth] "
+                "to .streamlit/secrets.toml. The README explains how under A team."
+            )
         return None
     if not st.user.get("is_logged_in"):
-        _ask_to_sign_in(offered)
+        _ask_to_sign_in(section)
     account = Account(*(tidy(str(st.user.get(claim) or ""), _LONGEST_CLAIM) for claim in ("name", "email")))
+    refusal = ""
     if not account.email:
-        _refuse("Your account came without an e-mail address, and what people may do here goes by that.")
-    if str(st.user.get("email_verified", True)).lower() == "false":
-        _refuse("The e-mail address of this account has not been verified. Verify it there, then sign in again.")
-    _go_where_they_wanted()
+        refusal = "Your account came without an e-mail address, and roles are given by address."
+    elif str(st.user.get("email_verified", True)).lower() == "false":
+        refusal = "The e-mail address of this account has not been verified. Verify it there, then sign in again."
+    if refusal:
+        st.title("Concord", anchor=False)
+        st.error(refusal, icon=":material/block:")
+        _draw_sign_out()
+        st.stop()
+    # Providers send everybody back to the root: from there on to the screen that signing in interrupted, once.
+    wanted = remembered.take_wanted(SCREENS)
+    if wanted is not None and st.session_state[state.SCREEN] == next(iter(SCREENS)) and not st.query_params:
+        screen, ids = wanted
+        try:
+            st.switch_page(SCREENS[cast(Screen, screen)].file, query_params=ids)
+        except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
+            _log.info("the screen wanted before signing in, %s, is not served here", screen)
     return account
+
+
+def _ask_to_sign_in(section: Any) -> NoReturn:
+    """Draw a button for each provider in `[auth]`."""
+    st.title("Concord", anchor=False)
+    draw_notice()
+    offered: list[str | None] = []  # None: the provider whose client stands in the section itself
+    if isinstance(section, Mapping):
+        named = [str(name) for name, value in section.items() if isinstance(value, Mapping) and "client_id" in value]
+        offered = [None, *named] if "client_id" in section else [*named]
+    if not offered:
+        _stop("Signing in is switched on, but the section [auth] of secrets.toml names no provider.")
+    st.text("Sign in to continue.")
+    for provider in offered:
+        label = f"Sign in with {plain(provider)}" if provider else "Sign in"
+        key = state.widget(f"sign_in_{provider}")
+        st.button(label, type="primary", icon=":material/login:", key=key, on_click=_log_in, args=(provider,))
+    remembered.draw_wanted(str(st.session_state[state.SCREEN]), next(iter(SCREENS)))
+    st.stop()
+
+
+def _log_in(provider: str | None) -> None:
+    try:
+        st.login(provider)
+    except (StreamlitAuthError, StreamlitMissingAuthlibError) as error:
+        _log.error("signing in with %s: %s", provider or "the only provider", error)
+        state.leave_notice("Signing in is not set up completely. The server's log says what is missing.", good=False)
+
+
+def _draw_sign_out() -> None:
+    st.button("Sign out", key=state.widget("sign_out"), icon=":material/logout:", on_click=st.logout)
+
+
+def _stop(why: str) -> NoReturn:
+    st.error(why, icon=":material/block:")
+    st.stop()
 
 
 def actor_of(account: Account | None, settings: Settings) -> Actor:
@@ -170,24 +222,24 @@ def submit(page: Acting, role: Role, label: str, **look: Any) -> bool:
 
 def once_named(page: Acting, act: Callable[[], object]) -> Callable[[], object]:
     """An `on_change` that does `act`, after asking for a name where there is none."""
-    return act if not page.actor.is_unnamed else partial(_wait, Asked(_store_of(page), act=act))
+    asked = Asked(page if isinstance(page, Store) else page.store, act=act)
+    return partial(st.session_state.update, {state.ASKED: asked}) if page.actor.is_unnamed else act
 
 
 def ask(page: Acting, *, press: str = "", act: Callable[[], object] | None = None, project: bool = False) -> NoReturn:
     """Open the dialog in the next drawing of the whole screen, which begins now."""
-    _wait(Asked(_store_of(page), press, act, project))
+    st.session_state[state.ASKED] = Asked(page if isinstance(page, Store) else page.store, press, act, project)
     st.rerun()
 
 
-def draw_dialog(project_id: str) -> None:
-    """The dialog while something waits for a name.  Every screen calls it once."""
+def draw_dialog() -> None:
+    """Draw the dialog while something waits for a name.  Every screen calls it once."""
     st.session_state[state.PRESSED] = st.session_state.pop(state.PRESSES, None)  # of this one run
     asked: Asked | None = st.session_state.get(state.ASKED)
     st.session_state[state.ASKING] = asked
-    if asked is None:
-        return
-    title = "New project" if asked.project else "Your name"
-    st.dialog(title, on_dismiss=_stop_asking)(_draw_asking)(project_id, asked)
+    if asked is not None:
+        title = "New project" if asked.project else "Your name"
+        st.dialog(title, on_dismiss=_stop_asking)(_draw_asking)(asked)
 
 
 def draw_waiting() -> None:
@@ -196,7 +248,7 @@ def draw_waiting() -> None:
         st.rerun()
 
 
-def _draw_asking(project_id: str, asked: Asked) -> None:
+def _draw_asking(asked: Asked) -> None:
     if st.session_state.get(state.ASKED) is not asked:  # answered
         if asked.project:
             go("golden_set", section=state.UPLOAD_SECTION)
@@ -214,20 +266,14 @@ def _draw_asking(project_id: str, asked: Asked) -> None:
             st.warning(plain(problem), icon=":material/edit:")
         label = "Create project" if asked.project else "Continue"
         st.form_submit_button(label, type="primary", on_click=_answer, args=(asked, needs_name))
-    known = [name for name in _names(project_id, asked.store) if name != actor.name][:MOST_KNOWN]
-    if known and not asked.project:
-        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            st.caption("Or continue as", width="content")
-            for place, name in enumerate(known):
-                st.button(plain(name), key=state.widget(f"name_{place}"), on_click=_answer_as, args=(asked, name))
 
 
 def _answer(asked: Asked, needs_name: bool) -> None:
-    name = tidy(str(st.session_state[state.widget("name_typed")])) if needs_name else asked.store.actor.name
-    if not name:
-        st.session_state[state.NAME_PROBLEM] = "Enter your name."
-        return
-    if needs_name and name != asked.store.actor.name:
+    if needs_name:
+        name = tidy(str(st.session_state[state.widget("name_typed")]))
+        if not name:
+            st.session_state[state.NAME_PROBLEM] = "Enter your name."
+            return
         pick(name)
         asked.store.actor = replace(asked.store.actor, name=name)  # what was pressed acts through this store
     if asked.project:
@@ -246,28 +292,9 @@ def _answer(asked: Asked, needs_name: bool) -> None:
         st.session_state[state.PRESSES] = asked.press
 
 
-def _answer_as(asked: Asked, name: str) -> None:
-    st.session_state[state.widget("name_typed")] = name
-    _answer(asked, needs_name=True)
-
-
-def _wait(asked: Asked) -> None:
-    st.session_state[state.ASKED] = asked
-
-
 def _stop_asking() -> None:
     st.session_state.pop(state.ASKED, None)
     st.session_state.pop(state.NAME_PROBLEM, None)
-
-
-def _store_of(page: Acting) -> Store:
-    return page if isinstance(page, Store) else page.store
-
-
-@st.cache_data(ttl=60, max_entries=256, show_spinner=False)
-def _names(project_id: str, _store: Store) -> list[str]:
-    """Kept for a minute: telling the names apart reads the whole log."""
-    return [person.name for person in projects.list_participants(_store, project_id) if person.name]
 
 
 # ── who it is, on screen ─────────────────────────────────────────────────────────────────────────────────────
@@ -279,7 +306,7 @@ def draw_who(store: Store) -> None:
     if actor.subject:
         st.caption(f"Signed in as {actor.role}")
         st.text(actor.name)
-        st.button("Sign out", key=state.widget("sign_out"), icon=":material/logout:", on_click=st.logout)
+        _draw_sign_out()
         return
     label = plain(actor.name) if actor.name else "Enter your name"
     if st.button(label, key=state.widget("who"), icon=":material/person:", type="tertiary", help="Change your name"):
@@ -305,86 +332,3 @@ def gate(page: Acting, role: Role, *, disabled: bool = False, help: str | None =
     if may(page, role):
         return {"disabled": disabled, "help": help}
     return {"disabled": True, "help": f"This needs the role {role}; yours is {page.actor.role}."}
-
-
-# ── signing in ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _providers() -> tuple[str, ...] | None:
-    """The names of the providers in `[auth]`, None without that section."""
-    if not st.secrets.load_if_toml_exists():
-        if any(Path(file).is_file() for file in st.get_option("secrets.files")):
-            _stop("The file secrets.toml cannot be read, so that nobody can sign in. See the server's log.")
-        return None
-    section = auth_section()
-    if section is None:
-        return None
-    if not hasattr(section, "items"):
-        return ()
-    named = tuple(str(name) for name, value in section.items() if hasattr(value, "items") and "client_id" in value)
-    return (_DEFAULT, *named) if "client_id" in section else named
-
-
-def _ask_to_sign_in(offered: Sequence[str]) -> NoReturn:
-    st.title("Concord", anchor=False)
-    draw_notice()
-    if not offered:
-        _stop("Signing in is switched on, but the section [auth] of secrets.toml names no provider.")
-    st.text("Sign in to go on.")
-    for provider in offered:
-        label = "Sign in" if provider == _DEFAULT else f"Sign in with {plain(provider)}"
-        key = state.widget(f"sign_in_{provider}")
-        st.button(label, type="primary", icon=":material/login:", key=key, on_click=_log_in, args=(provider,))
-    remembered.draw_wanted(str(st.session_state[state.SCREEN]), next(iter(SCREENS)))
-    st.stop()
-
-
-def _go_where_they_wanted() -> None:
-    """Providers send everybody back to the root: from there on to the screen that signing in interrupted, once."""
-    wanted = remembered.take_wanted(SCREENS)
-    at_the_root = st.session_state[state.SCREEN] == next(iter(SCREENS)) and not st.query_params
-    if wanted is None or not at_the_root:
-        return
-    screen, ids = wanted
-    try:
-        st.switch_page(SCREENS[cast(Screen, screen)].file, query_params=ids)
-    except StreamlitPageNotFoundError:  # this screen's file was opened on its own, as a test does
-        _log.info("the screen wanted before signing in, %s, is not served here", screen)
-
-
-def _log_in(provider: str) -> None:
-    try:
-        st.login(None if provider == _DEFAULT else provider)
-    except (StreamlitAuthError, StreamlitMissingAuthlibError) as error:
-        _log.error("signing in with %s: %s", provider, error)
-        state.leave_notice("Signing in is not set up completely. The server's log says what is missing.", good=False)
-
-
-def _refuse(why: str) -> NoReturn:
-    st.title("Concord", anchor=False)
-    st.error(why, icon=":material/block:")
-    st.button("Sign out", key=state.widget("sign_out"), icon=":material/logout:", on_click=st.logout)
-    st.stop()
-
-
-def _keep_to_this_machine() -> None:
-    """Without accounts there is nothing to tell people apart by, so nobody but this machine gets in."""
-    address = st.context.ip_address
-    if not isinstance(address, str):  # None: this very machine
-        return
-    try:
-        known = ip_address(address)
-    except ValueError:
-        known = None
-    if isinstance(known, IPv6Address) and known.ipv4_mapped:
-        known = known.ipv4_mapped
-    if known is None or not known.is_loopback:
-        _stop(
-            "Concord knows no accounts as it is set up, so it opens on its own machine only. To let a team in, add a "
-            "section [auth] to .streamlit/secrets.toml; the README says how under A team."
-        )
-
-
-def _stop(why: str) -> NoReturn:
-    st.error(why, icon=":material/block:")
-    st.stop()

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
@@ -38,16 +38,11 @@ ENDED_WITHOUT: dict[RunStatus, str] = {
     "budget": "came to the end of its budget",
     "done": "ended",
 }
-COUNTED: dict[RunKind, str] = {"repeval": "texts", "metrics": "scores"}
-"""What the progress of a run counts, of kinds that ask no model."""
 _TURN = threading.RLock()
 """Whoever looks again without having pressed anything waits their turn: fifty open tabs never draw all at once, in the
 way of somebody who saves a label (95th percentile of a save with 14 such tabs: 550 → 240 ms, bench_labelling)."""
 
 T = TypeVar("T")
-
-
-# ── starting ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def draw_start(
@@ -83,9 +78,6 @@ def give_a_moment(page: Opened, run_id: str) -> None:
     end = time.monotonic() + MOMENT
     while not read_run(page, run_id).finished and time.monotonic() < end:
         time.sleep(MOMENT / 20)
-
-
-# ── following ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -140,41 +132,29 @@ def draw_status(page: Opened, run: Run) -> None:
         st.badge(tables.status_words(run), color=STATUS_COLOURS.get(run.status, "blue"))
         st.text(" · ".join([run.title, *said]))
         st.space("stretch")
+        look: dict[str, Any] = {"key": f"act_{run.run_id}", "on_click": state.attempt}
         if not run.finished:
-            people.button(
-                page,
-                "reviewer",
-                "Cancelling …" if run.cancelling else "Cancel",
-                key=f"cancel_{run.run_id}",
-                icon=":material/stop_circle:",
-                on_click=state.attempt,
-                args=("Not cancelled", projects.cancel_run, page.store, run.run_id),
-                disabled=run.cancelling,
-            )
+            label = "Cancelling …" if run.cancelling else "Cancel"
+            cancel = ("Not cancelled", projects.cancel_run, page.store, run.run_id)
+            icon = ":material/stop_circle:"
+            people.button(page, "reviewer", label, icon=icon, args=cancel, disabled=run.cancelling, **look)
         elif run.resumable and not page.project.came_with(run):
-            people.button(
-                page,
-                "reviewer",
-                "Resume",
-                key=f"resume_{run.run_id}",
-                icon=":material/resume:",
-                type="primary",
-                on_click=state.attempt,
-                args=("Not resumed", projects.resume_run, page.store, page.settings, run.run_id),
-                help="Continues where it stopped. Replies and texts that were read are cached.",
-            )
+            look |= {"icon": ":material/resume:", "type": "primary"}
+            resume = ("Not resumed", projects.resume_run, page.store, page.settings, run.run_id)
+            words = "Continues where it stopped. Replies and texts that were read are cached."
+            people.button(page, "reviewer", "Resume", args=resume, help=words, **look)
     note_imported(page, run)
     asks = makes_calls(run)
     if run.status != "queued" or run.calls:
         if not run.finished:
-            unit = COUNTED.get(run.kind, "calls" if asks else "")
+            unit = {"repeval": "texts", "metrics": "scores"}.get(run.kind, "calls" if asks else "")
             of = f" · {run.calls:,} of about {run.calls_expected:,} {unit}" if unit and run.calls_expected else ""
             words = "Starting …" if run.progress is None else f"{100 * run.progress:.0f} %{of}"
             st.progress(run.progress or 0.0, text=words)
         with st.container(horizontal=True, gap="large"):
             if asks:
                 st.metric("Calls", f"{run.calls:,}", width="content")
-                st.metric("Sent / from the cache", f"{run.usage.requests:,} / {run.usage.cached:,}", width="content")
+                st.metric("Sent / cached", f"{run.usage.requests:,} / {run.usage.cached:,}", width="content")
                 st.metric("Cost", money(run.usage.cost), width="content")
             seconds = tables.seconds_taken(run, run.updated_at) if run.finished else run.seconds_left
             st.metric("Took" if run.finished else "Time left", duration(seconds), width="content")
@@ -223,44 +203,40 @@ def draw_unread(page: Opened, run: Run) -> None:
         )
 
 
-# ── choosing ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def run_words(run: Run) -> str:
     """Words that never change for a run: a choice is kept by its words."""
     return f"{run.title}, {run.created_at.astimezone():%d %b %H:%M:%S}"
 
 
 def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
-    """Id of the run to show: that in the URL, else the one that matters most; None where one is to be started.
+    """Return the id of the run to show: that in the URL, else the one that matters most; None to start a new one.
 
-    The newest that goes on comes first, then the calibration behind the judge in use (of other kinds: the newest result
-    on its aspect), then the newest with a result, then one that failed; a golden set and an aspect in the URL narrow
-    them.  Beside the title the others can be chosen, and `new` opens the form.
+    A running one comes first, then the calibration behind a current judge (of other kinds: a result on its aspect),
+    then the newest with a result, then one that failed.  A golden set and an aspect in the URL narrow them.  Next to
+    the title the others can be chosen, and `new` opens the form.
     """
     runs = [run for run in projects.list_runs(page.store, page.project.project_id) if run.kind == kind]
     shown = state.url_id("run")
     if shown is None and state.url_id("section") != NEW:
         golden, aspect = state.url_id("golden"), state.url_id("aspect")
         about = [run for run in runs if golden in (None, run.golden_id) and aspect in (None, run.aspect)]
-        going_on = [run for run in about if not run.finished]
+        running = [run for run in about if not run.finished]
         with_result = [run for run in about if run.status in ("done", "budget")]
-        ranked = (*going_on, *behind_judge_in_use(page, with_result), *with_result, *about)
+        ranked = (*running, *behind_judge_in_use(page, with_result), *with_result, *about)
         shown = next((run.run_id for run in ranked), None)
     with page.head or st.container():
-        if shown is None:
-            if runs:
-                leave = {"run": None, "section": None, "golden": None, "aspect": None}
-                icon = ":material/arrow_back:"
-                st.button("Back to the results", icon=icon, on_click=state.put_in_url, kwargs=leave)
-            return None
-        state.put_in_url(run=shown)
-        if len(runs) > 1 and any(run.run_id == shown for run in runs):
-            words = chosen.distinct({run.run_id: run_words(run) for run in runs})
-            chosen.choose_in_url("Result", "run", shown, words, width=420)
-        # golden set and aspect in the URL stay
-        form = {"run": None, "section": NEW}
-        st.button(new, icon=":material/add:", on_click=state.put_in_url, kwargs=form)
+        if shown is not None:
+            state.put_in_url(run=shown)
+            if len(runs) > 1 and any(run.run_id == shown for run in runs):
+                words = chosen.distinct({run.run_id: run_words(run) for run in runs})
+                chosen.choose_in_url("Result", "run", shown, words, width=420)
+            # golden set and aspect in the URL stay
+            form = {"run": None, "section": NEW}
+            st.button(new, icon=":material/add:", on_click=state.put_in_url, kwargs=form)
+        elif runs:
+            leave = {"run": None, "section": None, "golden": None, "aspect": None}
+            icon = ":material/arrow_back:"
+            st.button("Back to the results", icon=icon, on_click=state.put_in_url, kwargs=leave)
     return shown
 
 

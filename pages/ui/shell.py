@@ -6,7 +6,6 @@ every link that is opened.  No text of anybody's gets in here.
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from functools import cache
 from pathlib import Path
@@ -28,12 +27,6 @@ _SERVER = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", location.href).
 """The server is where the page's own files are: both are asked for beside the screen's address."""
 
 
-_TABLED = ("criteria", "compare", "fusion", "runs")
-"""Screens with a table at first sight beside other things; it takes 1.9 MB of Streamlit's scripts, asked for when the
-first table arrives unless the page names them."""
-_IMPORTED = re.compile(r'\b(?:from|import)"\./([\w.-]+\.js)"')
-
-
 class OwnShell:
     """ASGI middleware: answers for the root and the screens' addresses, hands on everything else."""
 
@@ -46,37 +39,21 @@ class OwnShell:
             query = scope["query_string"].decode("latin-1")
             await RedirectResponse(f"{_base()}/?{query}")(scope, receive, send)
         elif asked and _below_root(scope["path"]) in ("", *SCREENS):
-            page = shell(tabled=_below_root(scope["path"]) in _TABLED)
-            await HTMLResponse(page, headers={"Cache-Control": "no-cache"})(scope, receive, send)
+            await HTMLResponse(shell(), headers={"Cache-Control": "no-cache"})(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
 
 @cache
-def shell(*, tabled: bool = False) -> str:
-    """Streamlit's index.html with ours in its head; a `tabled` one has what draws tables fetched at once."""
+def shell() -> str:
+    """Streamlit's index.html with ours in its head."""
     page = (Path(file_util.get_static_dir()) / "index.html").read_text("utf-8")
     icon = b64encode((HERE / "icon.svg").read_bytes()).decode()
     page = page.replace("<title>Streamlit</title>", "<title>Concord</title>")
     page = page.replace('href="./favicon.png"', f'href="data:image/svg+xml;base64,{icon}"')
     css, js = ((HERE / name).read_text("utf-8") for name in ("frame.css", "frame.js"))
-    head = (
-        f"<style>\n{css}</style>\n<script>\n{_SERVER}\n{js}</script>\n{_table_scripts(page) if tabled else ''}</head>"
-    )
+    head = f"<style>\n{css}</style>\n<script>\n{_SERVER}\n{js}</script>\n</head>"
     return page.replace("</head>", head, 1)
-
-
-def _table_scripts(page: str) -> str:
-    """Links to the scripts that draw a table and are not in the page; none where Streamlit names them otherwise."""
-    folder = Path(file_util.get_static_dir()) / "static" / "js"
-    waiting = [path.name for path in folder.glob("DataFrame.*.js")]
-    files: set[str] = set()
-    while waiting:
-        file = waiting.pop()
-        if file not in files and file not in page and (folder / file).is_file():
-            files.add(file)
-            waiting += _IMPORTED.findall((folder / file).read_text("utf-8"))
-    return "".join(f'<link rel="modulepreload" crossorigin href="./static/js/{file}">\n' for file in sorted(files))
 
 
 def _below_root(path: str) -> str:

@@ -59,31 +59,9 @@ COOKIE = "cookie"
 ARRIVED = "arrived"
 
 URL_IDS = (
-    "project",
-    "golden",
-    "aspect",
-    "run",
-    "criteria",
-    "rescore",
-    "trial",
-    "edit",
-    "labelling",
-    "order",
-    "item",
-    "round",
-    "statistic",
-    "level",
-    "items",
-    "section",
-    "tour",
-    "view",
-    "filter",
-    "version",
-    "task",
-    "page",
-    "who",
-    "what",
-)
+    "project golden aspect run criteria rescore trial edit labelling order item round statistic "
+    "level items section tour view filter version task page who what"
+).split()
 BARE = "bare"
 """`?view=bare`: a screen without menu, for a projector or for people who are to do one thing."""
 
@@ -101,8 +79,7 @@ def is_task() -> bool:
 def put_in_url(**ids: str | None) -> None:
     """Sets (or with None removes) ids in the URL; writes only what changes, for each write is a message."""
     for name, value in ids.items():
-        if name not in URL_IDS:
-            raise KeyError(name)
+        assert name in URL_IDS, name
         if value is None and name in st.query_params:
             del st.query_params[name]
         elif value is not None and st.query_params.get(name) != value:

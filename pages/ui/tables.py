@@ -1,17 +1,14 @@
-"""Records → frames for `st.dataframe`, with the column settings beside them.  Undefined is "—", never 0.
+"""Turn records into tables for `grid.draw`, and into the words that several screens share.
 
-Cells of a dataframe are drawn as plain text, so hostile names and criteria need no escaping here.
+An undefined value is "—", never 0.  Cells are drawn as plain text, so hostile names and criteria need no escaping.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from textwrap import shorten
-from typing import Any
 
 import pandas as pd
 
@@ -27,16 +24,12 @@ from pages.ui.grid import Column
 from pages.ui.screens import plain
 
 DASH = "—"
-DROPPED = ("stopped", "running", "waiting")
-TABLE_TEXT = 105
 ALIGNED_GAP = MISALIGNED_FROM
-ROW_HEIGHT, HEADER_HEIGHT = 36, 42
-_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+|\n+")
 
 
 def height_for(n_rows: int, most: int) -> int:
     """Pixels that show `n_rows` without an inner scroll bar, up to `most`."""
-    return HEADER_HEIGHT + ROW_HEIGHT * max(1, min(n_rows, most))
+    return 42 + 36 * max(1, min(n_rows, most))
 
 
 def in_markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -83,17 +76,6 @@ def origin_order(criteria: Criteria) -> tuple[int, int, int, int, int, str]:
     return (rank, origin.round, origin.size, origin.trial, origin.sample, criteria.criteria_id)
 
 
-def telling_parts(texts: Sequence[str]) -> list[str]:
-    """Each text on one line, an opening sentence that three or more of them share cut to "…".
-
-    So what tells the criteria apart comes first; the whole text stands below the table.
-    """
-    split = [[part for part in _SENTENCE_END.split(text.strip()) if part] for text in texts]
-    openings = Counter(parts[0] for parts in split if len(parts) > 1)
-    shortened = [["…", *parts[1:]] if len(parts) > 1 and openings[parts[0]] >= 3 else parts for parts in split]
-    return [shorten(" ".join(parts), TABLE_TEXT, placeholder=" …") for parts in shortened]
-
-
 def one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -106,19 +88,21 @@ def ago(moment: datetime | None, now: datetime | None = None) -> str:
 
 
 def items_frame(rows: Sequence[GoldenItem], kind: ItemKind) -> pd.DataFrame:
-    """A page of a golden set: ids, texts, labels; pairs have two texts."""
-    aspects = list(rows[0].labels) if rows else []
-    frame: dict[str, list[Any]] = {
-        "item": [row.item.item_id for row in rows],
-        "source id": [row.item.source_id for row in rows],
-        "system": [row.item.system_id for row in rows],
-    }
-    frame |= {aspect: [row.labels[aspect] for row in rows] for aspect in aspects}
+    """Items of a golden set: ids, labels, texts; a pair has two texts."""
     target, context = ("text A", "text B") if kind == "pair" else ("target", "context")
-    frame |= {target: [row.item.target for row in rows], "source": [row.item.source for row in rows]}
-    if any(row.item.context for row in rows):
-        frame[context] = [row.item.context for row in rows]
-    return pd.DataFrame(frame)
+    frame = pd.DataFrame(
+        {
+            "item": row.item.item_id,
+            "source id": row.item.source_id,
+            "system": row.item.system_id,
+            **row.labels,
+            target: row.item.target,
+            "source": row.item.source,
+            context: row.item.context,
+        }
+        for row in rows
+    )
+    return frame if any(row.item.context for row in rows) else frame.drop(columns=context, errors="ignore")
 
 
 def groups_frame(golden: GoldenSet, most_systems: int = 40) -> pd.DataFrame:
@@ -132,29 +116,26 @@ def groups_frame(golden: GoldenSet, most_systems: int = 40) -> pd.DataFrame:
 
 
 def findings_frame(findings: Sequence[FileFinding]) -> pd.DataFrame:
-    order = {"error": 0, "warning": 1, "note": 2}
-    ranked = sorted(findings, key=lambda f: order[f.severity])
-    return pd.DataFrame(
-        {
-            "severity": [f.severity for f in ranked],
-            "row": pd.array([f.row for f in ranked], dtype="Int64"),
-            "column": [f.column or "" for f in ranked],
-            "what and what to do": [f.message for f in ranked],
-        }
-    )
+    """Findings of a file, errors first."""
+    ranked = sorted(findings, key=lambda finding: ("error", "warning", "note").index(finding.severity))
+    rows = [(found.severity, found.row, found.column or "", found.message) for found in ranked]
+    frame = pd.DataFrame(rows, columns=["severity", "row", "column", "what and what to do"])
+    return frame.astype({"row": "Int64"})
 
 
 def changed_frame(changed: Sequence[ChangedItem]) -> pd.DataFrame:
+    """Items that an edit moved across the line between aligned and misaligned."""
     return pd.DataFrame(
         {
-            "item": [c.item_id for c in changed],
-            "now": ["aligned" if c.now == "mended" else "misaligned" for c in changed],
-            "raters": [c.label for c in changed],
-            "parent": [c.parent_score for c in changed],
-            "edited": [c.new_score for c in changed],
-            "gap before": [c.parent_gap for c in changed],
-            "gap now": [c.new_gap for c in changed],
+            "item": item.item_id,
+            "now": "aligned" if item.now == "mended" else "misaligned",
+            "raters": item.label,
+            "parent": item.parent_score,
+            "edited": item.new_score,
+            "gap before": item.parent_gap,
+            "gap now": item.new_gap,
         }
+        for item in changed
     )
 
 
@@ -162,13 +143,14 @@ def item_scores_frame(scored: Sequence[ItemScore]) -> pd.DataFrame:
     """Calibration items under some criteria, in the order given."""
     return pd.DataFrame(
         {
-            "item": [item.item_id for item in scored],
-            "system": [item.system_id or DASH for item in scored],
-            "raters": [item.label for item in scored],
-            "judge": [item.score for item in scored],
-            "gap": [item.gap for item in scored],
-            "the judge is": [gap_words(item) for item in scored],
+            "item": item.item_id,
+            "system": item.system_id or DASH,
+            "raters": item.label,
+            "judge": item.score,
+            "gap": item.gap,
+            "the judge is": gap_words(item),
         }
+        for item in scored
     )
 
 
@@ -181,13 +163,6 @@ def status_words(run: Run) -> str:
     if run.cancelling and not run.finished:
         return "cancelling"
     return {"queued": "waiting", "budget": "cut by the budget"}.get(run.status, run.status)
-
-
-def worker_words(run: Run) -> str | None:
-    """Who has or had the run, and what that worker computes on; None before anybody took it."""
-    if not run.worker_id:
-        return None
-    return f"{run.worker_id} ({run.capability})" if run.capability else run.worker_id
 
 
 def seconds_taken(run: Run, now: datetime) -> float | None:
@@ -214,17 +189,20 @@ def group_of(entry: CriteriaEntry) -> int:
     newest, status = newest_calibration(entry), status_of(entry)
     if newest is None or newest.alignment.value is None:
         return UNMEASURED
-    return DROPPED_EARLY if status in DROPPED else REJECTED if status == "rejected" else MEASURED
+    return (
+        DROPPED_EARLY if status in ("stopped", "running", "waiting") else REJECTED if status == "rejected" else MEASURED
+    )
 
 
 def best_first(entries: Sequence[CriteriaEntry]) -> list[CriteriaEntry]:
-    """Group by group (`group_of`), each by newest calibration alignment; of equals those in the judge come first."""
+    """Sort by group (`group_of`), then by newest calibration alignment; of equals those in the judge come first."""
 
-    def place(entry: CriteriaEntry) -> tuple[int, float, bool]:
-        value = None if (newest := newest_calibration(entry)) is None else newest.alignment.value
-        return (group_of(entry), 0.0 if value is None else -value, status_of(entry) != "chosen")
+    def rank(entry: CriteriaEntry) -> tuple[int, float, bool]:
+        newest = newest_calibration(entry)
+        value = 0.0 if newest is None else newest.alignment.value or 0.0
+        return group_of(entry), -value, status_of(entry) != "chosen"
 
-    return sorted(entries, key=place)
+    return sorted(entries, key=rank)
 
 
 def standing_words(entry: CriteriaEntry) -> str:
@@ -245,14 +223,14 @@ def standing_words(entry: CriteriaEntry) -> str:
 def criteria_frame(
     entries: Sequence[CriteriaEntry], names: MappingOf[str, str], states: MappingOf[str, str]
 ) -> pd.DataFrame:
-    """Criteria with their newest calibration alignment; `states` say which version of the judge follows them."""
-    alignments = [None if (a := newest_calibration(entry)) is None else a.alignment for entry in entries]
-    heading = measure_heading(next((a for a in alignments if a is not None), None))
+    """Criteria with their newest calibration alignment; `states` says which version of the judge uses them."""
+    alignments = [None if (newest := newest_calibration(entry)) is None else newest.alignment for entry in entries]
+    heading = measure_heading(next((alignment for alignment in alignments if alignment), None))
     return pd.DataFrame(
         {
             "criteria": [name_of(entry.criteria, names) for entry in entries],
-            heading: pd.Series([value_of(a) for a in alignments], dtype="float64"),
-            "interval": [interval_of(a) for a in alignments],
+            heading: pd.Series([value_of(alignment) for alignment in alignments], dtype="float64"),
+            "interval": [interval_of(alignment) for alignment in alignments],
             "judge": [states.get(entry.criteria_id) for entry in entries],
             "standing": [standing_words(entry) for entry in entries],
         }
@@ -261,30 +239,21 @@ def criteria_frame(
 
 def leaderboard_frame(candidates: Sequence[Candidate], heading: str, names: MappingOf[str, str]) -> pd.DataFrame:
     """The live leaderboard, criteria by their `names`; candidates come best first."""
-    by_id = {c.criteria.criteria_id: name_of(c.criteria, names) for c in candidates}
-    origins = [c.criteria.provenance for c in candidates]
-    texts = telling_parts([c.criteria.text for c in candidates])
-    unread = [0 if c.alignment is None else c.alignment.n_unscored for c in candidates]
+    alignments = [candidate.alignment for candidate in candidates]
+    unread = [alignment.n_unscored if alignment else 0 for alignment in alignments]
     return pd.DataFrame(
         {
             "rank": range(1, len(candidates) + 1),
-            "criteria": [name_of(c.criteria, names) for c in candidates],
-            heading: pd.Series([value_of(c.alignment) for c in candidates], dtype="float64"),
-            "interval": [interval_of(c.alignment) for c in candidates],
-            "n": pd.array([None if c.alignment is None else c.alignment.n for c in candidates], dtype="Int64"),
+            "criteria": [name_of(candidate.criteria, names) for candidate in candidates],
+            heading: pd.Series([value_of(alignment) for alignment in alignments], dtype="float64"),
+            "interval": [interval_of(alignment) for alignment in alignments],
+            "n": pd.array([alignment.n if alignment else None for alignment in alignments], dtype="Int64"),
             **({"unread": unread} if any(unread) else {}),
-            "status": [c.status for c in candidates],
-            "calls": [c.calls for c in candidates],
-            "round": [o.round for o in origins],
-            "made from": [name_of_parent(o.parents, by_id | dict(names)) for o in origins],
-            "text": texts,
+            "status": [candidate.status for candidate in candidates],
+            "calls": [candidate.calls for candidate in candidates],
+            "text": [shorten(one_line(candidate.criteria.text), 105, placeholder=" …") for candidate in candidates],
         }
     )
-
-
-def name_of_parent(parents: Sequence[str], names: MappingOf[str, str]) -> str:
-    """The name of the first of `parents`; "" for none, "—" for one that is not known here."""
-    return names.get(parents[0], DASH) if parents else ""
 
 
 def alignment_columns(heading: str) -> dict[str, Column]:
@@ -295,21 +264,19 @@ def alignment_columns(heading: str) -> dict[str, Column]:
         "interval": Column("95 % interval"),
         "n": Column(help="items (systems at system level) the number rests on"),
         "unread": Column(help="items whose replies held no rating; never counted as a score"),
-        "made from": Column(width=140),
     }
 
 
 def describe_n(alignment: Alignment | None) -> str:
-    """`0.412 [0.35, 0.47], n = 800` with the groups and the unread counted."""
+    """`0.412 [0.35, 0.47], n = 800`, with the groups and the unread counted."""
     if alignment is None:
         return DASH
-    parts = [describe(alignment), f"n = {alignment.n:,}"]
+    words = f"{describe(alignment)}, n = {alignment.n:,}"
     if alignment.n_groups:
-        parts.append(
-            f"{alignment.n_groups:,} groups" + (f" ({alignment.n_left_out:,} left out)" if alignment.n_left_out else "")
-        )
+        words += f", {alignment.n_groups:,} groups"
+        words += f" ({alignment.n_left_out:,} left out)" if alignment.n_left_out else ""
     if alignment.n_unscored:
-        parts.append(f"{alignment.n_unscored:,} unread")
+        words += f", {alignment.n_unscored:,} unread"
     if alignment.value is None and alignment.reason:
-        parts.append(f"undefined: {alignment.reason}")
-    return ", ".join(parts)
+        words += f", undefined: {alignment.reason}"
+    return words

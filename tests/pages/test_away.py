@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.settings import Settings
 from core.store import database as patience
-from pages.ui import faults, people
+from pages.ui import faults
 from tests.going_away import GoingAway
 from tests.pages.screen import open_screen, press, write
 
@@ -48,7 +48,6 @@ def test_a_screen_waits_for_the_database_and_saves_what_was_pressed_once(server:
 def test_a_database_that_stays_away_is_told_in_words(server: GoingAway, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = open_screen("10_runs")
     monkeypatch.setattr(patience, "PATIENCE", 0.3)
-    people._names.clear()
     server.go()
     screen.run()
     assert any("cannot be reached" in error.value for error in screen.error)

@@ -154,19 +154,15 @@ def test_what_needs_more_than_reading_needs_a_name_at_a_screen(store: Store, pro
     projects.save_triage(store, project, "i1", said)  # the command line is whoever sits at the machine
 
 
-def test_a_picked_name_survives_other_screens_and_is_offered_again(store: Store, project: str) -> None:
+def test_a_picked_name_survives_other_screens(store: Store, project: str) -> None:
     app = call_me(run(prepared("app", project=project)), "Ada")
     for file in ("10_runs", "3_calibrate", "4_criteria", "1_golden_set"):
         app.switch_page(f"pages/{file}.py").run()
         assert who(app) == "Ada"
     app.switch_page("pages/3_calibrate.py").run()
     button(app, "Start the calibration").click().run()
-    st.cache_data.clear()  # a minute later
-    other = run(prepared("10_runs", project=project))  # another session knows the name, but is nobody yet
+    other = run(prepared("10_runs", project=project))  # another session is nobody yet
     assert not who(other)
-    other.button(key="form_who").click()
-    press(run(other), "Ada")
-    assert who(other) == "Ada"
     call_me(app, "Bo")  # somebody else sits down
     assert app.session_state[state.RATER] == "Bo"
 

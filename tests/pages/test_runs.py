@@ -206,27 +206,6 @@ def test_ago_counts_from_now() -> None:
     assert tables.ago(None, now) == "—"
 
 
-def test_telling_parts_cut_an_opening_that_three_texts_share() -> None:
-    texts = [
-        "Rate order. Reward links.",
-        "",
-        "Rate order.\nPunish gaps.",
-        "Rate order. Be\nstrict.",
-        "Rate all. Be kind.",
-    ]
-    assert tables.telling_parts(texts) == [
-        "… Reward links.",
-        "",
-        "… Punish gaps.",
-        "… Be strict.",
-        "Rate all. Be kind.",
-    ]
-
-
-def test_telling_parts_leave_a_text_that_is_all_opening() -> None:
-    assert tables.telling_parts(["Rate order."] * 3) == ["Rate order."] * 3
-
-
 @pytest.mark.parametrize(
     "text",
     ["<b>x</b>", "**x**", "![x](y)", ":red[x]", "$x$", "`x`", "# x", "1. x", "- x", "~~x~~", "|a|b|", "&lt;"],
