@@ -345,7 +345,6 @@ _SPACED = 3
 """Letters of a script with spaces that say as much as one of Chinese or Thai."""
 _TOP, _MOST_VALUES, _MOST_FRACTIONS = 10, 60, 8
 """Of labels: the largest, and how many different values and fractions (.33 .5 …) means over a few people make."""
-_MOST_NAMES = 50
 _MOST_REFUSED = 0.3
 """Share of cells that may be no number in a column of numbers."""
 _COUNTS = frozenset(
@@ -376,9 +375,8 @@ def propose_mapping(columns: abc.Sequence[str], sample_rows: Rows) -> Mapping:
 def guess_mapping(mapping: Mapping, rows: Rows) -> Mapping:
     """`mapping` with the parts that no name told, found "content"; its item kind follows.
 
-    Long texts are targets, or sources when they repeat; ids that repeat are sources; few repeating names, each once
-    per source, are systems (or raters, where the same text comes under each of them); small numbers on a common scale
-    are labels.
+    Long texts are targets, or sources when they repeat.  Short cells that differ in every row are ids, and small
+    numbers on a common scale are labels.  Systems and raters are never guessed.
     """
     draft = _Draft(mapping.columns, rows, rows[:: max(1, len(rows) // 2_000)])
     draft.roles, draft.found = dict(mapping.roles), dict(mapping.found)
@@ -619,9 +617,6 @@ class _Draft:
 
     # by content
 
-    def guess(self, role: str, column: _Column) -> None:
-        self.give(role, [column.name], "content")
-
     def guess_texts(self) -> None:
         """Target and source: of two texts the one that repeats, or is much longer, is the source."""
         texts = [column for column in self.filled() if column.is_text or (len(self.columns) == 1 and column.texts)]
@@ -636,45 +631,21 @@ class _Draft:
             if len(alike) > 1 and "source" not in self.roles:
                 first, second = alike[:2]
                 fresh = first if first.mean_length * 1.5 < second.mean_length else second
-                self.guess("source", first if fresh is second else second)
-            self.guess("target", fresh)
+                self.give("source", [(first if fresh is second else second).name], "content")
+            self.give("target", [fresh.name], "content")
         for column in texts:
             if column.share_distinct <= 0.7:
-                self.guess("source", column)
+                self.give("source", [column.name], "content")
 
     def guess_ids(self) -> None:
-        """Ids of items, sources, systems and raters."""
-        columns = [column for column in self.filled() if column.is_named and not column.words & _MOMENTS]
-        for column in columns:
+        """Ids of items, which differ in every row, and of sources: a column called an id whose cells repeat."""
+        for column in self.filled():
+            if not column.is_named or column.words & _MOMENTS:
+                continue
             if "item_id" not in self.roles and self.names_every_row(column):
-                self.guess("item_id", column)
-        named = [
-            column
-            for column in columns
-            if column.name not in self.roles.values()
-            and 2 <= column.n_distinct <= 0.7 * len(column.cells)
-            and folded(column.name) not in ("target", *ALIASES["target"])  # flags and classes there name no system
-        ]
-        target = self.column(self.roles["target"]) if "target" in self.roles else None
-        if target is not None and target.share_distinct <= 0.6 and "item_id" not in self.roles:  # one row per rating
-            for column in named:
-                if column.n_distinct <= _MOST_NAMES and self.once_each("target", column):
-                    self.guess("annotator_id", column)
-            return
-        for column in named if "source_id" not in self.roles else ():
-            if "source" in self.roles:  # each name stands for one source, and the other way round
-                pairs = self.pairs("source", column)
-                group = len(pairs) == len({name for _, name in pairs}) == len({text for text, _ in pairs})
-            else:
-                group = bool(column.words & _ID_WORDS) or column.n_distinct > _MOST_NAMES
-            if group:
-                self.guess("source_id", column)
-                break
-        group_role = "source_id" if "source_id" in self.roles else "source"
-        for column in named:
-            few = column.n_distinct <= min(_MOST_NAMES, len(column.cells) // 2) and column.numbers is None
-            if few and column.name not in self.roles.values() and self.once_each(group_role, column):
-                self.guess("system_id", column)
+                self.give("item_id", [column.name], "content")
+            elif column.words & _ID_WORDS and 2 <= column.n_distinct <= 0.7 * len(column.cells):
+                self.give("source_id", [column.name], "content")
 
     def guess_labels(self) -> None:
         """Only where no column says of itself that it holds labels."""
@@ -684,7 +655,7 @@ class _Draft:
             return
         for column in self.filled():
             if prefix := HUMAN if column.is_rated else ANN if column.is_rated_by_several else "":
-                self.guess(prefix + plain_name(column.name), column)
+                self.give(prefix + plain_name(column.name), [column.name], "content")
 
     def names_every_row(self, column: _Column) -> bool:
         cells = [row.get(column.name) for row in self.rows]
@@ -692,14 +663,6 @@ class _Draft:
         # An id that stands twice is a fault to report, which needs the column to count as ids.
         coded = len(cells) >= 6 and all(re.search(r"\d", name) and " " not in name for name in different)
         return len(different) >= len(cells) - max(1, len(cells) // 20) * (coded or len(cells) >= 20)
-
-    def once_each(self, role: str, column: _Column) -> bool:
-        """Whether a name comes about once with each text of the role; so it is where there is no such column."""
-        return role not in self.roles or len(self.pairs(role, column)) >= 0.9 * len(column.cells)
-
-    def pairs(self, role: str, column: _Column) -> set[tuple[str, str]]:
-        other = self.roles[role]
-        return {(repr(row.get(other)), repr(row.get(column.name))) for row in self.sample if row.get(column.name)}
 
 
 def _numbers(cells: abc.Sequence[Any]) -> list[float] | None:

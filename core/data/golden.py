@@ -26,7 +26,7 @@ from core.data.label_cells import (
     turn_ranks,
 )
 from core.data.pairs import with_preferences
-from core.data.reshape import with_joined_raters, with_label_studio
+from core.data.reshape import refuse_label_studio, with_joined_raters
 from core.data.scale import Values, find_scale, is_usual
 from core.data.sources import LIMITS, FileFinding, FindingLog, first_error, has_errors
 from core.data.split import calibration_labels, few_labels
@@ -44,7 +44,7 @@ Mapped = Mapping | abc.Mapping[str, str] | str | abc.Sequence[str]
 class BuiltGolden:
     """What a file gave.  `golden` is None when `findings` hold an error; `draft` is what could be read all the same
     (refused cells empty), for previews and counts only, None when there was no target column.  `broken`: number of a
-    row with an error → the first error in it; `build_golden` can leave such rows out.  `questions`: what a
+    row with an error → the first error in it.  `questions`: what a
     person has to say in `Mapping.values`; each is an error too.
     """
 
@@ -122,11 +122,13 @@ def check_file(
 
 
 def golden_table(table: Table, named: abc.Collection[str] = ()) -> Table:
-    """Turn exports, pairs and columns of several raters into one row per item and one column per aspect.
+    """Turn pairs and columns of several raters into one row per item and one column per aspect.
 
-    Columns in `named`, to which a person gave a role, are not joined with others.
+    Columns in `named`, to which a person gave a role, are not joined with others.  GoldenError for a file as Label
+    Studio exports it.
     """
-    return with_joined_raters(with_preferences(with_label_studio(table)), named)
+    refuse_label_studio(table)
+    return with_joined_raters(with_preferences(table), named)
 
 
 def _read(
@@ -165,7 +167,6 @@ def build_golden(
     *,
     name: str | None = None,
     labels_needed: bool = True,
-    left_out: abc.Collection[int] = (),
 ) -> BuiltGolden:
     """Build and check a golden set; what is wrong comes back as findings.
 
@@ -175,7 +176,6 @@ def build_golden(
         scales: Aspect → confirmed scale; the others are found from the values.
         name: The name of the golden set; None: that of the file.
         labels_needed: False ignores label columns, for scoring new items.
-        left_out: Numbers of rows, as findings have them, that take no part.
 
     Raises:
         AspectError: A scale was given for an unknown aspect.
@@ -188,18 +188,7 @@ def build_golden(
             "row by row.",
             file=table.name,
         )
-    if left_out:
-        kept = [(place, number, row) for place, number, row in table.placed() if number not in left_out]
-        table = replace(
-            table,
-            rows=tuple(row for _, _, row in kept),
-            findings=tuple(finding for finding in table.findings if finding.row not in left_out),
-            numbers=tuple(number for _, number, _ in kept),
-            places=tuple(place for place, _, _ in kept),
-        )
     log = FindingLog(list(table.findings))
-    if left_out:
-        log.add("note", f"{left_out_words(left_out)} left out by choice.")
     mapping = mapping or propose_mapping(table.columns, table.rows)
     if not mapping.kind_given:
         mapping = replace(mapping, kind=detect_kind(table.rows, mapping.roles))
@@ -281,12 +270,6 @@ def _settled(
         note_on_codes(cells, mapping, scale, log)
         asked.append(settle_best(cells, mapping, scale, log))
     return scale, list(filter(None, asked))
-
-
-def left_out_words(numbers: abc.Collection[int]) -> str:
-    """How many rows of a file take no part, and the first of them: ``"3 rows (2, 7, 9)"``."""
-    first = ", ".join(str(number) for number in sorted(numbers)[:6])
-    return f"{len(numbers):,} row{'' if len(numbers) == 1 else 's'} ({first}{', …' if len(numbers) > 6 else ''})"
 
 
 def _stem(name: str) -> str:

@@ -123,7 +123,7 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
     """
     reader, done, positions = RowReader(mapping, log), ItemRows(), dict[str, int]()
     items, rows, split = done.items, done.row_of_item, mapping.roles.get("split", _NO_COLUMN)
-    for place, number, row in table.placed():
+    for place, (number, row) in enumerate(table.numbered(), start=1):
         item = reader.read(place, number, row)
         position = positions.setdefault(item.item_id, len(items))
         done.item_of_row.append(position)

@@ -5,10 +5,8 @@
     load_recording(file) ── Recording ── propose_columns(recording, aspect) ── Columns (correctable)
                                 └── entries(recording, columns) ── RecordedRow for each row
 
-Formats: whatever `core.data.read_table` reads.  Nested objects become columns with dotted names.  The output or error
-file of a batch endpoint is known by its lines: ``{"id", "custom_id", "response": {"status_code", "body"}, "error"}``,
-where the body is that of a chat completion, a completion or a response of the Responses API.  Anything else is a table:
-one row per item, or per item and sample.
+Formats: whatever `core.data.read_table` reads, with one row per item, or per item and sample.  Nested objects become
+columns with dotted names.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -39,35 +37,16 @@ MAX_ROWS = 400_000
 HEAD_ROWS = 1_000
 """Rows that say which columns a recording of any length has."""
 
-_REPLY_OF_BATCH = "response.body"
 _LONGEST_ID, _DEEPEST, _DEEPEST_TEXT = 500, 4, 8
 _TOO_DEEP = "(nested too deeply to be read)"
 
-Finish = Literal["stop", "length", "refusal", "error"]
-_FINISHES: Mapping[str, Finish] = {
-    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "incomplete"), "length"),
-    **dict.fromkeys(("content_filter", "refusal", "safety"), "refusal"),
-}
 
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A judge's words.  `finish` is how the endpoint ended them; "error": the request failed, `text` says how."""
-
-    text: str
-    finish: Finish = "stop"
-
-
-def replies_in(cell: Any) -> tuple[Reply, ...]:
+def replies_in(cell: Any) -> tuple[str, ...]:
     """The replies in a cell: a text, a list (or JSON text of one), a chat message; null is an empty reply.
 
     An empty list holds none.
     """
-    if isinstance(cell, tuple):  # made from a batch
-        return cell
-    if cell is None or cell == "":
-        return (Reply(""),)
-    return tuple(Reply(text_of(entry)) for entry in read_list(cell))
+    return ("",) if cell is None or cell == "" else tuple(map(text_of, read_list(cell)))
 
 
 def text_of(value: Any, depth: int = 0) -> str:
@@ -99,45 +78,15 @@ def flattened(row: Row, prefix: str = "", depth: int = 0) -> dict[str, Any]:
     return flat
 
 
-def _batch_row(row: Row) -> dict[str, Any]:
-    """A line of a batch endpoint's output, with its replies in one column."""
-    rest = {name: cell for name, cell in row.items() if name not in ("id", "response", "error")}
-    answered = row.get("response")
-    status, body = (
-        (answered.get("status_code"), answered.get("body")) if isinstance(answered, Mapping) else (None, None)
-    )
-    replies: list[Reply] = []
-    failure = row.get("error") or (body.get("error") if isinstance(body, Mapping) else None)
-    if not failure and isinstance(body, Mapping) and not (isinstance(status, int) and status >= 400):
-        choices, output = body.get("choices"), body.get("output")
-        if isinstance(choices, list):  # (chat) completions
-            for choice in (choice for choice in choices if isinstance(choice, Mapping)):
-                message, finish = choice.get("message"), _FINISHES.get(str(choice.get("finish_reason")), "stop")
-                content = message.get("content") if isinstance(message, Mapping) else choice.get("text")
-                if isinstance(message, Mapping) and message.get("refusal") and not content:
-                    content, finish = message["refusal"], "refusal"
-                replies.append(Reply(text_of(content), finish))
-        elif isinstance(output, list):  # the Responses API
-            messages = [part for part in output if isinstance(part, Mapping) and part.get("type") == "message"]
-            finish = _FINISHES.get(str(body.get("status")), "stop")
-            replies = [Reply("".join(map(text_of, messages)), finish)] if messages else []
-    if not replies:
-        cause = failure.get("message") or failure.get("code") if isinstance(failure, Mapping) else failure
-        unanswered = f"the request came back with status {status}" if status else "no answer"
-        replies = [Reply(text_of(cause)[:200] if cause else unanswered, "error")]
-    return flattened(rest) | {_REPLY_OF_BATCH: tuple(replies)}
-
-
 @dataclass(frozen=True)
 class Recording:
     """What the file holds: the columns in their order, and flat rows (column → cell, an absent key is an empty cell).
 
-    `of_batch`: it is the output of a batch endpoint.  `digest` is the hash of the bytes that were read; `findings` tell
-    of the reading itself.  The rows of a `TableFile` are read anew each time that somebody goes through them.
+    `digest` is the hash of the bytes that were read; `findings` are those of the reading itself.  The rows of a
+    `TableFile` are read anew on each pass.
     """
 
     name: str
-    of_batch: bool
     columns: tuple[str, ...]
     table: Table | TableFile = field(repr=False)
     digest: str = ""
@@ -149,7 +98,7 @@ class Recording:
             yield from self.table.numbered()
             return
         for row in (rows := self.table.rows()):
-            yield rows.number, _batch_row(row) if self.of_batch else flattened(row)
+            yield rows.number, flattened(row)
 
     @property
     def rows(self) -> Iterator[Row]:
@@ -174,10 +123,9 @@ def load_recording(
     suffix = _suffix(label)
     data = file if isinstance(file, bytes) else open_source(file, suffix=suffix, max_mb=max_mb).data()
     table = read(data, label, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
-    of_batch = _of_batch(table.columns, table.rows[0])
-    rows = tuple(map(_batch_row if of_batch else flattened, table.rows))
+    rows = tuple(map(flattened, table.rows))
     digest = hashlib.sha256(data).hexdigest()
-    return Recording(label, of_batch, _columns_of(rows, label), replace(table, rows=rows), digest, table.findings)
+    return Recording(label, _columns_of(rows, label), replace(table, rows=rows), digest, table.findings)
 
 
 def open_recording(path: Path) -> Recording:
@@ -188,21 +136,11 @@ def open_recording(path: Path) -> Recording:
     table = open_table(path, suffix=_suffix(path.name), max_mb=None)
     if table.encoding == "cp1252":
         raise table.source.refuse("The text is not UTF-8; save the file as UTF-8.")
-    rows = table.rows()
-    head = list(islice(rows, HEAD_ROWS))
-    of_batch = _of_batch(rows.columns, head[0])
-    columns = _columns_of(map(_batch_row if of_batch else flattened, head), path.name)
-    return Recording(path.name, of_batch, columns, table)
+    return Recording(path.name, _columns_of(map(flattened, islice(table.rows(), HEAD_ROWS)), path.name), table)
 
 
 def _suffix(label: str) -> str:
     return (suffix_of(label) or ".jsonl").removesuffix(".gz")
-
-
-def _of_batch(columns: Sequence[str], first: Row) -> bool:
-    answered = first.get("response")
-    answer = isinstance(answered, Mapping) and "body" in answered
-    return "custom_id" in columns and (answer or bool(first.get("error")))
 
 
 def _columns_of(rows: Iterable[Row], label: str) -> tuple[str, ...]:
@@ -225,7 +163,7 @@ class RecordedRow:
 
     row: int
     item_id: str
-    replies: tuple[Reply, ...] | None
+    replies: tuple[str, ...] | None
     score: Any
     has_score: bool
     reason: str = ""
@@ -312,7 +250,7 @@ _ALIASES: Mapping[Role, tuple[str, ...]] = {
 }
 _PLAIN_REPLIES = frozenset(
     "responses response replies reply judge_response judge_reply judge_output raw_response raw_responses "
-    f"raw_output {_REPLY_OF_BATCH}".split()
+    "raw_output".split()
 )
 """Reply columns that hold the judge's own words even next to a score; `output` or `text` may be what was judged."""
 
@@ -361,8 +299,6 @@ def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[
     names = recording.columns
     shallow = sorted(names, key=lambda column: column.count("."))  # before a nested one of the same name
     found: dict[Role, list[str]] = {role: by_name(shallow, (OWN_NAMES[role], *_ALIASES[role]), _last) for role in ROLES}
-    if recording.of_batch:
-        found["replies"] = [column for column in names if column == _REPLY_OF_BATCH]
     wanted = {folded(name): name for name in (*sorted(KNOWN_ASPECTS), *aspects, aspect) if folded(name)}
     of_aspect: dict[str, str] = {}  # coherence, score_coherence, scores.coherence
     for column in names:

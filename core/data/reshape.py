@@ -1,8 +1,4 @@
-"""Tables of other shapes as one row per item or rating: columns of several raters, Label Studio exports.
-
-Columns of raters are joined: ``rater_1_quality, rater_2_quality`` → ``ann_quality``.  Label Studio's exports are JSON
-with annotations inside, or CSV and JSON-MIN files with cells such as ``[{"rating": 5}]``.
-"""
+"""Join the columns of several raters: ``rater_1_quality, rater_2_quality`` → ``ann_quality``."""
 
 from __future__ import annotations
 
@@ -11,12 +7,12 @@ from collections import abc
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
-from core.data.cells import AmbiguousCommaError, CellError, aspect_key, is_no_value, parse_json, read_number
+from core.data.cells import AmbiguousCommaError, CellError, aspect_key, is_no_value, read_number
 from core.data.columns import ANN, ANNOTATORS, HUMAN, KNOWN_ASPECTS, MODELS, plain_name
 from core.data.sources import FileFinding
 from core.data.tables import Table
+from core.errors import GoldenError
 
 _RATER = (
     "(?:(?:rater|annotator|annot|ann|coder|judge|expert|worker|evaluator|reviewer|labell?er|assessor|scorer|person|"
@@ -146,64 +142,13 @@ def _aspect(key: str) -> str:
     return "overall" if name in _BARE_WORDS else name
 
 
-# ── Label Studio ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def with_label_studio(table: Table) -> Table:
-    """Turn a Label Studio export into one row per rating, with plain numbers as labels.
-
-    Any other table comes back as it is, and so does an export without ratings.  Cancelled annotations are left out, and
-    so are answers that are no ratings, numbers or choices between two texts.
-    """
-    if {"data", "annotations"} <= set(table.columns):
-        rated: list[tuple[int, dict[str, Any]]] = []
-        n_others = 0
-        for number, task in table.numbered():
-            if not isinstance(task.get("data"), dict) or not isinstance(task.get("annotations"), list):
-                return table
-            for annotation in task["annotations"]:
-                if not isinstance(annotation, dict) or annotation.get("was_cancelled"):
-                    continue
-                rater = annotation.get("completed_by")
-                rater = rater.get("email") or rater.get("id") if isinstance(rater, dict) else rater
-                for answer in annotation.get("result") or ():
-                    value = answer.get("value") if isinstance(answer, dict) else None
-                    rating = _number([value])
-                    if isinstance(value, dict) and value.get("selected") in ("left", "right"):
-                        rating = value["selected"]
-                    n_others += rating is None
-                    if rating is not None:
-                        own = {"annotator_id": rater, "aspect": answer.get("from_name"), "value": rating}
-                        rated.append((number, {"item_id": task.get("id")} | task["data"] | own))
-        findings = table.findings
-        if n_others:
-            message = f"{n_others:,} answers of this Label Studio export are left out: they are no ratings or numbers."
-            findings += (FileFinding("note", message),)
-        if not rated:
-            return replace(table, findings=findings)
-        numbers, rows = zip(*rated, strict=True)
-        columns = tuple(dict.fromkeys(name for row in rows for name in row))
-        return replace(table, rows=rows, numbers=numbers, columns=columns, findings=findings)
-    answered = []
-    for column in table.columns:
-        cells = [row[column] for row in table.rows if row.get(column) not in (None, "", [])]
-        if cells and all(_number(cell) is not None for cell in cells):
-            answered.append(column)
-    if not answered:
-        return table
-    rows = tuple(
-        {name: _number(cell) if name in answered else cell for name, cell in row.items()} for row in table.rows
-    )
-    return replace(table, rows=rows)
-
-
-def _number(cell: Any) -> Any:
-    """The number in ``[{"rating": 5}]``; None for anything else."""
-    answers = parse_json(cell) if isinstance(cell, str) and cell[:2] == "[{" else cell
-    if not isinstance(answers, list) or len(answers) != 1 or not isinstance(answers[0], dict):
-        return None
-    number, choices = answers[0].get("rating", answers[0].get("number")), answers[0].get("choices")
-    if isinstance(choices, list) and len(choices) == 1:
-        with suppress(CellError):
-            number = read_number(choices[0])
-    return number if isinstance(number, (int, float)) and not isinstance(number, bool) else None
+def refuse_label_studio(table: Table) -> None:
+    """Raise GoldenError for an export of Label Studio, whose annotations are objects, and say what to make of it."""
+    names = set(table.columns)
+    answers = (re.match(r"""\[\{["'](rating|number)["']""", str(cell)) for cell in table.rows[0].values())
+    if {"data", "annotations"} <= names or "annotation_id" in names or any(answers):
+        raise GoldenError(
+            "This is an export of Label Studio. Convert it to one row per text and rater, with the columns item_id, "
+            "target, annotator_id, aspect and value, where value is a plain number.",
+            file=table.name,
+        )

@@ -141,18 +141,11 @@ def split_sources(
         return _given_split(golden, labelled, aspect, kind, seed)
     rng = np.random.default_rng(seed)
     fitting = _share(golden.source_codes[labelled], fraction, rng, f"the sources labelled on {aspect!r}", golden.name)
-    calibration, held_out, dropped = fitting, ~fitting, 0
+    seen = fitting
     if kind == "sources+systems":
-        if any(not golden.items[position].system_id for position in labelled):
-            raise GoldenError(
-                "A split by systems needs a system_id for every labelled item; split by 'sources'.", file=golden.name
-            )
+        _require_systems(golden, labelled)
         seen = _share(golden.system_codes[labelled], 0.5, rng, f"the systems labelled on {aspect!r}", golden.name)
-        calibration, held_out = fitting & seen, ~fitting & ~seen
-        dropped = int((~calibration & ~held_out).sum())
-    return _checked(
-        golden, aspect, Split(_positions(labelled[calibration]), _positions(labelled[held_out]), kind, seed, dropped)
-    )
+    return _divided(golden, aspect, labelled, fitting & seen, ~fitting & ~seen, kind=kind, seed=seed)
 
 
 def grown_split(
@@ -174,18 +167,14 @@ def grown_split(
     sides = _known_sides(split, old, new)
     kept = [sides.get(new.items[k].source_id) for k in labelled]
     fitting = _kept_or_drawn(kept, new.source_codes[labelled], fraction, rng)
-    calibration, held_out = fitting, ~fitting
+    seen = fitting
     if split.kind == "sources+systems":
+        _require_systems(new, labelled)
         known = {old.items[k].system_id: True for k in split.calibration}
         known |= {old.items[k].system_id: False for k in split.held_out}
-        systems = [new.items[k].system_id for k in labelled]
-        if not all(systems):
-            raise GoldenError("A split by systems needs a system_id for every labelled item.", file=new.name)
-        seen = _kept_or_drawn([known.get(name) for name in systems], new.system_codes[labelled], 0.5, rng)
-        calibration, held_out = fitting & seen, ~fitting & ~seen
-    dropped = int((~calibration & ~held_out).sum())
-    parts = _positions(labelled[calibration]), _positions(labelled[held_out])
-    return _checked(new, aspect, Split(*parts, split.kind, seed, dropped))
+        kept = [known.get(new.items[k].system_id) for k in labelled]
+        seen = _kept_or_drawn(kept, new.system_codes[labelled], 0.5, rng)
+    return _divided(new, aspect, labelled, fitting & seen, ~fitting & ~seen, kind=split.kind, seed=seed)
 
 
 def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool]:
@@ -261,11 +250,12 @@ def _given_split(golden: GoldenSet, labelled: IntArray, aspect: str, kind: Split
     if not golden.given_split:
         raise GoldenError("The file has no split column (calibration / held_out).", file=golden.name, column="split")
     names = [golden.given_split[position].strip().lower() for position in labelled]
-    calibration = labelled[np.array([name in CALIBRATION_NAMES for name in names])]
-    held_out = labelled[np.array([name in HELD_OUT_NAMES for name in names])]
+    fitting, held_out = (
+        np.array([name in side for name in names], dtype=np.bool_) for side in (CALIBRATION_NAMES, HELD_OUT_NAMES)
+    )
     codes = [("source", golden.source_codes)] + ([("system", golden.system_codes)] if kind == "sources+systems" else [])
     for what, code in codes:
-        shared = np.intersect1d(code[calibration], code[held_out])
+        shared = np.intersect1d(code[labelled[fitting]], code[labelled[held_out]])
         if shared.size:
             position = int(np.flatnonzero(code == shared[0])[0])
             name = golden.items[position].source_id if what == "source" else golden.items[position].system_id
@@ -273,20 +263,39 @@ def _given_split(golden: GoldenSet, labelled: IntArray, aspect: str, kind: Split
                 f"The {what} {name[:80]!r} is on both sides of the split ({shared.size} are); move it to one side."
             )
             raise GoldenError(message, file=golden.name, column="split")
-    dropped = len(labelled) - len(calibration) - len(held_out)
-    return _checked(golden, aspect, Split(_positions(calibration), _positions(held_out), kind, seed, dropped))
+    return _divided(golden, aspect, labelled, fitting, held_out, kind=kind, seed=seed)
 
 
-def _checked(golden: GoldenSet, aspect: str, split: Split) -> Split:
-    """AspectError unless both parts hold at least 2 labels."""
-    n_calibration, n_held_out = len(split.calibration), len(split.held_out)
+def _require_systems(golden: GoldenSet, labelled: IntArray) -> None:
+    if not all(golden.items[position].system_id for position in labelled):
+        raise GoldenError(
+            "A split by systems needs a system_id for every labelled item; split by 'sources'.", file=golden.name
+        )
+
+
+def _divided(
+    golden: GoldenSet,
+    aspect: str,
+    labelled: IntArray,
+    fitting: NDArray[np.bool_],
+    held_out: NDArray[np.bool_],
+    *,
+    kind: SplitKind,
+    seed: int,
+) -> Split:
+    """The split of the `labelled` positions (n,) by two masks (n,); what is in neither is dropped.
+
+    AspectError unless both sides hold at least 2 labels.
+    """
+    n_calibration, n_held_out = int(fitting.sum()), int(held_out.sum())
     if min(n_calibration, n_held_out) < 2:
         raise AspectError(
             f"Aspect {aspect!r} would have {n_calibration} label(s) to calibrate on and {n_held_out} held out; at "
             f"least 2 are needed on each side, and {ENOUGH} to calibrate on are recommended. Label more items.",
             file=golden.name,
         )
-    return split
+    dropped = len(labelled) - n_calibration - n_held_out
+    return Split(_positions(labelled[fitting]), _positions(labelled[held_out]), kind, seed, dropped)
 
 
 def _positions(array: IntArray) -> tuple[int, ...]:

@@ -55,9 +55,8 @@ Numbered = abc.Iterator[tuple[int, list[Any]]]
 class Table:
     """Rows as they came: column → cell, absent where empty.
 
-    `numbers` are the rows' numbers in the file, as `Rows.number`; empty: from 1.  `places` count data rows from 1,
-    where some were left out or divided.
-    `worded` are the columns in which words, now numbers from 1 to 3, say which of two texts is better.
+    `numbers` are the rows' numbers in the file, as `Rows.number`; empty: from 1.  `worded` are the columns in which
+    words, now numbers from 1 to 3, say which of two texts is better.
     """
 
     name: str
@@ -66,16 +65,10 @@ class Table:
     findings: tuple[FileFinding, ...] = ()
     numbers: tuple[int, ...] = ()
     worded: frozenset[str] = frozenset()
-    places: tuple[int, ...] = ()
 
     def numbered(self) -> abc.Iterator[tuple[int, Row]]:
         """Every row with its number in the file."""
         return zip(self.numbers or range(1, len(self.rows) + 1), self.rows, strict=True)
-
-    def placed(self) -> abc.Iterator[tuple[int, int, Row]]:
-        """Every row with its place among the data rows, from 1, and its number in the file."""
-        places = self.places or range(1, len(self.rows) + 1)
-        return ((place, number, row) for place, (number, row) in zip(places, self.numbered(), strict=True))
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from core.data.recordings import (
     Columns,
     RecordedRow,
     Recording,
-    Reply,
     Role,
     entries,
     is_marked,
@@ -56,9 +55,7 @@ _CHOICES = frozenset((-1.0, 0.0, 0.5, 1.0, 1.5, 2.0))
 class ReadReply(Protocol):
     """The reader of replies (`core.judging.parse.read_rating`), handed in: this layer knows no judges."""
 
-    def __call__(
-        self, reply: str, scale: Scale, aspect: str = "", finish: str = "stop", *, letters: bool = False
-    ) -> Reading: ...
+    def __call__(self, reply: str, scale: Scale, aspect: str = "", *, letters: bool = False) -> Reading: ...
 
 
 @dataclass(frozen=True)
@@ -146,7 +143,7 @@ class RecordingReader:
                     if len(examples) < _EXAMPLES:
                         examples.append(Unread(entry.item_id, entry.row, text[:_EXAMPLE_TEXT]))
                 readings.append(reading)
-        raw = tuple(reply.text for entry in rows for reply in entry.replies or ())
+        raw = tuple(reply for entry in rows for reply in entry.replies or ())
         if self._use == "scores":
             raw = tuple(filter(None, raw)) or tuple(entry.reason for entry in rows if entry.reason)
         verdict = with_notes(mean_verdict(item_id, readings, explanation=raw[0] if raw else "", raw=raw), rows[0])
@@ -166,13 +163,13 @@ class RecordingReader:
         return narrowest_scale(min(numbers), max(numbers)) if many and numbers and self._use == "scores" else None
 
     def _replies(self, entry: RecordedRow) -> Iterator[tuple[Reading, str]]:
-        for reply in entry.replies or (Reply(""),):
-            reading = reading_of(reply, self._read_reply, self._scale, self._aspect, letters=self._choices.letters)
+        for reply in entry.replies or ("",):
+            reading = self._read_reply(reply, self._scale, self._aspect, letters=self._choices.letters)
             if reading.value is not None:
                 self.tally.numbers.append(reading.value)
-                yield reading, reply.text
+                yield reading, reply
             else:
-                yield replace(reading, detail="None of its replies could be read."), reply.text
+                yield replace(reading, detail="None of its replies could be read."), reply
 
     def _score(self, entry: RecordedRow) -> tuple[Reading, str]:
         if self._sides and isinstance(entry.score, str) and (side := side_named(entry.score)) is not None:
@@ -196,15 +193,6 @@ def with_notes(verdict: Verdict, entry: RecordedRow) -> Verdict:
     number = number_in(entry.calibrated)
     mapped = number if isinstance(number, float) and verdict.n_read + verdict.n_unread == 1 else None
     return replace(verdict, calibrated=mapped, calibration_item=entry.calibration_item)
-
-
-def reading_of(
-    reply: Reply, read_reply: ReadReply, scale: Scale, aspect: str = "", *, letters: bool = False
-) -> Reading:
-    """What `read_reply` reads in a reply; nothing in one whose request failed."""
-    if reply.finish == "error":
-        return Reading(None, "provider error")
-    return read_reply(reply.text, scale, aspect, reply.finish, letters=letters)
 
 
 def number_in(cell: Any) -> float | str | None:
@@ -561,7 +549,7 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
     recording = open_recording(path)
     columns = propose_columns(recording, aspect)
     item, score = columns.roles.get("item_id"), columns.roles.get("score")
-    if recording.of_batch or columns.replies_first or "sample" in columns.roles or not item or not score:
+    if columns.replies_first or "sample" in columns.roles or not item or not score:
         return None
     system, source = group_columns(recording.columns)
     of_aspect = columns.of_rows(aspect)
@@ -594,7 +582,7 @@ def read_groups(path: Path) -> dict[str, tuple[str, str]]:
     """item_id → system and source, "" where not named, of a table of replies; empty where it names neither."""
     recording = open_recording(path)
     item, (system, source) = propose_columns(recording).roles.get("item_id"), group_columns(recording.columns)
-    if recording.of_batch or not item or not system + source:
+    if not item or not system + source:
         return {}
     return {
         read_id(row.get(item)): (read_id(row.get(system) if system else ""), read_id(row.get(source) if source else ""))

@@ -30,7 +30,7 @@ from core.data.recordings import (
     propose_columns,
 )
 from core.data.scale import Codes, off_scale
-from core.data.verdict_imports import by_order, number_in, reading_of, with_notes
+from core.data.verdict_imports import by_order, number_in, with_notes
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
 from core.judging.parse import read_rating, read_rating_as_paper
@@ -96,8 +96,8 @@ def read_verdicts(
         if entry.replies is not None and (replies_first or not entry.has_score):
             if scale is None:
                 raise GoldenError("replies are there, and no scale to read them on", file=recording.name, row=entry.row)
-            rows += ((entry.item_id, reading_of(reply, read_rating, scale, aspect)) for reply in entry.replies)
-            texts.setdefault(entry.item_id, []).extend(reply.text for reply in entry.replies)
+            rows += ((entry.item_id, read_rating(reply, scale, aspect)) for reply in entry.replies)
+            texts.setdefault(entry.item_id, []).extend(entry.replies)
         else:
             rows.append((entry.item_id, _score(entry, recording.name, pairs=pairs)))
     if wanted and not noted:
@@ -219,7 +219,7 @@ def read_replies(
             column = columns.roles.get("replies", "responses")
             raise GoldenError("a list of texts must be there", file=recording.name, row=entry.row, column=column)
         of_item = readings.setdefault(entry.item_id, [])
-        of_item += (reading_of(reply, read, scale, aspect, letters=letters) for reply in entry.replies)
+        of_item += (read(reply, scale, aspect, letters=letters) for reply in entry.replies)
     rows = []
     for item_id, of_item in readings.items():
         values = [reading.value for reading in of_item if reading.value is not None]

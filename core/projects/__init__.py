@@ -114,7 +114,6 @@ from core.projects.project_list import (
     open_store,
     read_upload,
     rows_csv,
-    rows_left_out,
 )
 from core.projects.repeval_runs import estimate_repeval, start_repeval
 from core.projects.reports import measured_judges, report

@@ -18,7 +18,6 @@ from core.projects.roles import requires
 from core.records import GoldenSet
 from core.settings import Settings
 from core.spreadsheets import csv_text
-from core.store.log import Action
 from core.store.store import Store
 from core.texts import visible_name
 
@@ -30,7 +29,6 @@ SAMPLE_PROJECT = "sample"
 _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
 LONGEST_NAME = 200
 _MOST_ROWS = 2_000
-_LONGEST_LEFT_OUT = 120
 _lock = threading.Lock()
 _stores: dict[str, Store] = {}
 
@@ -113,22 +111,13 @@ def rows_csv(table: Table, reasons: Mapping[int, str]) -> str:
 
 
 @requires("reviewer", "added a golden set")
-def add_golden(store: Store, project_id: str, golden: GoldenSet, left_out: str = "") -> str:
+def add_golden(store: Store, project_id: str, golden: GoldenSet) -> str:
     """Store a golden set in a project and return its id, the content digest; a second time changes nothing.
 
-    `left_out` says in at most 120 characters which rows of its file it was frozen without; the log keeps it.
-    NotFoundError for an unknown project, UsageError for more words.
+    NotFoundError for an unknown project.
     """
     store.projects.get(project_id)
-    if len(left_out) > _LONGEST_LEFT_OUT:
-        raise UsageError(f"What was left out is said in at most {_LONGEST_LEFT_OUT} characters.")
     return store.goldens.add(project_id, golden)
-
-
-def rows_left_out(store: Store, project_id: str, golden_id: str) -> str:
-    """Which rows of its file a golden set was frozen without, as it was said then; "" for none."""
-    added = store.events.all(project_id, Action, golden_id)
-    return next((words for entry in added if isinstance(words := entry.about.get("left_out"), str)), "")
 
 
 @requires("reviewer", "added the sample summaries")

@@ -70,7 +70,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         type=UPLOAD_TYPES,
         key=_uploader(),
         max_upload_size=page.settings.max_upload_mb,
-        help="JSONL, JSON, CSV (also .gz), XLSX or Parquet, or the output of a batch endpoint.",
+        help="JSONL, JSON, CSV (also .gz), XLSX or Parquet.",
     )
     if upload is None:
         st.caption(
@@ -161,8 +161,7 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
 
 def _show(preview: ImportPreview, also: Sequence[str]) -> None:
     """What would come in; the columns `also` are used beside those that have a part."""
-    what = "the output of a batch endpoint" if preview.recording.of_batch else "a table"
-    st.markdown(f"**What was understood**: {what}, of which the {preview.use} are taken")
+    st.markdown(f"**What was understood**: a table, of which the {preview.use} are taken")
     roles, found = preview.columns.roles, preview.columns.found
     rows = [
         {"part": ROLE_WORDS[role], "column": column, "found": HOW_WORDS[found[role]]} for role, column in roles.items()

@@ -10,7 +10,7 @@ import streamlit as st
 
 from core import projects
 from core.data import BuiltGolden, Mapping, Table, build_golden
-from core.data.golden import left_out_words, sentence
+from core.data.golden import sentence
 from core.data.label_cells import Question
 from core.data.sources import has_errors
 from core.errors import AccessError, ConcordError
@@ -45,13 +45,12 @@ def _read_upload(digest: str, name: str, max_mb: int, _page: Opened, _data: byte
 def _build(
     digest: str,
     key: str,
-    left_out: frozenset[int],
     _table: Table,
     _mapping: Mapping,
     _scales: Dict[str, Scale],
     labels_needed: bool = True,
 ) -> BuiltGolden:
-    return build_golden(_table, _mapping, _scales, labels_needed=labels_needed, left_out=left_out)
+    return build_golden(_table, _mapping, _scales, labels_needed=labels_needed)
 
 
 @st.cache_data(max_entries=20, show_spinner=False)
@@ -155,22 +154,21 @@ def _draw_file(page: Opened, sent: Sent) -> None:
                 help="Such a set holds texts only. Judges cannot be calibrated on it until people have labelled it on "
                 "the Label screen and the labels were frozen, which makes a new golden set.",
             )
-    found = _build(sent.digest, f"{chosen.as_json()}[]", frozenset(), sent.table, chosen, {}, labels_needed)
+    found = _build(sent.digest, f"{chosen.as_json()}[]", sent.table, chosen, {}, labels_needed)
     asked: list[Question] = []
     while questions := [question for question in found.questions if question not in asked]:
         asked += questions
         with problems:  # an answer can bring up another question
             chosen = replace(chosen, values=mapping.answer_questions(questions, chosen.values, sent.digest))
-        found = _build(sent.digest, f"{chosen.as_json()}[]", frozenset(), sent.table, chosen, {}, labels_needed)
+        found = _build(sent.digest, f"{chosen.as_json()}[]", sent.table, chosen, {}, labels_needed)
     scales = mapping.choose_scales(found.draft, rows, sent.digest) if found.draft and labels_needed else {}
     key = f"{chosen.as_json()}{sorted(scales.items())}"
-    whole = _build(sent.digest, key, frozenset(), sent.table, chosen, scales, labels_needed)
+    built = _build(sent.digest, key, sent.table, chosen, scales, labels_needed)
     with problems:
-        left_out = _leave_out(sent, whole)
-    built = _build(sent.digest, key, left_out, sent.table, chosen, scales, labels_needed) if left_out else whole
+        _draw_broken(sent, built)
     with finding:
         _draw_finding(built)
-        _freeze(page, built, left_out)
+        _freeze(page, built)
     with preview:
         if (draft := built.draft) is None:
             st.markdown("Choose the column of the judged text first.")
@@ -191,46 +189,23 @@ def _draw_file(page: Opened, sent: Sent) -> None:
         grid.draw(frame, {"what and what to do": Column(width=900)}, alt="Findings", rows=12, tall=long, undefined="")
 
 
-def _leave_out(sent: Sent, whole: BuiltGolden) -> frozenset[int]:
-    """The rows with errors, where a person leaves them out; it asks again when others break."""
-    memory = state.widget(f"left_out_{sent.digest}")
-    if not whole.broken:
-        return frozenset()
-    broken = frozenset(whole.broken)
-    left_out = broken if st.session_state.get(memory) == broken else frozenset()
-    n = len(whole.broken)
-    rows = "row" if n == 1 else "rows"
+def _draw_broken(sent: Sent, built: BuiltGolden) -> None:
+    """The rows with errors, here and as a file, to be mended where they come from."""
+    if not (n := len(built.broken)):
+        return
     with st.container(border=True):
-        words = (
-            f"{n:,} broken {rows} left out"
-            if left_out
-            else f"{n:,} of {whole.n_rows:,} rows {'is' if n == 1 else 'are'} broken"
+        words = "1 row is broken" if n == 1 else f"{n:,} of {built.n_rows:,} rows are broken"
+        st.markdown(f"**{words}**. Correct the file and upload it again.")
+        listed = {"row": list(built.broken)[:200], "what is wrong": list(built.broken.values())[:200]}
+        grid.draw(listed, {"what is wrong": Column(width=900)}, alt="Broken rows", rows=4)
+        st.download_button(
+            f"Download {'it' if n == 1 else 'them'}",
+            lambda: projects.rows_csv(sent.table, built.broken),
+            file_name=f"broken_rows_{sent.digest[:6]}.csv",
+            mime="text/csv",
+            on_click="ignore",
+            icon=":material/download:",
         )
-        st.markdown(f"**{words}**")
-        if not left_out:
-            listed = {"row": list(whole.broken)[:200], "what is wrong": list(whole.broken.values())[:200]}
-            grid.draw(listed, {"what is wrong": Column(width=900)}, alt="Broken rows", rows=4)
-        with st.container(horizontal=True):
-            if left_out:
-                st.button("Take them back in", key=f"{memory}_back", on_click=st.session_state.pop, args=(memory, None))
-            elif n < whole.n_rows:
-                label = f"Leave out the {n:,} broken {rows}"
-                st.button(
-                    label,
-                    key=f"{memory}_press",
-                    on_click=st.session_state.__setitem__,
-                    args=(memory, broken),
-                    icon=":material/playlist_remove:",
-                )
-            st.download_button(
-                f"Download {'it' if n == 1 else 'them'}",
-                lambda: projects.rows_csv(sent.table, whole.broken),
-                file_name=f"broken_rows_{sent.digest[:6]}.csv",
-                mime="text/csv",
-                on_click="ignore",
-                icon=":material/download:",
-            )
-    return left_out
 
 
 def _draw_finding(built: BuiltGolden) -> None:
@@ -250,7 +225,7 @@ def _draw_finding(built: BuiltGolden) -> None:
         st.success(f"{read} It can be used.", icon=":material/check_circle:")
 
 
-def _freeze(page: Opened, built: BuiltGolden, left_out: frozenset[int]) -> None:
+def _freeze(page: Opened, built: BuiltGolden) -> None:
     golden = built.golden
     with st.container(horizontal=True, vertical_alignment="bottom"):
         default = "" if built.draft is None else built.draft.name
@@ -264,8 +239,7 @@ def _freeze(page: Opened, built: BuiltGolden, left_out: frozenset[int]) -> None:
     if not pressed or golden is None:
         return
     named = replace(golden, name=name.strip())
-    words = left_out_words(left_out) if left_out else ""
-    golden_id = projects.add_golden(page.store, page.project.project_id, named, words)
+    golden_id = projects.add_golden(page.store, page.project.project_id, named)
     next_step = "Calibrate a judge on it next." if named.aspects else "Have raters label it next."
     _open(golden_id, f"{named.name} is frozen: {len(named.items):,} items. {next_step}")
 

@@ -136,8 +136,6 @@ def _draw_age(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSumm
     elif older:
         words = _grown(older[0].golden_id, golden.golden_id, page).words(shortened(older[0].name, LONGEST))
         st.markdown(plain(f"The newest of {len(older) + 1}. {words}"))
-    if left_out := projects.rows_left_out(page.store, page.project.project_id, golden.golden_id):
-        st.markdown(f"Frozen without {plain(left_out[:200])} of its file.")
 
 
 def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:

@@ -194,16 +194,15 @@ def test_a_column_chosen_for_another_part_leaves_its_own_and_the_kind_follows(pl
 
 
 def test_columns_whose_names_tell_nothing_are_guessed_and_each_guess_is_shown(place: Place) -> None:
-    names = {"summary": "Kurz", "human_clarity": "stars_avg", "system_id": "Von", "source_id": "Quelle"}
+    names = {"summary": "Kurz", "human_clarity": "stars_avg"}
     listed = [{names.get(k, k): v for k, v in row.items()} for row in rows()]
     listed = [{**row, "Kurz": f"{row['Kurz']} It goes on a little."} for row in listed]
     screen = bring(place, "mine.csv", as_csv(listed))
-    assert labelled(screen.selectbox, "System").value == "Von"
-    assert plainly(screen).count("guessed from its content") == 3 + 1  # target, source id, system, one aspect
+    assert plainly(screen).count("guessed from its content") == 2  # target and one aspect
     assert screen.multiselect[0].value == ["stars_avg"]
     press(screen, "Freeze this golden set")
     assert list(frozen(place).aspects) == ["stars"]
-    assert {"target": "Kurz", "system_id": "Von", "source_id": "Quelle"}.items() <= frozen(place).columns.items()
+    assert frozen(place).columns["target"] == "Kurz"
 
 
 def test_an_aspect_is_proposed_by_a_plain_name_that_can_be_changed(place: Place) -> None:
@@ -265,25 +264,6 @@ def test_an_out_of_scale_label_is_found_and_freezing_forbidden(place: Place) -> 
     assert (error["row"], error["column"]) == (8, "human_clarity")
     assert button(screen, "Freeze this golden set").disabled
     assert "This cannot be used yet. A number was expected, 'excellent' came" in texts(screen)
-
-
-def test_broken_rows_are_left_out_in_one_press_and_the_set_says_so(place: Place) -> None:
-    listed = rows()
-    for number in range(0, 33):
-        listed[number]["human_clarity"] = "?"
-    screen = bring(place, "mine.csv", as_csv(listed))
-    assert "33 of 60 rows are broken" in texts(screen)
-    assert len(frame_with(screen, "what is wrong")) == 33
-    press(screen, "Leave out the 33 broken rows")
-    assert "27 items" in texts(screen)
-    press(screen, "Take them back in")
-    assert button(screen, "Freeze this golden set").disabled
-    press(screen, "Leave out the 33 broken rows")
-    press(screen, "Freeze this golden set")
-    assert len(frozen(place).items) == 27
-    assert "Frozen without 33 rows (2, 3, 4, 5, 6, 7, …) of its file." in texts(screen)
-    words = projects.rows_left_out(place.store, place.project_id, frozen(place).digest)
-    assert words == "33 rows (2, 3, 4, 5, 6, 7, …)"
 
 
 def test_the_broken_rows_as_a_file_run_no_formula() -> None:

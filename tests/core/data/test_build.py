@@ -50,31 +50,6 @@ def test_panels_are_raters_of_the_aspect_and_the_human_column_stays_gold(built: 
     assert golden.aspects["x"].values == (2, 2)
 
 
-def test_raters_are_slots_when_not_named_and_unique_when_named_twice(built: Build) -> None:
-    rows = [
-        {"item_id": "a", "target": "t", "ann_x": [1, 2], "annotators": ["p", "p"], "ann_y": [1, 2]},
-        {"item_id": "b", "target": "t", "ann_x": [2, 3], "annotators": ["p"], "ann_y": 4},
-    ]
-    result = built([{**row, "annotators_x": row["annotators"]} for row in rows])
-    names = [(r.item_id, r.aspect, r.rater_id) for r in result.golden.ratings]
-    assert names[:4] == [("a", "x", "p"), ("a", "x", "p (2)"), ("b", "x", "r1"), ("b", "x", "r2")]
-    assert names[4:] == [("a", "y", "p"), ("a", "y", "p (2)"), ("b", "y", "p")]
-    assert "2 ratings but 1 raters" in messages(result, "warning")
-
-
-def test_metrics_take_the_mean_of_lists_and_leave_out_what_is_no_number(
-    built: Build, summaries: list[dict[str, Any]]
-) -> None:
-    cells: list[Any] = [[1, 2, 3.0], "0.5", None, "n/a", [], "[2, 4]"]
-    for row, cell in zip(summaries, cells, strict=True):
-        row["metric_m"] = cell
-    result = built(summaries)
-    assert result.golden.metrics["m"] == (2, 0.5, None, None, None, 3)
-    assert [(f.row, f.column) for f in result.findings if f.severity == "warning" and "'n/a'" in f.message] == [
-        (4, "metric_m")
-    ]
-
-
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
@@ -141,13 +116,6 @@ def test_groups_without_source_ids_are_equal_sources_or_single_items(
 
 
 # ── texts ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(("length", "severity"), [(100_000, None), (100_001, "warning"), (1_000_001, "error")])
-def test_oversized_texts(built: Build, summaries: list[dict[str, Any]], length: int, severity: str | None) -> None:
-    summaries[2]["source"] = "x" * length
-    found = [(f.severity, f.row, f.column) for f in built(summaries).findings if "characters" in f.message]
-    assert found == ([] if severity is None else [(severity, 3, "source")])
 
 
 def test_damaged_characters_are_found_and_unstorable_ones_replaced(
@@ -220,12 +188,3 @@ def test_given_scales_are_kept_and_enforced_on_labels_and_ratings(
         (4, "ann_coherence"),  # 2 and 1
     ]
     assert "1 lies outside the scale 2-5" in errors(result)[0][2]
-
-
-def test_a_stray_label_is_an_error_though_no_scale_was_given(built: Build) -> None:
-    rows = [{"item_id": f"i{n}", "target": "t", "human_x": n % 5 + 1} for n in range(40)]
-    rows[17]["human_x"] = 99
-    ((row, column, message),) = errors(built(rows))
-    assert (row, column) == (18, "human_x")
-    assert "99 lies outside the scale 1-5 that the other labels fit" in message
-    assert built(rows, scales={"x": Scale(0, 100, given=True)}).golden is not None

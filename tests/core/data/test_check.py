@@ -79,15 +79,6 @@ def test_an_aspect_of_one_value_is_warned_of_and_refused_on_use(built: Build) ->
     assert usable_aspect(usable, "x") is usable.aspects["x"]
 
 
-def test_groups_too_small_for_sample_level(built: Build) -> None:
-    (finding,) = found(built(rows(60, 2, lambda s, m: (s + m) % 5 + 1)), "sample level")
-    assert (finding.severity, finding.column) == ("warning", "human_x")
-    mixed = rows(40, 3, lambda s, m: (s + m) % 5 + 1)[:-1]
-    (finding,) = found(built(mixed), "sample level")
-    assert finding.severity == "note"
-    assert "1 of 40 groups" in finding.message
-
-
 def test_labels_that_are_not_the_mean_of_their_ratings_are_noted(built: Build) -> None:
     base = rows(40, 3, lambda s, m: m + 1)
     sound = [{**row, "ann_x": [row["human_x"]] * 3} for row in base]
@@ -126,12 +117,3 @@ def test_one_text_under_two_sources_is_warned_of(built: Build) -> None:
     assert warned.message.startswith(
         "2 items repeat the text of an earlier item under another source, such as 'x' that of '0-3' (row 4). A judge"
     )
-
-
-def test_two_systems_that_say_the_same_are_noted(built: Build) -> None:
-    made = rows(40, 5, lambda s, m: (s + m) % 5 + 1)
-    # in each source the second system says what the first does; their labels are s % 5 + 1 and (s + 1) % 5 + 1
-    long = [row | {"target": f"A summary of {row['item_id'].replace('-1', '-0')}, long enough."} for row in made]
-    (noted,) = found(built(long), "repeat")
-    assert (noted.severity, noted.row) == ("note", 2)
-    assert noted.message.startswith("40 items repeat the text of an earlier item of another system on the same source")

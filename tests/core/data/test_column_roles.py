@@ -9,7 +9,6 @@ import pytest
 from core.data import propose_mapping
 from core.data.cells import folded
 from core.data.columns import ALIASES, RatingColumn
-from core.errors import UsageError
 
 
 def test_own_names_win_over_aliases_and_the_alias_column_stays_unused() -> None:
@@ -69,16 +68,6 @@ def test_long_layouts(columns: list[str], roles: dict[str, str]) -> None:
     mapping = propose_mapping(columns, [dict.fromkeys(columns, "1")])
     assert mapping.layout == "long"
     assert mapping.roles == {"item_id": "id", "target": "text", **roles}
-
-
-def test_with_role_takes_a_role_away_and_refuses_unknown_names() -> None:
-    mapping = propose_mapping(["target", "human_x", "human_y"], []).with_role("human_y", None)
-    assert (mapping.aspects, mapping.unused) == (("x",), ("human_y",))
-    with pytest.raises(UsageError, match="no column 'nowhere'"):
-        mapping.with_role("target", "nowhere")
-    for name in ("tone", "human_", "ann_", "metric_", "annotators_", ""):  # prefixes alone are no roles
-        with pytest.raises(UsageError, match=f"'{name}' is no role"):
-            mapping.with_role(name, "target")
 
 
 @pytest.mark.parametrize(

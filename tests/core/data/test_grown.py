@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from core.data import grown, grown_split, split_sources
+from core.data import grown_split, split_sources
 from core.errors import GoldenError
 from core.records import AspectLabels, GoldenSet, Item, Scale, Split
 
@@ -94,13 +94,3 @@ def test_a_source_whose_text_is_on_both_sides_is_refused(form: Literal["twice", 
         grew = replace(grew, items=items)
     with pytest.raises(GoldenError, match="'t0' was on both sides"):
         grown_split(before, old, grew, aspect="x")
-
-
-def test_items_without_sources_are_known_by_their_own_texts() -> None:
-    old = golden(OLD, systems=1, sourced=False)
-    before = split_sources(old, aspect="x")
-    grew = golden([*OLD, "new"], systems=1, prefix="t")  # a column of sources came later
-    after = grown_split(before, old, grew, aspect="x")
-    assert set(before.calibration) <= set(after.calibration)
-    assert set(before.held_out) <= set(after.held_out)
-    assert grown(old, grew).new == ("t6",)

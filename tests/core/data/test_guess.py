@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from core.data import Mapping, build_golden, propose_mapping, read_upload
+from core.data import Mapping, propose_mapping
 from core.data.columns import guess_mapping, plain_name
 from core.errors import UsageError
-from tests.core.data.conftest import as_csv
 
 Rows = list[dict[str, Any]]
 
@@ -41,25 +40,14 @@ def test_names_that_tell_nothing_are_read_by_what_they_hold() -> None:
     mapping = guessed(german())
     assert mapping.roles == {
         "item_id": "Zeile",
-        "source_id": "Artikel",
-        "system_id": "Programm",
         "source": "Langtext",
         "target": "Kurzfassung",
         "human_klarheit": "Klarheit_avg",
     }
     assert set(mapping.found.values()) == {"content"}
-    assert mapping.unused == ("rouge", "n_words", "Gebiet")  # no metric, count or topic is taken for a label or system
+    assert mapping.unused == ("Artikel", "Programm", "rouge", "n_words", "Gebiet")  # no metric or count is a label
     assert mapping.kind == "source_target"
     assert mapping.as_json()["guessed"] == list(mapping.found_by("content"))
-
-
-def test_lists_of_ratings_and_questions_with_answers() -> None:
-    rows = [
-        {"Frage": f"What would you say about number {k}, if asked?", "Antwort": f"That is the answer to {k}.", "s": r}
-        for k, r in enumerate([[1, 2, 3], "[2, 2, 4]", [5, 5, 1]] * 3)
-    ]
-    mapping = guessed(rows)
-    assert (mapping.roles["source"], mapping.roles["target"], mapping.roles["ann_s"]) == ("Frage", "Antwort", "s")
 
 
 @pytest.mark.parametrize("rows", [[{"x": "only"}], [{"x": None}], [{"x": 1}, {"x": 2}], [{"x": [[]]}, {"x": {}}]])
@@ -93,23 +81,3 @@ def test_aspects_are_renamed_with_their_ratings_and_raters() -> None:
     for name, message in (("tone", "already"), ("  ", "none came"), ("x" * 300, "this one has 300")):
         with pytest.raises(UsageError, match=message):
             mapping.renamed("wit", name)
-
-
-# ── rows left out ────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_broken_rows_can_be_left_out_and_the_others_keep_their_numbers() -> None:
-    rows: Rows = [{"target": f"text {k}", "human_x": 1 + k % 5} for k in range(40)]
-    for k in range(0, 26, 2):
-        rows[k]["human_x"] = "bad"
-    rows[39]["target"] = ""
-    table = read_upload(as_csv(rows), "x.csv")
-    built = build_golden(table)
-    assert built.golden is None
-    assert list(built.broken) == list(range(2, 27, 2))  # all of them, not only the ten that are listed
-    mended = build_golden(table, left_out=built.broken)
-    assert mended.golden is not None
-    assert mended.broken == {}
-    assert [item.item_id for item in mended.golden.items[:2]] == ["row-2", "row-4"]
-    assert [f.row for f in mended.findings if "empty" in f.message] == [41]
-    assert any(f.message == "13 rows (2, 4, 6, 8, 10, 12, …) left out by choice." for f in mended.findings)

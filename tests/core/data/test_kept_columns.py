@@ -78,24 +78,6 @@ def test_a_judge_scores_a_file_with_the_same_columns(support: Path, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("tmp_home")
-def test_map_names_other_columns_and_standard_names_come_first(support: Path, tmp_path: Path) -> None:
-    judge, rows = support / "judge" / "judge.yaml", read(support / "newer.csv")
-    others = {"ticket": "item_id", "customer_question": "source", "agent_answer": "target"}
-    standard = [{others.get(name, name): cell for name, cell in row.items()} for row in rows]
-    write(tmp_path / "standard.csv", [row | {"agent_answer": "", "ticket": "T"} for row in standard])
-    write(tmp_path / "mapped.csv", [{f"my {name}": cell for name, cell in row.items()} for row in standard])
-    given = "target=my target,source=my source,item_id=my item_id"
-    wanted = tmp_path / "wanted.jsonl"
-    assert run("score", support / "newer.csv", "--judge-file", judge, "--out", wanted) == 0
-    for name, options in (("standard", ()), ("mapped", ("--map", given))):
-        out = tmp_path / f"{name}.jsonl"
-        assert run("score", tmp_path / f"{name}.csv", "--judge-file", judge, "--out", out, *options) == 0
-        assert scored(out) == pytest.approx(scored(wanted))
-    wrong = ("--judge-file", judge, "--out", tmp_path / "wrong.jsonl", "--map", "target=nothing")
-    assert run("score", support / "newer.csv", *wrong) == 2
-
-
-@pytest.mark.usefixtures("tmp_home")
 def test_monitor_reads_the_same_columns(support: Path, tmp_path: Path) -> None:
     rows = read(support / "newer.csv")
     stamped = [row | {"day": f"2026-01-{k // 10 + 1:02}"} for k, row in enumerate(rows)]

@@ -7,16 +7,10 @@ from typing import Any
 
 import pytest
 
-from core.data.kinds import detect_kind, read_turns, readable, source_text, target_text
+from core.data.kinds import detect_kind, readable, source_text, target_text
 
 MESSAGES = [{"role": "user", "content": "Hi"}, {"speaker": "bot", "text": "Hello\nyou"}]
 ROLES = {"target": "target", "source": "source", "context": "context"}
-
-
-def test_messages_become_turns() -> None:
-    assert read_turns(MESSAGES) == ["user: Hi", "bot: Hello\nyou"]
-    assert source_text(MESSAGES) == "user: Hi\nbot: Hello\nyou"
-    assert source_text(json.dumps(MESSAGES)) == source_text(MESSAGES)
 
 
 def test_objects_become_lines() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import numpy as np
 import pytest
 
 from core.comparison.measures import align
-from core.data import BuiltGolden, build_golden, check_file, load_golden, propose_mapping
-from core.data.tables import Table
+from core.data import BuiltGolden, check_file, load_golden
 from core.records import Scale
 from core.stats import LabelledItems
 from core.verdicts import Verdicts
@@ -63,19 +61,6 @@ def test_ranks_are_measured_within_sources(built: Build, sources: Sequence[Seque
     assert align(made.golden, scored, "rank").level == "sample"
 
 
-def test_an_aspect_is_ranks_when_a_person_says_so_and_not_when_they_deny_it() -> None:
-    rows = ranked((1, 2, 3), (3, 1, 2), column="human_place")
-    table = Table("t.csv", tuple(rows[0]), tuple(rows))
-    mapping = propose_mapping(table.columns, table.rows)
-    said = build_golden(table, replace(mapping, ranks=("place",)))
-    assert labels(said, "place") == (1, 0.5, 0, 0, 1, 0.5)
-    assert labels(build_golden(table, mapping), "place") == (1, 2, 3, 3, 1, 2)
-    rows = ranked((1, 2, 3), (3, 1, 2))
-    table = Table("t.csv", tuple(rows[0]), tuple(rows))
-    mapping = propose_mapping(table.columns, table.rows)
-    assert labels(build_golden(table, replace(mapping, ranks=()))) == (1, 2, 3, 3, 1, 2)
-
-
 @pytest.mark.parametrize(
     ("cells", "row", "words"),
     [
@@ -88,12 +73,6 @@ def test_what_is_no_rank_is_told_with_its_row(built: Build, cells: tuple[Any, ..
     ((told, message),) = errors(built(ranked(cells, (1, 2, 3))))
     assert told == row
     assert words in message
-
-
-def test_ranks_without_sources_are_refused_with_the_way_out(built: Build) -> None:
-    ((_, message),) = errors(built(ranked(*[(1,)] * 6)))
-    assert "compare the texts of one source" in message
-    assert "Say which column names the source" in message
 
 
 # ── as a person names them ───────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -103,16 +102,6 @@ def test_many_spellings_of_a_tie_and_of_a_side() -> None:
     assert choices(["Response 1", "output 2 is better"], "text_1", "text_2") == [1, 3]
     for unclear in ("C", "good", "better", "A or B", "A>A", "none of the above"):
         assert choices(["A", "B", unclear], "text_a", "text_b") is None, unclear
-
-
-def test_raters_of_pairs_in_words() -> None:
-    columns = {"id": range(3), "text_a": TEXTS[:3], "text_b": TEXTS[3:]}
-    wide = built(sheet(**columns, rater_1_preference="ABA", rater_2_preference=["A", "tie", "B"]))
-    assert wide.golden is not None and wide.golden.aspects["preference"].values == (1, 2.5, 2)
-    lists = [columns["text_a"], columns["text_b"], [["A", "B"], ["tie", "tie"], ["B", "B"]]]
-    rows = [dict(zip(("text_a", "text_b", "ann_style"), cells, strict=True)) for cells in zip(*lists, strict=True)]
-    listed = built("\n".join(map(json.dumps, rows)).encode(), "t.jsonl")
-    assert listed.golden is not None and listed.golden.aspects["style"].values == (2, 2, 3)
 
 
 # ── the text column ──────────────────────────────────────────────────────────────────────────────────────────

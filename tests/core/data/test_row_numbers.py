@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import openpyxl
 import pytest
 
 from core.data import check_file, load_golden, load_items, read_upload
@@ -48,23 +47,6 @@ def test_a_bad_label(name: str, text: str, row: int, tmp_path: Path) -> None:
     assert raised.value.row == row
     built = build_golden(golden_table(read_upload(path.read_bytes(), name)))
     assert list(built.broken) == [row]
-
-
-def test_rows_of_a_workbook(tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    sheet = book.active
-    for cells in (
-        [],
-        ["item_id", "target", "human_quality"],
-        ["a", "one", 1],
-        ["h", "hidden", 2],
-        [],
-        ["b", "two", "x"],
-    ):
-        sheet.append(cells)
-    sheet.row_dimensions[4].hidden = True
-    book.save(tmp_path / "book.xlsx")
-    assert rows_named(tmp_path / "book.xlsx") == [6]
 
 
 def test_ids_made_from_places_agree(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import gzip
 import io
 import json
@@ -93,17 +92,6 @@ def test_broken_files_are_refused_with_place_and_reason_whole_and_row_by_row(
         assert len(str(caught.value)) < 400
 
 
-def test_a_path_is_read_by_its_ending_and_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "set.JSONL").write_text('{"target": "x"}\n\n', encoding="utf-8")
-    table = read_table(tmp_path / "set.JSONL")
-    assert (table.name, len(table.rows)) == ("set.JSONL", 1)
-    with pytest.raises(GoldenError, match="no such file"):
-        read_table(tmp_path / "absent.csv")
-    (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(GoldenError, match="cannot be opened"):
-        read_table(tmp_path / "folder.csv")
-
-
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -191,40 +179,6 @@ def test_nesting_and_values_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 # ── workbooks ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def workbook(*lines: list[Any], sheets: int = 1) -> bytes:
-    import openpyxl
-
-    book = openpyxl.Workbook()
-    sheet = book.active
-    for line in lines:
-        sheet.append(line)
-    for number in range(1, sheets):
-        book.create_sheet(f"more {number}")
-    out = io.BytesIO()
-    book.save(out)
-    return out.getvalue()
-
-
-def test_formulas_and_dates_become_text() -> None:
-    day = datetime.date(2024, 5, 1)
-    rows = read_table(workbook(["target", "human_a"], ["x", "=1+1"], ["=HYPERLINK(1)", day]), "a.xlsx").rows
-    assert rows[0]["human_a"] == "=1+1"
-    assert rows[1]["target"] == "=HYPERLINK(1)"
-    assert rows[1]["human_a"].startswith("2024-05-01")
-
-
-def test_a_zip_that_is_no_workbook_is_refused() -> None:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as packed:
-        packed.writestr("word/document.xml", "<x/>")
-    with pytest.raises(GoldenError, match="not an XLSX workbook"):
-        read_table(out.getvalue(), "a.xlsx")
-    with zipfile.ZipFile(out, "a") as packed:
-        packed.writestr("[Content_Types].xml", "<broken")
-    with pytest.raises(GoldenError, match="workbook cannot be read"):
-        read_table(out.getvalue(), "a.xlsx")
 
 
 # ── row by row ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import core
-from core.cli.main import app
-from core.data import build_golden, check_file, load_golden, propose_mapping, read_table
+from core.data import check_file, load_golden
 from core.data.recordings import load_recording
 from core.data.verdict_imports import ImportChoices, match
 from core.errors import GoldenError
@@ -49,17 +47,6 @@ def test_a_code_for_missing_is_asked_about_and_can_be_left_out() -> None:
     notes = [f["message"] for f in check_file(path, values="missing=q:99")["findings"] if f["severity"] == "note"]
     assert any("2 labels of q left out as missing (99)" in note for note in notes)
     assert errors(path, values="missing=other:99")
-
-
-@pytest.mark.parametrize("slip", ["9", "55", "44"])
-def test_one_slip_is_asked_about_with_its_row(slip: str, tmp_path: Path) -> None:
-    cells = ["5", "4", "3", "2", "1", "3", slip, "2", "1", "4"]
-    path = written(tmp_path, "item_id,target,human_q", [f"{k},Text {k}.,{cell}" for k, cell in enumerate(cells)])
-    (finding,) = [f for f in check_file(path)["findings"] if f["severity"] == "error"]
-    assert (finding["row"], finding["column"]) == (8, "human_q")
-    table = read_table(path)
-    built = build_golden(table, propose_mapping(table.columns, table.rows))
-    assert [(q.kind, q.aspect, q.numbers) for q in built.questions] == [("missing", "q", (float(slip),))]
 
 
 # ── choices between two texts ────────────────────────────────────────────────────────────────────────────────
@@ -152,14 +139,3 @@ def test_scores_of_pairs_in_all_their_forms(tmp_path: Path) -> None:
         json.dumps([row | {"item_id": f"{k}", "score": row["preference"]} for k, row in enumerate(rows)])
     )
     assert core.align(golden, columns, "preference").value == pytest.approx(1.0)
-
-
-def test_a_judge_against_the_raters_is_asked_about(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    golden = written(tmp_path, "item_id,target,human_q", [f"{k},Text {k} here.,{k * 7 % 5 + 1}" for k in range(40)])
-    verdicts = scored(tmp_path, [str(6 - (k * 7 % 5 + 1) + (k % 3) / 10) for k in range(40)])
-    with suppress(SystemExit):
-        app(["align", str(golden), str(verdicts), "--aspect", "q"])
-    assert "If the lowest label is the best" in capsys.readouterr().out
-    turned = load_golden(golden, values="best=low")
-    value = core.align(turned, verdicts, "q").value
-    assert value is not None and value > 0.9

@@ -11,7 +11,7 @@ import pytest
 from core.data.verdict_imports import read_scored
 from core.errors import GoldenError
 from core.judge_files import read_verdicts, verdict_row
-from core.judge_files.verdict_files import Parser, read_replies_file
+from core.judge_files.verdict_files import read_replies_file
 from core.records import Scale, Scored, Unscored
 
 FIVE = Scale(1, 5)
@@ -144,10 +144,3 @@ def test_an_unusable_line_is_named_and_nothing_is_written(tmp_path: Path, line: 
     with pytest.raises(GoldenError, match=message):
         read_replies_file(path, FIVE, out=out)
     assert not out.exists()
-
-
-@pytest.mark.parametrize("parser", ["concord", "paper"])
-def test_a_request_that_failed_is_told_whatever_the_parser(tmp_path: Path, parser: Parser) -> None:
-    failed = {"custom_id": "b", "response": None, "error": {"message": "4 requests were lost"}}
-    counts = read_replies_file(write(tmp_path / "batch.jsonl", [*BATCH[:1], failed]), FIVE, parser)
-    assert (counts["n_read"], counts["reasons"]) == (2, {"provider error": 1})
