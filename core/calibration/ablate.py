@@ -1,4 +1,4 @@
-"""Ablations of a finished calibration (Tables 5 and 8): what each part of the final judge adds.
+"""Ablations of a finished calibration: what each part of the final judge adds.
 
 The final judge is measured next to the same judge without criteria, without refinement (the best drafts, as many as the
 final judge has members, chosen on calibration among drafts alone), and with its single best criteria instead of the
@@ -8,10 +8,8 @@ reported on; only scores that nobody has yet are asked for.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +18,6 @@ from core.calibration.calibration_result import Calibration
 from core.calibration.candidate_pool import AskedJudge, ScoreTable
 from core.calibration.racing import step_items
 from core.errors import UsageError
-from core.files import write_json, write_text
 from core.progress import Stage
 from core.records import (
     Alignment,
@@ -157,27 +154,6 @@ class Ablation:
         rows = [row.as_json() for row in self.rows]
         about = {"aspect": self.task.aspect, "judge": self.judge_spec, "n_held_out": self.n_held_out}
         return about | {"rows": rows, "left_out": dict(self.left_out), "calls": self.calls, "out": out}
-
-    def save(self, folder: Path) -> dict[str, Any]:
-        """Write `ablation.html` and `summary.json` into `folder`; return the latter."""
-        from core.report.figures import measure_name
-        from core.report.figures.whiskers import ablation_figure
-
-        held, body = self.rows[0].held_out, self.as_json(str(folder))
-        lines = [self.opening, *(f"{row.key}: {row.what}" for row in self.rows)]
-        lines += [f"left out: {name}: {reason}" for name, reason in self.left_out.items()]
-        lines.append(f"{held.n:,} held-out items; differences are paired over sources, 95 % intervals.")
-        style = "body{font-family:system-ui,sans-serif;max-width:1100px;margin:2rem auto}svg{max-width:100%}"
-        title = html.escape(f"Ablation: {self.task.aspect}")
-        paragraphs = "".join(f"<p>{html.escape(text)}</p>" for text in lines)
-        figure = ablation_figure(self.rows, measure=measure_name(held.statistic, held.level)).svg()
-        page = (
-            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-            f"<style>{style}</style></head><body><h1>{title}</h1>{paragraphs}{figure}</body></html>\n"
-        )
-        write_text(folder / "ablation.html", page)
-        write_json(folder / "summary.json", body)
-        return body
 
 
 def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | None = None) -> Ablation:

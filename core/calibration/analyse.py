@@ -1,4 +1,4 @@
-"""What the candidates of a finished calibration had in common (§5, Figures 3 and 4).
+"""Compare the candidates of a finished calibration by exemplar size and length.
 
 Everything here is about *calibration* items, whose labels chose and shaped the candidates: it says what made criteria
 win here, not how good they are (held-out says that).  Racing leaves most candidates on a few items, and an alignment on
@@ -20,7 +20,6 @@ from typing import Literal
 import numpy as np
 
 from core.calibration.calibration_result import Calibration
-from core.calibration.criteria_patterns import PATTERNS, Pattern, pattern_of
 from core.records import FloatArray, Interval, Level, Statistic
 from core.texts import text_length
 from core.wording import change_figures, counted
@@ -41,7 +40,6 @@ class ComparedCandidate:
     kind: Kind
     exemplars: int
     words: int
-    pattern: Pattern
     value: float
 
 
@@ -70,16 +68,6 @@ class Line:
         return f"{per}, {many}; {self.reason}." if self.interval is None else f"{per} (least squares, 95 %), {many}."
 
 
-@dataclass(frozen=True, slots=True)
-class PatternGroup:
-    """Mean alignment of the `n` candidates of one pattern; None without any, no interval with fewer than 2."""
-
-    pattern: Pattern
-    n: int
-    mean: float | None
-    interval: Interval | None
-
-
 @dataclass(frozen=True)
 class Analyses:
     """Candidates measured on the same `n_items` calibration items, best first; of `n_candidates` with a text.
@@ -94,7 +82,6 @@ class Analyses:
     n_undefined: int
     places: tuple[ComparedCandidate, ...]
     by_length: Line
-    by_pattern: tuple[PatternGroup, ...]
 
 
 def analyse(calibration: Calibration) -> Analyses:
@@ -109,10 +96,7 @@ def analyse(calibration: Calibration) -> Analyses:
         if value is not None:
             exemplars = made.size if made.origin == "draft" else 0
             kind: Kind = "refinement" if made.origin != "draft" else "draft" if exemplars else "fitted strengths"
-            pattern = pattern_of(text, calibration.task.scale)
-            places.append(
-                ComparedCandidate(candidate.criteria.criteria_id, kind, exemplars, text_length(text), pattern, value)
-            )
+            places.append(ComparedCandidate(candidate.criteria.criteria_id, kind, exemplars, text_length(text), value))
     places.sort(key=lambda place: -place.value)
     return Analyses(
         calibration.calibration.statistic,
@@ -122,12 +106,11 @@ def analyse(calibration: Calibration) -> Analyses:
         scored_on[n_items] - len(places),
         tuple(places),
         line_of([place.words for place in places], [place.value for place in places]),
-        by_pattern(places),
     )
 
 
 def line_of(words: Sequence[float], values: Sequence[float] | FloatArray) -> Line:
-    """Ordinary least squares of `values` (n,) on `words` (n,) with the band of the mean (Figure 3 B).
+    """Ordinary least squares of `values` (n,) on `words` (n,) with the band of the mean.
 
     The band at x is ŷ ± t · s · √(1/n + (x − x̄)²/Sxx) with n − 2 degrees of freedom and s² = Σe²/(n − 2).
     """
@@ -150,18 +133,3 @@ def line_of(words: Sequence[float], values: Sequence[float] | FloatArray) -> Lin
     interval = Interval(low, high, CONFIDENCE, f"least squares, t with {n - 2} df")
     band = tuple((middle - half).tolist()), tuple((middle + half).tolist())
     return Line(n, float(100 * fit.slope), interval, *drawn, *band)
-
-
-def by_pattern(places: Sequence[ComparedCandidate]) -> tuple[PatternGroup, ...]:
-    """Mean alignment of holistic and of specific criteria (Figure 4), with t intervals over candidates."""
-    from scipy import stats
-
-    groups = []
-    for pattern in PATTERNS:
-        values = np.array([place.value for place in places if place.pattern == pattern], dtype=np.float64)
-        n, interval = values.size, None
-        if n > 1 and values.std() > 0:
-            low, high = map(float, stats.t.interval(CONFIDENCE, n - 1, values.mean(), stats.sem(values)))
-            interval = Interval(low, high, CONFIDENCE, f"t({n - 1}) over candidates").within(-1, 1)
-        groups.append(PatternGroup(pattern, n, float(values.mean()) if n else None, interval))
-    return tuple(groups)

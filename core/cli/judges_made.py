@@ -103,7 +103,7 @@ def ablate(
     judge: Annotated[
         str, typer.Option("--judge", help="The judge of the file, named once more where it needs a key or a model.")
     ] = "",
-    out: Annotated[Path | None, typer.Option(help="Folder for the figures as HTML and summary.json.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for summary.json.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure what each part of a calibration adds.
@@ -112,6 +112,7 @@ def ablate(
     """
     from core.calibration.calibrated import ablate as take_away
     from core.calibration.calibrated import repeated
+    from core.files import write_json
     from core.judge_files.judge_reading import kind_of_file, open_file
 
     spec = str(open_file(judge_file).card["judge"]["spec"]) if kind_of_file(judge_file) == "judge" else ""
@@ -121,7 +122,9 @@ def ablate(
         repeated(judge_file, loaded, judge=judge, replies=cache, progress=progress) as (run, said),
     ):
         result = take_away(run, progress=progress)
-    body = (result.as_json() if out is None else result.save(out)) | {"warnings": list(said)}
+    body = result.as_json("" if out is None else str(out)) | {"warnings": list(said)}
+    if out is not None:
+        write_json(out / "summary.json", body)
     held = body["rows"][0]["held_out"]
     lines = [f"{body['aspect']}: {held['statistic']}, {held['level']} level, {body['n_held_out']} held-out items"]
     for row in body["rows"]:

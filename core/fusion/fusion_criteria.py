@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from core.errors import UsageError
-from core.fusion.aspect_texts import NONE, folded, headed_blocks, json_object
+from core.fusion.aspect_texts import NONE, folded, headed_blocks
 from core.fusion.plan import aspects_block, filled
 from core.judging.render import KINDS
 from core.providers.completions import Message
@@ -90,13 +90,6 @@ def read_criteria(
         return no_criteria(aspects)
     if len(text) > LONGEST:
         raise UsageError(f"Criteria may have {LONGEST:,} characters in all; these have {len(text):,}.")
-    if (body := json_object(text, "criteria")) is not None:
-        blocks = [(aspect, rules if isinstance(rules, list) else [rules]) for aspect, rules in body.items()]
-        text = "\n".join(
-            "\n".join([f"{aspect}:", *(f"- {' '.join(str(rule).split())}" for rule in rules)])
-            for aspect, rules in blocks
-            if folded(str(aspect)) in map(folded, aspects)
-        )
     before, found = headed_blocks(text, aspects, bullets=False)
     if any(before):
         if len(aspects) > 1 or found:

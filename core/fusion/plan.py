@@ -1,4 +1,4 @@
-"""The plan of an LLM fusion (§2.1): which assistants serve which aspect, and how their numbers are to be read.
+"""The plan of an LLM fusion: which assistants serve which aspect, and how their numbers are to be read.
 
 A plan is plain text that a person can write and edit: a line ``aspect: assistant, assistant`` and beneath it how to use
 them.  It comes from a person, from the LLM, or (without any call) from the assistants' measured alignment on the items
@@ -18,7 +18,7 @@ from types import MappingProxyType
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.fusion.aspect_texts import NONE, folded, headed_blocks, json_object
+from core.fusion.aspect_texts import NONE, folded, headed_blocks
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import Agreement, beats_chance
 from core.judging.render import KINDS, neutral, plain, range_words
@@ -114,13 +114,6 @@ def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], orig
         raise UsageError("The plan is empty. Write a line 'aspect: assistant, assistant' for each aspect.")
     if len(text) > LONGEST:
         raise UsageError(f"A plan may have {LONGEST:,} characters; this one has {len(text):,}.")
-    if (body := json_object(text, "plan")) is not None:
-        lines = []
-        for aspect, use in body.items():
-            names, how = (use, "") if not isinstance(use, dict) else [*use.values(), "", ""][:2]
-            listed = ", ".join(map(str, names)) if isinstance(names, list) else str(names)
-            lines += [f"{aspect}: {listed or NONE}", " ".join(str(how).split())]
-        text = "\n".join(lines)
     uses: dict[str, AspectUse] = {}
     for aspect, first, more in headed_blocks(text, aspects)[1]:
         if aspect in uses:

@@ -42,10 +42,7 @@ class AblationRequest:
 
 
 def analyse_candidates(store: Store, run_id: str) -> Analyses:
-    """Alignment by exemplar size, by length and by pattern of the candidates of a calibration.
-
-    Raises as `load_calibration`.
-    """
+    """Alignment by exemplar size and by length of a calibration's candidates; raises as `load_calibration`."""
     from core.calibration.analyse import analyse
 
     return analyse(load_calibration(store, run_id))

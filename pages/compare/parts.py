@@ -14,7 +14,7 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.judge_checks import Ablation, AblationRequest, Analyses
 from core.report.figures import describe, measure_name
-from core.report.figures.candidate_plots import length_figure, pattern_figure, size_figure
+from core.report.figures.candidate_plots import length_figure, size_figure
 from core.report.figures.whiskers import ablation_figure, variant_name
 from core.stats import claim
 from core.wording import counted, difference_figures, judge_words, signed_range
@@ -165,7 +165,6 @@ def _analysed(_page: Opened, run_id: str) -> tuple[Analyses, dict[str, Drawing]]
     return found, {
         "By exemplar size (drafts)": size_figure(found),
         "By length": length_figure(found),
-        "Holistic or specific": pattern_figure(found),
     }
 
 
@@ -184,13 +183,8 @@ def _draw_candidates(page: Opened, run: Run) -> None:
         f"that all of them were scored on.{undefined}"
     )
     st.caption("These labels shaped and chose the criteria: the plots show what won here, not how good it is.")
-    places = [*st.columns(2, gap="medium"), st.columns(2, gap="medium")[0]]
-    for column, (title, figure) in zip(places, figures.items(), strict=True):
+    for column, (title, figure) in zip(st.columns(2, gap="medium"), figures.items(), strict=True):
         with column:
             st.markdown(f"**{title}**")
             charts.place(figure, key=f"analyses_{figure.name}", alt=title)
     st.caption(f"Length: {found.by_length.sentence}")
-    st.caption(
-        "Specific criteria have a rubric line for at least half of the scale's steps, such as “5: …” or "
-        "“Score 3 - …”; holistic ones say what good and bad items have in common."
-    )

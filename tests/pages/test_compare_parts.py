@@ -69,11 +69,11 @@ def test_the_button_starts_a_run_whose_table_stands_beside_its_figure_and_says_w
     (finding,) = [part.value for part in screen.subheader]
     differ = {row.key for row in found.rows[1:] if row.p_holm is not None and row.p_holm <= 0.05}
     assert {row.key for row in found.rows[1:] if row.key in finding} == differ
-    assert len(screen.get("image")) == 2 + 3  # wide and narrow, with those of the candidates
+    assert len(screen.get("image")) == 2 + 2  # wide and narrow, with those of the candidates
     assert not has_button(screen, "Run the ablations")
 
 
 def test_candidates_are_plotted_on_the_items_that_all_of_them_were_scored_on(show: Callable[..., AppTest]) -> None:
     screen = show()
-    assert len(screen.get("image")) == 3
+    assert len(screen.get("image")) == 2
     assert "candidates, compared on the 48 calibration items" in texts(screen)

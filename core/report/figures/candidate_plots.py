@@ -1,4 +1,4 @@
-"""What the candidates of a calibration looked like: exemplar size, length and pattern of the criteria.
+"""What the candidates of a calibration looked like: exemplar size and length of the criteria.
 
 Points are candidates; a value with few of them under it shows them all.
 """
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.records import Interval
 from core.report.figures.axes import HALF, Panel, Sign
 from core.report.figures.style import AMBER, BLUE, INK, PALE, QUIET, TEAL, measure_name
-from core.report.figures.svg import Drawing, area, box, drawing, line, path, words
+from core.report.figures.svg import Drawing, area, box, drawing, line, path
 from core.wording import number, signed
 
 if TYPE_CHECKING:
@@ -32,57 +31,24 @@ def size_figure(found: Analyses) -> Drawing:
     drafts = [place for place in found.places if place.kind == "draft"]
     sizes = sorted({draft.exemplars for draft in drafts})
     groups = [(f"{size:g}", [draft.value for draft in drafts if draft.exemplars == size]) for size in sizes]
-    said = [f"{name} exemplars: median {number(float(np.median(own)))}, n = {len(own)}" for name, own in groups]
-    about = ("by_size", "Drafts by exemplar size", f"{'; '.join(said) or 'None'}.")
-    return _groups(about, "exemplars a draft was drawn from", found, groups)
-
-
-def pattern_figure(found: Analyses) -> Drawing:
-    """Groups of criteria: every one a point, the mean a diamond with its interval; an empty group keeps its place."""
-    groups = [
-        (group.pattern, [place.value for place in found.places if place.pattern == group.pattern])
-        for group in found.by_pattern
-    ]
-    said = [f"{group.pattern}: mean {number(group.mean)}, n = {group.n}" for group in found.by_pattern]
-    about = ("by_pattern", "Alignment by pattern of the criteria", f"{'; '.join(said)}.")
-    return _groups(
-        about, "pattern of the criteria", found, groups, [(own.mean, own.interval) for own in found.by_pattern]
-    )
-
-
-def _groups(
-    about: tuple[str, str, str],
-    x_title: str,
-    found: Analyses,
-    groups: Sequence[tuple[str, Sequence[float]]],
-    means: Sequence[tuple[float | None, Interval | None]] = (),
-) -> Drawing:
-    """Named groups of values as points, with their `means`, else with median and quartiles."""
-    ends = [end for _, interval in means if interval for end in (interval.low, interval.high)]
-    upwards = _near([*(value for _, own in groups for value in own), *ends])
-    panel = Panel.sized(HALF, _HIGH, (-0.6, max(len(groups), 1) - 0.4), upwards, below=2)
+    ends = _near([draft.value for draft in drafts])
+    panel = Panel.sized(HALF, _HIGH, (-0.6, max(len(groups), 1) - 0.4), ends, below=2)
     ticks = [(float(k), (name, f"n = {len(own)}")) for k, (name, own) in enumerate(groups)]
-    parts = list(panel.ground(x_title, measure_name(found.statistic, found.level), x_ticks=ticks))
+    measure = measure_name(found.statistic, found.level)
+    parts = list(panel.ground("exemplars a draft was drawn from", measure, x_ticks=ticks))
     for k, (_, own) in enumerate(groups):
-        if own and not means:
-            low, middle, high = np.percentile(own, [25, 50, 75]).tolist()
-            if len(own) >= LEAST_FOR_BOX:
-                (left, upper), (right, lower) = panel.at(k - 0.3, high), panel.at(k + 0.3, low)
-                parts.append(line(panel.at(k, min(own)), panel.at(k, max(own)), QUIET))
-                parts.append(box(left, upper, right - left, lower - upper, PALE, stroke=QUIET))
-            parts.append(line(panel.at(k - 0.3, middle), panel.at(k + 0.3, middle), QUIET, width=3))
+        low, middle, high = np.percentile(own, [25, 50, 75]).tolist()
+        if len(own) >= LEAST_FOR_BOX:
+            (left, upper), (right, lower) = panel.at(k - 0.3, high), panel.at(k + 0.3, low)
+            parts.append(line(panel.at(k, min(own)), panel.at(k, max(own)), QUIET))
+            parts.append(box(left, upper, right - left, lower - upper, PALE, stroke=QUIET))
+        parts.append(line(panel.at(k - 0.3, middle), panel.at(k + 0.3, middle), QUIET, width=3))
         # steps sideways keep points apart: the golden ratio spreads any number of them evenly
         shifts = [JITTER * (2.0 * math.modf(0.5 + i * 0.6180339887)[0] - 1.0) for i in range(len(own))]
         spread = [(k + shift, value) for shift, value in zip(shifts, own, strict=True)]
-        parts += panel.marks(spread, PALE if means else BLUE, opacity=None if means else 0.75, size=4)
-    for k, (mean, interval) in enumerate(means):
-        if mean is None:
-            parts.append(words("none", panel.x(k), (panel.y.start + panel.y.end) / 2, "middle"))
-            continue
-        parts += [*panel.whisker(k, interval, TEAL, width=2), *panel.marks([(k, mean)], TEAL, "diamond", size=6)]
-        x, y = panel.at(k + JITTER + 0.06, mean)
-        parts.append(words(number(mean), x, y + 4, weight="bold"))
-    return drawing(*about, (HALF, _HIGH), parts)
+        parts += panel.marks(spread, BLUE, opacity=0.75, size=4)
+    said = [f"{name} exemplars: median {number(float(np.median(own)))}, n = {len(own)}" for name, own in groups]
+    return drawing("by_size", "Drafts by exemplar size", f"{'; '.join(said) or 'None'}.", (HALF, _HIGH), parts)
 
 
 def length_figure(found: Analyses) -> Drawing:

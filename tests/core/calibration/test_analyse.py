@@ -1,4 +1,4 @@
-"""Plots of the candidates: who is compared with whom, and lines and intervals as scipy gives them."""
+"""Plots of the candidates: who is compared with whom, and the line as scipy gives it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.calibration.analyse import ENOUGH, ComparedCandidate, analyse, by_pattern, line_of
+from core.calibration.analyse import ENOUGH, analyse, line_of
 from core.calibration.calibration_settings import CalibrationSettings
 from tests.core.calibration.planted import GOLDEN, PlantedJudge, run_whole
 
@@ -50,14 +50,3 @@ def test_the_band_is_that_of_least_squares() -> None:
         assert line.low[k] == pytest.approx(there.intercept - t * there.intercept_stderr)
         assert line.high[k] == pytest.approx(there.intercept + t * there.intercept_stderr)
     assert (line.words[0], line.words[-1]) == (30, 120)
-
-
-def test_patterns_have_means_with_t_intervals() -> None:
-    values = {"holistic": (0.1, 0.2, 0.3), "specific": (0.6,)}
-    places = [ComparedCandidate("c", "draft", 4, 10, pattern, v) for pattern, own in values.items() for v in own]  # type: ignore[arg-type]
-    holistic, specific = by_pattern(places)
-    assert (holistic.pattern, holistic.n, holistic.mean) == ("holistic", 3, pytest.approx(0.2))
-    assert holistic.interval is not None
-    alone = stats.ttest_1samp([0.1, 0.2, 0.3], 0).confidence_interval()
-    assert (holistic.interval.low, holistic.interval.high) == pytest.approx((alone.low, alone.high))
-    assert (specific.pattern, specific.n, specific.mean, specific.interval) == ("specific", 1, 0.6, None)

@@ -20,7 +20,6 @@ TASKS = [Task(aspect, "source_target", Scale(1, 5)) for aspect in ASPECTS]
         "## Coherence\n- One.\n- Two.\n**Topic  Fit:**\n- Three.",
         "1. Coherence (1-5):\n- One.\n- Two.\n2. Topic fit\n- Three.",
         "<think>topic fit: no</think>topic fit:\n- Three.\ncoherence:\n- One.\n- Two.",
-        '```json\n{"criteria": {"Coherence": ["One.", "Two."], "topic fit": "Three."}}\n```',
     ],
 )
 def test_it_is_read_in_every_form(text: str) -> None:

@@ -38,7 +38,6 @@ def test_a_plan_survives_its_text() -> None:
         "### Coherence\nAssistants: overlap\n\n### Fluency\nAssistants: none",
         "### 1. Coherence (1-5)\n- overlap\n### 2. Fluency (1-5)\n",
         "| coherence | overlap |\n| fluency | none |",
-        '```json\n{"coherence": ["overlap"], "fluency": []}\n```',
         "<think>coherence: rouge2?</think>coherence: overlap\nfluency: none",
     ],
 )
@@ -101,14 +100,10 @@ def test_the_prompt_introduces_aspects_and_assistants_and_nothing_passes_for_a_h
         ("Coherence (1-5): `overlap` (0.45) and `rouge2` (0.31)", ""),
         ("coherence: overlap, rouge2 - trust the first, then the text", "trust the first, then the text"),
         ("coherence:\noverlap and rouge2\nTrust them.", "Trust them."),
-        (
-            '{"coherence": {"assistants": ["overlap", "rouge2"], "how": "Trust them."}, "fluency": "none"}',
-            "Trust them.",
-        ),
     ],
 )
 def test_names_are_joined_in_any_sensible_way(line: str, how: str) -> None:
-    plan = read_plan(line if line.startswith("{") else f"{line}\n\nfluency: none", ASPECTS, NAMES)
+    plan = read_plan(f"{line}\n\nfluency: none", ASPECTS, NAMES)
     assert plan.uses[0].assistants[:2] == ("overlap", "rouge2")
     assert plan.uses[0].how == how
     assert plan.uses[1].assistants == ()

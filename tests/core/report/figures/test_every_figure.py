@@ -9,12 +9,12 @@ import pytest
 from lxml import etree
 
 from core.calibration.ablate import AblationRow
-from core.calibration.analyse import Analyses, ComparedCandidate, Line, PatternGroup
+from core.calibration.analyse import Analyses, ComparedCandidate, Line
 from core.calibration.calibration_result import TracePoint
 from core.records import Interval, Scale
 from core.report import figures
 from core.report.figures import Mark, Race, Sides
-from core.report.figures.candidate_plots import length_figure, pattern_figure, size_figure
+from core.report.figures.candidate_plots import length_figure, size_figure
 from core.report.figures.comparison import PairCells, kept_figure, scatter_figure, significance_figure
 from core.report.figures.heat_maps import Heat, layers_figure
 from core.report.figures.style import (
@@ -42,16 +42,14 @@ from tests.core.report.figures.conftest import NOW, SVG, aligned
 HOSTILE = "<img src=x onerror=alert(1)>"
 GOOD, ENDS, ONE = aligned(0.5, 0.4, 0.6), Interval(0.4, 0.6), np.array([1.0])
 FOUND = Analyses(
-    *("spearman", "sample", 8, 1, 0, (ComparedCandidate("c", "draft", 4, 9, HOSTILE, 0.1),)),
+    *("spearman", "sample", 8, 1, 0, (ComparedCandidate("c", "draft", 4, 9, 0.1),)),
     Line(0, None, None),
-    (PatternGroup(HOSTILE, 1, 0.1, None),),
 )
 HEAT = Heat((0,), (HOSTILE,), np.array([[0.1]]), (0, HOSTILE))
 FIGURES = {
     "ablation": lambda: ablation_figure([AblationRow(HOSTILE, "", (), GOOD, GOOD, -0.1, ENDS)], measure="m"),
     "size": lambda: size_figure(FOUND),
     "length": lambda: length_figure(FOUND),
-    "pattern": lambda: pattern_figure(FOUND),
     "leaderboard": lambda: leaderboard_figure(
         [JudgeMark(HOSTILE, "imported", aligned(None, reason=HOSTILE), GOOD)], GOOD, measure="m"
     ),
