@@ -14,7 +14,6 @@ from core.projects.run_kinds import RunDetail
 from core.report.figures import describe, measure_name
 from core.wording import VERSION_STATES, difference_figures, judge_words
 from pages.calibrate import ranking
-from pages.criteria import comments_view
 from pages.overview import judge_view
 from pages.ui import run_panel, state, tables
 from pages.ui.page import Opened, finding, link_to
@@ -136,8 +135,10 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
 
 
 def _draw_file(page: Opened, view: RunDetail, result: Calibration) -> None:
+    version = projects.judge_line(page.store, view.project_id, view.aspect).of_run(view.run_id)
+    approved = version is not None and version.in_force
     st.download_button(
-        comments_view.judge_file_label(page, view),
+        "Download judge.yaml" if approved else "Download judge.yaml (not approved)",
         data=lambda: projects.judge_file(page.store, view.run_id),
         file_name="judge.yaml",
         mime="application/yaml",

@@ -15,7 +15,6 @@ from core.judging.scoring_styles import MOST_STEPS, STYLE_FORMS, WRITTEN_FORMS, 
 from core.project_records import CriteriaEntry, GoldenSummary
 from core.projects.style_runs import StepsView, StylesRequest
 from core.wording import number
-from pages.criteria import criteria_names
 from pages.ui import forms, setting_form, state, tables
 from pages.ui.asking_form import FORM_NAMES, PERSONA_NAMES
 from pages.ui.page import Opened
@@ -226,7 +225,7 @@ def _choose_criteria(page: Opened, golden: GoldenSummary, aspects: Sequence[str]
     chosen: dict[str, str] = {}
     for aspect in aspects:
         known = page.store.criteria.all(page.project.project_id, aspect, golden.golden_id)
-        given = criteria_names.names_of(page, aspect)
+        given = projects.criteria_names(page.store, page.project.project_id, aspect)
         names = {entry.criteria_id: _criteria_words(entry, given) for entry in known[:MOST_CRITERIA] if entry.text}
         if not names:
             continue

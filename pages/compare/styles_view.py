@@ -21,7 +21,6 @@ from core.report.figures import Mark, describe, measure_name
 from core.report.figures.whiskers import styles_figure
 from core.wording import counted, money
 from pages.compare.styles_form import choose_styles
-from pages.criteria import criteria_names
 from pages.ui import charts, grid, run_panel, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened
@@ -108,7 +107,8 @@ def _draw_aspect(page: Opened, run: RunDetail, aspect: str, cells: Sequence[Styl
             "difference among the judges of Compare."
         )
     )
-    frame = cells_frame(cells, measure, criteria_names.names_of(page, aspect))
+    names = projects.criteria_names(page.store, page.project.project_id, aspect)
+    frame = cells_frame(cells, measure, names)
     grid.draw(frame, {measure: Column(digits=2)}, alt=f"Styles on {aspect}")
     key = f"styles_{run.run_id}_{aspect}"
     charts.place(_styles_figure(key, run.version, cells, measure), key=f"{key}_marks", alt="Styles with intervals")

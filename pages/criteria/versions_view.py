@@ -1,9 +1,10 @@
-"""Any two versions word by word, what became of each, and merging the two."""
+"""All versions of the criteria for an aspect; any two of them word by word, merged or measured."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pandas as pd
 import streamlit as st
 
 from core import projects
@@ -12,47 +13,73 @@ from core.projects.edit_scoring import RescoreRequest
 from core.projects.rounds import Relative
 from core.word_diff import word_diff
 from core.wording import number
-from pages.criteria import comments_view, criteria_names, lineage_view
 from pages.overview import judge_view
-from pages.ui import diff_view, people, state, tables
+from pages.ui import diff_view, grid, people, state, tables
+from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
-PROBLEM = state.widget("versions_problem")
-MEASURE = "Scores both with the same judge on the same calibration items; held-out items are left alone."
 FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 
 
-def draw(page: Opened, view: CriteriaEntry) -> None:
-    """Two versions side by side, then all of them as a tree and a table."""
-    family = projects.family_tree(page.store, page.project.project_id, view.criteria.aspect, view.golden_id)
-    names = criteria_names.names_of(page, view.aspect)
-    by_id = {relative.criteria.criteria_id: relative for relative in family}
-    st.subheader("Compare any two versions", anchor=False)
+def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
+    """Two versions next to each other, then all of them; a row that is picked becomes the second."""
+    family = projects.family_tree(page.store, page.project.project_id, opened.aspect, opened.golden_id)
+    by_id = {kin.criteria.criteria_id: kin for kin in family}
     if len(by_id) > 1:
-        _draw_pair(page, by_id, view, names)
+        _draw_pair(page, by_id, opened, names)
     else:
-        st.caption("There is one version so far: an edit, a merge or a refinement round makes another one.")
-    st.subheader("All versions", anchor=False)
-    lineage_view.draw(family, names)
+        st.caption("There is one version so far. An edit, a merge or a refinement round makes another one.")
+    _draw_table(family, names)
 
 
-def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry, names: Mapping[str, str]) -> None:
-    first, second = _choose(by_id, view, names)
-    if problem := st.session_state.pop(PROBLEM, ""):
-        st.warning(plain(problem), icon=":material/error:")
-    if first == second:
+def _draw_pair(page: Opened, by_id: Mapping[str, Relative], opened: CriteriaEntry, names: Mapping[str, str]) -> None:
+    ids, marker = list(reversed(by_id)), state.widget("versions_opened")
+    if st.session_state.get(marker) != opened.criteria_id or not {FROM, TO} <= set(st.session_state):
+        # at first the open version and its parent, else the newest other one
+        other = next((parent for parent in opened.parents if parent in by_id), None)
+        other = other or next(version for version in ids if version != opened.criteria_id)
+        pair = sorted((other, opened.criteria_id), key=lambda version: by_id[version].depth)
+        st.session_state[FROM], st.session_state[TO] = pair
+        st.session_state[marker] = opened.criteria_id
+
+    def words(criteria_id: str) -> str:
+        newest = tables.newest_calibration(by_id[criteria_id].criteria)
+        return f"{names[criteria_id]} · {number(newest.alignment.value if newest else None)}"
+
+    chosen = []
+    for column, label, key in zip(st.columns(2, gap="large"), ("From", "To"), (FROM, TO), strict=True):
+        with column:
+            entry = by_id[str(st.selectbox(label, ids, key=key, format_func=words))].criteria
+            chosen.append(entry)
+            newest = tables.newest_calibration(entry)
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                judge_view.draw_follower(page, entry.aspect, entry.criteria_id)
+                parents = ", ".join(names[parent] for parent in entry.parents if parent in names)
+                made = f" · made from {parents}" if parents else ""
+                note = f" · {entry.note}" if entry.note else ""
+                st.caption(plain(f"{entry.created_at.astimezone():%d %b %Y %H:%M}{made}{note}"), width="stretch")
+                link_to("criteria", "Open", icon=":material/rule:", key=label, criteria=entry.criteria_id)
+            figure = tables.describe_n(newest.alignment if newest else None)
+            st.text(f"Calibration set: {figure}" if newest else "Not scored yet.")
+    old, new = chosen
+    if old is new:
         st.info("Choose two different versions.", icon=":material/compare_arrows:")
         return
-    old, new = by_id[first].criteria, by_id[second].criteria
-    left, right = st.columns(2, gap="large")
-    with left:
-        _draw_side(page, by_id[first], names)
-    with right:
-        _draw_side(page, by_id[second], names)
-    st.markdown("**From the left one to the right one, word by word**")
     diff_view.draw(word_diff(old.text, new.text))
-    runs = [alignment.run_id for alignment in old.alignments] + [alignment.run_id for alignment in new.alignments]
+    project_id, runs = page.project.project_id, (*old.runs, *new.runs)
+
+    def merge() -> None:
+        merged = projects.merge_criteria(page.store, project_id, old.criteria_id, new.criteria_id)
+        state.put_in_url(criteria=merged, section=None, rescore=None)
+        state.leave_notice("Merged into a new version.", good=True)
+
+    def measure() -> None:
+        where = (project_id, opened.golden_id, opened.aspect)
+        request = RescoreRequest(*where, new.criteria_id, old.criteria_id, runs[0])
+        rescore_id = projects.start_rescore(page.store, page.settings, request)
+        state.put_in_url(criteria=new.criteria_id, section=None, rescore=rescore_id)
+
     with st.container(horizontal=True):
         people.button(
             page,
@@ -60,8 +87,8 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry,
             "Merge the two into a new version",
             icon=":material/merge:",
             key=state.widget("merge"),
-            on_click=_merge,
-            args=(page, first, second),
+            on_click=state.attempt,
+            args=("Not merged", merge),
             help="The lines of the left one, then those that only the right one has.",
         )
         people.button(
@@ -70,83 +97,51 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], view: CriteriaEntry,
             "Measure the right one against the left one",
             icon=":material/science:",
             key=state.widget("measure_pair"),
-            on_click=_measure,
-            args=(page, view, old, new, runs[0] if runs else ""),
+            on_click=state.attempt,
+            args=("Not measured", measure),
             disabled=not runs,
-            help=MEASURE,
+            help="Scores both with the same judge on the same calibration items. Held-out items are left alone.",
         )
 
 
-def _choose(by_id: Mapping[str, Relative], view: CriteriaEntry, names: Mapping[str, str]) -> tuple[str, str]:
-    """The two versions: at first the open one and its parent (or the newest other one)."""
-    ids = list(reversed(by_id))
-    here = view.criteria_id if view.criteria_id in by_id else ids[0]
-    parent = next((parent_id for parent_id in view.parents if parent_id in by_id), None)
-    other = parent or next(criteria_id for criteria_id in ids if criteria_id != here)
-    later, earlier = (other, here) if by_id[other].depth > by_id[here].depth else (here, other)
-    usual = {TO: later, FROM: earlier}
-    opened = state.widget("versions_opened")
-    for key, version_id in usual.items():
-        if st.session_state.get(key) not in by_id or st.session_state.get(opened) != here:
-            st.session_state[key] = version_id
-    st.session_state[opened] = here
-
-    def words(criteria_id: str) -> str:
-        relative = by_id[criteria_id]
-        alignment = tables.newest_calibration(relative.criteria)
-        value = None if alignment is None else alignment.alignment.value
-        return f"{names[criteria_id]} · {number(value)}"
-
-    left, right = st.columns(2, gap="large")
-    first = left.selectbox("From", ids, key=FROM, format_func=words)
-    second = right.selectbox("To", ids, key=TO, format_func=words)
-    return str(first), str(second)
-
-
-def _draw_side(page: Opened, relative: Relative, names: Mapping[str, str]) -> None:
-    criteria, alignment = relative.criteria, tables.newest_calibration(relative.criteria)
-    with st.container(border=True):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            st.markdown(f"**{plain(names[criteria.criteria_id])}**", width="content")
-            judge_view.draw_follower(page, criteria.aspect, criteria.criteria_id)
-            st.space("stretch")
-            link_to("criteria", "Open", icon=":material/rule:", criteria=criteria.criteria_id)
-        parents = ", ".join(names[p] for p in criteria.parents if p in names)
-        st.caption(
-            plain(
-                f"{comments_view.when(criteria.created_at)}{f' · made from {parents}' if parents else ''}"
-                f"{f' · {criteria.note}' if criteria.note else ''}"
-            )
+def _draw_table(family: list[Relative], names: Mapping[str, str]) -> None:
+    """All versions, ancestors first; those that were never measured in full are shown when asked for."""
+    in_full = (tables.MEASURED, tables.REJECTED)
+    shown = [kin for kin in family if kin.version or tables.group_of(kin.criteria) in in_full]
+    if not shown or (
+        len(shown) < len(family)
+        and st.toggle(
+            f"Also the {len(family) - len(shown)} that were not measured in full", key=state.widget("lineage_all")
         )
-        figure = tables.describe_n(None if alignment is None else alignment.alignment)
-        heading = tables.measure_heading(None if alignment is None else alignment.alignment)
-        st.text(f"{heading}, calibration items: {figure}" if alignment is not None else "Not scored yet.")
-
-
-def _merge(page: Opened, first: str, second: str) -> None:
-    made: list[str] = []
-
-    def act() -> None:
-        made.append(projects.merge_criteria(page.store, page.project.project_id, first, second))
-
-    if comments_view.attempt(act, PROBLEM):
-        state.leave_notice("Merged into a new version. Read it, then measure it.", good=True)
-        state.put_in_url(criteria=made[0], rescore=None)
-
-
-def _measure(page: Opened, view: CriteriaEntry, old: CriteriaEntry, new: CriteriaEntry, run_id: str) -> None:
-    request = RescoreRequest(
-        page.project.project_id,
-        view.golden_id,
-        view.criteria.aspect,
-        criteria_id=new.criteria_id,
-        parent_id=old.criteria_id,
-        run_id=run_id,
+    ):
+        shown = family
+    st.caption(
+        "Agreement on the calibration set in the newest run that scored each version. "
+        "Figures on other or fewer items (see n) are not strictly comparable."
     )
-    started: list[str] = []
+    newest = [tables.newest_calibration(kin.criteria) for kin in shown]
+    alignments = [None if each is None else each.alignment for each in newest]
+    frame = pd.DataFrame(
+        {
+            "version": [names[kin.criteria.criteria_id] for kin in shown],
+            "text": [tables.one_line(kin.criteria.text)[:200] for kin in shown],
+            "made from": [", ".join(names[p] for p in kin.criteria.parents if p in names) for kin in shown],
+            "judge": [judge_view.state_words(kin.version) for kin in shown],
+            "agreement": pd.Series([tables.value_of(each) for each in alignments], dtype="float64"),
+            "95 % interval": [tables.interval_of(each) for each in alignments],
+            "n": pd.array([None if each is None else each.n for each in alignments], dtype="Int64"),
+            "generation": [kin.depth for kin in shown],
+        }
+    )
 
-    def act() -> None:
-        started.append(projects.start_rescore(page.store, page.settings, request))
+    def pick() -> None:
+        st.session_state[TO] = grid.picked(state.LINEAGE)
 
-    if comments_view.attempt(act, PROBLEM):
-        state.put_in_url(criteria=new.criteria_id, rescore=started[0])
+    grid.draw(
+        frame,
+        {"agreement": Column(digits=2)},
+        alt="All versions, ancestors first",
+        rows=8,
+        key=state.LINEAGE,
+        pick=grid.Pick([kin.criteria.criteria_id for kin in shown], st.session_state.get(TO), pick),
+    )

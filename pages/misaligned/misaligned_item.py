@@ -37,19 +37,13 @@ def heading(item: ItemScore) -> str:
 def link_to_decide(page: Opened, known: Triage) -> None:
     """Where a label goes that was called wrong."""
     passes = projects.list_passes(page.store, page.project.project_id, known.golden_id)
-    if passes:
-        link_to("label", "Decide it in Label", icon=":material/balance:", labelling=passes[0].pass_id)
-    else:
-        link_to(
-            "label",
-            "Begin a labelling pass, so that raters can decide it",
-            icon=":material/balance:",
-            golden=known.golden_id,
-        )
+    where = {"labelling": passes[0].pass_id} if passes else {"golden": known.golden_id}
+    words = "Decide it in Label" if passes else "Begin a labelling pass, so that raters can decide it"
+    link_to("label", words, icon=":material/balance:", **where)
 
 
 def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: Callable[[], None]) -> None:
-    """The judged text with a note, the judge's words and the raters' under it; beside it what it is judged against."""
+    """The judged text with a note, the judge's reasons and each rater's label; next to it what it is judged against."""
     try:
         view = _explained(run.run_id, criteria_id, score.item_id, page)
     except ConcordError as error:
@@ -58,28 +52,34 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
         view = ExplainedItem(item, score, "", ())
     reply = "\n".join((view.explanation, *view.raw))
     kind = label_item.kind_of(run.golden_id, page.store)
-    beside = [(title, text) for _, title, text in label_item.parts_of(view.item, kind, ("context", "source"))]
-    beside += [(f"Reference {number}", text) for number, text in enumerate(view.item.references, 1)]
-    left, right = st.columns([3, 2], gap="medium") if beside else (st.container(), None)
+    parts = [(title, text) for _, title, text in label_item.parts_of(view.item, kind, ("context", "source"))]
+    parts += [(f"Reference {number}", text) for number, text in enumerate(view.item.references, 1)]
+    left, right = st.columns([3, 2], gap="medium") if parts else (st.container(), None)
     with left, st.container(gap="xsmall"):
-        st.markdown(_with(label_item.part_names(kind)["target"], score.item_id))
+        st.markdown(f"**{label_item.part_names(kind)['target']}** · {plain(score.item_id)}")
         with st.container(border=True, key=state.widget("misaligned_text")):
             draw_evidence(view.item.target, reply)
         draw_note()
-        _draw_reasons(view)
-        tried = {"section": "try", "item": score.item_id, "criteria": criteria_id, "run": run.run_id}
-        link_to("criteria", "Try criteria on it", icon=":material/science:", **tried)
-        _draw_ratings(_ratings(run.golden_id, run.aspect, page).get(score.item_id, ()))
+        st.markdown("**Why it was not read**" if score.score is None else "**What moved the score**")
+        st.text(view.explanation or tables.gap_words(score))
+        for raw in view.raw:
+            if raw.strip() != view.explanation.strip():
+                with st.expander("Raw reply"):
+                    st.text(raw)
+        tried = {"edit": "1", "item": score.item_id, "criteria": criteria_id, "run": run.run_id}
+        link_to("criteria", "Edit the criteria and try them on it", icon=":material/science:", **tried)
+        if ratings := _ratings(run.golden_id, run.aspect, page).get(score.item_id):
+            st.markdown("**Each rater's label**")
+            lines = [" · ".join(f"{rating.rater_id} {rating.value:g}" for rating in ratings)]
+            lines += [f"{rating.rater_id}: {rating.comment}" for rating in ratings if rating.comment]
+            st.text("\n".join(lines))
     if right is not None:
         with right, st.container(gap="xsmall"):
-            for title, text in beside:
-                st.markdown(_with(title, view.item.source_id if title == "Source" else ""))
+            for title, text in parts:
+                of = f" · {plain(view.item.source_id)}" if title == "Source" else ""
+                st.markdown(f"**{title}**{of}")
                 with st.container(border=True):
                     draw_evidence(text, reply)
-
-
-def _with(title: str, name: str) -> str:
-    return f"**{title}** · {plain(name)}" if name else f"**{title}**"
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
@@ -89,7 +89,7 @@ def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> Ex
 
 
 def fetch_ahead(page: Opened, run: Run, criteria_id: str, item_ids: Iterable[str]) -> None:
-    """What the judge says of items that a key may open next, asked while a person reads this one."""
+    """Ask for the judge's reasons on items that a key may open next, while a person reads this one."""
     for item_id in item_ids:
         with suppress(ConcordError):  # said once the item is opened
             _explained(run.run_id, criteria_id, item_id, page)
@@ -103,24 +103,6 @@ def _ratings(golden_id: str, aspect: str, _page: Opened) -> dict[str, list[Ratin
         if rating.aspect == aspect:
             by_item.setdefault(rating.item_id, []).append(rating)
     return by_item
-
-
-def _draw_reasons(view: ExplainedItem) -> None:
-    st.markdown("**What moved the score**" if view.score.score is not None else "**Why it was not read**")
-    st.text(view.explanation or tables.gap_words(view.score))
-    for reply in view.raw:
-        if reply.strip() != view.explanation.strip():
-            with st.expander("The raw reply"):
-                st.text(reply)
-
-
-def _draw_ratings(ratings: Sequence[Rating]) -> None:
-    """Who gave which label, in one line; comments each in their own."""
-    if ratings:
-        st.markdown("**What each rater said**")
-        lines = [" · ".join(f"{rating.rater_id} {rating.value:g}" for rating in ratings)]
-        lines += [f"{rating.rater_id}: {rating.comment}" for rating in ratings if rating.comment]
-        st.text("\n".join(lines))
 
 
 def draw_evidence(text: str, reply: str) -> None:

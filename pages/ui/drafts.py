@@ -106,14 +106,6 @@ def draw_others(page: Opened, subject: str) -> None:
         st.caption(f":material/edit_note: {plain(words)}")
 
 
-def draw_left(page: Opened, subject: str) -> None:
-    """What somebody typed before the text was closed to edits: to be read and copied."""
-    draft = projects.draft_of(page.store, page.project.project_id, subject)
-    if draft is not None:
-        with st.expander(f"Your unsaved text of {plain(clock(draft.kept_at))} is kept", icon=":material/history:"):
-            st.text(draft.text)
-
-
 @st.fragment
 def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> None:
     """Keeps what is typed into the text area, and says so; draw it after the text area, and outside of a form."""

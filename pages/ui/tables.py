@@ -15,8 +15,7 @@ import pandas as pd
 from core.calibration.calibration_result import Candidate
 from core.data.sources import FileFinding
 from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, Run
-from core.projects.edit_scoring import ChangedItem
-from core.projects.misaligned_items import MISALIGNED_FROM, ItemScore
+from core.projects.misaligned_items import ItemScore
 from core.records import Alignment, Criteria, GoldenSet, ItemKind
 from core.report.figures import describe
 from core.wording import duration, number
@@ -24,7 +23,6 @@ from pages.ui.grid import Column
 from pages.ui.screens import plain
 
 DASH = "—"
-ALIGNED_GAP = MISALIGNED_FROM
 
 
 def height_for(n_rows: int, most: int) -> int:
@@ -121,37 +119,6 @@ def findings_frame(findings: Sequence[FileFinding]) -> pd.DataFrame:
     rows = [(found.severity, found.row, found.column or "", found.message) for found in ranked]
     frame = pd.DataFrame(rows, columns=["severity", "row", "column", "what and what to do"])
     return frame.astype({"row": "Int64"})
-
-
-def changed_frame(changed: Sequence[ChangedItem]) -> pd.DataFrame:
-    """Items that an edit moved across the line between aligned and misaligned."""
-    return pd.DataFrame(
-        {
-            "item": item.item_id,
-            "now": "aligned" if item.now == "mended" else "misaligned",
-            "raters": item.label,
-            "parent": item.parent_score,
-            "edited": item.new_score,
-            "gap before": item.parent_gap,
-            "gap now": item.new_gap,
-        }
-        for item in changed
-    )
-
-
-def item_scores_frame(scored: Sequence[ItemScore]) -> pd.DataFrame:
-    """Calibration items under some criteria, in the order given."""
-    return pd.DataFrame(
-        {
-            "item": item.item_id,
-            "system": item.system_id or DASH,
-            "raters": item.label,
-            "judge": item.score,
-            "gap": item.gap,
-            "the judge is": gap_words(item),
-        }
-        for item in scored
-    )
 
 
 def gap_words(item: ItemScore) -> str:

@@ -70,7 +70,7 @@ def test_triage_refine_and_accept(
     settle(re.compile(r"5 triaged, 3 picked"))
     judged_last = opened_item(page)
     page.keyboard.press("u")
-    settle("Taken back:")
+    settle("Undone:")
     assert opened_item(page) != judged_last
     page.keyboard.press("1")
     settle(re.compile(r"5 triaged, 3 picked"))
@@ -85,9 +85,9 @@ def test_triage_refine_and_accept(
     page.keyboard.press("n")
     page.keyboard.type("1 and 2")  # figures in a note are no verdicts
     page.keyboard.press("Enter")
-    settle("note kept.")
+    settle("note saved.")
     page.keyboard.press("?")
-    settle("A verdict opens the next item without one.")
+    settle("opens the next item without a verdict")
     page.keyboard.press("Escape")
 
     page.get_by_text("List", exact=True).click()
@@ -97,12 +97,12 @@ def test_triage_refine_and_accept(
     page.get_by_role("button", name="Ambiguous").click()
     settle("2 items: ambiguous.")
     page.keyboard.press("u")
-    settle("Taken back on 2 items.")
+    settle("Undone on 2 items.")
 
     page.get_by_text("Rounds", exact=True).click()
     settle("Operations to suggest")
     page.get_by_role("button", name="Start the round").click()
-    settle("largest difference on the inner fold first")
+    settle("to decide")
     expect(page.get_by_text("Of the 3 picked items")).to_be_visible()
     page.get_by_label("Reason").fill("Says what people reward.")
     page.get_by_label("Reason").press("Enter")
@@ -111,7 +111,7 @@ def test_triage_refine_and_accept(
 
     page.get_by_role("link", name="Criteria", exact=True).click()
     page.get_by_text("Versions", exact=True).click()
-    settle("Alignments on calibration items")
+    settle("Agreement on the calibration set")
     page.get_by_role("grid", name="All versions").locator("tbody tr").last.click()
     expect(page.get_by_role("button", name="Open").last).to_be_visible()
     assert not page.get_by_test_id("stException").count()

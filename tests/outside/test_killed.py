@@ -99,9 +99,9 @@ def start_version(project: Project) -> dict[str, str]:
 
 def start_trial(project: Project) -> dict[str, str]:
     """With words of its own: what a re-scoring or a version was answered is not asked for again."""
-    screen = project.place.screen("criteria", run=project.calibration, section="try")
-    text = labelled(screen.text_area, "Criteria to try")
-    text.set_value(f"{text.value}\nTake a point off where a sentence leads nowhere.").run()
+    screen = project.place.screen("criteria", run=project.calibration, edit="1")
+    text = labelled(screen.text_area, "Criteria")
+    text.set_value(f"{text.value}\nTake a point off where a sentence leads nowhere.")
     return {"run": project.calibration, "trial": press(screen, "Try").query_params["trial"]}
 
 

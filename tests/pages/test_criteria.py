@@ -1,12 +1,10 @@
-"""The Criteria screen: read whole, edit, conflict, and an edit beside its parent."""
+"""The Criteria screen: read, edit, conflict, the effect of an edit, and a trial on one item."""
 
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -15,19 +13,17 @@ from core.demo.build import do_here
 from core.people import Actor
 from core.projects.edit_scoring import ChangedItem, PairedDifference, RescoreRequest, RescoreResult
 from core.projects.run_work import JudgeState
-from core.records import Criteria, Interval, Provenance, ScoreMatrix, Unscored
+from core.records import Criteria, Interval, Provenance
 from core.settings import Settings
 from core.store.results import JUDGE
 from core.store.store import Store
-from pages.ui import state, tables
 from tests.pages.making import Calibrated, Place, aligned, calibration, candidates, standing
 from tests.pages.screen import (
     HOSTILE,
-    choose_section,
-    frame_with,
     grids,
     harmless,
     has_button,
+    labelled,
     metrics,
     open_screen,
     press,
@@ -101,20 +97,12 @@ def test_the_best_stands_first_and_is_shown_whole(run_id: str, best: Criteria) -
     assert best.text in texts(open_screen(SCREEN, run=run_id, criteria="c000")), "what is unknown falls back to it"
 
 
-def test_criteria_dropped_early_stand_below_the_complete(place: Place, run_id: str, best: Criteria) -> None:
-    place.add_criteria(replace(best, text="Lucky on few items."), run_id, 0.95, status="stopped")
+def test_dropped_and_rejected_criteria_stand_below_the_complete(place: Place, run_id: str, best: Criteria) -> None:
+    place.add_criteria(replace(best, text="Higher, and rejected."), run_id, 0.95, status="rejected")
+    place.add_criteria(replace(best, text="Lucky on few items."), run_id, 0.96, status="stopped")
     listed = grids(open_screen(SCREEN, run=run_id))[0]
     assert listed["Spearman, sample"].iloc[0] == pytest.approx(0.6)
-    assert listed[["criteria", "standing"]].iloc[-1].tolist() == ["Lucky on few items", "dropped early, on 80 items"]
-
-
-def test_a_rejected_draft_stands_below_and_the_list_says_why(place: Place, run_id: str, best: Criteria) -> None:
-    place.add_criteria(replace(best, text="Higher, and rejected."), run_id, 0.95, status="rejected")
-    screen = open_screen(SCREEN, run=run_id)
-    listed = grids(screen)[0]
-    assert listed["standing"].iloc[-1] == "rejected: no gain on its parent"
-    assert listed["Spearman, sample"].iloc[0] == pytest.approx(0.6)
-    assert "Best measured first, then 1 rejected (they did not gain on their parent" in texts(screen)
+    assert listed["standing"].iloc[-2:].tolist() == ["rejected: no gain on its parent", "dropped early, on 80 items"]
 
 
 def test_no_two_rows_read_alike_and_a_name_that_people_give_is_shown(place: Place, run_id: str, best: Criteria) -> None:
@@ -146,9 +134,7 @@ def test_an_edit_is_saved_with_its_author_and_rescored(place: Place, run_id: str
     assert (request.parent_id, request.run_id, request.held_out) == (best.criteria_id, run_id, False)
     assert screen.query_params["criteria"] == request.criteria_id
     assert screen.query_params["rescore"] == rescore
-    page_text = texts(screen)
-    assert "It is being scored now." in page_text
-    assert "Make it the judge to measure it" not in page_text
+    assert "It is being scored now." in texts(screen)
 
 
 @pytest.mark.parametrize("way", ["Save mine as a version of its own", "Drop mine"])
@@ -205,7 +191,7 @@ def test_hostile_criteria_stay_plain_text(place: Place, run_id: str, best: Crite
         assert ":red[no]" not in element.value
 
 
-# ── item by item: a calibration that was really done ─────────────────────────────────────────────────────────────
+# ── tried on an item: a calibration that was really done ─────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
@@ -215,33 +201,13 @@ def done(settings: Settings, calibrated: Calibrated) -> str:
     return calibrated.run_id
 
 
-def test_items_are_told_by_their_gap_and_a_marked_one_opens(done: str, store: Store) -> None:
-    best = projects.load_calibration(store, done).chosen[0].criteria_id
-    unread = projects.item_scores(store, done, best)[-1].item_id
-    places = [store.goldens.load(store.runs.get(done).golden_id).item_ids.index(unread)]
-    reasons = {best: (Unscored(unread, "no verdict", "nothing to read"),)}
-    store.results.add_scores(done, places, ScoreMatrix((best,), (unread,), np.array([[np.nan]]), reasons))
-    screen = choose_section(open_screen(SCREEN, run=done, criteria=best), "Item by item")
-    scored = projects.item_scores(store, done, best)
-    counts = Counter(map(tables.gap_words, scored))
-    kinds = ", ".join(f"{counts[name]} {name}" for name in ("aligned", "too lenient", "too strict"))
-    assert f"{len(scored)} calibration items: {kinds}, 1 unread." in texts(screen)
-    assert frame_with(screen, "gap")["the judge is"].tolist() == list(map(tables.gap_words, scored))
-    assert "unread: no verdict" in set(frame_with(screen, "gap")["the judge is"])
-    assert "Mark a row" in texts(screen)
-    screen.session_state[state.GRID_PICKS] = {state.ITEMS: scored[0].item_id}
-    screen.run()
-    item = projects.explain_item(store, Settings(), done, best, scored[0].item_id)
-    assert item.explanation in texts(screen)
-    assert item.item.target in [text.value for text in screen.text]
-
-
 def test_criteria_are_tried_on_one_item_without_saving(done: str, store: Store, settings: Settings) -> None:
     before = store.criteria.all(store.runs.get(done).project_id)
-    screen = open_screen(SCREEN, run=done, section="try")
-    write(screen, "Criteria to try", f"Reward texts that cover the main points of the source. {HOSTILE}")
-    press(screen, "Try")
+    screen = open_screen(SCREEN, run=done, edit="1")
+    typed = f"Reward texts that cover the main points of the source. {HOSTILE}"
+    press(write(screen, "Criteria", typed), "Try")
     assert "Asking the judge" in texts(screen)
+    assert labelled(screen.text_area, "Criteria").value == typed, "it can be typed on, tried again or saved"
     trial = screen.query_params["trial"]
     assert do_here(store, settings, trial) == "done"
     screen = open_screen(SCREEN, run=done, trial=trial)
@@ -257,6 +223,8 @@ def test_a_held_out_item_in_the_link_is_not_offered(done: str, store: Store) -> 
     run = store.runs.get(done)
     offered = projects.trial_items(store, done)
     held_out = next(one for one in store.goldens.load(run.golden_id).item_ids if one not in offered)
-    screen = open_screen(SCREEN, run=done, section="try", item=held_out)
-    assert "held out, or of another golden set" in texts(screen)
-    assert screen.query_params["item"] == offered[0]
+    screen = open_screen(SCREEN, run=done, edit="1", item=held_out)
+    assert "The linked item is held out" in texts(screen)
+    assert labelled(screen.selectbox, "Item to try it on").value == offered[0]
+    secret = store.goldens.load(run.golden_id).items[store.goldens.load(run.golden_id).item_ids.index(held_out)]
+    assert secret.target not in texts(screen)

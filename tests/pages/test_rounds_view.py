@@ -134,7 +134,7 @@ def test_a_judge_that_cannot_do_it_says_so(
     real.drive(run_id)
     page_text = texts(opened(round=run_id))
     assert "1 × the offline judge reads meanings, not words, so a paraphrase would change nothing" in page_text
-    assert "brought no proposal" in page_text
+    assert "made no proposal" in page_text
 
 
 # ── proposals ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -173,19 +173,18 @@ def test_a_proposal_is_called_higher_by_its_tests_alone(
         PairedDifference(0.035, Interval(-0.1, 0.2), 0.743, 72),
     )
     for changed, words in (
-        ((inner, whole), "no difference shown on both"),
+        ((inner, whole), "no significant difference"),
         ((replace(inner, p=None), whole), "no test: that takes at least 8 sources, and a difference in 6 of them"),
         (
             tuple(PairedDifference(0.2, Interval(0.1, 0.3), 0.001, 72) for _ in range(2)),
-            "higher on both, beyond chance",
+            "significantly higher on both",
         ),
     ):
         shown = [replace(proposal, inner=changed[0], calibration=changed[1])]
         monkeypatch.setattr(projects, "list_proposals", lambda *_, shown=shown: shown)
         page_text = texts(opened(round=round_id))
         assert words in page_text
-        assert "better on both" not in page_text
-        assert ("higher on both" in page_text) == words.startswith("higher")
+        assert ("higher on both" in page_text) == words.endswith("higher on both")
 
 
 def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, round_id: str) -> None:
@@ -256,7 +255,6 @@ def test_the_table_says_what_the_tree_shows(real: Any, round_id: str, best: Crit
     shown = frame_with(screen, "generation")
     assert list(shown["generation"]) == sorted(shown["generation"])
     assert any("version" in judge for judge in shown["judge"] if judge)
-    assert best.text in texts(screen), "the version in the URL stands open"
     assert len(shown) == sum(tables.group_of(kin.criteria) != tables.UNMEASURED for kin in family), (
         "all measured in full"
     )

@@ -12,7 +12,6 @@ from core import projects
 from core.people import Actor
 from core.projects.review import Point
 from core.store.store import Store
-from pages.review.point import HUGE, LARGE, type_for
 from pages.ui import state
 from tests.pages.screen import harmless, make_judge, press, run, texts, write
 
@@ -131,7 +130,7 @@ def test_every_point_can_be_decided(store: Store, where: tuple[str, str, str], r
     kinds = [point.kind for point in projects.open_review(store, *where).points]
     assert set(kinds) == {"change", "disagreement"}
     for kind in kinds:
-        assert any(metric.label == "People" for metric in screen.metric) == (kind == "disagreement")
+        assert any(metric.label == "Raters" for metric in screen.metric) == (kind == "disagreement")
         harmless(screen)
         press(write(screen, "Reason", "because"), "Reject")
     assert "Nothing is open" in texts(screen)
@@ -142,8 +141,3 @@ def test_every_point_can_be_decided(store: Store, where: tuple[str, str, str], r
 def test_somebody_without_a_name_is_asked_for_it(store: Store, where: tuple[str, str, str], review: Open) -> None:
     press(review(""), "Join the review")
     assert projects.open_review(store, *where).joined == ()
-
-
-@pytest.mark.parametrize(("length", "mark"), [(HUGE, "## "), (HUGE + 1, "### "), (LARGE + 1, "")])
-def test_the_shorter_the_larger(length: int, mark: str) -> None:
-    assert type_for("x" * length) == mark

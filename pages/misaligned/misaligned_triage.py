@@ -1,0 +1,87 @@
+"""What people say of misaligned items: saved for one or several at once, reported in the bar, and undone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from core import projects
+from core.errors import ConcordError
+from core.projects.misaligned_items import TriageRequest
+from core.wording import counted
+from pages.misaligned.misaligned_selection import Selection
+from pages.ui import state
+from pages.ui.screens import plain
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """What was done last in this session: a line that says so, and the entries that Undo takes back."""
+
+    about: tuple[str, str, str]
+    said: str
+    numbers: Mapping[str, int]
+    good: bool = True
+
+
+def save(selection: Selection, item_ids: Sequence[str], words: str, form: str, **said: Any) -> bool:
+    """Save what was said of the items, the rest of their triage as it is; whether nothing was refused.
+
+    `form` tells two presses apart from one that arrives twice.
+    """
+    project_id, golden_id, aspect = selection.about
+    seen = {item_id: known.number if (known := selection.triage.get(item_id)) else 0 for item_id in item_ids}
+    last = st.session_state.get(state.MISALIGNED_LAST)
+    if isinstance(last, Last) and last.about == selection.about:  # a note and a button pressed in one breath
+        seen = {item_id: max(number, last.numbers.get(item_id, 0)) for item_id, number in seen.items()}
+    request = TriageRequest(golden_id, aspect, selection.criteria.criteria_id, **said)
+    try:
+        result = projects.triage_items(selection.page.store, project_id, seen, request, form=f"triage:{form}")
+    except ConcordError as error:
+        _remember(selection, f"Nothing was saved: {error}", {}, good=False)
+        return False
+    if len(item_ids) == 1:
+        done, refused = (
+            f"{item_ids[0]}: {words}.",
+            "".join(f"Nothing was saved: {why}" for why in result.refused.values()),
+        )
+    else:
+        done = f"{counted(len(result.numbers), 'item')}: {words}."
+        refused = " ".join(f"{item_id} was left alone: {why}" for item_id, why in result.refused.items())
+    said = f"{done} {refused}".strip() if result.numbers else refused
+    _remember(selection, said, result.numbers, good=not refused)
+    return not refused
+
+
+def _remember(selection: Selection, said: str, numbers: Mapping[str, int], *, good: bool) -> None:
+    st.session_state[state.MISALIGNED_LAST] = Last(selection.about, said, numbers, good)
+
+
+def draw_last(selection: Selection) -> bool:
+    """What was done last, with its undo; whether there was anything."""
+    last = st.session_state.get(state.MISALIGNED_LAST)
+    if not isinstance(last, Last) or last.about != selection.about:
+        return False
+
+    def undo() -> None:
+        project_id, golden_id, aspect = last.about
+        kept = []
+        for item_id, number in last.numbers.items():
+            try:
+                where = (selection.page.store, project_id, golden_id)
+                projects.undo_triage(*where, aspect=aspect, item_id=item_id, number=number)
+            except ConcordError as error:  # somebody else has changed it since
+                kept.append(f"{item_id}: {error}")
+        n = len(last.numbers) - len(kept)
+        said = f"Undone: {last.said}" if len(last.numbers) == 1 else f"Undone on {counted(n, 'item')}."
+        _remember(selection, " ".join(["Not undone:", *kept]) if kept else said, {}, good=not kept)
+        if len(last.numbers) == 1:
+            state.put_in_url(item=next(iter(last.numbers)))
+
+    st.markdown(f":{'gray' if last.good else 'orange'}[{plain(last.said)}]", width="content")
+    if last.numbers:
+        st.button("Undo", key=state.widget("misaligned_undo"), shortcut="U", on_click=undo)
+    return True
