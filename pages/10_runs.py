@@ -1,4 +1,4 @@
-"""Runs: what runs, how far it is, what it cost, what failed and why; cancel, resume, open; and what people did."""
+"""Runs: progress, cost and errors of every run, with cancel, resume and open; the log; and who takes part."""
 
 import streamlit as st
 
@@ -98,7 +98,7 @@ def switch_view() -> None:
     state.put_in_url(section=SECTIONS[st.session_state[state.RUNS_VIEW]], page=None, who=None, what=None)
 
 
-page = open_page("runs", intro="Runs go on in the worker, with this tab open or not.")
+page = open_page("runs", intro="Runs continue in the worker when you close this tab.")
 st.session_state[state.RUNS_VIEW] = next(
     (name for name, section in SECTIONS.items() if section == state.url_id("section")), RUNS
 )

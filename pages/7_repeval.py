@@ -19,7 +19,7 @@ def show_run(page: Opened, run_id: str) -> None:
         stop_with("This run cannot be shown.", str(error))
     if not isinstance(view.request, RepEvalRequest):
         link_to("runs", "Open it in Runs", icon=":material/list_alt:", run=run_id)
-        stop_with("This run is no RepEval.", "Choose a RepEval run, or start one.")
+        stop_with("This run is not a RepEval.", "Choose a RepEval run, or start one.")
     run_panel.follow_run(page, run_id, lambda now: draw(page, now))
 
 
@@ -33,10 +33,11 @@ def draw(page: Opened, view: RunDetail) -> None:
 def show_form(page: Opened) -> None:
     golden = chosen.choose_golden(page)
     aspect = chosen.choose_aspect(page, golden)
-    if not repeval_view.runs_of(page, golden.golden_id):
+    runs = projects.list_runs(page.store, page.project.project_id)
+    if not any(run.kind == "repeval" and run.golden_id == golden.golden_id for run in runs):
         st.info(
-            "No RepEval has been run on this golden set. The settings below work as they are: press the button. "
-            "MiniLM comes with Concord, runs on any computer and needs no network.",
+            "No RepEval has been run on this golden set. The settings below work as they are. MiniLM comes with "
+            "Concord, runs on any computer and needs no network.",
             icon=":material/grid_on:",
         )
     try:
@@ -53,10 +54,7 @@ def show_form(page: Opened) -> None:
     )
 
 
-page = open_page(
-    "repeval",
-    intro="Text quality read out of a model's hidden states. No calls.",
-)
+page = open_page("repeval", intro="Text quality read out of a model's hidden states. No calls.")
 if run_id := run_panel.choose_run(page, "repeval", new="New RepEval"):
     show_run(page, run_id)
 else:

@@ -1,4 +1,4 @@
-"""One cell of the map looked into: how it agrees with people, its scores against theirs, its extreme items."""
+"""One cell of the map: its agreement with raters, its scores next to their labels, and its extreme items."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> 
         with drawn:
             st.info(
                 "This cell is undefined: its states are all equal or no finite numbers, or its scores are constant, so "
-                "nothing can agree with people here. It is not 0.",
+                "nothing can agree with raters here. It is not 0.",
                 icon=":material/block:",
             )
         return
@@ -94,14 +94,10 @@ def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> 
 def _scored_cell(
     run_id: str, version: int, layer: int, token: str, _page: Opened, _result: RepEvalResult
 ) -> ScoredCell:
-    golden = _page.store.goldens.load(_golden_id(_page, run_id))
+    golden = _page.store.goldens.load(projects.run_view(_page.store, run_id).golden_id)
     detail = cell_detail(_result, golden, layer, token)
     positions = np.asarray(_result.parts.test, dtype=np.intp)
     return ScoredCell(detail, golden, positions, golden.labels(_result.aspect)[positions], detail.scores[positions])
-
-
-def _golden_id(page: Opened, run_id: str) -> str:
-    return projects.run_view(page.store, run_id).golden_id
 
 
 def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:

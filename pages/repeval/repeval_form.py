@@ -14,7 +14,6 @@ from core.repeval import (
     Extraction,
     Method,
     ModelSpec,
-    PairRule,
     RepEvalSettings,
     templates,
     usual_texts,
@@ -53,7 +52,14 @@ def choose(page: Opened, golden: GoldenSummary, aspect: str) -> RepEvalRequest:
     with third:
         known = kept_golden(golden.golden_id, page)
         usual = projects.usual_measure(page.store, page.project.project_id, known, aspect)
-        settings = RepEvalSettings(_method(), model, reading, statistic=usual.statistic, level=usual.level)
+        method: Method = st.selectbox(
+            "Method",
+            list(METHOD_NAMES),
+            format_func=METHOD_NAMES.__getitem__,
+            key=widget("repeval_method"),
+            help=METHOD_HELP,
+        )
+        settings = RepEvalSettings(method, model, reading, statistic=usual.statistic, level=usual.level)
     with st.expander("More choices: pairs, tokens, measure, split", icon=":material/tune:"):
         return _more(page, RepEvalRequest(page.project.project_id, golden.golden_id, aspect, settings))
 
@@ -96,23 +102,14 @@ def _texts(golden: GoldenSummary, aspect: str, model: ModelSpec) -> Extraction:
     return Extraction(template=text, criterion=aspect)
 
 
-def _method() -> Method:
-    method: Method = st.selectbox(
-        "Method",
-        list(METHOD_NAMES),
-        format_func=lambda method: METHOD_NAMES[method],
-        key=widget("repeval_method"),
-        help=METHOD_HELP,
-    )
-    return method
-
-
 def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     settings = request.settings
     left, middle = st.columns(2, gap="medium")
     with left:
         if settings.uses_pairs:
-            settings = replace(settings, pairs=_pairs(settings))
+            rule, key = settings.pair_rule, widget(f"repeval_pairs_{settings.method}")
+            n = st.number_input("Pairs", min_value=2, max_value=2_000, value=rule.n, key=key)
+            settings = replace(settings, pairs=replace(rule, n=int(n)))
         tokens = st.multiselect(
             "Tokens",
             TOKENS,
@@ -133,14 +130,6 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     return replace(request, settings=replace(settings, reading=reading, **measure), split_of=split_of)
 
 
-def _pairs(settings: RepEvalSettings) -> PairRule:
-    rule = settings.pair_rule
-    n = st.number_input(
-        "Pairs", min_value=2, max_value=2_000, value=rule.n, key=widget(f"repeval_pairs_{settings.method}")
-    )
-    return replace(rule, n=int(n))
-
-
 def _split(page: Opened, request: RepEvalRequest) -> str:
     """A calibration whose held-out items RepEval is evaluated on; "" for a split of its own."""
     runs = projects.calibrations_of(page.store, request.project_id, request.golden_id, request.aspect)
@@ -156,35 +145,28 @@ def _split(page: Opened, request: RepEvalRequest) -> str:
 
 
 def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
-    """Texts, parts, pairs and about how long; raises the ConcordError that says why it cannot start."""
-    estimate = _estimate(repr(request), page, request)
-    pairs = f", {estimate.n_pairs} pairs" if request.settings.uses_pairs else ""
+    """Draw how much is read and learnt, and about how long; raises the ConcordError that says why it cannot start."""
+    estimate, settings = _estimate(repr(request), page, request), request.settings
+    pairs = f", {estimate.n_pairs} pairs" if settings.uses_pairs else ""
+    choosing = f", {estimate.n_validation} to choose layer and token"
+    if settings.cross_validates:
+        choosing = " and choose cells by, fold by fold"
+    took = "How long depends on the model and the worker's device; the run shows tokens per second and time left."
+    if settings.model.name == EMBEDDED:
+        tokens = estimate.n_words * TOKENS_A_WORD
+        low, high = duration(tokens / FAST + 5), duration(tokens / SLOW + 15)
+        took = f"About {low} to {high} on a processor; texts that were read before take nothing."
     st.markdown(
         plain(
-            f"{counted(estimate.n_texts, 'text')} of {estimate.n_words:,} words to read. "
-            f"{estimate.n_train} labels to learn from{pairs}{_choosing(request, estimate)}, "
-            f"{estimate.n_test} to tell the result on. {_duration(request, estimate)}"
+            f"{counted(estimate.n_texts, 'text')} of {estimate.n_words:,} words to read. {estimate.n_train} labels to "
+            f"learn from{pairs}{choosing}, {estimate.n_test} to measure the result on. {took}"
         )
     )
     for note in estimate.notes:
         st.caption(plain(note))
 
 
-def _choosing(request: RepEvalRequest, estimate: RepEvalEstimate) -> str:
-    if request.settings.cross_validates:
-        return " and choose cells by, fold by fold"
-    return f", {estimate.n_validation} to choose layer and token"
-
-
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _estimate(key: str, _page: Opened, _request: RepEvalRequest) -> RepEvalEstimate:
     """Golden sets never change under their id, so an equal request has an equal answer."""
     return projects.estimate_repeval(_page.store, _page.settings, _request)
-
-
-def _duration(request: RepEvalRequest, estimate: RepEvalEstimate) -> str:
-    if request.settings.model.name != EMBEDDED:
-        return "How long depends on the model and the worker's device; the run shows tokens per second and time left."
-    tokens = estimate.n_words * TOKENS_A_WORD
-    low, high = duration(tokens / FAST + 5), duration(tokens / SLOW + 15)
-    return f"About {low} to {high} on a processor; texts that were read before take nothing."

@@ -16,38 +16,13 @@ ROWS = 50
 NOBODY = "nobody named"
 UNNAMED = " "
 """In the URL: entries of nobody in particular.  No person is called so."""
-KIND_WORDS = {
-    "audit": "runs, edits and other changes",
-    "adjudicated": "labels decided",
-    "anchors": "anchors written",
-    "comment": "comments",
-    "comment settled": "comments settled",
-    "criteria name": "criteria named",
-    "decision": "review: decisions",
-    "fusion kept": "fusions kept",
-    "fusion plan": "fusion plans",
-    "held-out opened": "looks at held-out items",
-    "highlights": "words marked",
-    "joined": "labelling: joined",
-    "judge version": "judge versions made",
-    "judge version decided": "judge versions signed off",
-    "judge version measured": "judge versions measured",
-    "labels frozen": "labels frozen",
-    "labelling pass": "labelling: passes",
-    "lock": "criteria locked",
-    "proposal": "proposals decided",
-    "review joined": "review: joined",
-    "review left": "review: left",
-    "stopped rating": "labelling: stopped",
-    "triage": "triage",
-    "vote": "review: votes",
-}
+KIND_WORDS = {"audit": "runs, edits and other changes"}
 SAID = ("reason", "text", "note")
 
 
 def draw(page: Opened) -> None:
     """Filters and place, all kept in the URL, a page of the log, and the way to take all of it away."""
-    project_id, number = page.project.project_id, _number_in_url()
+    project_id, number = page.project.project_id, number_in_url(1)
     actor = state.url_id("who")
     log = page.store.events.page(
         project_id,
@@ -62,12 +37,11 @@ def draw(page: Opened) -> None:
             icon=":material/history:",
         )
         return
-    done = counted(log.n, "action")
-    if not log.entries or number > 1:
-        finding(f"{done}, newest first")
-    else:
+    words = f"{counted(log.n, 'action')}, newest first"
+    if log.entries and number == 1:
         last = log.entries[0]
-        finding(f"{done}; the last by {last.actor or NOBODY}, {tables.ago(last.at)}")
+        words = f"{counted(log.n, 'action')}; the last by {last.actor or NOBODY}, {tables.ago(last.at)}"
+    finding(words)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         _filter("Who", "everybody", "who", [name or UNNAMED for name in log.people], {UNNAMED: NOBODY})
         _filter("What", "everything", "what", log.kinds, KIND_WORDS)
@@ -122,15 +96,15 @@ def _filter(label: str, placeholder: str, name: str, options: Sequence[str], wor
     )
 
 
-def _number_in_url() -> int:
-    """The page that the URL names, from 1."""
+def number_in_url(default: int) -> int:
+    """The page that the URL names, from 1; `default` where it names none."""
     said = state.url_id("page") or ""
-    return max(1, int(said)) if said.isdecimal() and len(said) < 7 else 1
+    return max(1, int(said)) if said.isdecimal() and len(said) < 7 else default
 
 
 def pages_of(n_pages: int, *, default: int = 1) -> int:
     """The page that the URL names, from 1, else `default`; draws the way to the others where there are any."""
-    number = min(_number_in_url() if state.url_id("page") else default, n_pages)
+    number = min(number_in_url(default), n_pages)
     if n_pages > 1:
         key = state.widget(f"page_{number}_of_{n_pages}")  # another one for each page, for the URL says which it is
         turn = lambda: state.put_in_url(page=str(st.session_state[key]))  # noqa: E731 - where the number stands then

@@ -61,7 +61,7 @@ def ended_words(run: Run) -> str:
     took = duration(tables.seconds_taken(run, run.updated_at))
     words = f"Finished {tables.ago(run.finished_at)}, took {took}."
     if makes_calls(run):
-        sent = f"{run.usage.requests:,} sent and {run.usage.cached:,} from stored replies"
+        sent = f"{run.usage.requests:,} sent and {run.usage.cached:,} cached"
         words += f" {run.calls:,} calls, {sent}, cost {money(run.usage.cost)}."
     return words
 
@@ -83,7 +83,7 @@ def finding(runs: Sequence[Run]) -> str:
         far = "" if run.progress is None else f", {100 * run.progress:.0f} % done{left}"
         said.append(f"{words[0].upper()}{words[1:]} is running{far}")
     elif running:
-        said.append(f"{len(running)} runs are going on")
+        said.append(f"{len(running)} runs are running")
     if waiting:
         waits, turn = ("waits", "its turn") if len(waiting) == 1 else ("wait", "their turn")
         held_back_by = next((run.held_back_by for run in waiting if run.held_back_by), "")

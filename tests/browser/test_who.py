@@ -25,7 +25,7 @@ from tests.browser.conftest import call_me, enter_name, named
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
-HEAD = "Runs go on in the worker"
+HEAD = "Runs continue in the worker"
 COOKIES = "document.cookie.split('; ').filter((one) => one.startsWith('concord-')).map((one) => one.split('=')[1])"
 
 
@@ -183,7 +183,7 @@ server_metadata_url = "{issuer}/.well-known/openid-configuration"
 
 
 def sign_in(page: Page, settle: Settle) -> None:
-    settle("Sign in to go on.")
+    settle("Sign in to continue.")
     page.get_by_role("button", name="Sign in").click()
     page.get_by_text("Go on as Ann").click()
     settle("Ann (ann@example.org)")
@@ -195,11 +195,11 @@ def test_a_deep_link_survives_signing_in_once(
     url, made = team
     second = made["Second & <b>"]
     page.goto(f"{url}/runs?project={second}&section=log&rater=Eve&next=http://evil.example")
-    settle("Sign in to go on.")
+    settle("Sign in to continue.")
     kept(page, f"runs%3Fproject%3D{second}%26section%3Dlog")
     beside = context.new_page()
     beside.goto(url)
-    settle("Sign in to go on.", beside)
+    settle("Sign in to continue.", beside)
     kept(beside)  # nothing is wanted there; the tab that leaves to sign in says its address again
     sign_in(page, settle)
     settle(HEAD)
@@ -211,7 +211,7 @@ def test_a_deep_link_survives_signing_in_once(
     expect(page.get_by_role("heading", name="Overview", level=1)).to_be_visible()
     assert re.fullmatch(rf"{url}/(\?project=\w+)?", page.url)
     page.get_by_role("button", name="Sign out").click()
-    settle("Sign in to go on.")
+    settle("Sign in to continue.")
     page.wait_for_url(f"{url}/")
     kept(page)  # whoever signs in next begins at the root
     sign_in(page, settle)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.word_diff import word_diff
-from core.wording import percent
+from core.wording import duration, judge_words, money, percent
 
 ROOT = Path(__file__).resolve().parents[2]
 OTHER_WAY = re.compile(r":\.\d%\}|\d%(?![\w(;}])|[\"', ]p [<=] \.\d+")
@@ -53,3 +53,24 @@ def test_shares_and_p_are_written_in_one_way_everywhere() -> None:
         if OTHER_WAY.search(line)
     ]
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (judge_words("offline"), "offline"),
+        (judge_words("openai:gpt-x@http://host/v1"), "gpt-x"),
+        (judge_words("recorded:sample_data/recorded/session.jsonl"), "recorded replies, session"),
+        (judge_words("hf:/models/some-model"), "some-model"),
+        (judge_words("scripted:newsroom"), "Simulated reader"),
+        (duration(None), "—"),
+        (duration(89), "89 s"),
+        (duration(7500), "2 h 5 min"),
+        (duration(400_000), "4 days"),
+        (money(None), "—"),
+        (money(0.0123), "$0.0123"),
+        (money(1234.5), "$1,234.50"),
+    ],
+)
+def test_judges_durations_and_money_in_words(said: str, words: str) -> None:
+    assert said == words

@@ -34,7 +34,7 @@ ASPECT, OTHER_ASPECT, THIRD_ASPECT = "coherence", "fluency", "relevance"
 N_SOURCES, N_SYSTEMS = 10, 4
 NEWER_SOURCES = 6
 LATENCY = 0.02
-CALLS = re.compile(r"[\d,]+ calls, [\d,]+ sent and [\d,]+ from stored replies")
+CALLS = re.compile(r"[\d,]+ calls, [\d,]+ sent and [\d,]+ cached")
 MONEY = re.compile(r"\$[\d.,]*\d|\([\d,]+ sent, [\d,]+ from replies kept earlier\)|[\d,]+ tokens")
 
 
