@@ -267,6 +267,8 @@ def examine(
     lines = [said.headline, *said.cautions, said.detail, *details, *off, *seen_words(examination.overall)]
     lines.append("" if verbose else "--verbose shows every subgroup and bias.")
     body = examination.as_json() | {"headline": said.headline, "claims": claims}
+    for bias, own in zip(examination.biases, body["biases"], strict=True):
+        own["words"] = bias_finding(bias).headline if bias.shown else None
     tell(body | noted(off) | seen_counts(examination.overall), lines, as_json)
 
 

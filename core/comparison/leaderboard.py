@@ -246,16 +246,8 @@ class Leaderboard:
     planned: tuple[int, int] | None = None
     bar: RegressionBar | None = None
 
-    @property
-    def williams_applies(self) -> bool:
-        """Williams' test is about Pearson at dataset level alone."""
-        return self.measure == Measure("pearson", "dataset")
-
     def as_json(self) -> dict[str, Any]:
         """The whole table with its items, ceiling and tests."""
-
-        def known(p: float) -> float | None:
-            return None if np.isnan(p) else float(p)
 
         pairs, pairwise = list[dict[str, Any]](), self.pairwise
         for i, j in combinations(range(len(self.rows)), 2) if pairwise is not None else ():
@@ -266,12 +258,10 @@ class Leaderboard:
                     "first": first.name,
                     "second": second.name,
                     "difference": pairwise.pair(i, j).as_json(),
-                    "p_holm": known(pairwise.p_holm[i, j]),
+                    "p_holm": None if np.isnan(p := pairwise.p_holm[i, j]) else float(p),
                     "planned": {first.place, second.place} == set(self.planned or ()),
                 }
             )
-            if self.williams_applies:
-                pairs[-1]["williams_p_holm"] = known(pairwise.williams_p_holm[i, j])
         return {
             "golden": self.golden,
             "aspect": self.aspect,
@@ -310,14 +300,13 @@ class Leaderboard:
         board = replace(self, rows=tuple(rows), bar=self.bar and self.bar.without_p(at, reason))
         if self.pairwise is None:
             return board
-        holm, williams = self.pairwise.p_holm.copy(), self.pairwise.williams_p_holm.copy()
-        for matrix in (holm, williams):
-            matrix[at, :] = matrix[:, at] = np.nan
+        holm = self.pairwise.p_holm.copy()
+        holm[at, :] = holm[:, at] = np.nan
         differences = {
             pair: replace(difference, p=None, p_reason=reason) if at in pair else difference
             for pair, difference in self.pairwise.differences.items()
         }
-        pairwise = replace(self.pairwise, p_holm=holm, williams_p_holm=williams, differences=differences)
+        pairwise = replace(self.pairwise, p_holm=holm, differences=differences)
         return replace(board, pairwise=pairwise)
 
 

@@ -26,8 +26,6 @@ in records.  scipy is imported inside the functions that need it.
 """
 
 from core.stats.alignment import (
-    WILLIAMS_GROUPED,
-    WILLIAMS_SINGLE,
     Comparison,
     Difference,
     MeasureSettings,

@@ -37,7 +37,7 @@ from core.stats.claims import (
 )
 from core.stats.correlation import pearson
 from core.stats.intervals import StandardErrors, one_sided, spread_of, two_sided
-from core.stats.items import BySource, LabelledItems, Paired, paired
+from core.stats.items import LabelledItems, Paired, paired
 from core.stats.levels import alignments, level_values
 from core.wording import counted
 
@@ -222,7 +222,9 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
     data = _on_common_items([a, b], items)
     n, n_sources = data.items.labels.size, data.items.n_sources
     note = WILLIAMS_GROUPED if n_sources < n else WILLIAMS_SINGLE
-    t = float(_williams_t(data.scores, data.items)[0, 1])
+    r_a, r_b = pearson(data.scores, data.items.labels)
+    r_ab = pearson(data.scores[:1], data.scores[1])[0]
+    t = float(williams_t(r_a, r_b, r_ab, n)) if abs(r_ab) <= NEARLY_ONE else np.nan
     if np.isnan(t):
         reason = f"Williams' test needs at least 4 common items; there are {n}" if n <= 3 else COLLINEAR
         names = ("first judge's scores", "second judge's scores", "labels")
@@ -246,14 +248,6 @@ def williams_t(r_a: FloatArray, r_b: FloatArray, r_ab: FloatArray, n: int) -> Fl
     freedom = n - 3.0 if n > 3 else np.nan
     below = 2.0 * k * (n - 1.0) / freedom + (r_a + r_b) ** 2 / 4.0 * (1.0 - r_ab) ** 3
     return (r_a - r_b) * np.sqrt((n - 1.0) * (1.0 + r_ab) / np.where(below > 0, below, np.nan))
-
-
-def _williams_t(scores: FloatArray, items: BySource) -> FloatArray:
-    """(n_judges, n_judges) t of complete rows, row against column; NaN where undefined."""
-    with_labels = pearson(scores, items.labels)
-    between = np.stack([pearson(scores, row) for row in scores])
-    t = williams_t(with_labels[:, None], with_labels[None, :], between, items.labels.size)
-    return np.where(np.abs(between) <= NEARLY_ONE, t, np.nan)
 
 
 # ── a whole table ────────────────────────────────────────────────────────────────────────────────────────────
@@ -280,18 +274,15 @@ def holm(p: ArrayLike) -> FloatArray:
 class PairwiseComparison:
     """Every judge against every other on the `n` items that all of them scored.
 
-    `alignments` has one a judge, `differences` one a pair (first < second).  The matrices are (n_judges, n_judges), NaN
-    = undefined and on the diagonal: `p_holm` (two-sided, paired over sources, corrected over the pairs of the table),
-    and `williams_p_holm`, which is about Pearson at dataset level whatever the table shows.  All p are NaN under 8
-    sources.  `grouped`: whether sources have several items.
+    `alignments` has one per judge, `differences` one per pair (first < second).  `p_holm` (n_judges, n_judges) is
+    two-sided, paired over sources and corrected over the pairs of the table; NaN where undefined, under 8 sources and
+    on the diagonal.
     """
 
     alignments: tuple[Alignment, ...]
     differences: Mapping[tuple[int, int], Difference]
     p_holm: FloatArray
-    williams_p_holm: FloatArray
     n: int
-    grouped: bool
 
     def pair(self, first: int, second: int) -> Difference:
         """Judge `first` minus judge `second`."""
@@ -318,21 +309,14 @@ def compare_judges(
             "No labelled item has a score from every judge, so there is nothing to compare on. "
             "Leave out the judge with the fewest scores, or score the missing items."
         )
-    from scipy.special import stdtr
-
     judges = measured(data, measure, resamples, seed)
-    k, n = len(judges.alignments), judges.n
+    k = len(judges.alignments)
     first, second = np.triu_indices(k, 1)
     differences = {(i, j): judges.difference(i, j) for i, j in zip(first.tolist(), second.tolist(), strict=True)}
-    williams = np.full(first.size, np.nan)
-    if data.items.n_sources >= LEAST_SOURCES:
-        williams = np.minimum(1.0, 2.0 * stdtr(n - 3, -np.abs(_williams_t(data.scores, data.items)[first, second])))
-    tables = np.full((2, k, k), np.nan)
-    for table, p in zip(tables, ([gap.p for gap in differences.values()], williams), strict=True):
-        table[first, second] = table[second, first] = holm(np.asarray(p, dtype=np.float64))
-    p_holm, williams_holm = tables
-    grouped = data.items.n_sources < n
-    return PairwiseComparison(tuple(judges.alignments), differences, p_holm, williams_holm, n, grouped)
+    p_holm = np.full((k, k), np.nan)
+    p_holm[first, second] = holm(np.array([gap.p for gap in differences.values()], dtype=np.float64))
+    p_holm[second, first] = p_holm[first, second]
+    return PairwiseComparison(tuple(judges.alignments), differences, p_holm, judges.n)
 
 
 # ── two judges ───────────────────────────────────────────────────────────────────────────────────────────────

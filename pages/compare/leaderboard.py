@@ -21,8 +21,6 @@ from core.stats import (
     LEAST_SOURCES,
     NO_TEST,
     TOO_FEW,
-    WILLIAMS_GROUPED,
-    WILLIAMS_SINGLE,
     PairwiseComparison,
 )
 from core.stats.alignment import Difference
@@ -197,8 +195,6 @@ def _draw_pairs(compared: Compared, pairwise: PairwiseComparison) -> None:
             f"**{len(real)} of {len(pairs)} {'difference is' if len(pairs) == 1 else 'differences are'} significant**"
         )
         st.text("\n".join(_pair_words(board, pairwise, i, j) for i, j in real))
-    if board.williams_applies:
-        st.caption(f"In the hover box: {WILLIAMS_GROUPED if pairwise.grouped else WILLIAMS_SINGLE}.")
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
@@ -216,7 +212,7 @@ def _pair_words(board: Leaderboard, pairwise: PairwiseComparison, i: int, j: int
     """`A is better than B by 0.050 [0.01, 0.09], p = 0.012, n = 800`."""
     if i == j:
         return ""
-    pair, p, williams = pairwise.pair(i, j), float(pairwise.p_holm[i, j]), float(pairwise.williams_p_holm[i, j])
+    pair, p = pairwise.pair(i, j), float(pairwise.p_holm[i, j])
     first, second = board.rows[i].name, board.rows[j].name
     if pair.value is None:
         return f"{first} and {second}: {pair.reason}"
@@ -226,9 +222,4 @@ def _pair_words(board: Leaderboard, pairwise: PairwiseComparison, i: int, j: int
     sentence = f"{first} and {second} do not differ significantly: {gap}"
     if p <= ALPHA:
         sentence = f"{first} is {'better' if pair.value > 0 else 'worse'} than {second} by {gap}"
-    beside = ""
-    if board.williams_applies and not np.isnan(williams):
-        beside = f"; Williams {p_figure(williams)}"
-        if pairwise.grouped:
-            beside += " (takes items as independent, which they are not)"
-    return f"{sentence}, {p_figure(p)}{alone_words(pair.interval, p)}, n = {pair.n:,}{beside}"
+    return f"{sentence}, {p_figure(p)}{alone_words(pair.interval, p)}, n = {pair.n:,}"

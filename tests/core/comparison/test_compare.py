@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from core.comparison import compare_table, human_ceiling, leaderboard_csv
+from core.comparison import compare_table, leaderboard_csv
 from core.records import Measure, Scale, canonical_json
 from core.stats import LabelledItems, compare_judges, leave_one_out, rater_table
 
@@ -43,7 +43,7 @@ def test_tests_are_those_of_the_statistics_in_the_order_of_the_rows(noisy):
         resamples=200,
         seed=3,
     )
-    for name in ("difference", "p_holm", "williams_p_holm"):
+    for name in ("difference", "p_holm"):
         np.testing.assert_allclose(getattr(board.pairwise, name), getattr(by_hand, name), atol=1e-12)
     for i, j in ((0, 1), (0, 2), (1, 2), (2, 0)):
         ours, theirs = board.pairwise.pair(i, j), by_hand.pair(i, j)
@@ -112,15 +112,6 @@ def test_two_judges_without_a_common_item_leave_nothing(golden_of, judge_of):
     assert board.pairwise is None
 
 
-def test_calibrations_on_different_halves_leave_nothing_and_say_who_costs_what(golden_of, judge_of):
-    golden = golden_of([1, 2, 3, 4, 5])
-    first = judge_of("first", [1, 2, 3, 4, 5], seen=(0, 1, 2))
-    second = judge_of("second", [1, 2, 3, 4, 5], seen=(2, 3, 4))
-    board = board_of(golden, [first, second])
-    assert "Of 5 labelled items 5 were seen" in board.problem
-    assert "brings back 2" in board.problem  # 2 is blocked by both, so either one alone costs two
-
-
 def test_the_ceiling_is_leave_one_out_on_the_same_items(golden_of, judge_of):
     rng = np.random.default_rng(1)
     ratings = rng.integers(1, 6, (3, 40)).astype(float) / 2 + np.repeat(rng.integers(1, 4, 10), 4)
@@ -138,13 +129,6 @@ def test_the_ceiling_is_leave_one_out_on_the_same_items(golden_of, judge_of):
     assert board.ceiling.n_raters == 3
 
 
-def test_without_single_ratings_there_is_no_ceiling(noisy):
-    golden, _ = noisy()
-    told = human_ceiling(golden, ASPECT, np.arange(120), Measure("spearman", "dataset"))
-    assert told.alignment is None
-    assert "only one label an item" in told.reason
-
-
 def test_the_json_holds_no_nan_and_every_pair(noisy, judge_of):
     golden, judges = noisy(1.0, 2.0)
     board = board_of(golden, [*judges, judge_of("flat", [3.0] * 120)], statistic="pearson")
@@ -155,16 +139,8 @@ def test_the_json_holds_no_nan_and_every_pair(noisy, judge_of):
         ("noise 1", "flat"),
         ("noise 2", "flat"),
     ]
-    assert body["pairs"][0]["williams_p_holm"] is not None
     assert body["pairs"][1]["p_holm"] is None
     assert body["judges"][2]["alignment"]["value"] is None
-
-
-def test_the_order_of_the_judges_changes_no_number(noisy):
-    golden, judges = noisy(0.5, 1.0, 2.0)
-    forth, back = board_of(golden, judges), board_of(golden, judges[::-1])
-    assert [row.alignment for row in forth.rows] == [row.alignment for row in back.rows]
-    np.testing.assert_array_equal(forth.pairwise.p_holm, back.pairwise.p_holm)
 
 
 # ── for a spreadsheet ────────────────────────────────────────────────────────────────────────────────────────
@@ -190,13 +166,3 @@ def test_no_cell_starts_a_formula(golden_of, judge_of, name):
     (line,) = lines_of(golden_of([1, 2, 3]), [judge_of(name, [1, 2, 3], note=name)])
     assert line["judge"] == f"'{name}"
     assert line["note"] == f"'{name}"
-
-
-def test_negative_numbers_stay_numbers(golden_of, judge_of):
-    (line,) = lines_of(golden_of([1, 2, 3]), [judge_of("against", [3, 2, 1])])
-    assert float(line["alignment"]) == pytest.approx(-1.0)
-
-
-def test_commas_quotes_and_lines_in_names_stay_in_their_cell(golden_of, judge_of):
-    (line,) = lines_of(golden_of([1, 2, 3]), [judge_of('a, "b"\nc', [1, 2, 3])])
-    assert line["judge"] == 'a, "b"\nc'

@@ -7,30 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.comparison.corrected_means import REPEATED, SEEN, UNNAMED
-from core.findings.system_quality import means_finding, notes_of_systems, worth_words
+from core.findings.system_quality import means_finding, worth_words
 from core.records import Scale
-from core.stats.system_means import CONSTANT, SHOWN_AT, JudgedItems, system_means
+from core.stats.system_means import SHOWN_AT, JudgedItems, system_means
 from core.wording import signed_range
-
-
-def of(names: tuple[str, ...], labelled: int) -> JudgedItems:
-    """40 sources; the first system has labels on 20 of them where it is among the `labelled` systems."""
-    generator = np.random.default_rng(2)
-    sources, systems = np.indices((40, len(names)))
-    labels = np.where((sources < 20) & (systems < labelled), generator.integers(1, 6, sources.shape), np.nan)
-    scores = generator.normal(3, 1, sources.shape)
-    return JudgedItems(labels.ravel(), scores.ravel(), sources.ravel(), systems.ravel(), names, Scale(1, 5, 1.0))
-
-
-def test_one_sentence_fits_one_system_or_several_without_labels() -> None:
-    for names, words in ((("A", "B"), "B"), (("A", "B", "C"), "B and C")):
-        said = means_finding(system_means(of(names, 1)), "q").cautions
-        assert f"No corrected mean of {words}: no label on any item." in said
-
-
-def test_items_of_no_named_system_are_one_set() -> None:
-    assert means_finding(system_means(of((UNNAMED,), 1)), "q").headline.startswith(UNNAMED)
 
 
 def test_a_correlation_that_is_not_quite_beyond_chance_is_not_called_none() -> None:
@@ -84,15 +64,3 @@ def test_of_several_pairs_each_interval_is_as_wide_as_its_corrected_p_asks() -> 
     assert "a claim takes p ≤ 0.015, corrected over 6 pairs (Holm)." in means_finding(means, "q").detail
     turned = means.differences[0].reversed.tested_interval
     assert turned is not None and (turned.low, turned.high) == (-tested[0].high, -tested[0].low)
-
-
-def test_a_note_on_all_systems_is_said_once() -> None:
-    notes = notes_of_systems(system_means(two(1.0)))
-    assert notes == [f"All systems: {CONSTANT}."]
-    reasons = notes_of_systems(system_means(of(("A", "B", "C"), 1)))
-    assert not [note for note in reasons if "no label" in note]  # the finding says it
-
-
-def test_what_is_left_out_and_what_is_joined_are_told_apart() -> None:
-    said = means_finding(system_means(two(1.0)), "q", {SEEN: 60, REPEATED: 4}).cautions
-    assert f"Left out: 60 {SEEN}." in said and f"Joined: 4 {REPEATED}." in said

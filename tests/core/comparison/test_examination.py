@@ -69,14 +69,6 @@ def test_a_system_that_it_cannot_judge_is_the_worst_part():
     )
 
 
-def test_long_texts_that_it_cannot_judge_are_found_by_length():
-    drawn = Drawn(1)
-    noise = drawn.rng.normal(0, 1, drawn.words.size)
-    scores = np.where(drawn.words >= 32, noise, drawn.quality + 0.3 * noise)
-    examination = examine_judge(drawn.golden(), ASPECT, drawn.judge(scores))
-    assert any(part.division == "length" and part.name.endswith("44 words") for part in examination.worst)
-
-
 def test_following_length_beyond_people_is_told_and_what_is_left_at_equal_length():
     drawn = Drawn(2)
     length = (drawn.words - drawn.words.mean()) / drawn.words.std()
@@ -103,26 +95,6 @@ def test_alignment_at_equal_length_is_the_partial_correlation():
     assert found.equal.value == pytest.approx((both - a * b) / np.sqrt((1 - a**2) * (1 - b**2)))
 
 
-def test_shorter_is_said_only_where_the_judge_itself_follows_shortness():
-    drawn = Drawn(11)
-    length = (drawn.words - drawn.words.mean()) / drawn.words.std()
-    golden = drawn.golden(0.7 * drawn.quality + 0.7 * length)
-    noise = drawn.rng.normal(0, 0.3, length.size)
-    numb = bias(examine_judge(golden, ASPECT, drawn.judge(0.7 * drawn.quality + 0.2 * length + noise)), "length")
-    assert numb.shown and numb.difference < 0 < numb.judge.interval.low
-    assert "rewards length less" in bias_finding(numb).headline and "shorter" not in bias_finding(numb).headline
-    short = bias(examine_judge(golden, ASPECT, drawn.judge(0.7 * drawn.quality - 0.7 * length + noise)), "length")
-    assert short.shown and short.judge.interval.high < 0 and "favours shorter texts" in bias_finding(short).headline
-
-
-def test_parts_by_disagreement_are_shown_and_not_tested():
-    drawn = Drawn(12)
-    examination = examine_judge(drawn.golden(), ASPECT, drawn.judge(drawn.quality + drawn.rng.normal(0, 1, 200)))
-    parts = [part for part in examination.parts if part.division == "disagreement"]
-    assert len(parts) > 1 and all(part.error and part.alignment.value for part in parts)
-    assert all(part.p is None and not part.worse for part in parts)
-
-
 def test_its_own_family_is_favoured_only_beyond_people():
     drawn = Drawn(4)
     own = (drawn.system == 0) * 0.9
@@ -138,26 +110,20 @@ def test_its_own_family_is_favoured_only_beyond_people():
     assert unknown.difference is None and "not known" in unknown.reason
 
 
-@pytest.mark.parametrize(
-    ("name", "family"),
-    [
-        *(
-            ("openai:gpt-4o", "GPT"),
-            ("o3-mini", "GPT"),
-            ("anthropic/claude-3.5", "Claude"),
-            ("Meta-Llama-3-8B", "Llama"),
-        ),
-        *(
-            ("Mixtral-8x7B", "Mistral"),
-            ("hf:Qwen/Qwen2.5", "Qwen"),
-            ("flan-t5", "T5"),
-            ("", ""),
-            ("offline", ""),
-            ("seq2seq", ""),
-        ),
-    ],
-)
-def test_families_by_name(name, family):
+FAMILIES = """
+    openai:gpt-4o | GPT
+    o3-mini | GPT
+    Meta-Llama-3-8B | Llama
+    Mixtral-8x7B | Mistral
+    flan-t5 | T5
+    offline |
+    seq2seq |
+"""
+
+
+@pytest.mark.parametrize("line", FAMILIES.strip().splitlines())
+def test_families_by_name(line):
+    name, family = map(str.strip, line.split("|"))
     assert family_of(name) == family
 
 
@@ -171,61 +137,35 @@ def test_every_p_counts_every_test_and_intervals_are_widened():
         assert part.interval.low < (part.difference or 0.0) < part.interval.high
 
 
-def test_labels_seen_and_scores_missing_take_no_part():
-    drawn = Drawn(6)
-    scores = drawn.quality.copy()
-    scores[:40] = np.nan
-    examination = examine_judge(drawn.golden(), ASPECT, drawn.judge(scores, seen=tuple(range(100, 160))))
-    assert examination.n == 100
-
-
-def test_the_distribution_is_that_of_labels_and_scores():
-    drawn = Drawn(7)
-    golden, judge = drawn.golden(), drawn.judge(drawn.quality)
-    told = examine_judge(golden, ASPECT, judge).distribution
-    assert told is not None and told.judge is not None and told.parts == ("1", "2", "3", "4", "5")
-    assert sum(told.people.shares) == pytest.approx(1) == pytest.approx(sum(told.judge.shares))
-    assert told.people.mean == pytest.approx(golden.labels(ASPECT).mean())
-    off = examine_judge(golden, ASPECT, replace(judge, values=judge.values * 10, on_scale=False)).distribution
-    assert off is not None and off.judge is None and "scale of their own" in off.note
-
-
 def _bare(golden: GoldenSet, **more: Any) -> GoldenSet:
     return replace(golden, items=tuple(replace(item, **more) for item in golden.items))
 
 
-@pytest.mark.parametrize(
-    "broken", ["no systems", "one rater", "no ratings", "constant judge", "empty texts", "two items", "nothing seen"]
-)
-def test_bad_input_is_told_and_claims_nothing(broken):
-    drawn = Drawn(8)
+def _bare_of(drawn: Drawn, broken: str) -> tuple[GoldenSet, JudgeScores]:
     golden, judge = drawn.golden(), drawn.judge(drawn.quality)
-    if broken == "no systems":
-        golden = _bare(golden, system_id="")
-    elif broken == "empty texts":
-        golden = _bare(golden, target="")
-    elif broken == "one rater":
-        golden = replace(golden, ratings=tuple(own for own in golden.ratings if own.rater_id == "r1"))
-    elif broken == "no ratings":
-        golden = replace(golden, ratings=())
-    elif broken == "constant judge":
-        judge = drawn.judge(np.zeros(200))
-    elif broken == "two items":
-        judge = drawn.judge(np.where(np.arange(200) < 6, drawn.quality, np.nan))
-    else:
-        judge = drawn.judge(drawn.quality, seen=tuple(range(200)))
+    match broken:
+        case "no systems":
+            golden = _bare(golden, system_id="")
+        case "no ratings":
+            golden = replace(golden, ratings=())
+        case "constant judge":
+            judge = drawn.judge(np.zeros(200))
+        case _:
+            judge = drawn.judge(drawn.quality, seen=tuple(range(200)))
+    return golden, judge
+
+
+@pytest.mark.parametrize(
+    ("broken", "left_out"),
+    [("no systems", "system"), ("no ratings", "disagreement"), ("constant judge", ""), ("nothing unseen", "")],
+)
+def test_bad_input_is_told_and_claims_nothing(broken, left_out):
+    golden, judge = _bare_of(Drawn(8), broken)
     examination = examine_judge(golden, ASPECT, judge)
     canonical_json(examination.as_json())
     assert not examination.worst and not any(one.shown for one in examination.biases)
     assert examination_finding(examination).cautions == ()
-    expected = {
-        "no systems": "system",
-        "one rater": "disagreement",
-        "no ratings": "disagreement",
-        "empty texts": "length",
-    }
-    if broken in expected:
-        assert expected[broken] in examination.left_out
+    assert not left_out or left_out in examination.left_out
 
 
 def test_a_judge_of_pairs_that_likes_the_second_place_is_told_beside_people():
@@ -274,14 +214,6 @@ def test_position_is_told_by_order_of_pairs_asked_both_ways() -> None:
     assert place.shown and "first" in bias_finding(place).headline
 
 
-def test_a_judge_that_the_place_does_not_move_is_not_blamed() -> None:
-    golden, judge = asked_both_ways(0.0)
-    place = bias(examine_judge(golden, ASPECT, judge), "position")
-    assert place.first is not None and place.flips is not None
-    assert (place.first.value, place.flips.value) == (0.5, 0.0)
-    assert not place.shown
-
-
 def test_a_judge_that_always_takes_the_first_place_is_told() -> None:
     golden, judge = asked_both_ways(99.0)
     place = bias(examine_judge(golden, ASPECT, judge), "position")
@@ -290,10 +222,5 @@ def test_a_judge_that_always_takes_the_first_place_is_told() -> None:
     # twenty sources that all say 1: 0.025^(1/20) = 0.832
     assert (place.first.interval.low, place.first.interval.high) == (pytest.approx(0.8316, abs=1e-4), 1.0)
     assert place.shown
-
-
-def test_too_few_sources_claim_no_place() -> None:
-    golden, judge = asked_both_ways(99.0, n_sources=7)
-    place = bias(examine_judge(golden, ASPECT, judge), "position")
-    assert place.first is not None and place.first.value == 1.0
-    assert place.first.interval is None and not place.shown
+    fair = bias(examine_judge(golden, ASPECT, asked_both_ways(0.0)[1]), "position")
+    assert fair.first.value == 0.5 and not fair.shown

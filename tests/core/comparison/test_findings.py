@@ -11,11 +11,10 @@ import pytest
 
 from core.comparison import compare_table
 from core.findings import Finding
-from core.findings.agreement import annotator_finding, bar_words, board_finding, gain_finding, rater_finding
-from core.records import Alignment, Interval, Measure, Scale
+from core.findings.agreement import board_finding, gain_finding, rater_finding
+from core.records import Alignment, Interval, Measure
 from core.stats import BesidePeople, BesideRater
 from core.stats.alignment import Difference
-from core.wording import in_short
 
 ASPECT, MEASURE = "coherence", "Spearman rho, dataset level"
 
@@ -57,14 +56,6 @@ def test_what_weakens_a_finding_is_a_caution(golden_of: Any, judge_of: Any) -> N
     few = golden_of([1, 2, 3, 4, 5, 4], per_source=2)
     said = board_finding(board_of(few, [judge_of("a", [1, 2, 3, 4, 5, 4])]), MEASURE)
     assert any("Only 3 sources" in caution for caution in said.cautions)
-
-
-def test_nothing_common_and_nothing_defined_are_said(golden_of: Any, judge_of: Any) -> None:
-    golden = golden_of([1, 2, 3, 4])
-    apart = board_of(golden, [judge_of("a", [1, 2, None, None]), judge_of("b", [None, None, 3, 4])])
-    assert board_finding(apart, MEASURE).detail == apart.problem != ""
-    flat = board_finding(board_of(golden, [judge_of("flat", [2, 2, 2, 2])]), MEASURE)
-    assert "all scores are equal" in flat.detail
 
 
 def test_under_eight_sources_no_judge_is_called_better(noisy: Any) -> None:
@@ -153,25 +144,3 @@ def test_a_judge_is_compared_with_a_rater_as_its_interval_allows(
     assert word in said.headline and short(said)
     withheld = rater_finding(beside.without_claim("a choice may rest on them"), MEASURE)
     assert "not tested" in withheld.headline and "choice" in withheld.cautions[0]
-
-
-def test_raters_tests_and_the_bar_are_in_the_same_form(golden_of: Any, judge_of: Any) -> None:
-    from core.comparison import annotator_tests
-    from core.comparison.supervised import plain_regression
-
-    rng = np.random.default_rng(4)
-    truth = np.tile([1.0, 2.0, 3.0, 4.0], 60)
-    ratings = truth + rng.normal(0, 1.0, (3, truth.size))
-    golden = golden_of(list(ratings.mean(axis=0)), per_source=4, scale=Scale(-5, 10), ratings=ratings.tolist())
-    judge = judge_of("one", list(truth + rng.normal(0, 0.5, truth.size)))
-    measure = Measure("spearman", "dataset")
-    board = compare_table(golden, ASPECT, [judge], measure, regression=plain_regression(golden, ASPECT))
-    (test,) = annotator_tests(golden, board, [judge], epsilon=0.1)
-    assert test is not None and test.passes is not None
-    said = annotator_finding(test)
-    assert ("not passed" in said.headline) != test.passes and "ω =" in said.detail and "sources" in said.detail
-    assert board.bar is None or bar_words(board.bar, 0)
-
-
-def test_many_names_are_cut_short() -> None:
-    assert [in_short(list(names)) for names in ("a", "abc", "abcdef")] == ["a", "a, b and c", "a, b, c and 3 others"]

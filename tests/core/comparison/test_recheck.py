@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 import core
-from core.comparison.recheck import BATCH, Recheck, RecheckSettings, exported_alignment
+from core.comparison.recheck import Recheck, RecheckSettings, exported_alignment
 from core.data.split import KnownTexts, text_digest
 from core.errors import JudgeError
 from core.judge_files import read_card
-from core.progress import Shown, Stage
 from core.records import AspectLabels, GoldenSet
 from core.store.codec import pack, unpack
 
@@ -119,34 +118,10 @@ def test_paired_with_earlier_verdicts(judge_file: Path, newer: Newer, scores: di
     assert alone.paired is None
 
 
-def test_an_id_that_has_another_text_in_the_older_set_is_no_pair(
-    judge_file: Path, newer: Newer, scores: dict[str, float]
-) -> None:
-    fresh = newer()
-    now = {item_id: scores[item_id] for item_id in fresh.item_ids}
-    same_ids = replace(fresh, items=tuple(replace(item, target=f"Once: {item.target}") for item in fresh.items))
-    assert core.recheck(judge_file, fresh, ASPECT, verdicts=now, before=now).paired is not None
-    assert core.recheck(judge_file, fresh, ASPECT, verdicts=now, before=now, old=same_ids).paired is None
-
-
 def test_against_the_judge_without_criteria(judge_file: Path, newer: Newer) -> None:
     bare = core.recheck(judge_file, newer(), ASPECT, settings=BARE)
     assert bare.against is not None
     assert bare.against_name == "the judge without criteria"
-
-
-def test_whoever_watches_is_shown_both_passes_batch_by_batch(judge_file: Path, newer: Newer) -> None:
-    stages: list[Stage] = []
-    watched = core.recheck(judge_file, newer(), ASPECT, settings=BARE, progress=Shown(stages.append))
-    assert watched == core.recheck(judge_file, newer(), ASPECT, settings=BARE)
-    n, each = len(newer().items), len(core.load_judge(judge_file).card["criteria"])
-    criteria = [k * each for k in range(0, n, BATCH)]
-    assert len(criteria) > 1
-    shown = [stage.calls for stage in stages]
-    assert shown == sorted(shown)
-    assert sorted(set(shown)) == [*criteria, *(n * each + k for k in range(0, n, BATCH)), n * (each + 1)]
-    assert {stage.calls_expected for stage in stages} == {n * (each + 1)}
-    assert [stage.phase for stage in stages] == ["recheck"] * (len(stages) - 1) + ["done"]
 
 
 def test_unscored_items_are_counted(judge_file: Path, newer: Newer) -> None:
@@ -156,11 +131,6 @@ def test_unscored_items_are_counted(judge_file: Path, newer: Newer) -> None:
     recheck = core.recheck(judge_file, fresh, ASPECT, verdicts=half)
     assert recheck.now.n_unscored == 36
     assert recheck.unread_share == pytest.approx(36 / len(fresh.items))
-
-
-def test_constant_scores_are_inconclusive(judge_file: Path, newer: Newer) -> None:
-    recheck = core.recheck(judge_file, newer(), ASPECT, verdicts=dict.fromkeys(newer().item_ids, 3.0))
-    assert (recheck.decision, recheck.now.value) == ("inconclusive", None)
 
 
 @pytest.mark.parametrize("body", [{}, {"alignment": None}, {"alignment": {"held_out": {"statistic": "pearson"}}}])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,17 +109,6 @@ def test_unread_replies_are_counted_and_never_guessed(golden):
         assert values[item_id] == pytest.approx(np.mean(numbers)) if numbers else np.isnan(values[item_id])
 
 
-def test_an_item_without_text_is_not_asked(golden):
-    empty = replace(golden, items=(replace(golden.items[0], target="  "), *golden.items[1:]))
-    result = styles(empty, "scripted", chosen(BARE, n_items=None))
-    (cell,), (finished,) = result.view.cells, result.finished
-    assert (cell.n_asked, cell.calls, cell.n_unread) == (144, 143, 0)
-    assert [(verdict.item_id, verdict.reason) for verdict in finished.judge.unscored] == [
-        (golden.item_ids[0], "missing input")
-    ]
-    assert golden.item_ids[0] not in finished.replies
-
-
 def test_pairs_are_asked_in_both_orders(golden):
     pairs = replace(golden, kind="pair", items=tuple(replace(item, context=item.source) for item in golden.items))
     result = styles(pairs, "scripted", chosen(Style("score_only", samples=2, temperature=1.0)))
@@ -187,32 +175,6 @@ def test_the_budget_leaves_out_whole_styles_and_names_them(golden):
     assert view.calls == 48
 
 
-def test_estimates_grow_with_samples_and_price(tmp_path, golden):
-    """Three samples ask for three times the tokens and the money of one."""
-    (tmp_path / "endpoints.yaml").write_text("prices: {m: {prompt: 1, completion: 2}}")
-    settings = Settings(home=tmp_path)
-    spec = "openai:m@http://127.0.0.1:9/v1"
-    style, three = BARE, replace(BARE, samples=3, temperature=1.0)
-    with closing(language_model(spec, settings)) as model:
-        estimate = estimate_of_styles(golden, model, StylesSettings(("coherence",), (style, three)))
-    first, second = estimate.cells
-    assert (first.calls, second.calls, estimate.calls) == (144, 432, 576)
-    assert second.prompt_tokens == pytest.approx(3 * (first.prompt_tokens or 0), abs=3)
-    assert first.cost == pytest.approx(((first.prompt_tokens or 0) + 2 * (first.completion_tokens or 0)) / 1e6)
-    assert estimate.cost == pytest.approx((first.cost or 0) + (second.cost or 0))
-
-
-def test_an_estimate_of_many_items_renders_some(golden, monkeypatch):
-    """A quarter of the prompts tells the tokens of all within a tenth; calls are counted, not estimated."""
-    settings = chosen(BARE, n_items=None)
-    whole = estimate_of_styles(golden, "scripted", settings)
-    monkeypatch.setattr("core.comparison.style_grid.RENDERED", 36)
-    some = estimate_of_styles(golden, "scripted", settings)
-    assert some.calls == whole.calls == 144
-    assert some.prompt_tokens != whole.prompt_tokens
-    assert some.prompt_tokens == pytest.approx(whole.prompt_tokens, rel=0.1)
-
-
 @pytest.mark.parametrize("how", [styles, estimate_of_styles])
 @pytest.mark.parametrize(
     ("judge", "style", "words"),
@@ -223,22 +185,3 @@ def test_what_cannot_be_asked_is_refused_in_words(how, judge, style, words, gold
     other = GoldenSet("odd", golden.kind, golden.items, odd)
     with pytest.raises(UsageError, match=words):
         how(other, judge, StylesSettings(("coherence",), (style,)))
-
-
-@pytest.mark.parametrize(
-    "choices",
-    [{"styles": ()}, {"styles": (BARE, BARE)}, {"aspects": ()}, {"n_items": 1}, {"budget": 0}],
-)
-def test_settings_that_make_no_sense(choices):
-    with pytest.raises(UsageError):
-        StylesSettings(**{"aspects": ("a", "b"), "styles": (BARE,), **choices})
-
-
-def test_the_level_is_that_of_the_items_reported_on(golden):
-    """Sample level over all 24 sources of 6; with two items left in two of them, no source is a group of 3."""
-    settings = chosen(BARE, n_items=None)
-    (whole,) = aspects_of(golden, settings)
-    assert whole.level == "sample"
-    left = {0, 1, 6, 7}
-    seen = {"coherence": tuple(k for k in range(len(golden.items)) if k not in left)}
-    assert aspects_of(golden, settings, GivenCriteria(seen=seen))[0].level == "dataset"

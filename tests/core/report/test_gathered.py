@@ -25,6 +25,7 @@ from core.projects.run_work import EDIT_SCORED
 from core.records import Scale
 from core.report.figures.bars import LabelBar, label_bars
 from core.report.headline import brings
+from core.report.measured import gold_labels
 from core.report.page import appendix_page
 from core.report.rows import figures_csv
 from core.stats import LabelledItems, MeasureSettings, leave_one_out, rater_table
@@ -120,28 +121,11 @@ def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths():
     assert [bar.n for bar in label_bars(np.array([0.0, 1.0, 1.0]), Scale(0, 1, 1))] == [1, 2]
 
 
-def test_simulated_labels_are_known_under_any_name(report, kept, sample, drive):
-    assert report.labels.simulated
-    store, settings = kept
+def test_simulated_labels_are_known_under_any_name(sample):
     labels = sample.aspects["coherence"]
     changed = replace(labels, values=(4.5, *labels.values[1:]))  # one label that a person gave
-    golden = replace(sample, name="another", aspects={"coherence": changed}, ratings=())
-    project = projects.create_project(store, "by people").project_id
-    golden_id = projects.add_golden(store, project, golden)
-    chosen = CalibrationSettings(preset="quick", resamples=0, rounds=0)
-    for seed in (0, 1):
-        request = CalibrationRequest(project, golden_id, "coherence", "offline", replace(chosen, seed=seed))
-        drive(store, settings, projects.start_calibration(store, settings, request))
-    newest, older = projects.calibrations_of(store, project, golden_id, "coherence")
-    result = projects.report(store, project, golden_id, "coherence")
-    assert not result.labels.simulated
-    raters = result.raters
-    assert raters.ceiling.alignment is None and raters.alpha.value is None and not raters.n_rated
-    assert "one label an item" in raters.ceiling.reason
-    assert result.run.run_id == newest.run_id
-    assert projects.report(store, project, golden_id, "coherence", older.run_id).run.run_id == older.run_id
-    assert len(result.openings) == 2
-    assert [line.n_runs for line in result.costs] == [1, 2]
+    for golden, simulated in ((sample, True), (replace(sample, aspects={"coherence": changed}), False)):
+        assert gold_labels(replace(golden, name="another"), "coherence").simulated is simulated
 
 
 def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):

@@ -87,12 +87,6 @@ def test_a_higher_figure_against_an_easier_target_is_not_above(report):
     assert standing(replace(changed, raters=replace(changed.raters, ceiling=ceiling))) == "open"
 
 
-def test_simulated_labels_are_nobodys_people(report):
-    assert report.labels.simulated
-    assert "your raters" not in sentence(headline(report))
-    assert "the simulated raters" in sentence(headline(report))
-
-
 def titles(report: Report) -> list[str]:
     return [limit.headline for limit in limits(report)]
 
@@ -143,11 +137,3 @@ def test_after_a_choice_on_held_out_items_nothing_is_claimed_beside_a_person(rep
     assert ours.people is None or ours.people.withheld == reason
     gaps = [told.judges.ours_minus(k) for k in range(len(told.judges.rows))]
     assert all(gap is None or gap.p is None for gap in gaps)
-
-
-@pytest.mark.parametrize(("chose", "optimistic"), [(0.7, True), (0.5, False), (0.6, False)])
-def test_choosing_is_called_optimistic_only_where_calibration_is_higher(report, chose, optimistic):
-    calibration = replace(report.calibration, calibration=aligned(chose, 0.4, 0.8), held_out=aligned(0.6, 0.4, 0.8))
-    words = " ".join(asides(replace(report, calibration=calibration)))
-    assert ("optimistic" in words) == optimistic
-    assert "compared with held-out" in words

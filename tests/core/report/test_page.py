@@ -18,7 +18,6 @@ from core.records import Alignment
 from core.report.headline import brings, headline, limits, sign_off
 from core.report.measured import Labels, OnTheScale, Raters
 from core.report.page import appendix_page, html_page
-from core.report.report_facts import Report
 
 VOID = set("area base br col embed hr img input link meta source track wbr".split())
 PHRASING = set("a bdi br code del em ins small span strong".split())
@@ -86,29 +85,12 @@ def checked(page: str) -> Checked:
     return parser
 
 
-@pytest.fixture(scope="module")
-def plain_html(report: Report) -> str:
-    return appendix_page(report)
+PAGES = pytest.mark.parametrize("draw", [html_page, appendix_page])
 
 
-@pytest.fixture(scope="module")
-def hostile_html(hostile: Report) -> str:
-    return appendix_page(hostile)
-
-
-@pytest.fixture(scope="module")
-def plain_one(report: Report) -> str:
-    return html_page(report)
-
-
-@pytest.fixture(scope="module")
-def hostile_one(hostile: Report) -> str:
-    return html_page(hostile)
-
-
-@pytest.mark.parametrize("name", ["plain_html", "hostile_html", "plain_one", "hostile_one"])
-def test_valid(name, request):
-    text = request.getfixturevalue(name)
+@PAGES
+def test_valid(draw, hostile):
+    text = draw(hostile)
     markup = checked(text)
     assert markup.problems == []
     assert markup.open == []
@@ -126,9 +108,9 @@ def test_valid(name, request):
         etree.fromstring(drawing)  # well-formed XML
 
 
-@pytest.mark.parametrize("name", ["plain_html", "hostile_html", "plain_one", "hostile_one"])
-def test_nothing_runs_and_nothing_is_asked_for(name, request):
-    text = request.getfixturevalue(name)
+@PAGES
+def test_nothing_runs_and_nothing_is_asked_for(draw, hostile):
+    text = draw(hostile)
     markup = checked(text)
     assert not markup.tags & {"script", "img", "iframe", "object", "embed", "link", "base", "form", "audio", "video"}
     assert not [
@@ -142,7 +124,8 @@ def test_nothing_runs_and_nothing_is_asked_for(name, request):
     assert len(text.encode()) < 1_000_000  # 5 MB are allowed
 
 
-def test_the_policy_allows_its_own_style_and_nothing_else(plain_html):
+def test_the_policy_allows_its_own_style_and_nothing_else(report):
+    plain_html = appendix_page(report)
     policy = html.unescape(re.findall(r'Content-Security-Policy" content="([^"]*)"', plain_html)[0])
     (css,) = re.findall(r"<style>(.*?)</style>", plain_html, flags=re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
@@ -150,7 +133,8 @@ def test_the_policy_allows_its_own_style_and_nothing_else(plain_html):
     assert plain_html.index("Content-Security-Policy") < plain_html.index("<style>")
 
 
-def test_hostile_text_is_shown_as_it_stands_and_bounded(hostile_html, evil):
+def test_hostile_text_is_shown_as_it_stands_and_bounded(hostile, evil):
+    hostile_html = appendix_page(hostile)
     shown = "".join(checked(hostile_html).text)
     assert "<script>alert('x')</script>" in shown
     assert "{{ 7*7 }}" in shown
@@ -187,8 +171,9 @@ def test_undefined_is_a_dash(report):
     assert "Nothing is common." in shown
 
 
-def test_the_report_is_one_page_that_says_what_a_stakeholder_asks(plain_one, report):
+def test_the_report_is_one_page_that_says_what_a_stakeholder_asks(report):
     """What was judged, the finding, what the judge follows and brings, limits, sign-off, how to use it."""
+    plain_one = html_page(report)
     shown = re.sub(r"\s+", " ", "".join(checked(plain_one).text))
     head = headline(report)
     for said in (head.headline, head.detail, brings(report), sign_off(report), limits(report)[0].detail):
