@@ -248,7 +248,7 @@ def examine(
 ) -> None:
     """Find where a judge fails and what it leans on."""
     from core.comparison.examination import examine as examined
-    from core.findings.weak_spots import examination_finding
+    from core.findings.weak_spots import bias_finding, examination_finding
 
     loaded = golden.load()
     table, _, off = read_table(loaded, verdicts, aspect, golden.values)

@@ -19,7 +19,7 @@ from core.data.split import task_of, whole_sources
 from core.errors import AspectError, JudgeError, UsageError
 from core.judging.judge_protocol import CallEstimate
 from core.judging.judge_specs import NAMED, language_model
-from core.judging.llm_judge import LLMJudge, WrittenText, references_words, require_references
+from core.judging.llm_judge import LLMJudge, WrittenText, require_references
 from core.judging.scoring_styles import STEPS_LIKE, Style
 from core.progress import SILENT, Progress
 from core.records import (
@@ -192,7 +192,6 @@ class StylesEstimate(CallEstimate):
     """All styles before they start: cell by cell, and in total (what the budget leaves out is not in the total)."""
 
     cells: tuple[CellEstimate, ...]
-    notes: tuple[str, ...] = ()
 
 
 def estimate_of_styles(
@@ -203,10 +202,9 @@ def estimate_of_styles(
     UsageError for a judge that is no language model, or a weighted style on a scale without whole ratings; AuthError
     without a key; AspectError when too few labels are left to measure on.
     """
-    spent, cells, notes, shown_calls = 0, list[CellEstimate](), list[str](), 0
-    columns = aspects_of(golden, settings, given)
+    spent, cells = 0, list[CellEstimate]()
     with _opened(judge) as model:
-        for column in columns:
+        for column in aspects_of(golden, settings, given):
             spent += column.writes_steps
             items = [golden.items[position] for position in column.positions]
             drawn = np.random.default_rng(0).permutation(len(items))[:RENDERED]
@@ -218,7 +216,6 @@ def estimate_of_styles(
                 calls = column.calls(style)
                 affordable = settings.budget is None or spent + calls <= settings.budget
                 spent += calls if affordable else 0
-                shown_calls += calls if style.references else 0
                 cells.append(
                     CellEstimate(
                         calls,
@@ -229,17 +226,6 @@ def estimate_of_styles(
                         affordable,
                     )
                 )
-        if any(column.writes_steps for column in columns):
-            notes.append("One call an aspect writes its evaluation steps first; here they count as 120 words.")
-        if left_out := sum(not cell.affordable for cell in cells):
-            notes.append(
-                f"The budget of {settings.budget:,} calls leaves out {left_out} of {len(cells)} cells: each is asked "
-                "whole or not at all."
-            )
-        if seeing := next((style for style in settings.styles if style.references), None):
-            items = [golden.items[position] for position in columns[0].positions]
-            shown = model.with_sampling(seeing)
-            notes.append(references_words(shown, columns[0].task, items, shown_calls))
     reached = [cell for cell in cells if cell.affordable]
     return StylesEstimate(
         spent if reached else 0,
@@ -247,7 +233,6 @@ def estimate_of_styles(
         _total([cell.completion_tokens for cell in reached]),
         _total([cell.cost for cell in reached]),
         tuple(cells),
-        tuple(notes),
     )
 
 

@@ -184,8 +184,6 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             disabled=not any(cell.affordable for cell in estimate.cells),
         )
         st.text(estimate_words(estimate))
-    for note in estimate.notes:
-        st.caption(plain(note))
     with st.expander("Style by style", icon=":material/table_rows:"):
         _draw_cells(estimate)
 
