@@ -125,6 +125,8 @@ def test_a_file_for_another_tool_sends_no_key_of_ours_to_a_stranger(
     for spec in ("http://evil.test/v1", "https://api.openai.com/@http://evil.test/v1", "http://127.0.0.1:8000/v1"):
         card["judge"] |= {"spec": f"openai:m@{spec}", "model": "m"}
         (tmp_path / "judge.yaml").write_text(json.dumps(card), encoding="utf-8")
-        text = concord("adapt", tmp_path / "judge.yaml", "--to", tool, "--accept-edited").body["text"]
-        goes[spec] = '"key_goes": false' not in text if tool == "promptfoo" else "KEY_GOES = False" not in text
-    assert list(goes.values()) == [False, False, True]
+        answer = concord("adapt", tmp_path / "judge.yaml", "--to", tool, "--accept-edited")
+        if answer.code == 0:
+            text = answer.body["text"]
+            goes[spec] = '"key_goes": false' not in text if tool == "promptfoo" else "KEY_GOES = False" not in text
+    assert goes == {"http://evil.test/v1": False, "http://127.0.0.1:8000/v1": True}  # two hosts in one are refused

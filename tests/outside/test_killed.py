@@ -170,7 +170,7 @@ def open_styles(project: Project, address: dict[str, str]) -> AppTest:
 
 def open_model_fusion(project: Project, address: dict[str, str]) -> AppTest:
     screen = project.place.screen("fusion", **address)
-    return labelled(screen.segmented_control, "More").set_value("Let a model fuse").run()
+    return labelled(screen.segmented_control, "More").set_value("By a model").run()
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ class Bench:
 def bring_in(place: Place, name: str, rows: list[dict[str, Any]]) -> str:
     screen = place.screen("golden_set")
     if screen.segmented_control:  # an empty project has nothing else to show
-        labelled(screen.segmented_control, "View").set_value("Bring in a file").run()
+        labelled(screen.segmented_control, "View").set_value("Upload a file").run()
     data = "\n".join(map(json.dumps, rows)).encode()
     labelled(screen.file_uploader, "A file").set_value((f"{name}.jsonl", data, "application/json")).run()
     return str(press(screen, "Freeze this golden set").query_params["golden"])
