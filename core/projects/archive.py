@@ -422,7 +422,7 @@ def check_rows(archive: Archive, shapes: Shapes) -> Contents:
         where, comments = table, set[int]()
         try:
             for row, stored, where in _rows(archive, table):
-                if row.get("golden_id", next(iter(found.items), "")) not in found.items:
+                if "golden_id" in row and row["golden_id"] not in found.items:
                     raise ValueError("it refers to a golden set that is not in the file")
                 if table != "runs" and row.get("run_id", "") not in ("", *found.runs):
                     raise ValueError("it refers to a run that is not in the file")

@@ -1,18 +1,27 @@
-"""The golden set that runs are done on, and a small project that most tests of people use."""
+"""A project with a finished calibration, made once, and a small one that most tests of people use."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from core import projects
+from core.calibration.calibration_settings import CalibrationSettings
 from core.data import load_golden
 from core.people import Actor
+from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.settings import Settings
 from core.store.store import Store
+
+ASPECT = "relevance"
+QUICK = CalibrationSettings(preset="quick", rounds=0, resamples=100, ensemble=1)
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +52,47 @@ def golden_id(store: Store, project: str) -> str:
     items = tuple(Item(f"i{k}", f"text {k} <b>", f"s{k}") for k in range(8))
     labels = {"a": AspectLabels("a", Scale(1, 5), (1.0, 2.0) * 4)}
     return projects.add_golden(store.acting(Actor("Ann")), project, GoldenSet("g", "single", items, labels))
+
+
+@dataclass(frozen=True)
+class World:
+    """A project with the sample summaries; `run_id` calibrated the offline judge on relevance."""
+
+    store: Store
+    settings: Settings
+    project_id: str
+    golden_id: str
+    run_id: str
+    drive: Callable[..., str]
+
+    @property
+    def where(self) -> tuple[str, str, str]:
+        return self.project_id, self.golden_id, ASPECT
+
+    def do(self, run_id: str) -> Any:
+        """Do a queued run to its end; its outcome."""
+        assert self.drive(self.store, self.settings, run_id) == "done"
+        return projects.run_view(self.store, run_id).outcome
+
+
+@pytest.fixture(scope="session")
+def calibrated(tmp_path_factory: pytest.TempPathFactory, drive: Callable[..., str], golden: GoldenSet) -> World:
+    """What `world` is a copy of."""
+    settings = Settings(home=tmp_path_factory.mktemp("calibrated"), worker="external", worker_id="w")
+    with projects.open_store(settings) as store:
+        project_id = projects.create_project(store, "p").project_id
+        golden_id = projects.add_golden(store, project_id, golden)
+        request = CalibrationRequest(project_id, golden_id, ASPECT, settings=QUICK)
+        world = World(store, settings, project_id, golden_id, "", drive)
+        run_id = projects.start_calibration(store, settings, request)
+        world.do(run_id)
+    return replace(world, run_id=run_id)
+
+
+@pytest.fixture
+def world(calibrated: World, tmp_path: Path) -> Iterator[World]:
+    """Each test has its own."""
+    shutil.copytree(calibrated.settings.home, tmp_path, dirs_exist_ok=True)
+    settings = replace(calibrated.settings, home=tmp_path)
+    with projects.open_store(settings) as store:
+        yield replace(calibrated, store=store, settings=settings)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core import projects
-from core.errors import AccessError, ConflictError, NotFoundError, UsageError
+from core.errors import ConflictError, NotFoundError, UsageError
 from core.people import Actor
 from core.projects.criteria_naming import LONGEST_NAME, NamedText, criteria_names
-from core.records import AspectLabels, Criteria, GoldenSet, Item, Provenance, Scale
+from core.records import Criteria, Provenance
 from core.store.store import Store
 
 LADDER = """Ask what a reader would believe who has only the text.
@@ -28,49 +28,34 @@ def named(*texts: str, given: dict[str, str] | None = None) -> list[str]:
     return [names[text.criteria_id] for text in made]
 
 
-def test_a_name_is_what_the_text_alone_says_and_a_version_is_named_after_what_is_new() -> None:
-    assert named(LADDER, REFINED) == ["Ask what a reader would believe…", "A figure exchanged for another…"]
-    assert named("Above all, reward texts that are short. Penalise texts that hold stray symbols.") == [
-        "Penalise: stray symbols"
-    ]
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Above all, reward texts that are short. Penalise texts that hold stray symbols.", "Penalise: stray symbols"),
+        ("5: Every statement can be traced.\n4: One is not.", "Every statement can be traced"),
+        ("- (2) Be clear about who did it", "Be clear about who did it"),
+        # 44 characters: to the last word that can end a phrase, or to a comma
+        ("Take off 0.5 for a teaser that speaks to the reader as a friend.", "Take off 0.5 for a teaser that speaks…"),
+        ("Take off a point for every figure, unless it is a round one.", "Take off a point for every figure"),
+        ("x" * 60, "X" + "x" * 42 + "…"),
+    ],
+)
+def test_a_name_is_what_the_text_alone_says(text: str, name: str) -> None:
+    assert named(text) == [name]
 
 
-def test_marks_of_a_ladder_or_a_list_are_no_part_of_a_name() -> None:
-    assert named("5: Every statement can be traced.\n4: One is not.") == ["Every statement can be traced"]
-    assert named("- (2) Be clear about who did it") == ["Be clear about who did it"]
+def test_a_version_is_named_after_what_is_new_and_renames_nothing() -> None:
+    names = ["Ask what a reader would believe…", "A figure exchanged for another…"]
+    assert named(LADDER, REFINED) == names
+    assert named(LADDER, REFINED, LADDER + "\nHalf points may be given.")[:1] == names[:1]
 
 
-def test_a_name_that_stops_within_a_phrase_says_so() -> None:
-    # 44 characters: to the last word that can end a phrase, to a comma, and what is no longer as it stands
-    assert named("Take off 0.5 for a teaser that speaks to the reader as a friend would.") == [
-        "Take off 0.5 for a teaser that speaks…"
-    ]
-    assert named("Take off a point for every figure, unless it is a round one.") == [
-        "Take off a point for every figure"
-    ]
-    assert named("Take off 0.5 for a teaser that speaks aloud.") == ["Take off 0.5 for a teaser that speaks aloud"]
-    assert named("x" * 60) == ["X" + "x" * 42 + "…"]
-
-
-def test_a_later_version_renames_nothing() -> None:
-    before = named(LADDER)
-    assert named(LADDER, REFINED, LADDER + "\nHalf points may be given.")[:1] == before
-
-
-def test_texts_that_share_their_points_are_told_apart_by_two_or_by_a_number() -> None:
-    a, b, c = (
-        "Reward texts that are short.",
-        " Reward texts that ask a question.",
-        " Penalise texts that repeat themselves.",
-    )
-    made = [NamedText(str(k), text, 0.0) for k, text in enumerate((a + b, b + c, a + c, a + b + " ", a))]
+def test_texts_that_share_their_points_are_told_apart() -> None:
+    a, b = "Reward texts that are short.", " Reward texts that ask a question."
+    made = [NamedText(str(k), text, 0.0) for k, text in enumerate((a + b, a + b + " ", a))]
     names = list(criteria_names(made, {}).values())
-    assert names[:3] == [
-        "Short + ask a question",
-        "Ask a question + penalise: repeat themselves",
-        "Short + penalise: repeat themselves",
-    ]
-    assert len(set(names)) == 5
+    assert names[0] == "Short + ask a question"
+    assert len(set(names)) == 3
 
 
 def test_a_given_name_stands_and_a_proposed_one_gives_way() -> None:
@@ -95,46 +80,28 @@ ONE = Criteria(LADDER, ASPECT, Provenance("draft"))
 TWO = Criteria(REFINED, ASPECT, Provenance("refine", parents=(ONE.criteria_id,)))
 
 
-@pytest.fixture
-def project(store: Store) -> str:
-    project = projects.create_project(store, "p").project_id
-    golden = GoldenSet("g", "single", (Item("i", "t", "s"),), {ASPECT: AspectLabels(ASPECT, Scale(1, 5), (3.0,))})
-    golden_id = projects.add_golden(store, project, golden)
+def test_people_name_criteria_and_the_second_sees_the_first_name(store: Store, project: str, golden_id: str) -> None:
     store.criteria.add(project, golden_id, [ONE])
     store.criteria.add(project, golden_id, [TWO])
-    return project
-
-
-def test_people_name_criteria_and_the_log_says_so(store: Store, project: str) -> None:
-    ann = store.acting(Actor("Ann", "reviewer"))
-    proposed = projects.criteria_names(store, project, ASPECT)
-    projects.rename_criteria(ann, project, ONE.criteria_id, "  What a\treader believes ")
-    names = projects.criteria_names(store, project, ASPECT)
-    assert names == {**proposed, ONE.criteria_id: "What a reader believes"}
-    newest = ann.events.page(project).entries[0]
-    assert (newest.actor, newest.sentence) == ("Ann", "named criteria “What a reader believes”")
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
+    ann, bo, shown = (
+        store.acting(Actor("Ann")),
+        store.acting(Actor("Bo")),
+        projects.criteria_names(store, project, ASPECT),
+    )
+    for name, words in (
         ("x" * 300, "1 to 80 characters; this one has 300"),
         (" \n ", "this one has 0"),
         ("a\u202eb", "visible characters"),
         ("A FIGURE exchanged for another…", "are named 'A FIGURE exchanged for another…' already"),
-    ],
-)
-def test_what_is_no_name_is_refused_in_words(store: Store, project: str, name: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        projects.rename_criteria(store.acting(Actor("Ann")), project, ONE.criteria_id, name)
-
-
-def test_who_names_second_sees_the_first_name(store: Store, project: str) -> None:
-    shown = projects.criteria_names(store, project, ASPECT)[ONE.criteria_id]
-    projects.rename_criteria(store.acting(Actor("Ann")), project, ONE.criteria_id, "Hers", shown=shown)
-    with pytest.raises(ConflictError, match="Ann named these criteria “Hers” while"):
-        projects.rename_criteria(store.acting(Actor("Bo")), project, ONE.criteria_id, "His", shown=shown)
-    with pytest.raises(AccessError):
-        projects.rename_criteria(store.acting(Actor("Di", "annotator")), project, ONE.criteria_id, "Theirs")
+    ):
+        with pytest.raises(UsageError, match=words):
+            projects.rename_criteria(ann, project, ONE.criteria_id, name)
+    before = shown[ONE.criteria_id]
+    projects.rename_criteria(ann, project, ONE.criteria_id, "  What a\treader believes ", shown=before)
+    names = projects.criteria_names(store, project, ASPECT)
+    assert names == {**shown, ONE.criteria_id: "What a reader believes"}
+    assert ann.events.page(project).entries[0].sentence == "named criteria “What a reader believes”"
+    with pytest.raises(ConflictError, match="Ann named these criteria “What a reader believes” while"):
+        projects.rename_criteria(bo, project, ONE.criteria_id, "His", shown=before)
     with pytest.raises(NotFoundError):
-        projects.rename_criteria(store.acting(Actor("Ann")), project, "c-none", "Nobody's")
+        projects.rename_criteria(ann, project, "c-none", "Nobody's")

@@ -58,20 +58,6 @@ def test_plans_that_make_no_sense(changes: dict[str, object], words: str) -> Non
         LabelPlan(**{"aspects": (COHERENCE,), "positions": (0, 1), **changes})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("scale", "choices"),
-    [
-        (Scale(1, 5, 1.0), (1.0, 2.0, 3.0, 4.0, 5.0)),
-        (Scale(0, 1, 1.0), (0.0, 1.0)),
-        (Scale(1, 6, 0.5), (1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 5.5, 6.0)),
-        (Scale(0, 100, 1.0), ()),  # too many for keys
-        (Scale(0, 100), ()),
-    ],
-)
-def test_choices(scale: Scale, choices: tuple[float, ...]) -> None:
-    assert LabelAspect("a", scale).choices() == choices
-
-
 def test_judges_disagree_by_their_standardised_scores() -> None:
     # Standardised, the first two judges are the same line; the third turns item 3 round: they part there alone.
     judges = [a_judge([1, 2, 3, 4]), a_judge([-10, -20, -30, -40], up=False)]

@@ -48,12 +48,10 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (Comment(ODD, 3), "commented on criteria"),
     (CommentSettled(4), "settled a comment"),
     (LockChange(True), "locked criteria"),
-    (LockChange(False), "unlocked criteria"),
     (ProposalDecided("rejected", "r", "c2"), "rejected a proposal"),
     (VersionMade("r1", ("c1", "c2"), "edit", 2, ODD), f"made a version of the judge ({ODD})"),
     (VersionMeasured(3, "r1", "g", EVIDENCE.alignment), f"measured version 3 of the judge ({ODD})"),
     (VersionDecided(3, "approved", ODD, EVIDENCE), f"approved version 3 of the judge ({ODD})"),
-    (VersionDecided(3, "proposed", "r"), f"put version 3 of the judge up for sign-off again ({ODD})"),
     (CriteriaNamed("<b>{0.subject}</b> {} % 'x'; -- 🙂"), "named criteria “<b>{0.subject}</b> {} % 'x'; -- 🙂”"),
     (ReviewJoined("g", "a"), "joined the review (a)"),
     (ReviewLeft("g", "a"), "left the review (a)"),
@@ -64,7 +62,6 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (AnchorsSet("a", (Anchor(1.0, ODD), Anchor(5.0, "good"))), "wrote what the levels of the scale mean (a)"),
     (Highlighted("i0", (Span(2, 5, "cat"),)), "marked words of an item"),
     (Action("added a judge", {"aspect": "a", "note": ODD}), "added a judge (a)"),
-    (Action(ODD), ODD),
 )  # fmt: skip
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import pytest
 
 from core import projects
 from core.errors import AccessError, ConflictError, UsageError
 from core.people import Actor
-from core.projects import review
 from core.projects.misaligned_items import TriageRequest, TriageVerdict
 from core.projects.review import Choice, Point, Verdict, Vote, change_question
 from core.records import Criteria
@@ -42,12 +39,9 @@ def acting(store: Store, name: str) -> Store:
     ("old", "new", "question"),
     [
         ("Be clear.", "Be clear. Be brief.", "Should the criteria also say “Be brief”?"),
-        ("- Be clear.\n- Be brief.", "- Be clear.", "Should the criteria no longer say “Be brief”?"),
         ("Be clear. Be short.", "Be clear. Be brief.", "Should the criteria say “Be brief” instead of “Be short”?"),
         ("A b. C d.", "E f. G h. I j.", "Should the criteria be rewritten, 3 sentences new and 2 sentences gone?"),
-        ("A b. C d.", "A b.\nG h. I j.\nC d.", "Should the criteria be rewritten, 2 sentences new?"),
         ("A b.\n1. C d.", "C d.\nA b.", "Should the criteria be set out like this?"),
-        ("A b.", f"A b. {LONG}", "Should the criteria be rewritten, 1 sentence new?"),
         (f"A b. {LONG}", "A b. C d.", "Should the criteria be rewritten, 1 sentence new and 1 sentence gone?"),
     ],
 )
@@ -79,14 +73,6 @@ def test_votes_stay_hidden_until_everybody_who_joined_has_voted(
     assert not projects.open_review(store, *where).points[0].revealed
     projects.leave_review(acting(store, "Cy"), *where)
     assert projects.open_review(store, *where).points[0].revealed
-
-
-def test_nobody_waits_for_whoever_joined_long_ago(
-    store: Store, where: tuple[str, str, str], point: Point, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    projects.join_review(acting(store, "Ann"), *where)
-    monkeypatch.setattr(review, "JOINED_FOR", timedelta(0))
-    assert projects.open_review(store, *where).joined == ()
 
 
 def test_what_is_accepted_rejected_and_postponed(store: Store, where: tuple[str, str, str], point: Point) -> None:
@@ -132,10 +118,8 @@ def test_the_second_of_two_who_decide_is_told(store: Store, where: tuple[str, st
         (0, 0, 0, "accepted", "nobody has voted"),
         (1, 0, 1, "accepted", "not all votes are in"),
         (1, 1, 0, "rejected", "the votes are even"),
-        (2, 1, 0, "rejected", "the votes say otherwise"),
         (1, 2, 0, "accepted", "the votes say otherwise"),
         (2, 1, 0, "accepted", ""),
-        (1, 2, 0, "rejected", ""),
         (0, 0, 2, "postponed", ""),
     ],
 )
@@ -149,23 +133,18 @@ def test_only_some_decisions_need_a_reason(
 
 
 def test_what_cannot_be_done(store: Store, where: tuple[str, str, str], point: Point) -> None:
-    ann = acting(store, "Ann")
-    with pytest.raises(UsageError, match="needs a reason, as nobody has voted"):
-        projects.decide_point(ann, *where, point.key, verdict="accepted", reason=" ")
-    with pytest.raises(UsageError, match="not open"):
-        projects.decide_point(ann, *where, "edit:c-none", verdict="accepted", reason="r")
-    with pytest.raises(UsageError, match="accepted, rejected, postponed"):
-        projects.decide_point(ann, *where, point.key, verdict="perhaps", reason="r")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="for, against, abstain"):
-        projects.cast_vote(ann, *where, point.key, choice="perhaps")  # type: ignore[arg-type]
+    for key, verdict, reason, words in (
+        (point.key, "accepted", " ", "needs a reason, as nobody has voted"),
+        ("edit:c-none", "accepted", "r", "not open"),
+        (point.key, "perhaps", "r", "accepted, rejected, postponed"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            projects.decide_point(store, *where, key, verdict=verdict, reason=reason)  # type: ignore[arg-type]
     for act in (projects.join_review, projects.leave_review):
         with pytest.raises(AccessError, match="name first"):
             act(store.acting(Actor("", at_screen=True)), *where)
     with pytest.raises(UsageError, match="name first"):
         projects.cast_vote(store.acting(Actor("")), *where, point.key, choice="for")
-    with pytest.raises(AccessError, match="needs the role reviewer"):
-        annotator = store.acting(Actor("Ann", "annotator"))
-        projects.decide_point(annotator, *where, point.key, verdict="accepted", reason="r")
     assert projects.open_review(store, *where).decided == ()
 
 

@@ -1,4 +1,4 @@
-"""Criteria tried on one item: asked by the worker at once, prompt and reply as they were, nothing saved."""
+"""Criteria tried on one item: asked by the worker at once, nothing saved, no item that is held out."""
 
 from __future__ import annotations
 
@@ -10,102 +10,57 @@ from typing import Any
 import pytest
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import AccessError, CriteriaError, JobError, UsageError
 from core.jobs.queue import RUNS_AT_ONCE, Queue, RunProgress
 from core.people import Actor
 from core.project_records import Run
 from core.projects.calibration import CalibrationRequest, sides_of
-from core.projects.edit_scoring import TrialRequest, TrialResult
+from core.projects.edit_scoring import TrialRequest
 from core.projects.run_kinds import wants_of
 from core.records import GoldenSet
-from core.settings import Settings
-from core.store.store import Store
-
-Drive = Callable[[Store, Settings, str], str]
-TEXT = "Reward texts that cover the main points of the source. <b>{criteria}</b>"
+from tests.core.projects.conftest import World
 
 
-def asked(store: Store, settings: Settings, golden: GoldenSet, drive: Drive, judge: str = "offline") -> TrialRequest:
-    """A trial of a text on a calibration item, with the judge of a calibration that is done."""
-    project = projects.create_project(store, "p").project_id
-    golden_id = projects.add_golden(store, project, golden)
-    settings_ = CalibrationSettings("quick", rounds=0, resamples=0)
-    request = CalibrationRequest(project, golden_id, "coherence", judge, settings_)
-    run_id = projects.start_calibration(store, settings, request)
-    assert drive(store, settings, run_id) == "done"
-    item = golden.items[sides_of(store, run_id, golden).calibration[0]]
-    return TrialRequest(project, golden_id, "coherence", run_id, item.item_id, TEXT)
+@pytest.fixture
+def request_(world: World, golden: GoldenSet) -> TrialRequest:
+    item = golden.items[sides_of(world.store, world.run_id, golden).calibration[0]]
+    return TrialRequest(*world.where, world.run_id, item.item_id, "Reward texts that cover the main points.")
 
 
-def tried(store: Store, settings: Settings, request: TrialRequest, drive: Drive) -> TrialResult:
-    run_id = projects.start_trial(store, settings, request)
-    assert drive(store, settings, run_id) == "done"
-    result = projects.run_view(store, run_id).trial
-    assert result is not None
-    return result
-
-
-def test_the_offline_judge_shows_what_it_computed_on(
-    store: Store, settings: Settings, golden: GoldenSet, drive: Drive
-) -> None:
-    request = asked(store, settings, golden, drive)
-    before = store.criteria.all(request.project_id)
-    result = tried(store, settings, request, drive)
-    assert result.score is not None
+def test_the_offline_judge_shows_what_it_computed_on(world: World, request_: TrialRequest) -> None:
+    before = world.store.criteria.all(request_.project_id)
+    run_id = projects.start_trial(world.store, world.settings, request_)
+    result = world.do(run_id)
     assert 1 < result.score < 5
     assert (result.prompts, result.replies) == ((), ())
     assert "main points" in result.explanation
-    assert store.criteria.all(request.project_id) == before, "a trial saves no criteria"
-    trial = projects.list_runs(store, request.project_id)[0].run_id
-    assert not projects.load_scores(store, trial).criteria_ids, "nor scores"
+    assert world.store.criteria.all(request_.project_id) == before, "a trial saves no criteria"
+    assert not projects.load_scores(world.store, run_id).criteria_ids, "nor scores"
 
 
-def test_a_model_is_shown_with_its_prompt_and_its_reply(
-    store: Store, settings: Settings, golden: GoldenSet, drive: Drive
-) -> None:
-    request = asked(store, settings, golden, drive, "scripted")
-    result = tried(store, settings, request, drive)
-    item = golden.items[golden.item_ids.index(request.item_id)]
-    (prompt,) = result.prompts
-    whole = "\n".join(message.content for message in prompt)
-    assert TEXT in whole
-    assert item.target in whole
-    assert len(result.replies) >= 1
-    assert result.usage.requests == len(result.replies)
-    again = tried(store, settings, request, drive)
-    assert (again.replies, again.usage.requests) == (result.replies, 0), "what was answered once is paid for once"
-
-
-def test_what_a_trial_refuses(store: Store, settings: Settings, golden: GoldenSet, drive: Drive) -> None:
-    request = asked(store, settings, golden, drive)
-    split = sides_of(store, request.run_id, golden)
-    held_out = golden.items[split.held_out[0]].item_id
-    offered = projects.trial_items(store, request.run_id)
-    assert (held_out in offered, request.item_id in offered) == (False, True)
+def test_what_a_trial_refuses(world: World, request_: TrialRequest, golden: GoldenSet) -> None:
+    store, settings = world.store, world.settings
+    held_out = golden.items[sides_of(store, world.run_id, golden).held_out[0]].item_id
+    offered = projects.trial_items(store, world.run_id)
+    assert (held_out in offered, request_.item_id in offered) == (False, True)
+    calibration = CalibrationRequest(*world.where)
+    waiting = projects.start_calibration(store, settings, calibration)
     refused: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({"item_id": held_out}, UsageError, "is held out"),
         ({"item_id": "none"}, UsageError, "'none' is not in the golden set"),
-        ({"aspect": "fluency"}, UsageError, "calibrated for coherence"),
+        ({"aspect": "fluency"}, UsageError, "calibrated for relevance"),
         ({"text": "x" * 20_001}, CriteriaError, "20,000"),
+        ({"run_id": waiting}, JobError, "not come to its judge"),
     ]
     for changes, error, words in refused:
         with pytest.raises(error, match=words):
-            projects.start_trial(store, settings, replace(request, **changes))
+            projects.start_trial(store, settings, replace(request_, **changes))
     with pytest.raises(AccessError):
-        projects.start_trial(store.acting(Actor("Ann", "annotator")), settings, request)
-    waiting = CalibrationRequest(request.project_id, request.golden_id, "coherence")
-    with pytest.raises(JobError, match="not come to its judge"):
-        projects.start_trial(
-            store, settings, replace(request, run_id=projects.start_calibration(store, settings, waiting))
-        )
+        projects.start_trial(store.acting(Actor("Ann", "annotator")), settings, request_)
 
 
-def test_a_trial_waits_for_no_long_run(
-    store: Store, settings: Settings, golden: GoldenSet, drive: Drive, until: Callable[..., None]
-) -> None:
-    request = asked(store, settings, golden, drive)
-    ends, began = threading.Event(), []
+def test_a_trial_waits_for_no_long_run(world: World, request_: TrialRequest, until: Callable[..., None]) -> None:
+    store, ends, began = world.store, threading.Event(), []
 
     def work(run: Run, progress: RunProgress) -> str:
         began.append(run.kind)
@@ -115,11 +70,10 @@ def test_a_trial_waits_for_no_long_run(
 
     queue = Queue(store, "w", work, wants=wants_of)
     for _ in range(RUNS_AT_ONCE["any"] + 2):
-        long = CalibrationRequest(request.project_id, request.golden_id, "coherence")
-        projects.start_calibration(store, settings, long)
+        projects.start_calibration(store, world.settings, CalibrationRequest(*world.where))
     queue.tick()
     until(lambda: len(began) == RUNS_AT_ONCE["any"])
-    trial = projects.start_trial(store, settings, request)
+    trial = projects.start_trial(store, world.settings, request_)
     queue.tick()
     until(lambda: store.runs.get(trial).finished)
     assert began.count("calibration") == RUNS_AT_ONCE["any"], "the others wait, the trial does not"
