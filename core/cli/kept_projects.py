@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from core.cli.options import AspectOption, ForceFlag, JsonFlag, VerboseFlag, settings_and_store
-from core.cli.output import alignment_words, cautions, notes, tell
+from core.cli.output import cautions, notes, tell
 from core.errors import UsageError
-from core.wording import counted, number
-
-if TYPE_CHECKING:
-    from core.calibration.calibration_result import LeaderboardSnapshot
+from core.wording import counted
 
 commands = typer.Typer(add_completion=False)
-_ROOT = Path(__file__).parents[2]
-_SHOWN = 8
-_WIDTH = 60
 
 
 @commands.command(rich_help_panel="Projects")
@@ -160,20 +152,11 @@ def import_project(
 @commands.command(rich_help_panel="Projects")
 def demo(
     reset: Annotated[bool, typer.Option("--reset", help="Put the demo project back as it came.")] = False,
-    replay: Annotated[
-        bool, typer.Option("--replay", help="Watch a calibration from recorded replies; nothing is kept of it.")
-    ] = False,
-    open_: Annotated[bool, typer.Option("--open", help="Start the app on it.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Add the finished demo project. It needs no key and no network."""
     from core import projects
 
-    if replay:
-        if reset or open_:
-            raise UsageError("--replay stands alone: it runs in the terminal and keeps nothing.")
-        _replay(as_json)
-        return
     settings, store = settings_and_store()
     project = projects.reset_demo(store, settings) if reset else projects.ensure_demo(store, settings)
     projects.ensure_sample_project(store)
@@ -182,52 +165,7 @@ def demo(
     lines = [
         f"{project.name}: {project.n_runs} finished runs on {', '.join(sets)}, in {settings.home}.",
         "Its labels are simulated and its raters made up: it shows how Concord works, not how good a judge is.",
-        *([] if open_ else ["Open it: streamlit run app.py"]),
-    ]
-    tell(body, lines, as_json)
-    if open_:
-        command = [sys.executable, "-m", "streamlit", "run", str(_ROOT / "app.py")]
-        raise typer.Exit(subprocess.run(command, cwd=_ROOT, check=False).returncode)
-
-
-def _replay(as_json: bool) -> None:
-    """The recorded calibration in this process, its ranking redrawn as it fills."""
-    from rich.console import Console
-    from rich.live import Live
-    from rich.table import Table
-
-    from core.calibration.calibrated import calibrate
-    from core.data import load_golden
-    from core.demo.demo_calibration import ASPECT, CHOSEN, DEFINITION, GOLDEN
-    from core.findings.agreement import gain_finding, gain_warning
-    from core.progress import Shown
-    from core.projects.demo import REPLAY_SPEC
-
-    def ranking(now: LeaderboardSnapshot) -> Table:
-        table = Table("alignment", "status", "criteria", title=f"{now.message} · {now.calls:,} calls")
-        for candidate in now.candidates[:_SHOWN]:
-            value = None if candidate.alignment is None else candidate.alignment.value
-            words = " ".join(candidate.criteria.text.split()) or "(no criteria)"
-            table.add_row(number(value), candidate.status, words[:_WIDTH])
-        return table
-
-    golden = load_golden(GOLDEN)
-    with Live(console=Console(stderr=True), refresh_per_second=4, transient=False) as live:
-        shown = Shown(lambda now: live.update(ranking(now)))
-        result = calibrate(golden, ASPECT, REPLAY_SPEC, settings=CHOSEN, definition=DEFINITION, progress=shown)
-    body = {
-        "aspect": ASPECT,
-        "calls": result.calls,
-        "held_out": result.held_out.as_json(),
-        "no_criteria": result.no_criteria.as_json(),
-        "gain": result.gain.as_json(),
-    }
-    lines = [
-        f"Held-out: {alignment_words(result.held_out)}",
-        f"Held-out, no criteria: {alignment_words(result.no_criteria.held_out)}",
-        *gain_finding(result.gain).lines,
-        *notes(*(warning for warning in result.warnings if warning != gain_warning(result.gain))),
-        "The labels are simulated, and so is the judge: a program of a few rules, no language model.",
+        "Open it: streamlit run app.py",
     ]
     tell(body, lines, as_json)
 

@@ -240,21 +240,6 @@ def _score_body(scored: ScoredFile, out: str) -> dict[str, Any]:
     }
 
 
-def _batch_words(batch: dict[str, Any]) -> str:
-    """What came of the lines that a batch was asked."""
-    parts = [f"{batch['answered']:,} requests answered by batch"]
-    if batch["failed"]:
-        parts.append(f"failed there: {', '.join(f'{n:,} {reason}' for reason, n in batch['failed'].items())}")
-    for name, words in (
-        ("untried", "not come to in time"),
-        ("repeated", "answered more than once"),
-        ("foreign", "lines of other requests, left aside"),
-        ("unusable", "lines that are no results, left aside"),
-    ):
-        parts += [f"{batch[name]:,} {words}"] if batch[name] else []
-    return f"{'; '.join(parts)}."
-
-
 def _sure_body(sure: SureScores) -> dict[str, Any]:
     body: dict[str, Any] = {
         "intervals": {
@@ -304,7 +289,9 @@ def _score_words(body: dict[str, Any]) -> list[str]:
         lines.append(f"Resumed after {body['resumed_from']:,} items of an earlier run.")
     if body["asked_again"]:
         lines.append(f"{body['asked_again']:,} of them had been left unread and were asked again.")
-    lines += [_batch_words(body["batch"])] if "batch" in body else []
+    if batch := body.get("batch"):
+        failed = f", {sum(batch['failed'].values()):,} failed there" if batch["failed"] else ""
+        lines.append(f"{batch['answered']:,} requests answered by batch{failed}.")
     lines += [*notes(*body["marks"], *body["remarks"]), *_sure_words(body)]
     if body["finished"]:
         return [*lines, *written_to(body["out"])]

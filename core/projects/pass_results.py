@@ -56,19 +56,12 @@ def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> Rater
 # ── agreement ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class GrowthPoint:
-    """Krippendorff's alpha of the first `n_items` doubly rated items; None where undefined."""
-
-    n_items: int
-    alpha: float | None
-
-
 @dataclass(frozen=True)
 class AspectAgreement:
     """How raters agree on an aspect so far; `alpha` None is undefined, `n_double` items have two labels or more.
 
-    `interval` is None where alpha is undefined or the items come from too few sources.
+    `growth` holds (n, alpha of the first n doubly rated items).  `interval` is None where alpha is undefined or the
+    items come from too few sources.
     """
 
     aspect: str
@@ -76,7 +69,7 @@ class AspectAgreement:
     alpha_metric: str
     n_double: int
     n_labels: int
-    growth: tuple[GrowthPoint, ...]
+    growth: tuple[tuple[int, float | None], ...]
     interval: Interval | None = None
 
 
@@ -92,9 +85,7 @@ def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect, o
         alpha_metric=metric,
         n_double=len(double),
         n_labels=int(ratings.rated.sum()),
-        growth=tuple(
-            GrowthPoint(int(end), krippendorff_alpha(ratings.values[:, there[:end]], metric).value) for end in ends
-        ),
+        growth=tuple((int(end), krippendorff_alpha(ratings.values[:, there[:end]], metric).value) for end in ends),
         interval=alpha_interval(ratings, aspect.scale, golden.source_codes),
     )
 

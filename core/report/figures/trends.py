@@ -34,7 +34,7 @@ def growth_figure(agreement: AspectAgreement, *, n_expected: int) -> Drawing:
 
     An undefined alpha is a gap.  `n_expected` items will be doubly rated in all: it fixes the horizontal axis.
     """
-    items, alphas = [point.n_items for point in agreement.growth], [point.alpha for point in agreement.growth]
+    items, alphas = [n for n, _ in agreement.growth], [alpha for _, alpha in agreement.growth]
     last, interval = items[-1] if items else 0, agreement.interval
     known = [alpha for alpha in alphas if alpha is not None]
     ends = snapped([*known, *((interval.low, interval.high) if interval else ())])

@@ -36,7 +36,6 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     ("adapt {judge} --to inspect --list", USAGE, "Name one tool"),
     ("adapt {judge} --to excel", USAGE, "Unknown adapter 'excel'"),
     ("adapt {judge} --to mlflow --out /proc/none/x.py", USAGE, "cannot be written"),
-    ("demo --replay --reset", USAGE, "--replay stands alone"),
     (f"{FUSE} overlap", USAGE, "at least two parts"),
     (f"{FUSE} overlap,chrf", USAGE, "1 came. chrf: no item of this golden set has references."),
     (f"{FUSE} overlap,overlap", USAGE, "came twice: overlap"),

@@ -39,8 +39,8 @@ def test_where_raters_disagree() -> None:
 def test_agreement_of_a_pass_is_alpha_of_its_labels() -> None:
     ratings = ratings_of(BARE, LABELS, "a")
     points = agreement(BARE, LABELS, FIVE, (1, 0, 2, 3)).growth
-    assert [point.n_items for point in points] == [1, 2]
-    assert points[-1].alpha == pytest.approx(krippendorff_alpha(ratings.values, "ordinal").value)
+    assert [n for n, _ in points] == [1, 2]
+    assert points[-1][1] == pytest.approx(krippendorff_alpha(ratings.values, "ordinal").value)
     assert agreement(BARE, [], FIVE, (0, 1)).growth == ()
 
 
