@@ -14,19 +14,17 @@ from pages.ui import forms, run_panel, state
 from pages.ui.page import Opened, link_to, open_page, stop_with
 from pages.ui.screens import SCREENS, Screen, plain
 
-ELSEWHERE: dict[RunKind, tuple[str, Screen, tuple[str, ...]]] = {
-    "rescore": ("re-scored edited criteria", "criteria", ("rescore",)),
-    "trial": ("tried criteria on one item", "criteria", ("trial",)),
-    "round": ("judged again after raters had looked", "misaligned", ("round",)),
-    "ablation": ("took a calibration's parts away", "compare", ("golden", "aspect")),
-    "metrics": ("computed metrics", "compare", ("golden", "aspect")),
-    "styles": ("asked a judge in several styles", "compare", ("golden", "aspect")),
-    "repeval": ("read quality out of hidden states", "repeval", ("run",)),
-    "fusion": ("fused judges", "fusion", ("run",)),
-    "recheck": ("rechecked a judge on newer labels", "runs", ("run",)),
-    "version": ("measured a version of the judge", "overview", ("golden", "aspect")),
+ELSEWHERE: dict[RunKind, Screen] = {
+    "rescore": "criteria",
+    "trial": "criteria",
+    "round": "misaligned",
+    "metrics": "compare",
+    "styles": "compare",
+    "repeval": "repeval",
+    "fusion": "fusion",
+    "version": "overview",
 }
-"""Run of another kind → what it did, the screen of its result, and the ids by which that screen finds it."""
+"""Run of another kind → the screen of its result."""
 
 
 def show_run(page: Opened, run_id: str) -> None:
@@ -40,13 +38,14 @@ def show_run(page: Opened, run_id: str) -> None:
 
 
 def point_elsewhere(view: RunDetail) -> NoReturn:
-    """A run of another kind: what it did, and the screen where its result stands."""
-    did, screen, named = ELSEWHERE.get(view.kind, ("did something else", "runs", ("run",)))
-    known = {"rescore": view.run_id, "trial": view.run_id, "round": view.run_id, "run": view.run_id}
-    known |= {"golden": view.golden_id, "aspect": view.aspect}
+    """A run of another kind: the screen that shows its result."""
+    screen = ELSEWHERE.get(view.kind, "runs")
+    ids = {"golden": view.golden_id, "aspect": view.aspect}
+    if screen not in ("compare", "overview"):
+        ids = {view.kind if screen in ("criteria", "misaligned") else "run": view.run_id}
     title = SCREENS[screen].title
-    link_to(screen, f"Open in {title}", icon=":material/arrow_forward:", **{name: known[name] for name in named})
-    stop_with("This run is no calibration.", f"It {did}; its result stands in {title}.")
+    link_to(screen, f"Open in {title}", icon=":material/arrow_forward:", **ids)
+    stop_with("This run is not a calibration.", f"{title} shows its result: {view.title}.")
 
 
 def draw(page: Opened, view: RunDetail) -> None:
@@ -74,8 +73,8 @@ def show_form(page: Opened) -> None:
         kept = projects.keeping_sides(page.store, request).split_from
     except ConcordError as error:
         stop_with("This calibration cannot start with these settings.", str(error))
-    if words := calibration_view.kept_words(page, kept):
-        st.info(plain(words), icon=":material/call_split:")
+    if kept:
+        st.info(plain(calibration_view.kept_words(page, kept)), icon=":material/call_split:")
     run_panel.draw_start(
         page,
         "Start the calibration",

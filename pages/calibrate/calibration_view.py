@@ -12,8 +12,8 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeVersion
 from core.projects.run_kinds import RunDetail
 from core.report.figures import describe, measure_name
-from core.wording import VERSION_STATES, difference_figures, judge_words
-from pages.calibrate import ranking
+from core.wording import VERSION_STATES, change_figures, difference_figures, judge_words
+from pages.calibrate import ablation_view, ranking
 from pages.overview import judge_view
 from pages.ui import run_panel, state, tables
 from pages.ui.page import Opened, finding, link_to
@@ -39,8 +39,8 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
     for warning in result.warnings:
         if warning != gain_warning(result.gain):  # which stands above already
             st.caption(f":material/warning: {plain(warning)}")
-    if words := sides_kept(page, view):
-        st.caption(f":material/call_split: {plain(words)}")
+    if isinstance(view.request, CalibrationRequest) and view.request.split_from:
+        st.caption(f":material/call_split: {plain(kept_words(page, view.request.split_from))}")
     ranking.draw_sides(view, result)
     section = st.segmented_control(
         "More",
@@ -54,8 +54,11 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
         ranking.draw_ranking(page, view, view.standing)
     elif section == SEARCH and view.standing is not None:
         ranking.draw_search(page, view, view.standing)
+        with st.expander("How the candidates differ", icon=":material/scatter_plot:"):
+            ablation_view.draw_candidates(page, view.run_id)
     elif section == FIGURES:
         draw_figures(page, view, result)
+        ablation_view.draw(page, view)
     else:
         _draw_criteria(page, view, result, version)
 
@@ -71,22 +74,11 @@ def sentence(result: Calibration, version: JudgeVersion | None) -> str:
     return f"{words} Version {version.number}: {VERSION_STATES[version.state]}."
 
 
-def sides_kept(page: Opened, view: RunDetail) -> str:
-    """That sources known from an earlier golden set kept their side, where they did; else ""."""
-    asked = view.request
-    return kept_words(page, asked.split_from) if isinstance(asked, CalibrationRequest) else ""
-
-
 def kept_words(page: Opened, split_from: str) -> str:
-    """What `CalibrationRequest.split_from` means, in a sentence; "" where it names no run."""
-    if not split_from:
-        return ""
+    """What `CalibrationRequest.split_from` means, in a sentence."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
-    return (
-        f"Sources known from {old} keep their side: those that chose criteria choose again, those held out stay held "
-        "out. Only new sources are divided."
-    )
+    return f"Sources known from {old} keep their side, so held-out sources stay held out. Only new ones are divided."
 
 
 def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
@@ -101,15 +93,13 @@ def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
 
 def _measured(view: RunDetail, result: Calibration) -> str:
     held, gain = result.held_out, result.gain
-    beside = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
-    measure = f"{measure_name(held.statistic, held.level)}, held-out items, n = {held.n:,}, 95 % intervals"
-    figures = f"Agreement {describe(held)}; gain {beside}"
-    return f"{result.task.aspect} of {result.golden_name}. {figures}. {measure}. {_judge_words(view.judge_spec)}."
-
-
-def _judge_words(spec: str) -> str:
-    offline = spec == "offline"
-    return "The offline judge, which is not an LLM" if offline else f"Judge: {judge_words(spec)}"
+    change = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
+    offline = view.judge_spec == "offline"
+    judge = "The offline judge, which is not an LLM" if offline else f"Judge: {judge_words(view.judge_spec)}"
+    return (
+        f"{result.task.aspect} of {result.golden_name}. Agreement {describe(held)}; gain {change}. "
+        f"{measure_name(held.statistic, held.level)}, held-out items, n = {held.n:,}, 95 % intervals. {judge}."
+    )
 
 
 def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: JudgeVersion | None) -> None:
@@ -131,20 +121,14 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
             link_to("misaligned", DIFFER, icon=":material/difference:", run=view.run_id, criteria=best)
         beside = {"golden": view.golden_id, "aspect": view.aspect}
         link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **beside)
-        _draw_file(page, view, result)
-
-
-def _draw_file(page: Opened, view: RunDetail, result: Calibration) -> None:
-    version = projects.judge_line(page.store, view.project_id, view.aspect).of_run(view.run_id)
-    approved = version is not None and version.in_force
-    st.download_button(
-        "Download judge.yaml" if approved else "Download judge.yaml (not approved)",
-        data=lambda: projects.judge_file(page.store, view.run_id),
-        file_name="judge.yaml",
-        mime="application/yaml",
-        icon=":material/download:",
-        on_click="ignore",
-    )
+        st.download_button(
+            "Download judge.yaml" if version and version.in_force else "Download judge.yaml (not approved)",
+            data=lambda: projects.judge_file(page.store, view.run_id),
+            file_name="judge.yaml",
+            mime="application/yaml",
+            icon=":material/download:",
+            on_click="ignore",
+        )
 
 
 def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
@@ -167,7 +151,9 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     st.text(f"Gain over the baseline, held-out: {figures}, n = {gain.n:,} that both scored")
     if result.optimism is not None:
-        st.text(_optimism_words(result.optimism))
+        why = "optimistic, as those items chose the criteria" if result.optimism > 0 else "on different items"
+        change = change_figures(result.optimism, None)
+        st.text(f"Calibration minus held-out: {change}, {why}. Report the held-out figure.")
     st.caption(plain(f"{result.settings.words} {result.work.words}"))
     for words in result.work.left_out:
         st.warning(plain(words), icon=":material/warning:")
@@ -175,15 +161,3 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
         st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
     if view.status == "done":
         run_panel.draw_status(page, view)
-
-
-def _optimism_words(optimism: float) -> str:
-    if optimism > 0:
-        return (
-            f"The calibration figure is {optimism:.2f} higher than the held-out one, and optimistic: those items chose "
-            "the criteria. Report the held-out figure."
-        )
-    return (
-        f"The held-out figure is {-optimism:.2f} higher than the calibration one. These are different items. "
-        "Report the held-out figure."
-    )

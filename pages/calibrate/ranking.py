@@ -16,6 +16,7 @@ from core.report import figures
 from core.report.figures import Drawing, describe, measure_name
 from core.wording import change_figures
 from pages.ui import charts, grid, run_panel, state, tables
+from pages.ui.cached import cached
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 from pages.ui.tables import value_of
@@ -96,7 +97,8 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
 def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
     """How the ranking came about: every candidate with its interval, the best-so-far curve, and the race."""
     names = names_of(page, view, snapshot.candidates)
-    candidates, curve, race = _search_figures(view.run_id, view.version, tuple(names.items()), view, snapshot)
+    key = ("search", view.run_id, view.version, *names.items())
+    candidates, curve, race = cached(key, lambda: _search_figures(view, snapshot, names))
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Every candidate** on calibration items, with its 95 % interval")
@@ -109,12 +111,10 @@ def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) ->
         charts.place(race, key="race_figure", alt="Alignment of each candidate as more items were scored")
 
 
-@st.cache_resource(max_entries=32, show_spinner=False)
 def _search_figures(
-    run_id: str, version: int, named: tuple[tuple[str, str], ...], _view: RunDetail, _snapshot: LeaderboardSnapshot
+    view: RunDetail, snapshot: LeaderboardSnapshot, names: Mapping[str, str]
 ) -> tuple[Drawing, Drawing, Drawing | None]:
-    """A version of a run gets its figures once."""
-    candidates, names = _snapshot.candidates, dict(named)
+    candidates = snapshot.candidates
     known = next((c.alignment for c in candidates if c.alignment is not None), None)
     measure = "alignment" if known is None else measure_name(known.statistic, known.level)
     baseline = next((c.alignment for c in candidates if c.status == "baseline"), None)
@@ -126,7 +126,7 @@ def _search_figures(
         for c in made
     ]
     # room for all drafts from the start, then widened by twenties as rounds add more
-    drafts = _view.request.settings.plan.n_drafts if isinstance(_view.request, CalibrationRequest) else 0
+    drafts = view.request.settings.plan.n_drafts if isinstance(view.request, CalibrationRequest) else 0
     slots = max(drafts, 20 * math.ceil(len(made) / 20))
     race = None
     if any(len(candidate.trace) > 1 for candidate in candidates):  # somebody was measured on more than one batch
@@ -139,23 +139,19 @@ def _search_figures(
         race = figures.race_figure([line for line in lines if line is not first], first, measure=measure)
     return (
         figures.candidates_figure(marks, baseline, measure=measure, slots=slots),
-        figures.best_so_far_figure(_snapshot, baseline, measure=measure),
+        figures.best_so_far_figure(snapshot, baseline, measure=measure),
         race,
     )
 
 
 def draw_sides(view: RunDetail, calibration: Calibration) -> None:
     """The final judge, the best single criteria and the judge without criteria, on both sides of the split."""
-    drawn = _sides_figure(view.run_id, view.version, calibration)
-    charts.place(drawn, key="sides_figure", alt="Alignment on calibration and held-out items")
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _sides_figure(run_id: str, version: int, _result: Calibration) -> Drawing:
-    n, held = len(_result.chosen), _result.held_out
-    both = {"final judge" if n <= 1 else f"final judge (mean of {n})": BothSides(_result.calibration, held)}
+    n, held = len(calibration.chosen), calibration.held_out
+    both = {"final judge" if n <= 1 else f"final judge (mean of {n})": BothSides(calibration.calibration, held)}
     if n > 1:
-        both["best single criteria"] = _result.best_single
-    both["no criteria"] = _result.no_criteria
+        both["best single criteria"] = calibration.best_single
+    both["no criteria"] = calibration.no_criteria
     rows = [figures.Sides(name, sides.calibration, sides.held_out) for name, sides in both.items()]
-    return figures.sides_figure(rows, measure=measure_name(held.statistic, held.level))
+    measure = measure_name(held.statistic, held.level)
+    drawn = cached(("sides", view.run_id, view.version), lambda: figures.sides_figure(rows, measure=measure))
+    charts.place(drawn, key="sides_figure", alt="Alignment on calibration and held-out items")

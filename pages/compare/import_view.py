@@ -1,25 +1,23 @@
-"""Bring in a judge: a file of its replies or scores, how it was understood, what matched, and its name."""
+"""Import a judge: a file of its replies or scores, or a RepEval file, to be checked and named before it counts."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from typing import Literal
 
 import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.data.recordings import Columns, Recording, Role, propose_columns
-from core.data.verdict_imports import ImportChoices, ImportPreview, Use, group_columns
+from core.data.recordings import Columns, Role, propose_columns
+from core.data.verdict_imports import ImportChoices, ImportPreview, Use
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.reports import SentVerdicts, read_more_verdicts
+from core.projects.project_judges import MetricsRequest, RepEvalFile, judge_file_facts
 from core.records import Scale
 from core.wording import counted
-from pages.compare import more_verdicts
-from pages.compare.choices import kept_golden
-from pages.ui import grid, people, state, tables
+from pages.ui import grid, metrics_view, people, state, tables
+from pages.ui.cached import cached
 from pages.ui.page import Opened
 from pages.ui.screens import plain
 from pages.ui.state import widget
@@ -34,30 +32,8 @@ ROLE_WORDS: dict[Role, str] = {
     "aspect": "aspect of each row",
 }
 HOW_WORDS = {"exact": "by its name", "alias": "by another usual name", "corrected": "chosen here"}
-MOST_NAMED = 30
+MOST_NAMED, LARGEST_REPEVAL_MB = 30, 16
 AS_ASPECT, MAPPED, OWN = "the scale of the aspect", "another, mapped to it", "another, taken as they are"
-
-
-@st.cache_resource(max_entries=3, show_spinner="Reading the file …")
-def _read(digest: str, name: str, max_mb: int, _page: Opened, _data: bytes) -> Recording:
-    return projects.read_recording(_page.store, _data, name, max_mb=max_mb)
-
-
-@st.cache_resource(max_entries=6, show_spinner="Matching items …")
-def _preview(
-    digest: str, golden_id: str, aspect: str, key: str, _page: Opened, _recording: Recording, _choices: ImportChoices
-) -> ImportPreview:
-    return projects.preview_import(_page.store, golden_id, aspect, _recording, choices=_choices)
-
-
-def waiting() -> bool:
-    """Whether a file was uploaded that is not among the judges yet."""
-    return st.session_state.get(_uploader()) is not None
-
-
-def _uploader() -> str:
-    """Key of the upload's widget; a file brought in makes a new one."""
-    return widget(f"import_file_{st.session_state.get(state.IMPORTED, 0)}")
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
@@ -68,47 +44,38 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     upload = st.file_uploader(
         f"A file with a judge's replies or scores for {plain(golden.name)}",
         type=UPLOAD_TYPES,
-        key=_uploader(),
+        key=widget(f"import_file_{st.session_state.get(state.IMPORTED, 0)}"),  # empty again after each import
         max_upload_size=page.settings.max_upload_mb,
         help="JSONL, JSON, CSV (also .gz), XLSX or Parquet.",
     )
     if upload is None:
         st.caption(
-            "One row per item: item_id and responses, or item_id and score. Usual other names (id, custom_id, reply, "
-            "output, rating …) are recognised and shown, and can be corrected before anything is kept."
+            "One row per item: item_id and responses, or item_id and score. Other usual names are recognised, and you "
+            "can correct them before anything is stored."
         )
         return
-    data = upload.getvalue()
-    digest = hashlib.sha256(data).hexdigest()
+    data, store, max_mb = upload.getvalue(), page.store, page.settings.max_upload_mb
+    key = (hashlib.sha256(data).hexdigest(), upload.name)
     try:
-        recording = _read(digest, upload.name, page.settings.max_upload_mb, page, data)
-        columns = propose_columns(recording, aspect, [aspect.aspect for aspect in golden.aspects])
-        choices = _choose(golden, aspect, columns, f"import_{digest[:12]}_{aspect}")
-        preview = _preview(digest, golden.golden_id, aspect, f"{upload.name} {choices}", page, recording, choices)
+        recording = cached(
+            ("recording", *key), lambda: projects.read_recording(store, data, upload.name, max_mb=max_mb)
+        )
+        columns = propose_columns(recording, aspect, [known.aspect for known in golden.aspects])
+        choices = _choose(golden, aspect, columns, f"import_{key[0][:12]}_{aspect}")
+        preview = cached(
+            ("preview", *key, golden.golden_id, aspect, str(choices)),
+            lambda: projects.preview_import(store, golden.golden_id, aspect, recording, choices=choices),
+        )
     except ConcordError as error:
         st.error(f"This file cannot be imported with these columns.  \n{plain(str(error))}", icon=":material/error:")
         return
-    # whether there are verdicts on other items, and systems whose means they could be of
-    goes_beyond = bool(not preview.problems and preview.unknown and golden.n_systems and golden.kind != "pair")
-    _show(preview, also=group_columns(preview.columns.columns) if goes_beyond else ())
-    sent: SentVerdicts | None = SentVerdicts(upload.name, data) if goes_beyond else None
-    if sent is not None:
-        n = counted(len(preview.unknown), "item")
-        if problem := _why_not_beyond(f"{golden.golden_id} {aspect} {digest} {choices}", page, preview, sent):
-            said, sent = f"The verdicts on {n} beyond the golden set do not count under Systems yet. {problem}", None
-            st.info(plain(said), icon=":material/hub:")
-        else:
-            st.info(
-                f"The verdicts on {n} beyond the golden set count too: under **Systems**, where labels correct the "
-                "mean of each system. They are taken along with the judge, until this tab is closed or reloaded.",
-                icon=":material/hub:",
-            )
-    _add(page, preview, digest[:12], sent)
+    _show(preview)
+    _add(page, preview, key[0][:12])
 
 
 def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> ImportChoices:
-    """The parts that columns play, and how scores are read, as a person decides."""
-    st.markdown("**Columns and the parts they play**")
+    """The roles of columns, and how scores are read, as a person decides."""
+    st.markdown("**Columns and their roles**")
     changes: dict[Role, str | None] = {}
     options: list[str | None] = [None, *columns.columns]
     places = st.columns(3)
@@ -119,7 +86,7 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
             options,
             index=options.index(proposed),
             key=widget(f"{key}_{role}"),
-            format_func=lambda name: "(none)" if name is None else name,
+            format_func=lambda name: name or "(none)",
         )
         if picked != proposed:
             changes[role] = picked
@@ -130,44 +97,41 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
     left, middle, right = st.columns([2, 3, 2], gap="large")
     with left:
         if roles.keys() >= {"replies", "score"}:
-            names: list[Use] = ["replies", "scores"]
-            default: Use = "replies" if columns.found.get("replies") == "exact" else "scores"
-            use = st.segmented_control("Take the", names, default=default, required=True, key=widget(f"{key}_use"))
+            default = 0 if columns.found.get("replies") == "exact" else 1
+            uses: list[Use] = ["replies", "scores"]
+            use = st.radio("Take the", uses, default, key=widget(f"{key}_use"), horizontal=True)
         if use == "replies" or (use is None and "score" not in roles):
-            letters = st.checkbox(
-                "The judge was offered letters",
-                key=widget(f"{key}_letters"),
-                help="Multiple choice: A is the low end of the scale.",
-            )
+            meaning = "Multiple choice: A is the low end of the scale."
+            letters = st.checkbox("The judge was offered letters", key=widget(f"{key}_letters"), help=meaning)
     with middle:
         named = {AS_ASPECT: f"{view.scale}, as the raters" if view else AS_ASPECT, MAPPED: MAPPED, OWN: OWN}
         picked = st.selectbox(
             "Scale that the judge was given", list(named), key=widget(f"{key}_scale"), format_func=named.__getitem__
         )
-        if picked == OWN and st.checkbox("Any number counts", value=True, key=widget(f"{key}_any")):
+        if picked == OWN:
             take = "own"
-        elif picked != AS_ASPECT:
+        elif picked == MAPPED:
             low, high = st.columns(2)
             bottom = low.number_input("from", value=0.0, key=widget(f"{key}_low"))
             top = high.number_input("to", value=10.0, key=widget(f"{key}_high"))
             if bottom < top:
-                scale, take = Scale(float(bottom), float(top), given=True), "map" if picked == MAPPED else "own"
+                scale = Scale(float(bottom), float(top), given=True)
             else:
-                st.warning("The scale must run upwards; until then that of the aspect is used.", icon=":material/edit:")
+                st.warning("The upper end must be above the lower end.", icon=":material/edit:")
     with right:
         lower = st.checkbox("Lower is better", key=widget(f"{key}_lower"), help="For error counts and distances.")
     return ImportChoices(changes, use, scale, take, letters, not lower)
 
 
-def _show(preview: ImportPreview, also: Sequence[str]) -> None:
-    """What would come in; the columns `also` are used beside those that have a part."""
+def _show(preview: ImportPreview) -> None:
+    """What would be imported."""
     st.markdown(f"**What was understood**: a table, of which the {preview.use} are taken")
     roles, found = preview.columns.roles, preview.columns.found
     rows = [
-        {"part": ROLE_WORDS[role], "column": column, "found": HOW_WORDS[found[role]]} for role, column in roles.items()
+        {"role": ROLE_WORDS[role], "column": column, "found": HOW_WORDS[found[role]]} for role, column in roles.items()
     ]
-    grid.draw(pd.DataFrame(rows), alt="Columns and the parts they play")
-    if unused := [name[:60] for name in preview.columns.unused if name not in also]:
+    grid.draw(pd.DataFrame(rows), alt="Columns and their roles")
+    if unused := [name[:60] for name in preview.columns.unused]:
         st.caption(plain(f"Not used: {', '.join(unused[:MOST_NAMED])}"))
     with st.container(horizontal=True, gap="large"):
         st.metric("Rows", f"{preview.n_rows:,}", width="content")
@@ -183,58 +147,76 @@ def _show(preview: ImportPreview, also: Sequence[str]) -> None:
         if sentences:
             place("  \n".join(sentences))
     examples = [
-        {
-            "reason": reason,
-            "item": example.item_id,
-            "row": example.row,
-            "begins": tables.one_line(example.text) or "(empty)",
-        }
+        {"reason": reason, "item": one.item_id, "row": one.row, "begins": tables.one_line(one.text) or "(empty)"}
         for reason, unread in preview.tally.examples.items()
-        for example in unread
+        for one in unread
     ]
     if examples:
         st.markdown("**Examples of what could not be read**")
         grid.draw(pd.DataFrame(examples), alt="Unread replies or scores", rows=6)
 
 
-@st.cache_resource(max_entries=6, show_spinner="Reading the verdicts on other items …")
-def _why_not_beyond(key: str, _page: Opened, _preview: ImportPreview, _sent: SentVerdicts) -> str:
-    judge, _ = _preview.as_judge("this judge")
-    try:
-        read_more_verdicts(_sent, kept_golden(_preview.golden_id, _page), judge)
-    except ConcordError as error:
-        return str(error)
-    return ""
-
-
-def _add(page: Opened, preview: ImportPreview, upload: str, beyond: SentVerdicts | None) -> None:
+def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
     stem = preview.recording.name.removesuffix(".gz").rsplit(".", 1)[0][:120]
     with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
         name = st.text_input("Name of the judge", value=stem, max_chars=120, key=widget(f"import_name_{upload}"))
-        ready = bool(name.strip()) and not preview.problems
-        if not people.button(
-            page, "reviewer", "Add this judge", disabled=not ready, type="primary", icon=":material/add:"
-        ):
+        off, icon = not name.strip() or bool(preview.problems), ":material/add:"
+        if not people.button(page, "reviewer", "Add this judge", disabled=off, type="primary", icon=icon):
             return
+    project_id = page.project.project_id
     try:
-        entries = page.store.judges.all(page.project.project_id, preview.golden_id)
-        judge_id = projects.import_judge(page.store, page.project.project_id, preview, name)
+        entries = page.store.judges.all(project_id, preview.golden_id)
+        judge_id = projects.import_judge(page.store, project_id, preview, name)
     except ConcordError as error:
         st.error(f"The judge was not added.  \n{plain(str(error))}", icon=":material/error:")
         return
     st.session_state[state.IMPORTED] = st.session_state.get(state.IMPORTED, 0) + 1
-    also = ""
-    if beyond is not None:
-        place = more_verdicts.Place(preview.golden_id, preview.aspect, judge_id)
-        more_verdicts.keep(place, more_verdicts.Kept(upload, beyond))
-        also = f" Under Systems its verdicts on {counted(len(preview.unknown), 'more item')} count too."
-    if n_seen := len(page.store.judges.get(page.project.project_id, judge_id).judge.seen):
-        also += f" They are those of a judge of this project, which has seen {counted(n_seen, 'label')} of these."
+    words = f"{name.strip()} is among the judges: "
+    words += f"{preview.n_scored:,} of {preview.n_items:,} items scored on {preview.aspect}."
     known = {entry.judge_id: entry.name for entry in entries}
     if judge_id in known:
         words = f"This file was imported before. The judge {known[judge_id]} stays as it is."
-    else:
-        scored = f"{preview.n_scored:,} of {preview.n_items:,} items scored on {preview.aspect}"
-        words = f"{name.strip()} is among the judges: {scored}."
-    state.leave_notice(words + also, good=True)
+    if n_seen := len(page.store.judges.get(project_id, judge_id).judge.seen):
+        words += f" It is a judge of this project, which has seen {counted(n_seen, 'label')} of these."
+    state.leave_notice(words, good=True)
     st.rerun()
+
+
+def draw_repeval(page: Opened, golden: GoldenSummary, aspect: str) -> None:
+    """Upload → what was fitted on what → the place of its model → "Score with it", which the worker does."""
+    metrics_view.draw_run(page, golden)
+    upload = st.file_uploader(
+        "A repeval.yaml", type=["yaml", "yml", "json"], key=widget("judge_file"), max_upload_size=LARGEST_REPEVAL_MB
+    )
+    if upload is None:
+        st.caption(
+            "The RepEval screen and `python -m core repeval --out` write one: a score fitted on one golden set, to be "
+            "compared on another. It holds no model. Only a model that you name is loaded."
+        )
+        return
+    try:
+        text = upload.getvalue().decode("utf-8")
+        facts = judge_file_facts(text, upload.name)
+    except (ConcordError, UnicodeDecodeError) as error:
+        st.error(f"This file cannot be used.  \n{plain(str(error))}", icon=":material/error:")
+        return
+    fitted = f"Fitted on {facts.aspect} of {facts.golden_name} by {facts.method}. "
+    st.markdown(plain(f"{fitted}On unseen items of it: {facts.alignment}."))
+    if apart := facts.differences(golden, aspect):
+        st.warning(plain(" ".join(apart)), icon=":material/compare_arrows:")
+    place = ""
+    if not facts.embedded:
+        place = st.text_input(
+            "Its model, on the worker",
+            key=widget("judge_file_model"),
+            placeholder=plain(facts.model),
+            help="A Hugging Face id or a folder on the worker's machine, with the weights that the score was fitted "
+            "on. Typing it here lets the worker load it.",
+        ).strip()
+    with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
+        usual = f"RepEval of {facts.golden_name}"[:120]
+        name = st.text_input("Name of the judge", usual, max_chars=120, key=widget("judge_file_name")).strip()
+        file = RepEvalFile(name, text, place)
+        request = MetricsRequest(page.project.project_id, golden.golden_id, aspect, files=(file,))
+        off = not name or not (facts.embedded or place)
+        metrics_view.draw_start(page, "Score with it", request, disabled=off)

@@ -1,10 +1,8 @@
-"""The leaderboard on screen: one table and one axis, every pair of judges, and all figures as files."""
+"""The ranking on screen: its finding, one table and one axis, every pair of judges, and all figures as a file."""
 
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,18 +14,14 @@ from core.findings.agreement import STANDING_WORDS, alone_words
 from core.records import Alignment
 from core.report.figures.comparison import PairCells, significance_figure
 from core.report.figures.whiskers import JudgeMark, leaderboard_figure
-from core.stats import (
-    ALPHA,
-    LEAST_SOURCES,
-    NO_TEST,
-    TOO_FEW,
-    PairwiseComparison,
-)
+from core.stats import ALPHA, LEAST_SOURCES, NO_TEST, TOO_FEW, PairwiseComparison
 from core.stats.alignment import Difference
 from core.wording import change_figures, p_figure
 from pages.compare.choices import Compared
-from pages.ui import charts, grid, state, tables
+from pages.ui import charts, grid, tables
+from pages.ui.cached import cached
 from pages.ui.grid import Column
+from pages.ui.page import finding, link_to
 from pages.ui.screens import plain
 
 if TYPE_CHECKING:
@@ -37,33 +31,35 @@ MOST_ROWS = 9
 
 
 def draw(compared: Compared) -> None:
-    """The table, the same on one axis with the raters among themselves, and every pair of judges."""
-    board, shown = compared.leaderboard, compared.shown
+    """The finding, the table, the same on one axis with the raters among themselves, and every pair of judges."""
+    said, board = compared.finding, compared.leaderboard
+    finding(said.headline, step=lambda: _draw_next(compared))
+    st.caption(plain(said.detail))
+    for sentence in said.cautions:
+        st.markdown(f":material/warning: {plain(sentence)}")
     heading = tables.measure_heading(Alignment(board.measure.statistic, board.measure.level, None, 0))
-    beside = "compared with the highest"
-    if shown.version is not None and compared.has_own:
-        beside = f"compared with version {shown.version.number}"
+    against = f"version {compared.version.number}" if compared.version else "the highest"
     methods = (row.alignment.interval.method for row in board.rows if row.alignment.interval is not None)
     columns = {
         "judge": Column(width=300),
         heading: Column(digits=2, help=f"alignment with raters: {compared.measure}"),
         "95 % interval": Column(help=next(methods, "over sources")),
-        beside: Column(help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"),
-        "compared with a rater": Column(
-            help="judge minus one rater, each against the other raters' mean: see “Raters”"
+        f"compared with {against}": Column(
+            help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"
         ),
+        "compared with a rater": Column(help="judge minus one rater, each against the other raters' mean"),
         "n": Column(help="items (systems at system level) it rests on"),
-        "no score": Column(help="labelled items in reach without a score; never counted as 0"),
+        "no score": Column(help="labelled items without a score; never counted as 0"),
     }
-    frame = judges_frame(board, heading, beside, compared.subject)
+    frame = judges_frame(compared, heading, f"compared with {against}")
     grid.draw(frame, columns, alt=f"Judges by {compared.measure}", rows=MOST_ROWS)
     pool = board.pool
-    words = [f"{pool.n_common:,} of {pool.n_labelled:,} labelled items"]
+    notes = [f"{pool.n_common:,} of {pool.n_labelled:,} labelled items"]
     if pool.n_seen:
-        words.append(f"{pool.n_seen:,} left out because a judge has seen their labels")
+        notes.append(f"{pool.n_seen:,} left out because a judge has seen their labels")
     if pool.n_unscored:
-        words.append(f"{pool.n_unscored:,} because a judge has no score for them")
-    notes = ["; ".join(words) + "."]
+        notes.append(f"{pool.n_unscored:,} because a judge has no score for them")
+    notes = ["; ".join(notes) + "."]
     if pool.n_common < pool.n_labelled / 2:
         costs = sorted(board.rows, key=lambda row: -row.cost.alone)[:2]
         notes += [f"Leaving out {row.name} restores {row.cost.alone:,}." for row in costs if row.cost.alone]
@@ -71,15 +67,14 @@ def draw(compared: Compared) -> None:
         if row.cost.unscored:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in row.cost.unscored.items())
             notes.append(f"No score: {row.name}: {reasons}.")
+    if compared.hidden:
+        notes.append(f"Hidden: {'; '.join(compared.hidden)} would cost the others over a third of their items.")
     st.caption(plain(" ".join(notes)))
     if not board.problem:
-        people = board.ceiling.alignment
-        if people is not None and people.value is not None:
-            st.caption(
-                "Band: one rater against the mean of the other raters. Hollow dots: each judge against the same mean."
-            )
+        if board.ceiling.alignment is not None and board.ceiling.alignment.value is not None:
+            st.caption("Band: one rater against the mean of the others. Hollow dots: each judge against that mean.")
         charts.place(
-            _whisker_figure(compared.key, compared),
+            cached(("whiskers", *compared.key), lambda: _whiskers(compared)),
             key="compare_whiskers",
             alt=f"{compared.measure} of every judge with its interval, and of one rater against the other raters",
         )
@@ -87,33 +82,32 @@ def draw(compared: Compared) -> None:
         with st.expander("Every judge against every other"):
             _draw_pairs(compared, board.pairwise)
     with st.expander("Every figure of every judge"):
-        whole = pd.read_csv(io.StringIO(leaderboard_csv(board))).dropna(axis="columns", how="all")
+        csv = leaderboard_csv(board)
+        whole = pd.read_csv(io.StringIO(csv)).dropna(axis="columns", how="all")
         grid.draw(whole, {"judge": Column(width=300)}, alt="Every figure of every judge", rows=MOST_ROWS)
+        icon = ":material/download:"
+        st.download_button("Download CSV", csv, "compare.csv", "text/csv", icon=icon, on_click="ignore")
 
 
-def draw_downloads(compared: Compared) -> None:
-    """The whole table as files, every column of it."""
-    board = compared.leaderboard
-    with st.popover("Download", icon=":material/download:"):
-        for label, mime, data in (
-            ("CSV", "text/csv", lambda: leaderboard_csv(board)),
-            ("JSON", "application/json", lambda: json.dumps(board.as_json(), ensure_ascii=False, indent=1)),
-        ):
-            st.download_button(
-                f"{label} of the table",
-                data=data,
-                file_name=f"compare.{label.lower()}",
-                mime=mime,
-                icon=":material/download:",
-                on_click="ignore",
-                key=state.widget(f"compare_{label}"),
-            )
+def _draw_next(compared: Compared) -> None:
+    """The next step: sign the version off, measure it here, or read the report."""
+    golden_id, version = compared.view.golden_id, compared.shown.line.default
+    where = {"golden": golden_id, "aspect": compared.aspect}
+    if version is None:
+        link_to("calibrate", "Calibrate a judge", icon=":material/tune:", golden=golden_id)
+    elif version.in_force and version.on(golden_id) is not None:
+        link_to("report", "Read the report", icon=":material/summarize:", **where)
+    else:
+        words = "Measure version {} here" if version.on(golden_id) is None else "Sign off version {}"
+        number = str(version.number)
+        link_to("overview", words.format(number), icon=":material/verified:", version=number, **where)
 
 
-def judges_frame(board: Leaderboard, heading: str, beside: str, subject: int = 0) -> pd.DataFrame:
-    """A row per judge, compared with row `subject`, and one for the regression; empty columns are left out."""
+def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame:
+    """A row for each judge and one for the regression, compared with the subject's; empty columns are left out."""
+    board, subject = compared.leaderboard, compared.subject
 
-    def against(gap: Difference, p: float | None, *, above: bool) -> str:
+    def comparison(gap: Difference, p: float | None, *, above: bool) -> str:
         if p is not None and not np.isnan(p):
             return f"{'no clear difference' if p > ALPHA else 'better' if above else 'worse'}, {p_figure(p)}"
         return tables.DASH if gap.value is None else f"{change_figures(gap.value, gap.interval)}, no p"
@@ -125,9 +119,8 @@ def judges_frame(board: Leaderboard, heading: str, beside: str, subject: int = 0
             standing = "no claim" if people.withheld else STANDING_WORDS[people.standing]
             person = f"{standing}, {change_figures(people.difference, people.interval)}"
         if board.pairwise is not None and k != subject:
-            gap = board.pairwise.pair(k, subject)
             p = None if aligned.value is None else float(board.pairwise.p_holm[subject, k])
-            words = against(gap, p, above=k < subject)
+            words = comparison(board.pairwise.pair(k, subject), p, above=k < subject)
         elif board.pairwise is not None and aligned.value is not None:
             words = "highest" if k == 0 else "itself"
         rows.append(
@@ -135,7 +128,7 @@ def judges_frame(board: Leaderboard, heading: str, beside: str, subject: int = 0
                 "judge": row.name,
                 heading: aligned.value,
                 "95 % interval": tables.interval_of(aligned),
-                beside: words,
+                against: words,
                 "compared with a rater": person,
                 "n": aligned.n,
                 "no score": row.cost.n_unscored,
@@ -148,21 +141,20 @@ def judges_frame(board: Leaderboard, heading: str, beside: str, subject: int = 0
             "judge": board.bar.name,
             heading: aligned.value,
             "95 % interval": tables.interval_of(aligned),
-            beside: against(gap, gap.p, above=(gap.value or 0.0) > 0),
+            against: comparison(gap, gap.p, above=(gap.value or 0.0) > 0),
             "n": aligned.n,
             "no score": 0,
         }
         higher = [row for row in rows if None not in (row[heading], aligned.value) and row[heading] >= aligned.value]
         rows.insert(len(higher), cells)
     frame = pd.DataFrame(rows).astype({heading: "float64"})
-    told = {"compared with a rater": ("", tables.DASH), "no score": (0,), "why —": ("",), beside: ("",)}
-    empty = [name for name, nothing in told.items() if frame[name].fillna(nothing[0]).isin(nothing).all()]
-    return frame.drop(columns=empty)
+    optional = ["compared with a rater", "no score", "why —", against]
+    nothing = frame[optional].isin(["", tables.DASH, 0]) | frame[optional].isna()
+    return frame.drop(columns=[name for name in optional if nothing[name].all()])
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _whisker_figure(key: Hashable, _compared: Compared) -> Drawing:
-    board = _compared.leaderboard
+def _whiskers(compared: Compared) -> Drawing:
+    board = compared.leaderboard
     people = board.ceiling.alignment
     band = None if people is None or people.value is None else people
     marks = [
@@ -172,40 +164,33 @@ def _whisker_figure(key: Hashable, _compared: Compared) -> Drawing:
     if board.bar is not None:
         marks.append(JudgeMark(board.bar.name, "metric", board.bar.alignment))
         marks.sort(key=lambda mark: -(mark.alignment.value if mark.alignment.value is not None else -2.0))
-    return leaderboard_figure(marks, band, measure=_compared.measure)
+    return leaderboard_figure(marks, band, measure=compared.measure)
 
 
 def _draw_pairs(compared: Compared, pairwise: PairwiseComparison) -> None:
     """The matrix of differences, and the significant ones in words, for a phone or a screen reader."""
-    board = compared.leaderboard
+    board, n = compared.leaderboard, len(compared.leaderboard.rows)
     st.markdown(
         f"**{plain(compared.measure)}, row minus column.** "
         ":green-background[The row agrees better with raters than the column], :orange-background[worse], "
-        f"or grey where nothing is shown (p above {ALPHA:g}, or no test). Paired test over sources; p "
+        f"or grey where nothing is significant (p above {ALPHA:g}, or no test). Paired test over sources; p "
         "corrected after Holm over all pairs."
     )
-    charts.place(_matrix_figure(compared.key, compared), key="compare_matrix", alt="Every judge against every other")
+
+    def drawn() -> Drawing:
+        words = tuple(tuple(_pair_words(board, pairwise, i, j) for j in range(n)) for i in range(n))
+        cells = PairCells(tuple(row.name for row in board.rows), pairwise.difference, pairwise.p_holm, words)
+        return significance_figure(cells, alpha=ALPHA, measure=compared.measure)
+
+    matrix = cached(("matrix", *compared.key), drawn)
+    charts.place(matrix, key="compare_matrix", alt="Every judge against every other")
     if board.n_sources < LEAST_SOURCES:
         st.markdown(f"**No difference is tested:** {TOO_FEW}.")
-    else:
-        n = len(board.rows)
-        pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
-        real = [(i, j) for i, j in pairs if pairwise.p_holm[i, j] <= ALPHA]
-        st.markdown(
-            f"**{len(real)} of {len(pairs)} {'difference is' if len(pairs) == 1 else 'differences are'} significant**"
-        )
-        st.text("\n".join(_pair_words(board, pairwise, i, j) for i, j in real))
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _matrix_figure(key: Hashable, _compared: Compared) -> Drawing:
-    board, pairwise = _compared.leaderboard, _compared.leaderboard.pairwise
-    assert pairwise is not None
-    names = tuple(row.name for row in board.rows)
-    n = range(len(names))
-    words = tuple(tuple(_pair_words(board, pairwise, i, j) for j in n) for i in n)
-    cells = PairCells(names, pairwise.difference, pairwise.p_holm, words)
-    return significance_figure(cells, alpha=ALPHA, measure=_compared.measure)
+        return
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    real = [_pair_words(board, pairwise, i, j) for i, j in pairs if pairwise.p_holm[i, j] <= ALPHA]
+    st.markdown(f"**Significant differences: {len(real)} of {len(pairs)}**")
+    st.text("\n".join(real))
 
 
 def _pair_words(board: Leaderboard, pairwise: PairwiseComparison, i: int, j: int) -> str:

@@ -183,7 +183,7 @@ def _draw_buttons(page: Opened, line: JudgeLine, version: JudgeVersion, *, at_wo
             draw_reasoned("proposed", "Put it up again")
         if version.in_force and (measured := version.newest) is not None:
             at = {"aspect": line.aspect, "golden": measured.golden_id, "run": measured.run_id}
-            link_to("report", "Judge file", icon=":material/download:", section="judge", **at)
+            link_to("report", "Judge file", icon=":material/download:", section="export", **at)
 
 
 def measure(page: Opened, line: JudgeLine, version: JudgeVersion, golden_id: str = "") -> None:

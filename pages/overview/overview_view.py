@@ -90,7 +90,7 @@ def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
     elif not now.aspect:
         link_to("label", "Have raters label it", icon=":material/edit_note:", **at)
     elif now.line.current is not None:
-        link_to("report", "Export the judge", icon=":material/download:", section="judge", **at)
+        link_to("report", "Export the judge", icon=":material/download:", section="export", **at)
     elif now.line.default is not None:
         link_to("misaligned", "See where they differ", icon=":material/difference:", **at)
     elif now.calibrating is not None:

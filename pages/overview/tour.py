@@ -79,7 +79,7 @@ STEPS = (
     ),
     Step(
         "report",
-        "This page is for your stakeholders. “Judge file” exports the judge for your own pipeline. Next, go to "
+        "This page is for your stakeholders. “Export” gives you the judge for your own pipeline. Next, go to "
         "Overview and start with your own data.",
     ),
 )

@@ -94,7 +94,7 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
         words = f"No other golden set of this project has labels of {aspect}. Upload a file with newer labels, or "
         st.info(plain(f"{words}label new items in the app and freeze them."), icon=":material/dataset:")
         with st.container(horizontal=True):
-            link_to("golden_set", "Bring in newer labels", icon=":material/upload_file:")
+            link_to("golden_set", "Upload newer labels", icon=":material/upload_file:")
             link_to("label", "Label items", icon=":material/edit_note:")
         return
     words_of = {golden_id: f"{name} ({n:,} labels)" for golden_id, (name, n) in n_labels.items()}
@@ -136,12 +136,10 @@ def _draw_newest(recheck: Recheck) -> None:
         (middle, "Then, held-out", recheck.then),
     ):
         column.metric(title, number(aligned.value))
-        groups = f" ({aligned.n_left_out:,} groups do not vary and are left out)" if aligned.n_left_out else ""
         measure = measure_name(aligned.statistic, aligned.level)
-        column.caption(plain(f"{measure}; 95 % interval {tables.interval_of(aligned)}; n = {aligned.n:,}{groups}"))
+        column.caption(plain(f"{measure}; 95 % interval {tables.interval_of(aligned)}; n = {aligned.n:,}"))
     right.metric("Unscored", percent(recheck.unread_share, digits=1))
     left_out = sum(recheck.left_out.values())
-    known = f"; {left_out:,} others are left out" if left_out else ""
-    right.caption(f"of {recheck.n_labelled:,} newer labelled items{known}")
+    right.caption(f"of {recheck.n_labelled:,} newer labelled items; {left_out:,} others are left out")
     for line in (*recheck_details(recheck), *said.cautions):
         st.caption(plain(line))

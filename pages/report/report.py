@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -15,17 +15,18 @@ from core.errors import ConcordError
 from core.project_records import GoldenSummary, Run
 from core.projects.judge_line import JudgeVersion
 from core.projects.judge_versions import VersionOptions
-from core.projects.reports import MeasuredJudge, SentVerdicts
+from core.projects.reports import MeasuredJudge
 from core.report import plots
 from core.report.headline import asides, better_system, brings, headline, limits, sign_off
 from core.report.page import appendix_page, html_page
 from core.report.report_facts import Report
 from core.report.rows import figures_csv
 from core.wording import in_short, price_words
-from pages.compare import more_verdicts
+from pages.compare.systems import more_verdicts
 from pages.overview import judge_view
-from pages.report import judge_file
+from pages.report import export
 from pages.ui import charts, people, state
+from pages.ui.cached import cached
 from pages.ui.chosen import choose_in_url, distinct
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
@@ -37,7 +38,7 @@ _MIME = {"html": "text/html", "csv": "text/csv"}
 
 
 def choose(page: Opened, judges: Sequence[MeasuredJudge]) -> MeasuredJudge | None:
-    """The version that the URL names, by a run of it or by number, else the one in use; None where there is none."""
+    """The version that the URL names, by a run of it or by number, else the current one; None if there is none."""
     if not judges:
         return None
     run_id, number = state.url_id("run"), state.url_id("version")
@@ -78,10 +79,8 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     judges = page.store.judges.all(page.project.project_id, golden.golden_id, aspect)
     if judges:
         names = in_short(unique_names([entry.judge for entry in judges]))
-        words = f"A report is about a judge that was calibrated here. What is known of {names} is on Compare."
-        st.caption(plain(words))
+        st.caption(plain(f"A report is about a judge that was calibrated here. {names} is on Compare."))
         link_to("compare", "Compare it with the raters", icon=":material/leaderboard:", **where)
-        link_to("compare", "See which system is better by it", icon=":material/hub:", section="systems", **where)
 
 
 def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | None, words: str) -> None:
@@ -124,8 +123,7 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
         return
     st.caption(
         f"At most {asked.calls:,} scores on {asked.n_calibration:,} calibration and {asked.n_held_out:,} held-out items"
-        f"{plain(price_words(asked.cost))}; what was asked before is not paid again. This is one more look at the "
-        "held-out items."
+        f"{plain(price_words(asked.cost))}; cached replies cost nothing. This is one more look at the held-out items."
     )
 
 
@@ -143,27 +141,20 @@ class Files:
 
 
 def kept_files(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> Files:
-    """The report of a run, gathered anew only where something of the project has changed."""
-    store, project_id = page.store, page.project.project_id
-    judges = store.judges.all(project_id, golden.golden_id, aspect)
-    more = more_verdicts.kept(more_verdicts.Place(golden.golden_id, aspect, run.run_id))
+    """The report of a run, gathered anew only if something of the project has changed."""
+    store, project_id, golden_id = page.store, page.project.project_id, golden.golden_id
+    file_id, more = more_verdicts(golden_id, aspect, run.run_id) or ("", None)
     key = (
-        run.run_id,
-        None if more is None else more.file_id,
-        page.project.name,
-        store.events.page(project_id, limit=1).n,
-        tuple((past.run_id, past.status) for past in projects.list_runs(store, project_id)),
-        tuple((judge.judge_id, judge.name) for judge in judges),
+        *("report", run.run_id, file_id, page.project.name, store.events.page(project_id, limit=1).n),
+        *((past.run_id, past.status) for past in projects.list_runs(store, project_id)),
+        *((judge.judge_id, judge.name) for judge in store.judges.all(project_id, golden_id, aspect)),
     )
-    return _gathered(key, page, golden.golden_id, aspect, run.run_id, None if more is None else more.sent)
 
+    def gather() -> Files:
+        report = projects.report(store, project_id, golden_id, aspect, run.run_id, more=more)
+        return Files(report, html_page(report), appendix_page(report), figures_csv(report))
 
-@st.cache_resource(max_entries=8, show_spinner="Gathering the report …")
-def _gathered(
-    key: Hashable, _page: Opened, golden_id: str, aspect: str, run_id: str, _verdicts: SentVerdicts | None
-) -> Files:
-    report = projects.report(_page.store, _page.project.project_id, golden_id, aspect, run_id, more=_verdicts)
-    return Files(report, html_page(report), appendix_page(report), figures_csv(report))
+    return cached(key, gather)
 
 
 def draw_finding(files: Files) -> None:
@@ -176,30 +167,33 @@ def draw_finding(files: Files) -> None:
 
 
 def draw(page: Opened, files: Files) -> None:
-    """The chart, who signed it off, every file, and what to keep in mind."""
+    """The chart, what the criteria add, and who signed it off."""
     report, version = files.report, files.report.version
     left, right = st.columns([3, 2], gap="large")
     with left:
         charts.place(plots.sides_plot(report), key="report_sides", alt="Held-out next to calibration")
         like = " Small dots: the judge against the other raters, as the band is." if report.raters.beside else ""
-        said = "Filled: held-out. Hollow: the items that chose the judge (optimistic). Lines: 95 % intervals."
-        st.caption(said + like)
-        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            judge_file.draw_download(page, report.run.run_id)
-            _download("Appendix", files.appendix, files, "appendix.html")
-            _download("Every figure", files.csv, files, "figures.csv")
-        st.caption("Report and appendix open without a network, hold no script, and print on A4.")
+        words = "Filled: held-out. Hollow: the items that chose the judge (optimistic). Lines: 95 % intervals."
+        st.caption(words + like)
     with right:
         st.markdown(plain(sign_off(report)))
         if version is not None and not version.in_force and version.measured:
             where = {"golden": report.golden.golden_id, "aspect": report.aspect, "version": str(version.number)}
             link_to("overview", "Sign it off", icon=":material/verified:", **where)
         st.markdown(plain(brings(report)))
+        export.draw_download(page, report.run.run_id)
+
+
+def draw_evidence(files: Files) -> None:
+    """What to keep in mind, the tests behind the finding, and every figure as files."""
     st.subheader("What to keep in mind", anchor=False)
-    known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(report)]
-    st.markdown("\n".join(known) or "Nothing is known against this result beyond what its intervals say.")
-    with st.expander("The tests behind the finding"):
-        st.markdown("\n".join(f"- {plain(detail)}" for detail in asides(report)))
+    known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(files.report)]
+    st.markdown("\n".join(known) or "Nothing is known against this result beyond what its intervals show.")
+    st.subheader("The tests behind the finding", anchor=False)
+    st.markdown("\n".join(f"- {plain(detail)}" for detail in asides(files.report)))
+    with st.container(horizontal=True, gap="small"):
+        _download("Appendix", files.appendix, files, "appendix.html")
+        _download("Every figure", files.csv, files, "figures.csv")
 
 
 def _download(label: str, text: str, files: Files, name: str, *, first: bool = False) -> None:

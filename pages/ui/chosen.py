@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
-from typing import Literal
+from typing import Any, Literal
 
 import streamlit as st
 
@@ -75,3 +75,25 @@ def choose_in_url(
     )
     state.put_in_url(**{name: wanted})
     return wanted
+
+
+def in_url(name: str, options: Iterable[str], usual: str) -> str:
+    """The option in the URL under `name`, else the usual one."""
+    named = state.url_id(name)
+    return named if named in options else usual
+
+
+def choose_part(label: str, name: str, words: Mapping[str, str], usual: str, **look: Any) -> str:
+    """A row of buttons, option → its words, whose value stands in the URL under `name` where it is not `usual`."""
+    key, value = state.widget(f"part_{name}"), in_url(name, words, usual)
+
+    def keep() -> None:
+        picked = st.session_state[key]
+        state.put_in_url(**{name: None if picked == usual else picked})
+
+    st.session_state[key] = value
+    changed = state.when_changed(key, keep)
+    st.segmented_control(
+        label, list(words), required=True, format_func=words.__getitem__, key=key, on_change=changed, **look
+    )
+    return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +13,7 @@ from core.records import AspectLabels, GoldenSet, Item, JudgeScores
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import choose, choose_section, grids, open_screen, press, texts, upload
+from tests.pages.screen import choose, grids, open_screen, texts
 
 SCREEN = "6_compare"
 SOURCES, LABELLED = 60, 30
@@ -37,8 +36,7 @@ def place_of(store: Store, settings: Settings, *, gap: float, labelled: int = LA
 
 def opened(place: Place) -> AppTest:
     screen = open_screen(SCREEN, **place.ids)
-    choose_section(screen, "Systems")
-    return screen
+    return choose(screen, "Section", "systems")
 
 
 def test_it_says_first_which_system_is_better_with_interval(store: Store, settings: Settings) -> None:
@@ -51,43 +49,12 @@ def test_it_says_first_which_system_is_better_with_interval(store: Store, settin
     assert list(table["verdicts"]) == [SOURCES, SOURCES]
 
 
-def test_equal_systems_cannot_be_told_apart(store: Store, settings: Settings) -> None:
-    assert "No clear difference" in texts(opened(place_of(store, settings, gap=0.0)))
-
-
 def test_without_enough_labels_it_tells_what_labels_would_bring(store: Store, settings: Settings) -> None:
     screen = opened(place_of(store, settings, gap=1.5, labelled=6))
     said = texts(screen)
     assert "each system needs 10 labels" in said
     assert "4 more labels" in said
     assert screen.number_input
-
-
-def test_one_file_counts_among_the_judges_and_under_systems(store: Store, settings: Settings) -> None:
-    place = place_of(store, settings, gap=0.9)
-    golden, generator = place.golden, np.random.default_rng(1)
-    rows = [{"item_id": item.item_id, "score": 3.0 + k % 3 * 0.5} for k, item in enumerate(golden.items)]
-    rows = [row | {"system_id": item.system_id} for row, item in zip(rows, golden.items, strict=True)]
-    names = [item.system_id for item in golden.items[:2]]
-    rows += [
-        {"item_id": f"more-{k}", "score": float(generator.integers(1, 6)), "system_id": names[k % 2]} for k in range(70)
-    ]
-    screen = open_screen(SCREEN, **place.ids)
-    press(screen, "Add, rename")
-    choose(screen, "Add judges", "A judge's replies or scores")
-    upload(screen, "judge.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
-    assert "70 item ids of the file are not in the golden set, which has no labels" in texts(screen)
-    assert "The verdicts on 70 items beyond the golden set count too: under **Systems**" in texts(screen)
-    screen.text_input[0].set_value("mine").run()
-    press(screen, "Add this judge")
-    assert "mine is among the judges" in texts(screen)
-    assert "Under Systems its verdicts on 70 more items count too." in texts(screen)
-    press(screen, "Back to the comparison")
-    choose_section(screen, "Systems")
-    choose(screen, "Judge", "mine")
-    assert "70 verdicts on items beyond the golden set." in texts(screen)
-    table = next(frame for frame in grids(screen) if "corrected" in frame)
-    assert list(table["verdicts"]) == [SOURCES + 35, SOURCES + 35]
 
 
 def test_on_pairs_it_says_who_wins_most_with_interval(store: Store, settings: Settings) -> None:

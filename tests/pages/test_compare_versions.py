@@ -15,7 +15,7 @@ from core.settings import Settings
 from core.store.store import Store
 from pages.ui import state
 from tests.pages.making import Calibrated
-from tests.pages.screen import choose_section, grids, open_screen, prepared, press, run, texts, upload
+from tests.pages.screen import choose, grids, open_screen, prepared, press, run, texts, upload
 
 CALIBRATED = True
 SCREEN, ASPECT = "6_compare", "coherence"
@@ -62,7 +62,7 @@ def test_verdicts_brought_in_are_in_the_report_until_they_are_left_out(store: St
     golden = store.goldens.load(projects.run_view(store, calibrated.run_id).golden_id)
     systems = sorted({item.system_id for item in golden.items})
     rows = [{"item_id": f"more-{k}", "score": 3 + k % 2, "system_id": systems[k % len(systems)]} for k in range(120)]
-    screen = choose_section(open_screen(SCREEN, aspect=ASPECT), "Systems")
+    screen = choose(open_screen(SCREEN, aspect=ASPECT), "Section", "systems")
     upload(screen, "more.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
     assert "120 verdicts on items beyond the golden set" in texts(screen)
 
@@ -75,7 +75,7 @@ def test_verdicts_brought_in_are_in_the_report_until_they_are_left_out(store: St
     assert reported(screen)
     again = prepared(SCREEN, aspect=ASPECT)  # who comes back finds them, without the file in the form
     again.session_state[state.MORE_VERDICTS] = screen.session_state[state.MORE_VERDICTS]
-    choose_section(run(again), "Systems")
+    choose(run(again), "Section", "systems")
     assert "120 verdicts on items beyond the golden set" in texts(again)
     press(again, "Leave them out")
     assert "beyond the golden set" not in texts(again)

@@ -18,7 +18,7 @@ from core.records import JudgeScores
 from core.report.headline import brings, headline, limits
 from core.settings import Settings
 from core.store.store import Store
-from tests.pages.screen import HOSTILE_ASPECT, as_sent, labelled, open_screen, press, texts
+from tests.pages.screen import HOSTILE_ASPECT, as_sent, choose, labelled, open_screen, press, texts
 
 CALIBRATED = True  # every test begins in a copy of that home
 
@@ -40,7 +40,7 @@ def found_report(store: Store, calibrated: Any) -> Any:
     return projects.report(store, project.project_id, run.golden_id, "coherence")
 
 
-@pytest.mark.parametrize("section", ["report", "judge", "drift"])
+@pytest.mark.parametrize("section", ["report", "evidence", "export", "drift"])
 def test_without_a_calibration_it_says_what_to_do(whole: Callable[..., AppTest], section: str) -> None:
     screen = whole(aspect=HOSTILE_ASPECT, section=section)
     assert "There is no judge of" in texts(screen)
@@ -59,7 +59,7 @@ def test_without_a_calibration_judges_that_were_brought_in_are_found_on_compare(
     projects.add_judge(store, project.project_id, golden_id, judge)
     screen = whole(aspect=HOSTILE_ASPECT)
     assert "There is no judge of" in texts(screen) and "Theirs is on Compare" in texts(screen)
-    assert any("section=systems" in link.proto.url for link in screen.get("link_button"))
+    assert any("/compare" in link.proto.url for link in screen.get("link_button"))
 
 
 def test_a_calibration_that_goes_on_is_told(
@@ -82,30 +82,33 @@ def test_the_finding_stands_first_the_rest_part_by_part(
     assert brings(report) in words
     assert "Nobody here has approved version 1 of the judge." in words
     assert len(screen.get("image")) == 2  # one, wide and narrow
+    words = texts(whole(section="evidence"))
     for limit in limits(report):
         assert limit.headline in words
         assert limit.detail in words
 
 
 def test_report_appendix_and_judge_file_are_offered(whole: Callable[..., AppTest]) -> None:
-    labels = [element.proto.label for element in whole().get("download_button")]
-    assert labels[:3] == ["Download the report", "Download judge.yaml", "Appendix"]
-    assert labels[3:] == ["Every figure"]
+    def labels(section: str) -> list[str]:
+        return [element.proto.label for element in whole(section=section).get("download_button")]
+
+    assert labels("report") == ["Download the report", "Download judge.yaml"]
+    assert labels("evidence") == ["Appendix", "Every figure"]
 
 
 def test_a_sign_off_is_there_at_once(
     whole: Callable[..., AppTest], store: Store, calibrated: Any, line: Callable[[], JudgeLine]
 ) -> None:
-    assert "Not signed off" in texts(whole())
+    assert "Not signed off" in texts(whole(section="evidence"))
     project_id = store.projects.all()[0].project_id
     projects.use_version(store, project_id, "coherence", 1, reason=HOSTILE_ASPECT, decided=line().decided)
-    assert "Not signed off" not in texts(whole())
+    assert "Not signed off" not in texts(whole(section="evidence"))
     again = whole()
     assert "approved version 1 of the judge" in texts(again)
     assert "It is the current version." in texts(again)
     assert "<b>wit" not in as_sent(again)
     assert labelled(again.selectbox, "Judge").options == ["version 1 (current)"]
-    assert "judge.yaml holds version 1, approved by" in texts(whole(section="judge"))
+    assert "judge.yaml holds version 1, approved by" in texts(whole(section="export"))
 
 
 def test_the_version_in_use_is_shown_unless_another_is_chosen(
@@ -158,40 +161,19 @@ def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
 
 
 def test_the_judge_file_is_shown_and_offered(whole: Callable[..., AppTest], store: Store, calibrated: Any) -> None:
-    screen = whole(section="judge")
+    screen = whole(section="export")
     assert screen.get("download_button")[0].proto.label == "Download judge.yaml"
     shown = next(str(block.value) for block in screen.code if str(block.value).startswith("format: concord-judge"))
     for criteria in projects.load_calibration(store, calibrated.run_id).chosen:
         assert criteria.criteria_id in shown
 
 
-def test_the_screen_opens_with_the_report_and_has_its_sections(whole: Callable[..., AppTest]) -> None:
-    screen = whole()
-    assert screen.title[0].value == "Report"
-    (sections,) = (element for element in screen.get("button_group") if element.key == "form_report_section")
-    assert sections.options == ["Report", "Judge file", "Drift", "Project"]
-    assert "Nobody here has approved" in texts(screen)
-    assert "<b>" not in as_sent(screen)
-    sections.set_value("judge").run()
-    assert screen.query_params["section"] == "judge"
-    assert "For other tools" in texts(screen)
-    assert "judge.yaml" in texts(screen)
-
-
-@pytest.mark.parametrize(
-    ("section", "says"),
-    [
-        ("judge", "judge.yaml"),
-        ("drift", "not rechecked yet"),
-        ("project", "Take this project away"),
-        ("nonsense", "Nobody here has approved"),
-    ],
-)
-def test_a_link_opens_its_section(whole: Callable[..., AppTest], section: str, says: str) -> None:
-    assert says in texts(whole(section=section))
-
-
-def test_a_project_without_a_golden_set_can_still_bring_one_in(whole: Callable[..., AppTest], store: Store) -> None:
-    empty = projects.create_project(store, "empty").project_id
-    assert "no golden set yet" in texts(whole(project=empty))
-    assert "Take this project away" in texts(whole(project=empty, section="project"))
+def test_it_opens_with_the_report_and_a_link_opens_its_section(whole: Callable[..., AppTest]) -> None:
+    for section in ("report", "nonsense"):
+        screen = whole(section=section)
+        assert "Nobody here has approved" in texts(screen)
+        assert "<b>" not in as_sent(screen)
+    choose(screen, "Section", "export")
+    assert screen.query_params["section"] == "export"
+    assert {"For other tools", "The whole project"} <= {part.value for part in screen.subheader}
+    assert "not rechecked yet" in texts(whole(section="drift"))

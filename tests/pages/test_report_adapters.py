@@ -6,7 +6,7 @@ from core import projects
 from core.judge_files.adapters import NAMES
 from core.store.store import Store
 from tests.pages.making import Calibrated
-from tests.pages.screen import HOSTILE_ASPECT, as_sent, choose, labelled, open_screen, texts
+from tests.pages.screen import HOSTILE_ASPECT, as_sent, choose, labelled, open_screen
 
 CALIBRATED = True  # every test begins in a copy of that home
 
@@ -14,8 +14,7 @@ CALIBRATED = True  # every test begins in a copy of that home
 def test_each_tool_with_what_it_keeps_and_what_is_lost(store: Store, calibrated: Calibrated) -> None:
     run = store.runs.get(calibrated.run_id)
     where = (run.project_id, run.golden_id)
-    page = open_screen("9_report", project=run.project_id, section="judge")
-    assert "They hold version 1 (waits for sign-off)." in texts(page)
+    page = open_screen("9_report", project=run.project_id, section="export")
     assert len(labelled(page.segmented_control, "Tool").options) == len(NAMES)
     adapters = projects.judge_adapters(store, *where, "coherence")
     assert adapters is not None

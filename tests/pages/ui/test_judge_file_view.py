@@ -18,7 +18,7 @@ from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of
-from tests.pages.screen import button, draw, press, texts, upload
+from tests.pages.screen import button, choose, has_button, open_screen, press, texts, upload
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def store(store: Store, settings: Settings) -> Store:
 
 @pytest.fixture
 def screen(store: Store, settings: Settings) -> AppTest:
-    return draw(settings, "compare.judge_file_view", "wit", role="admin")
+    return choose(open_screen("6_compare"), "Add judges", "A RepEval file")
 
 
 @pytest.fixture(scope="module")
@@ -88,4 +88,4 @@ def test_another_model_waits_for_a_person_to_name_it(screen: AppTest, card: dict
 def test_what_is_no_such_file_is_refused_in_words(screen: AppTest, data: bytes) -> None:
     upload(screen, "repeval.yaml", data)
     assert "This file cannot be used" in screen.error[0].value
-    assert not screen.button
+    assert not has_button(screen, "Score with it")

@@ -1,0 +1,136 @@
+"""What each part of a calibrated judge adds (its ablation), and how its candidates differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pandas as pd
+import streamlit as st
+
+from core import projects
+from core.errors import ConcordError
+from core.project_records import Run
+from core.projects.judge_checks import Ablation, AblationRequest
+from core.report.figures import describe, measure_name
+from core.report.figures.candidate_plots import length_figure, size_figure
+from core.report.figures.whiskers import ablation_figure, variant_name
+from core.stats import claim
+from core.wording import counted, difference_figures, signed_range
+from pages.ui import charts, forms, grid, run_panel, state
+from pages.ui.cached import cached
+from pages.ui.grid import Column
+from pages.ui.page import Opened
+from pages.ui.screens import plain
+
+COLUMNS = {
+    "calibration": Column(help="on the items that chose the criteria (optimistic)"),
+    "held-out": Column(help="on items that chose nothing: report this figure"),
+    "n": Column(help="held-out items"),
+    "unread": Column(help="items without a readable score, counted, never guessed"),
+    "minus final": Column(digits=2, signed=True),
+    "p": Column("p (Holm)", digits=3),
+}
+
+
+def draw(page: Opened, run: Run) -> None:
+    """The ablation of a finished calibration: its result, its progress, or its cost and the button that starts it."""
+    st.markdown("**What each part adds**")
+    last = projects.last_ablation(page.store, run.run_id)
+    if last is not None and not last.finished:
+        run_panel.follow_run(page, last.run_id)
+        return
+    outcome = None if last is None else run_panel.read_run(page, last.run_id).outcome
+    if last is not None and isinstance(outcome, Ablation):
+        _draw_table(page, run, last.run_id, outcome)
+        return
+    if last is not None:
+        run_panel.draw_status(page, last)
+    request = AblationRequest(run.project_id, run.golden_id, run.aspect, run.run_id)
+    try:
+        # every prompt is rendered for it, and a finished calibration does not change
+        estimate = cached(
+            ("ablation", run.run_id), lambda: projects.estimate_ablation(page.store, page.settings, request)
+        )
+    except ConcordError as error:
+        st.warning(plain(str(error)), title="No ablation can be run now", icon=":material/warning:")
+        return
+    st.caption(
+        "The judge next to the same judge without criteria, without refinement, and with its single best criteria. "
+        "This opens the held-out items, and the openings are counted."
+    )
+    forms.show_estimate(estimate)
+    run_panel.draw_start(
+        page,
+        "Run the ablations",
+        lambda: projects.start_ablation(page.store, page.settings, request),
+        key=state.widget("analyses_start"),
+    )
+
+
+def _draw_table(page: Opened, run: Run, ablation_id: str, ablation: Ablation) -> None:
+    """Which variants differ from the final judge, all of them as a table and a figure, and what was opened."""
+    held = ablation.rows[0].held_out
+    measure = measure_name(held.statistic, held.level)
+    differ = [
+        f"{row.key} {difference_figures(row.difference, row.interval, row.p_holm)}"
+        for row in ablation.rows[1:]
+        if claim(row.difference, row.interval, row.p_holm) in ("higher", "lower")
+    ]
+    words = "; ".join(differ)
+    words = f"Compared with the final judge: {words}" if differ else "No part makes a significant difference"
+    st.subheader(plain(words), anchor=False)
+    method = f" by {held.interval.method}" if held.interval else ""
+    st.caption(
+        plain(
+            f"{measure}, n = {held.n:,}; 95 % intervals{method}. Differences are variant minus final judge on the "
+            f"same held-out items, paired over sources; p is corrected (Holm) over the {len(ablation.rows) - 1} "
+            "comparisons."
+        )
+    )
+    frame = pd.DataFrame(
+        [
+            {
+                "variant": variant_name(row),
+                "calibration": describe(row.calibration),
+                "held-out": describe(row.held_out),
+                "n": row.held_out.n,
+                "unread": row.held_out.n_unscored + row.calibration.n_unscored,
+                "minus final": row.difference,
+                "95 % interval": signed_range(row.interval),
+                "p": row.p_holm,
+            }
+            for row in ablation.rows
+        ]
+    )
+    grid.draw(frame, COLUMNS, alt="Ablation table")
+    drawn = cached(("ablations", ablation_id), lambda: ablation_figure(ablation.rows, measure=measure))
+    charts.place(drawn, key="analyses_ablation", alt="Ablations with intervals")
+    notes = [
+        f"{row.key}: {row.what}" + (f" Undefined: {row.reason}." if row.reason else "") for row in ablation.rows[1:]
+    ]
+    notes += [f"left out: {key}. {reason}" for key, reason in ablation.left_out.items()]
+    st.text("\n".join(f"{line[0].upper()}{line[1:]}" for line in notes))
+    accesses = projects.list_held_out_accesses(page.store, run.project_id, run.golden_id, run.aspect)
+    reasons = "; ".join(f"{n} × {why}" for why, n in Counter(access.why for access in accesses).items())
+    opened = f" The held-out items of this aspect were opened {counted(len(accesses), 'time')} so far: {reasons}."
+    st.caption(plain(ablation.opening + (opened if accesses else "")))
+
+
+def draw_candidates(page: Opened, run_id: str) -> None:
+    """The candidates by exemplar size, length and pattern, on the calibration items that all were scored on."""
+    found = cached(("candidates", run_id), lambda: projects.analyse_candidates(page.store, run_id))
+    if not found.places:
+        st.info(f"None of the {found.n_candidates} candidates has an alignment on common items.")
+        return
+    undefined = f" Another {found.n_undefined} have no defined alignment there." if found.n_undefined else ""
+    st.text(
+        f"{len(found.places)} of {found.n_candidates} candidates, compared on the {found.n_items:,} calibration items "
+        f"that all of them were scored on.{undefined}"
+    )
+    makers = {"By exemplar size (drafts)": size_figure, "By length": length_figure}
+    for column, (title, make) in zip(st.columns(2, gap="medium"), makers.items(), strict=True):
+        with column:
+            st.markdown(f"**{title}**")
+            figure = cached((title, run_id), lambda make=make: make(found))
+            charts.place(figure, key=f"analyses_{figure.name}", alt=title)
+    st.caption(f"Length: {found.by_length.sentence}")

@@ -1,0 +1,272 @@
+"""The errors of one judge: where it fails, its scores item by item, and what they mean on the raters' scale."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from core import projects
+from core.comparison import CalibrationCurve, Row, calibration_curve
+from core.comparison.examination import examine_judge
+from core.comparison.sureness import Sureness, calibrated_sureness
+from core.errors import ConcordError
+from core.findings.weak_spots import (
+    DIVISIONS,
+    bias_finding,
+    distribution_words,
+    examination_finding,
+    sureness_finding,
+)
+from core.project_records import JudgeEntry
+from core.records import FloatArray
+from core.report.figures.bars import distribution_figure
+from core.report.figures.comparison import curve_figure, kept_figure, scatter_figure
+from core.report.figures.whiskers import parts_figure
+from core.stats.claims import HALF_ALPHA
+from core.wording import number, p_figure, percent, signed, signed_range
+from pages.compare.choices import SEED, Compared, choose_row, tell
+from pages.label import label_item
+from pages.ui import charts, chosen, grid, state, tables
+from pages.ui.cached import cached
+from pages.ui.grid import Column
+from pages.ui.page import Opened, link_to
+from pages.ui.screens import plain
+
+if TYPE_CHECKING:
+    from core.report.figures import Drawing
+
+VIEWS = {"fails": "Where it fails", "items": "Item by item", "curve": "Human scale"}
+MOST_DRAWN, MAP_POINTS, MOST_POINTS, MOST_LISTED, MOST_REPLIES = 24, 60, 3_000, 500, 20
+NOTED_BIAS = 0.05  # points of the scale
+
+
+def draw(page: Opened, compared: Compared) -> None:
+    """One view of one judge."""
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        row = choose_row(compared)
+        view = chosen.choose_part("Look at", "what", VIEWS, "fails", label_visibility="collapsed")
+    entry = compared.judge_of(row)
+    if view == "items":
+        _draw_items(page, compared, row, entry)
+        if unscored := entry.judge.unscored:
+            words = f"{len(unscored):,} items of {plain(row.name)} without a score, and why"
+            with st.expander(words, icon=":material/help:"):
+                missing = [
+                    {
+                        "item": each.item_id,
+                        "reason": each.reason,
+                        "detail": each.detail,
+                        "reply": " ".join(each.raw)[:500],
+                    }
+                    for each in unscored[:MOST_LISTED]
+                ]
+                grid.draw(pd.DataFrame(missing), alt="Items without a score", rows=8)
+    elif view == "curve":
+        _draw_curve(page, compared, entry)
+    else:
+        _draw_fails(compared, entry)
+
+
+# ── where it fails ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
+    """The worst part in a sentence, every part in a picture, then biases, the scale, and the table."""
+    statistic, judge = compared.leaderboard.measure.statistic, entry.judge
+    key = (compared.golden.digest, compared.aspect, entry.judge_id, entry.name, statistic)
+    model = f"{judge.name} {judge.note}"
+    examination = cached(
+        ("examined", *key),
+        lambda: examine_judge(compared.golden, compared.aspect, judge, statistic=statistic, model=model),
+    )
+    tell(examination_finding(examination))
+    if not examination.parts:
+        return
+    drawn = cached(("parts", *key), lambda: parts_figure(examination, most=MOST_DRAWN))
+    charts.place(drawn, key="compare_fails", alt="Alignment of the judge in every part of the items")
+    why = "; ".join(f"{DIVISIONS[division].lower()}: {reason}" for division, reason in examination.left_out.items())
+    if why:
+        st.caption(plain(f"Not divided by {why}."))
+    with st.expander("Biases: what it leans on beyond the labels", icon=":material/balance:"):
+        for bias in examination.biases:
+            said = bias_finding(bias)
+            st.markdown(f"- {plain(said.headline)} {plain(said.detail)}")
+        st.caption(
+            "Correlations are Spearman's. The excess is what noise of the judge and of the labels does not explain."
+        )
+    if (distribution := examination.distribution) is not None:
+        st.markdown(f"**{plain(distribution_words(distribution))}**")
+        spread = cached(("distribution", *key), lambda: distribution_figure(distribution))
+        charts.place(spread, key="compare_distribution", alt="Labels and scores over the scale")
+    rows = [
+        {
+            "divided by": DIVISIONS[part.division],
+            "part": part.name,
+            "alignment": part.alignment.value,
+            "interval": tables.interval_of(part.alignment),
+            "error": part.error,
+            "expected error": part.expected,
+            "excess over the others": tables.DASH
+            if part.difference is None
+            else f"{signed(part.difference)} {signed_range(part.interval)}",
+            "p": p_figure(part.p, tables.DASH, limit=HALF_ALPHA),
+            "n": part.alignment.n,
+        }
+        for part in examination.parts
+    ]
+    with st.expander(f"All {len(rows)} parts as a table", icon=":material/table:"):
+        columns = {
+            "alignment": Column(digits=2, help="Lower in parts with a narrow range, so it is not tested."),
+            "error": Column(digits=2, help="Mean error of the judge in points of the labels' scale."),
+            "expected error": Column(digits=2, help="Mean error of a judge that is equally good everywhere."),
+        }
+        grid.draw(
+            pd.DataFrame(rows), columns, alt="Alignment and errors of the judge in every part of the items", rows=12
+        )
+
+
+# ── item by item ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -> None:
+    """The scatter next to the list; a row opens its item."""
+    key = (*compared.key, entry.judge_id)
+    frame = cached(("gaps", *key), lambda: _gaps(compared, entry))
+    if frame.empty:
+        st.info("This judge has no item here with a score and a label.", icon=":material/scatter_plot:")
+        return
+    known = frame.index[frame["item"] == state.url_id("item")]
+    picked = int(known[0]) if len(known) else None
+    left, right = st.columns(2, gap="medium")
+    with left:
+
+        def drawn() -> Drawing:
+            n = len(frame)
+            some = frame.iloc[np.unique(np.linspace(0, n - 1, min(n, MOST_POINTS)).astype(int))]
+            place = some.index.get_loc(picked) if picked in some.index else None
+            labels, scores = some["raters"].to_numpy(), some["judge"].to_numpy()
+            return scatter_figure(labels, scores, scale=compared.leaderboard.scale, of=row.name, picked=place)
+
+        scatter = cached(("scatter", *key, picked), drawn)
+        charts.place(scatter, key="compare_scatter", alt="The judge's score against the raters' label")
+    with right:
+
+        def pick_row() -> None:
+            if (position := grid.picked(state.COMPARE_LIST)) is not None:
+                state.put_in_url(item=compared.golden.item_ids[int(position)])
+
+        listed = frame.head(MOST_LISTED)
+        columns = {
+            "item": Column(width=190),
+            "raters": Column(digits=2),
+            "judge": Column(digits=2),
+            "gap": Column(digits=2, signed=True, help="in standard deviations; above 0: too lenient"),
+        }
+        pick = grid.Pick([str(at) for at in listed.index], None if picked is None else str(picked), pick_row)
+        grid.draw(listed, columns, alt="Items, largest gap first", rows=11, key=state.COMPARE_LIST, pick=pick)
+        st.caption(
+            f"Largest gap first, at most {MOST_LISTED}. Mark a row to read the item, which is then no longer unseen."
+        )
+    if picked is not None:
+        _draw_item(page, compared, row, picked)
+
+
+def _gaps(compared: Compared, entry: JudgeEntry) -> pd.DataFrame:
+    """The items used by position, largest gap first: standardised score minus standardised label."""
+
+    def standardised(values: FloatArray) -> FloatArray:
+        spread = values.std() if values.size else 0.0
+        return (values - values.mean()) / spread if spread > 0 else np.zeros_like(values)
+
+    at, judge = compared.leaderboard.pool.positions, entry.judge
+    labels = compared.golden.labels(compared.aspect)[at]
+    gaps = standardised(judge.upward[at]) - standardised(labels)
+    names = [compared.golden.item_ids[position] for position in at]
+    frame = pd.DataFrame({"item": names, "raters": labels, "judge": judge.values[at], "gap": gaps}, index=at)
+    return frame.iloc[np.argsort(-np.abs(gaps), kind="stable")]
+
+
+def _draw_item(page: Opened, compared: Compared, row: Row, position: int) -> None:
+    """An item in full, what every judge gave it, and the judge's own words."""
+    item, entry, project_id = compared.golden.items[position], compared.judge_of(row), page.project.project_id
+    label, score = compared.golden.labels(compared.aspect)[position], entry.judge.values[position]
+    replies = cached(("replies", entry.judge_id), lambda: page.store.judges.replies(project_id, entry.judge_id))
+    with st.container(border=True):
+        given = tables.DASH if np.isnan(score) else number(score)
+        st.markdown(f"**{plain(item.item_id)}** · raters {label:.2f} · {plain(row.name)} {given}")
+        left, right = st.columns(2, gap="large")
+        with left:
+            label_item.draw_parts(item, compared.golden.kind)
+        with right:
+            rows = compared.leaderboard.rows
+            scores = [compared.judge_of(one).judge.values[position] for one in rows]
+            table = {"judge": [one.name for one in rows], "score": scores}
+            grid.draw(table, {"score": Column(digits=2)}, alt="Every judge's score of this item", rows=6)
+            own = replies.get(item.item_id, ())
+            if own:
+                st.markdown("**The judge's raw reply**")
+            elif entry.judge.run_id and entry.judge.kind in ("calibrated", "no criteria"):
+                words = "The reasons of its criteria, item by item"
+                link_to("criteria", words, icon=":material/rule:", run=entry.judge.run_id)
+            else:
+                st.caption("This judge gave no words, only a score.")
+            for reply in own[:MOST_REPLIES]:
+                st.text(reply)
+
+
+# ── scores as labels ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
+    """What the judge's scores mean in points of the human scale, the map that corrects them, and how sure it is."""
+    key, project_id = (*compared.key, entry.judge_id), page.project.project_id
+
+    def measured() -> tuple[CalibrationCurve, Drawing, Sureness | None, Drawing | None]:
+        made = projects.calibration_behind(page.store, project_id, entry.judge_id)
+        own = None if made is None else made.score_map
+        curve = calibration_curve(compared.golden, compared.aspect, entry.judge, own=own, seed=SEED)
+        line: list[tuple[float, float]] = []
+        if curve.fit.map is not None:
+            xs = np.linspace(curve.bins[0].low, curve.bins[-1].high, MAP_POINTS)
+            line = list(zip(xs.tolist(), curve.fit.map.apply(xs).tolist(), strict=True))
+        drawn = curve_figure(curve.bins, line, curve.scale, on_scale=curve.before is not None, width=620)
+        if made is None:
+            return curve, drawn, None, None
+        sure = replace(calibrated_sureness(compared.golden, made), name=entry.judge.name)
+        return curve, drawn, sure, kept_figure(sure.kept, wrong=sure.two_answers) if sure.kept else None
+
+    try:
+        curve, drawn, sure, kept = cached(("curve", *key), measured)
+    except ConcordError as error:
+        st.info(plain(str(error)), icon=":material/info:")
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        charts.place(drawn, key="compare_curve", alt="Mean label by score, with the isotonic map")
+    with right:
+        for label, errors in (("Mean absolute error", curve.before), ("after the map", curve.after)):
+            undefined = errors is None or errors.mae is None or errors.bias is None
+            st.metric(label, tables.DASH if undefined else f"{errors.mae:.2f} (bias {signed(errors.bias)})")
+        words = [f"Measured on {curve.n:,} unseen items with score and label, in points of the scale {curve.scale}."]
+        if curve.fit.map is not None:
+            words.append(f"The map is fitted on {curve.fitted_on}. It changes no rank.")
+        if curve.before is None:
+            words.append("This judge has a scale of its own, so its scores must be mapped first.")
+        elif curve.before.bias is not None and abs(curve.before.bias) >= NOTED_BIAS:
+            words.append(f"Without the map it is too {'generous' if curve.before.bias > 0 else 'strict'} on average.")
+        st.text("\n\n".join(words))
+        if curve.fit.reason:
+            st.caption(plain(curve.fit.reason))
+    if sure is None:
+        return
+    said = sureness_finding(sure)
+    st.markdown(f"**{plain(said.headline)}** {plain(said.detail)}")
+    if kept is not None:
+        charts.place(kept, key="compare_kept", alt="Error against the share of verdicts kept")
+    if sure.levels:
+        shares = "; ".join(f"scores {level.name}: {percent(level.share)} of {level.n:,}" for level in sure.levels)
+        st.caption(plain(f"The share is that of all verdicts. By score: {shares}."))

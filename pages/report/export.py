@@ -1,0 +1,142 @@
+"""What can be taken away: the file of a version of the judge, the same judge for other tools, the whole project."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+import streamlit as st
+
+from core import projects
+from core.errors import ConcordError
+from core.projects.reports import MeasuredJudge
+from pages.ui import people, state
+from pages.ui.cached import cached
+from pages.ui.page import Opened, finding, stop_with
+from pages.ui.screens import plain
+
+_MOST = 60_000
+_LANGUAGES = {"text/x-python": "python", "application/yaml": "yaml", "application/x-ipynb+json": "json"}
+_CONTENTS = """
+- **All that scoring needs**: the criteria, how their scores are combined, the model with its prompts and sampling, and
+  the map to the human scale.
+- **All that trust needs**: agreement with interval, who approved it on which evidence, and warnings.
+- **Never a key**: whoever scores with it uses their own.
+"""
+
+
+def draw_finding(page: Opened, judge: MeasuredJudge) -> None:
+    """Which version the file holds, with its approval, and the file."""
+    version = judge.version
+    approval = None if version is None else version.approval
+    signed = f"approved by {approval.actor or 'somebody'}" if approval else "which nobody here has approved"
+    name = "the judge of a calibration" if version is None else version.name
+    finding(f"judge.yaml holds {name}, {signed}", step=lambda: draw_download(page, judge.run.run_id, first=True))
+
+
+def draw_download(page: Opened, run_id: str, *, first: bool = False) -> None:
+    """The button that hands out `judge.yaml`."""
+    st.download_button(
+        "Download judge.yaml",
+        data=partial(_judge_file, page, run_id),  # made on demand: large sets take seconds
+        file_name="judge.yaml",
+        mime="application/yaml",
+        icon=":material/download:",
+        type="primary" if first else "secondary",
+        on_click="ignore",
+    )
+
+
+def _stamp(page: Opened, run_id: str) -> tuple[str, int]:
+    """Changes with every entry of the log, and so with what the files say of approvals."""
+    return run_id, page.store.events.page(page.project.project_id, limit=1).n
+
+
+def _judge_file(page: Opened, run_id: str) -> str:
+    return cached(("judge.yaml", *_stamp(page, run_id)), lambda: projects.judge_file(page.store, run_id))
+
+
+def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> None:
+    """What `judge.yaml` holds, how it is used, and its text; then every adapter."""
+    run_id, project_id = judge.run.run_id, page.project.project_id
+    st.markdown(_CONTENTS)
+    st.code("python -m core score ITEMS --judge-file judge.yaml --out verdicts.jsonl", language="bash")
+    _draw_text(_judge_file(page, run_id), "yaml")
+    st.subheader("For other tools", anchor=False)
+    try:
+        adapters = cached(
+            ("adapters", golden_id, aspect, *_stamp(page, run_id)),
+            lambda: projects.judge_adapters(page.store, project_id, golden_id, aspect, run_id),
+        )
+    except ConcordError as error:
+        st.warning(f"The judge cannot be exported to other tools: {plain(str(error))}")
+        return
+    if adapters is None:
+        return
+    by_name = {adapter.name: adapter for adapter in adapters.adapters}
+    chosen = st.segmented_control(
+        "Tool",
+        list(by_name),
+        default=next(iter(by_name)),
+        required=True,
+        format_func=lambda name: by_name[name].title,
+        key=state.widget("adapters_tool"),
+    )
+    adapter = by_name[chosen]
+    left, right = st.columns(2, gap="large")
+    for column, title, lines in ((left, "What it keeps", adapter.kept), (right, "What is lost", adapter.lost)):
+        column.markdown(f"**{title}**")
+        column.markdown("\n".join(f"- {plain(line)}" for line in lines) or "Nothing.")
+    st.download_button(
+        f"Download {adapter.file_name}",
+        data=adapter.text,
+        file_name=adapter.file_name,
+        mime=adapter.media_type,
+        icon=":material/download:",
+        on_click="ignore",
+        key=state.widget(f"adapters_file_{adapter.name}"),
+    )
+    _draw_text(adapter.text, _LANGUAGES.get(adapter.media_type))
+
+
+def _draw_text(text: str, language: str | None) -> None:
+    with st.expander(f"Its text ({len(text.splitlines()):,} lines)"):
+        st.code(text[:_MOST], language=language, wrap_lines=True, height=480)
+
+
+def draw_project(page: Opened) -> None:
+    """The whole project as a zip: prepared on a press, then downloaded."""
+    st.subheader("The whole project", anchor=False)
+    st.markdown(
+        "One zip with golden sets, runs, criteria, judges, labels, decisions and the log, to keep or to import in "
+        "another installation. It holds the texts and the names of people, and never a key."
+    )
+    key, project_id = state.widget("transfer_prepared"), page.project.project_id
+    replies = st.checkbox("With the cached replies", value=True, key=state.widget("transfer_replies"))
+    why = "The log is part of it, so only an admin exports a project."
+    if people.button(page, "admin", "Prepare the file", help=why, icon=":material/package_2:"):
+        path = page.settings.home / "exports" / f"{project_id}{'' if replies else '-without-replies'}.zip"
+        try:
+            with st.spinner("Writing the file …"):
+                made = projects.export_project(page.store, page.settings, project_id, path, replies=replies)
+        except ConcordError as error:
+            stop_with("The project was not exported.", str(error))
+        st.session_state[key] = (project_id, replies, path, made)
+    prepared = st.session_state.get(key)
+    if prepared is None or prepared[:2] != (project_id, replies) or not prepared[2].is_file():
+        return
+    path, exported = prepared[2:]
+    st.success(f"Ready: {exported.size / 1e3:,.0f} kB.", icon=":material/check:")
+    st.text(exported.holds.words)
+    if exported.unfinished:
+        st.warning(f"{exported.unfinished} of its runs are not over: in the file they are cancelled.")
+    st.download_button(
+        "Download the project",
+        data=path.read_bytes,
+        file_name=f"{re.sub(r'[^A-Za-z0-9]+', '-', exported.project).strip('-') or 'project'}.zip",
+        mime="application/zip",
+        icon=":material/download:",
+        type="primary",
+        on_click="ignore",
+        **people.gate(page, "admin"),
+    )

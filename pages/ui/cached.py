@@ -1,0 +1,20 @@
+"""Results and figures that sessions share, each computed once for its key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar, cast
+
+import streamlit as st
+
+T = TypeVar("T")
+
+
+def cached(key: tuple[Hashable, ...], make: Callable[[], T]) -> T:
+    """What `make` returns, computed once per process for `key`, which names the thing and all that it depends on."""
+    return cast(T, _cached(key, make))
+
+
+@st.cache_resource(max_entries=512, show_spinner="Computing …")
+def _cached(key: tuple[Hashable, ...], _make: Callable[[], Any]) -> Any:
+    return _make()

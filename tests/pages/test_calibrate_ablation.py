@@ -1,0 +1,57 @@
+"""The ablation and the candidates of a calibration on screen: estimate, start, table, figures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core import projects
+from core.demo.build import do_here
+from core.settings import Settings
+from core.store.store import Store
+from tests.pages.making import Calibrated
+from tests.pages.screen import choose_section, frame_with, has_button, metrics, open_screen, press, texts
+
+CALIBRATED = True  # every test begins in a copy of that home
+
+
+def figures(calibrated: Calibrated) -> AppTest:
+    return choose_section(open_screen("3_calibrate", run=calibrated.run_id), "All figures")
+
+
+def test_a_press_starts_an_ablation_whose_table_says_what_was_opened(
+    store: Store, settings: Settings, calibrated: Calibrated
+) -> None:
+    screen = figures(calibrated)
+    assert metrics(screen)["Held-out items"] == "48"
+    assert "This opens the held-out items" in texts(screen)
+    press(screen, "Run the ablations")
+    (run,) = [run for run in projects.list_runs(store) if run.kind == "ablation"]
+    assert projects.run_view(store, run.run_id).request.run_id == calibrated.run_id  # type: ignore[attr-defined]
+    assert has_button(screen, "Cancel")
+    assert not has_button(screen, "Run the ablations")
+    do_here(store, settings, run.run_id)
+    screen = figures(calibrated)
+    found: Any = projects.run_view(store, run.run_id).outcome
+    table = frame_with(screen, "variant")
+    assert list(table["variant"])[1:] == [row.key for row in found.rows[1:]]
+    assert list(table["minus final"])[1:] == pytest.approx([row.difference for row in found.rows[1:]])
+    assert (table["minus final"].isna()[0], table["95 % interval"][0]) == (True, "—")
+    words = texts(screen)
+    assert found.opening.split(".")[0] in words
+    assert "opened 2 times so far" in words
+    assert "1 × an ablation measured variants on them" in words
+    (finding,) = [part.value for part in screen.subheader]
+    differ = {row.key for row in found.rows[1:] if row.p_holm is not None and row.p_holm <= 0.05}
+    assert {row.key for row in found.rows[1:] if row.key in finding} == differ
+    assert not has_button(screen, "Run the ablations")
+
+
+def test_candidates_are_plotted_on_the_items_that_all_of_them_were_scored_on(
+    calibrated: Calibrated, store: Store
+) -> None:
+    screen = choose_section(open_screen("3_calibrate", run=calibrated.run_id), "How the search went")
+    assert "candidates, compared on the 48 calibration items" in texts(screen)
+    assert "**By exemplar size (drafts)**" in [part.value for part in screen.markdown]
