@@ -1,4 +1,4 @@
-"""Runs: progress, cost and errors of every run, with cancel, resume and open; the log; and who takes part."""
+"""Runs: progress, cost and errors of every run, with cancel, resume and open; and the log of all changes."""
 
 import streamlit as st
 
@@ -6,15 +6,13 @@ from core import projects
 from core.project_records import Run, RunKind
 from core.projects.judge_checks import RecheckRequest
 from core.store.log import Action
-from pages.runs import log_view, people_view, runs_table
+from pages.runs import log_view, runs_table
 from pages.runs.log_view import pages_of
 from pages.ui import grid, run_panel, state
 from pages.ui.page import Opened, finding, link_to, open_page
 from pages.ui.screens import Screen, plain
 
-RUNS, LOG, PEOPLE = "Runs", "Log", "People"
-SECTIONS = {RUNS: None, LOG: "log", PEOPLE: "people"}
-"""Part of the screen → what the URL says of it."""
+RUNS, LOG = SECTIONS = ("Runs", "Log")
 OPENS: dict[RunKind, tuple[Screen, str, str, str]] = {
     "calibration": ("calibrate", "Open in Calibrate", ":material/tune:", "run"),
     "round": ("misaligned", "Open its proposals", ":material/account_tree:", "round"),
@@ -95,16 +93,15 @@ def draw_picked(page: Opened, run: Run) -> None:
 
 
 def switch_view() -> None:
-    state.put_in_url(section=SECTIONS[st.session_state[state.RUNS_VIEW]], page=None, who=None, what=None)
+    section = "log" if st.session_state[state.RUNS_VIEW] == LOG else None
+    state.put_in_url(section=section, page=None, who=None, what=None)
 
 
 page = open_page("runs", intro="Runs continue in the worker when you close this tab.")
-st.session_state[state.RUNS_VIEW] = next(
-    (name for name, section in SECTIONS.items() if section == state.url_id("section")), RUNS
-)
+st.session_state[state.RUNS_VIEW] = LOG if state.url_id("section") == "log" else RUNS
 view = st.segmented_control(
     "View",
-    list(SECTIONS),
+    SECTIONS,
     required=True,
     key=state.RUNS_VIEW,
     label_visibility="collapsed",
@@ -112,8 +109,6 @@ view = st.segmented_control(
 )
 if view == LOG:
     log_view.draw(page)
-elif view == PEOPLE:
-    people_view.draw(page)
 else:
     run_panel.follow(
         lambda: projects.list_runs(page.store, page.project.project_id),

@@ -68,7 +68,7 @@ from core.projects.labelling import (
     team_progress,
     undo_label,
 )
-from core.projects.log_words import list_participants, log_lines
+from core.projects.log_words import log_lines
 from core.projects.misaligned_items import (
     explain_item,
     item_changes,

@@ -1,10 +1,9 @@
-"""The log as people read it: what an entry is about in words, and who takes part in a project."""
+"""The log as people read it: what each entry is about, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from textwrap import shorten
 
 from core.project_records import Run
@@ -96,29 +95,3 @@ def _criteria_words(text: str, aspect: str) -> str:
 
 def _quoted(text: str) -> str:
     return f"“{shorten(' '.join(text.split()), _TEXT, placeholder=' …')}”"
-
-
-@dataclass(frozen=True, slots=True)
-class Participant:
-    """Somebody who did something in a project: the `role` in which they did last ("" for labels alone), and how much.
-
-    `n_labels` counts every label that they gave, also those that they gave anew later.
-    """
-
-    name: str
-    role: str
-    n_actions: int
-    n_labels: int
-    last_at: datetime
-
-
-def list_participants(store: Store, project_id: str) -> list[Participant]:
-    """Everybody who labelled or did something in the project, in the order of the alphabet."""
-    acted = {entry.actor: entry for entry in store.events.by_actor(project_id)}
-    labelled = store.labels.by_rater(project_id)
-    listed = []
-    for name in {*acted, *labelled}:
-        did, (n_labels, labelled_at) = acted.get(name), labelled.get(name, (0, None))
-        last_at = max(at for at in (labelled_at, did.last_at if did else None) if at is not None)
-        listed.append(Participant(name, did.role if did else "", did.n_actions if did else 0, n_labels, last_at))
-    return sorted(listed, key=lambda person: (person.name.casefold(), person.name))

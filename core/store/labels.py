@@ -103,16 +103,6 @@ class LabelStore(StorePart):
         """Everything ever said of one item in a pass, oldest first."""
         return self._select(sa.select(labels).filter_by(project_id=project_id, pass_id=pass_id, item_id=item_id))
 
-    def raters(self, project_id: str) -> list[str]:
-        """The names of all who labelled something in a project, sorted."""
-        return sorted(self.by_rater(project_id))
-
-    def by_rater(self, project_id: str) -> dict[str, tuple[int, datetime]]:
-        """Rater → how often they said something of an item, and when last."""
-        query = sa.select(labels.c.rater, sa.func.count().label("n"), sa.func.max(labels.c.created_at).label("last"))
-        rows = self._db.rows(query.filter_by(project_id=project_id).group_by(labels.c.rater))
-        return {row.rater: (row.n, moment(row.last)) for row in rows}
-
     def _newest(self, **where: str) -> list[Label]:
         same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
         newest = sa.select(sa.func.max(labels.c.number)).filter_by(**where).group_by(*same)

@@ -105,16 +105,6 @@ class LogPage:
 E = TypeVar("E", bound=Entry)
 
 
-@dataclass(frozen=True, slots=True)
-class Participation:
-    """How much `actor` did in a project, and when and in which role last."""
-
-    actor: str
-    role: str
-    n_actions: int
-    last_at: datetime
-
-
 class Events(StorePart):
     def add(self, project_id: str, entry: Entry, actor: Actor, *, form: str = "", expected: int | None = None) -> int:
         """Write an entry of `actor`; returns its number.
@@ -174,13 +164,6 @@ class Events(StorePart):
         query = sa.select(events.c.subject, events.c.actor).filter_by(project_id=project_id, kind=kind.kind)
         query = query.where(events.c.subject.in_(subjects)).order_by(events.c.number.desc())
         return {row.subject: row.actor for row in self._db.rows(query)}
-
-    def by_actor(self, project_id: str) -> list[Participation]:
-        """Who did how much ("" where nobody said), and when and in which role last."""
-        per_actor = sa.select(sa.func.max(events.c.number), sa.func.count().label("n")).group_by(events.c.actor)
-        last, n = per_actor.filter_by(project_id=project_id).subquery().c
-        rows = self._db.rows(sa.select(events, n).join(events, events.c.number == last))
-        return [Participation(row.actor, row.role, row.n, moment(row.created_at)) for row in rows]
 
     def occurring(self, project_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The names of all who did something ("" where nobody said), and the kinds of what they did; both sorted."""

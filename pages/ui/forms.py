@@ -54,7 +54,7 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
     },
     {
         "Refining": {
-            "refine_gate": "Take a refinement only if it gains on unseen items",
+            "refine_gate": "Refinements must gain on unseen items",
             "keep": "Criteria refined a round (K)",
             "min_gap": "Misaligned from a gap of",
             "misaligned": "Pool of misaligned items",

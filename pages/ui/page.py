@@ -35,14 +35,6 @@ ICON = Path(__file__).with_name("icon.svg")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """The process-wide handles: settings and the store."""
-
-    settings: Settings
-    store: Store
-
-
-@dataclass(frozen=True, slots=True)
 class Opened:
     """What a screen works with; `store` is in the hands of whoever acts.
 
@@ -60,7 +52,7 @@ class Opened:
 
 
 @st.cache_resource(show_spinner="Opening the store …")
-def start_up() -> Kept:
+def start_up() -> tuple[Settings, Store]:
     """Once per process: open the store, load the sample project, freeze the imports.
 
     Streamlit collects garbage after every rerun; frozen imports are not walked again (295 → 45 ms where heavy).
@@ -70,7 +62,7 @@ def start_up() -> Kept:
     store = open_store(settings)
     gc.collect()
     collect_seldom()
-    return Kept(settings, store)
+    return settings, store
 
 
 def open_store(settings: Settings) -> Store:
@@ -100,9 +92,9 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     st.set_page_config(page_title=f"{title} · Concord", page_icon=ICON, layout="wide")
     account = people.let_in()
     try:
-        kept = start_up()
-        projects.ensure_worker(kept.settings)  # cheap where one lives
-        store = kept.store.acting(people.actor_of(account, kept.settings))
+        settings, shared = start_up()
+        projects.ensure_worker(settings)  # cheap where one lives
+        store = shared.acting(people.actor_of(account, settings))
         offered = store.projects.all()
     except ConcordError as error:
         st.title(title, anchor=False)
@@ -110,16 +102,16 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
     head = _draw_head(title, intro, store)  # first, for it is looked for first
     project = _choose_project(store, offered)
     if not state.is_bare():
-        _draw_side(kept.settings, store, offered, project)
+        _draw_side(settings, store, offered, project)
     draw_notice()
     if not state.is_task():
-        tour.draw(kept.settings, store, project.project_id)
+        tour.draw(settings, store, project.project_id)
     people.draw_role(store.actor)
     people.draw_dialog()
     if state.is_bare():
         with st.container():  # what follows keeps its place when this leaves again
-            remembered.draw(kept.settings)
-    return Opened(kept.settings, store, project, head)
+            remembered.draw(settings)
+    return Opened(settings, store, project, head)
 
 
 def finding(sentence: str, *, step: Callable[[], object] | None = None) -> None:

@@ -49,6 +49,7 @@ def draw(
         if default is not None or options:
             st.session_state.setdefault(key, default)
         if options:
+            look["placeholder"] = options.get(None)
             values[name] = st.selectbox(label, list(options), format_func=options.__getitem__, **look)
         elif hints[name] is bool:
             values[name] = st.checkbox(label, **look)

@@ -101,19 +101,6 @@ def test_a_judge_that_makes_no_calls_shows_none(place: Place) -> None:
         assert ("Calls" in {metric.label for metric in open_screen(SCREEN, run=running).metric}) is shown
 
 
-def test_who_takes_part_and_in_which_role(place: Place) -> None:
-    place.store.events.add(place.project_id, Action("started a calibration"), Actor("<b>Ann</b>", "annotator"))
-    place.store.events.add(place.project_id, Action("resumed a run"), Actor("<b>Ann</b>", "reviewer"))
-    screen = open_screen(SCREEN, section="people")
-    shown = grids(screen)[0]
-    assert list(zip(shown["who"], shown["role"], shown["other actions"], strict=True)) == [
-        ("nobody named", "admin", 2),
-        ("<b>Ann</b>", "reviewer", 2),
-    ]
-    assert "One person takes part by name, others without one; <b>Ann</b> was here last" in texts(screen)
-    assert "an annotator also labels, comments and votes" in texts(screen)
-
-
 def test_runs_come_in_pages_by_the_link_and_say_who_started_them(place: Place) -> None:
     ids = [place.add_run("done") for _ in range(27)]
     place.store.events.add(place.project_id, Action("started a calibration", subject=ids[0]), Actor("<b>Ann</b>"))

@@ -32,14 +32,14 @@ READING = """
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run
     analyse_candidates calibrations_of estimate_ablation last_ablation
     list_rechecks
-    log_lines list_participants
+    log_lines
     estimate_repeval open_review hidden_votes review_moved
     measured_judges report
     compare_fusions fused_file kept_fusion
     estimate_fusion list_plans propose_plan calibrated_criteria fusion_result
     judge_adapters
     criteria_names draft_of others_drafting
-    rows_left_out usual_measure measured_judges judges_shown keeping_sides as_compared calibration_behind
+    usual_measure measured_judges judges_shown keeping_sides as_compared calibration_behind
     still_rating trial_items team_progress get_anchors my_highlights picked_labels
     seen_labels rated_in label_planning repeval_file
 """
