@@ -53,13 +53,13 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], opened: CriteriaEntr
             entry = by_id[str(st.selectbox(label, ids, key=key, format_func=words))].criteria
             chosen.append(entry)
             newest = tables.newest_calibration(entry)
+            parents = ", ".join(names[parent] for parent in entry.parents if parent in names)
+            made = f" · made from {parents}" if parents else ""
+            note = f" · {entry.note}" if entry.note else ""
             with st.container(horizontal=True, vertical_alignment="center", gap="small"):
                 judge_view.draw_follower(page, entry.aspect, entry.criteria_id)
-                parents = ", ".join(names[parent] for parent in entry.parents if parent in names)
-                made = f" · made from {parents}" if parents else ""
-                note = f" · {entry.note}" if entry.note else ""
-                st.caption(plain(f"{entry.created_at.astimezone():%d %b %Y %H:%M}{made}{note}"), width="stretch")
                 link_to("criteria", "Open", icon=":material/rule:", key=label, criteria=entry.criteria_id)
+            st.caption(plain(f"{entry.created_at.astimezone():%d %b %Y %H:%M}{made}{note}"))
             figure = tables.describe_n(newest.alignment if newest else None)
             st.text(f"Calibration set: {figure}" if newest else "Not scored yet.")
     old, new = chosen
@@ -124,13 +124,13 @@ def _draw_table(family: list[Relative], names: Mapping[str, str]) -> None:
     frame = pd.DataFrame(
         {
             "version": [names[kin.criteria.criteria_id] for kin in shown],
-            "text": [tables.one_line(kin.criteria.text)[:200] for kin in shown],
             "made from": [", ".join(names[p] for p in kin.criteria.parents if p in names) for kin in shown],
             "judge": [judge_view.state_words(kin.version) for kin in shown],
             "agreement": pd.Series([tables.value_of(each) for each in alignments], dtype="float64"),
             "95 % interval": [tables.interval_of(each) for each in alignments],
             "n": pd.array([None if each is None else each.n for each in alignments], dtype="Int64"),
             "generation": [kin.depth for kin in shown],
+            "text": [tables.one_line(kin.criteria.text)[:200] for kin in shown],
         }
     )
 
@@ -139,7 +139,7 @@ def _draw_table(family: list[Relative], names: Mapping[str, str]) -> None:
 
     grid.draw(
         frame,
-        {"agreement": Column(digits=2)},
+        {"agreement": Column(digits=2), "version": Column(width=260), "made from": Column(width=160)},
         alt="All versions, ancestors first",
         rows=8,
         key=state.LINEAGE,

@@ -89,6 +89,7 @@ def draw_list(selection: Selection) -> None:
             "gap": st.column_config.NumberColumn(format="%+.2f", width="small", help=gap_help),
             "raters": number,
             "judge": number,
+            "triage": st.column_config.TextColumn(width=140),
         },
         height=tables.height_for(ROWS, ROWS),
         placeholder=tables.DASH,

@@ -16,6 +16,7 @@ from pages.misaligned import proposals_view
 from pages.misaligned.misaligned_selection import Selection, criteria_words
 from pages.ui import grid, run_panel, setting_form, state, tables
 from pages.ui.chosen import distinct
+from pages.ui.grid import Column
 from pages.ui.screens import plain
 
 NEW = ""
@@ -161,7 +162,7 @@ def _choose_items(selection: Selection) -> tuple[str, ...]:
         "by": [triage[item_id].actor or tables.DASH for item_id in picked],
         "picked": picked,
     }
-    grid.draw(frame, alt="Items picked for the round", rows=6)
+    grid.draw(frame, {"text": Column(width=230)}, alt="Items picked for the round", rows=6)
     st.caption("Proposals are tested on other sources than those of these items.")
     return tuple(picked)
 

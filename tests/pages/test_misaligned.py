@@ -15,7 +15,7 @@ from core.projects.misaligned_items import ItemScore, Triage, TriageRequest
 from core.quotations import QuotedPiece
 from pages.misaligned.misaligned_item import marked
 from pages.misaligned.misaligned_list import table_key
-from pages.ui import people
+from pages.ui import people, tables
 from tests.pages.screen import button, frame_with, has_button, open_screen, press, texts, write
 
 Open = Callable[..., AppTest]
@@ -26,12 +26,7 @@ ASPECT = "coherence"
 @pytest.fixture(scope="module")
 def listed(real: Any) -> list[CriteriaEntry]:
     """The criteria of the run, those with the highest alignment first."""
-    entries = real.store.criteria.all(real.project_id, ASPECT, real.golden_id)
-
-    def value(entry: CriteriaEntry) -> float:
-        return max((a.alignment.value or -2 for a in entry.alignments if a.side == "calibration"), default=-2)
-
-    return sorted(entries, key=value, reverse=True)
+    return tables.best_first(real.store.criteria.all(real.project_id, ASPECT, real.golden_id))
 
 
 @pytest.fixture(scope="module")
@@ -69,24 +64,16 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
     real: Any, opened: Open, listed: list[CriteriaEntry], scored: tuple[ItemScore, ...]
 ) -> None:
     screen = opened(section="list")
-    assert screen.query_params["run"] == real.run_id
-    best = max(a.alignment.value for a in listed[0].alignments if a.side == "calibration")
-    assert (
-        screen.selectbox(key="form_compare_criteria")
-        .format_func(screen.query_params["criteria"])
-        .startswith(f"{best:.2f}")
-    )
-    of_screen = projects.item_scores(real.store, real.run_id, screen.query_params["criteria"])
-    wrong = [score for score in of_screen if score.gap is not None and abs(score.gap) >= 0.5]
+    assert (screen.query_params["run"], screen.query_params["criteria"]) == (real.run_id, listed[0].criteria_id)
+    wrong = [score for score in scored if score.gap is not None and abs(score.gap) >= 0.5]
     shown = table(screen)
     assert list(shown["item"]) == [score.item_id for score in wrong]
-    assert [(word, gap > 0) for word, gap in zip(shown["the judge is"], shown["gap"], strict=True)] == [
-        ("▲ too lenient" if score.gap > 0 else "▼ too strict", score.gap > 0) for score in wrong
-    ]
+    assert list(shown["the judge is"]) == ["▲ too lenient" if score.gap > 0 else "▼ too strict" for score in wrong]
+    assert shown["text"].iloc[0].startswith(real.golden.items[real.golden.item_ids.index(wrong[0].item_id)].target[:40])
     assert opened().query_params["item"] == wrong[0].item_id
     lenient = sum(score.gap > 0 for score in wrong)
     assert (
-        f"Judge and raters disagree on {len(wrong)} of {len(of_screen)} items: ▲ {lenient} too lenient, "
+        f"Judge and raters disagree on {len(wrong)} of {len(scored)} items: ▲ {lenient} too lenient, "
         f"▼ {len(wrong) - lenient} too strict. Of the {len(wrong)}, 0 triaged, 0 picked."
     ) in bare(texts(screen))
 
@@ -167,15 +154,13 @@ def test_what_was_fixed_and_broken_since_the_parent(real: Any, opened: Open, lis
 
 def test_the_item_shows_reasons_and_raters(real: Any, opened: Open) -> None:
     screen = opened()
-    item_id = screen.query_params["item"]
+    item_id, page_text = screen.query_params["item"], texts(screen)
     said = [rating for rating in real.golden.ratings if (rating.item_id, rating.aspect) == (item_id, ASPECT)]
-    assert " · ".join(f"{rating.rater_id} {rating.value:g}" for rating in said) in "\n".join(
-        t.value for t in screen.text
-    )
-    assert "What moved the score" in texts(screen)
-    assert "Offline judge (text features, no language model)" in texts(screen)
+    assert " · ".join(f"{rating.rater_id} {rating.value:g}" for rating in said) in page_text
+    assert "What moved the score" in page_text
+    assert "Offline judge (text features, no language model)" in page_text
     item = real.golden.items[real.golden.item_ids.index(item_id)]
-    assert any(item.target == text.value for text in screen.text) or "orange-background" in texts(screen)
+    assert any(item.target == text.value for text in screen.text) or "orange-background" in page_text
 
 
 def test_hostile_names_and_texts_stay_text(opened: Open) -> None:
@@ -230,18 +215,6 @@ def test_a_press_keeps_note_and_pick_and_opens_the_next(real: Any, opened: Open)
     assert "Ann: ambiguous, picked" in texts(opened(item=first))
     waiting = opened(section="list", filter="found=not+yet")
     assert first not in set(table(waiting)["item"])
-
-
-def test_next_and_previous_go_through_the_list_as_it_is_filtered(opened: Open) -> None:
-    order = list(table(opened(section="list", filter="sides=too+lenient"))["item"])
-    screen = opened(filter="sides=too+lenient", item=order[0])
-    assert button(screen, "Previous").disabled
-    press(screen, "Next")
-    assert screen.query_params["item"] == order[1]
-    assert f"2 of {len(order)}" in texts(screen)
-    press(screen, "Previous")
-    assert screen.query_params["item"] == order[0]
-    assert button(opened(filter="sides=too+lenient", item=order[-1]), "Next").disabled
 
 
 def test_several_rows_get_one_verdict_and_one_undo(real: Any, opened: Open) -> None:

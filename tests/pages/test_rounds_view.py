@@ -11,7 +11,6 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.calibration.calibration_settings import RoundSettings
-from core.judging.judge_protocol import OPERATIONS
 from core.people import Actor
 from core.projects.edit_scoring import PairedDifference
 from core.projects.misaligned_items import TriageRequest
@@ -19,7 +18,7 @@ from core.projects.rounds import ListedProposal, RoundRequest
 from core.records import Criteria, Interval
 from core.wording import change_figures
 from pages.ui import tables
-from tests.pages.screen import frame_with, open_screen, press, texts
+from tests.pages.screen import frame_with, open_screen, press, texts, write
 
 Open = Callable[..., AppTest]
 SCREEN, ASPECT = "5_misaligned", "coherence"
@@ -81,8 +80,12 @@ def test_a_round_asks_for_what_was_chosen(
     real: Any, start: Callable[[], AppTest], best: Criteria, picks: tuple[str, ...]
 ) -> None:
     screen = start()
+    n = len(projects.load_calibration(real.store, real.run_id).split.calibration)
+    assert f"Only {n} labels to calibrate on; we recommend 100." in texts(screen)
+    assert "it cannot paraphrase" in texts(screen)
     assert list(frame_with(screen, "picked")["picked"]) == list(picks)
-    assert list(frame_with(screen, "picked")["by"]) == ["Ann"] * 3
+    screen.pills(key="form_round_operations").set_value([]).run()
+    assert "one operation and one size" in texts(screen)
     screen.pills(key="form_round_operations").set_value(["add", "modify"]).run()
     screen.pills(key="form_round_sizes").set_value([2]).run()
     screen.number_input(key="form_round_trials").set_value(3).run()
@@ -99,35 +102,7 @@ def test_a_round_asks_for_what_was_chosen(
     projects.cancel_run(real.store, run.run_id)
 
 
-def test_sampled_items_can_be_asked_for_instead(
-    real: Any, start: Callable[[], AppTest], picks: tuple[str, ...]
-) -> None:
-    screen = start()
-    screen.radio(key="form_round_items").set_value("a sample of the most misaligned").run()
-    press(screen, "Start the round")
-    request = projects.run_view(real.store, screen.query_params["round"]).request
-    assert isinstance(request, RoundRequest)
-    assert (request.item_ids, request.settings.operations) == ((), OPERATIONS)
-    projects.cancel_run(real.store, screen.query_params["round"])
-
-
-def test_few_labels_are_warned_of(real: Any, start: Callable[[], AppTest]) -> None:
-    n = len(projects.load_calibration(real.store, real.run_id).split.calibration)
-    assert n < 100
-    assert f"Only {n} labels to calibrate on; we recommend 100." in texts(start())
-
-
-def test_nothing_to_refine_or_to_do_starts_nothing(start: Callable[[], AppTest]) -> None:
-    screen = start()
-    screen.pills(key="form_round_operations").set_value([]).run()
-    assert "one operation and one size" in texts(screen)
-    assert all(button.label != "Start the round" for button in screen.button)
-
-
-def test_a_judge_that_cannot_do_it_says_so(
-    real: Any, opened: Open, best: Criteria, start: Callable[[], AppTest]
-) -> None:
-    assert "it cannot paraphrase" in texts(start())
+def test_a_round_without_a_proposal_says_why(real: Any, opened: Open, best: Criteria) -> None:
     where = (real.project_id, real.golden_id, ASPECT, real.run_id)
     only_words = RoundSettings(sizes=(1,), trials=1, operations=("paraphrase",))
     run_id = projects.start_round(real.store, real.settings, RoundRequest(*where, (best.criteria_id,), (), only_words))
@@ -163,37 +138,37 @@ def test_proposals_stand_beside_their_parents(real: Any, opened: Open, round_id:
     assert all(word in page_text for word in added)
 
 
+@pytest.mark.parametrize(
+    ("value", "half_width", "p", "words"),
+    [
+        (0.046, 0.25, 0.819, "no significant difference"),
+        (0.046, 0.25, None, "no test: that takes at least 8 sources, and a difference in 6 of them"),
+        (0.2, 0.1, 0.001, "significantly higher on both"),
+    ],
+)
 def test_a_proposal_is_called_higher_by_its_tests_alone(
-    real: Any, opened: Open, round_id: str, monkeypatch: pytest.MonkeyPatch
+    real: Any,
+    opened: Open,
+    round_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+    value: float,
+    half_width: float,
+    p: float | None,
+    words: str,
 ) -> None:
-    """Above 0 on both, with p = 0.819 and .743: no difference shown."""
-    proposal = proposals(real, round_id)[0]
-    inner, whole = (
-        PairedDifference(0.046, Interval(-0.2, 0.3), 0.819, 24),
-        PairedDifference(0.035, Interval(-0.1, 0.2), 0.743, 72),
-    )
-    for changed, words in (
-        ((inner, whole), "no significant difference"),
-        ((replace(inner, p=None), whole), "no test: that takes at least 8 sources, and a difference in 6 of them"),
-        (
-            tuple(PairedDifference(0.2, Interval(0.1, 0.3), 0.001, 72) for _ in range(2)),
-            "significantly higher on both",
-        ),
-    ):
-        shown = [replace(proposal, inner=changed[0], calibration=changed[1])]
-        monkeypatch.setattr(projects, "list_proposals", lambda *_, shown=shown: shown)
-        page_text = texts(opened(round=round_id))
-        assert words in page_text
-        assert ("higher on both" in page_text) == words.endswith("higher on both")
+    tested = PairedDifference(value, Interval(value - half_width, value + half_width), p, 24)
+    shown = [replace(proposals(real, round_id)[0], inner=tested, calibration=tested)]
+    monkeypatch.setattr(projects, "list_proposals", lambda *_: shown)
+    page_text = texts(opened(round=round_id))
+    assert words in page_text
+    assert ("higher on both" in page_text) == words.endswith("higher on both")
 
 
 def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, round_id: str) -> None:
-    screen = opened(round=round_id)
+    screen = press(opened(round=round_id), "Accept")
     first = proposals(real, round_id)[0].criteria.criteria_id
-    press(screen, "Accept")
     assert "A decision needs a reason" in texts(screen)
-    screen.text_input(key=f"form_proposal_{round_id}_{first}_reason").set_value("says what people reward").run()
-    press(screen, "Accept")
+    press(write(screen, "Reason", "says what people reward"), "Accept")
     kept = next(proposal for proposal in proposals(real, round_id) if proposal.criteria.criteria_id == first)
     assert (kept.state, kept.decision.reason, kept.decision.actor) == ("accepted", "says what people reward", "Ann")
     assert "accepted by Ann" in list(frame_with(screen, "inner fold")["decision"])
@@ -203,7 +178,7 @@ def test_somebody_who_was_faster_is_named(real: Any, opened: Open, round_id: str
     screen = opened(round=round_id)
     proposal = next(each for each in proposals(real, round_id) if each.state == "open")
     name = proposal.criteria.criteria_id
-    screen.text_input(key=f"form_proposal_{round_id}_{name}_reason").set_value("good").run()
+    write(screen, "Reason", "good")
     bo = real.store.acting(Actor("Bo"))
     projects.decide_proposal(bo, round_id, name, accepted=False, reason="too narrow", seen=proposal.seen)
     press(screen, "Accept")
@@ -218,11 +193,9 @@ def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open
     key = f"form_proposal_{round_id}_{proposal.criteria.criteria_id}"
     screen.session_state[f"{key}_edit"] = True
     screen.run()
-    screen.text_input(key=f"{key}_reason").set_value("better so").run()
-    press(screen, "Accept the edited text")
+    press(write(screen, "Reason", "better so"), "Accept the edited text")
     assert "The text is unchanged" in texts(screen)
-    screen.text_area(key=f"{key}_text").set_value(proposal.criteria.text + " Reward texts that are short.").run()
-    press(screen, "Accept the edited text")
+    press(write(screen, "Text", f"{proposal.criteria.text} Reward texts that are short."), "Accept the edited text")
     now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == proposal.criteria.criteria_id)
     assert now.state == "accepted"
     edited = real.store.criteria.get(real.project_id, now.decision.edited_id)
@@ -241,20 +214,13 @@ def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:
     assert "section" not in screen.query_params
 
 
-def test_a_round_that_is_not_there_is_told(opened: Open) -> None:
-    assert "linked round is not of this golden set" in texts(opened(round="r-none"))
+# ── versions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-# ── lineage ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_table_says_what_the_tree_shows(real: Any, round_id: str, best: Criteria) -> None:
-    screen = open_screen("4_criteria", project=real.project_id, criteria=best.criteria_id)
-    screen.segmented_control(key="criteria_view").set_value("Versions").run()
+def test_all_versions_are_listed_ancestors_first(real: Any, round_id: str, best: Criteria) -> None:
+    screen = open_screen("4_criteria", project=real.project_id, criteria=best.criteria_id, section="versions")
     family = projects.family_tree(real.store, real.project_id, ASPECT, real.golden_id)
     shown = frame_with(screen, "generation")
     assert list(shown["generation"]) == sorted(shown["generation"])
     assert any("version" in judge for judge in shown["judge"] if judge)
-    assert len(shown) == sum(tables.group_of(kin.criteria) != tables.UNMEASURED for kin in family), (
-        "all measured in full"
-    )
+    assert len(shown) == sum(tables.group_of(kin.criteria) != tables.UNMEASURED for kin in family)

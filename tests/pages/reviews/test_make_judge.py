@@ -9,13 +9,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.errors import AccessError
 from core.people import Actor
-from core.projects.judge_versions import VersionOptions
-from core.settings import Settings
 from core.store.store import Store
-from pages.ui import people, state
-from tests.pages.screen import make_judge, open_screen, prepared, press, run
+from pages.ui import state
+from tests.pages.screen import make_judge, prepared, press, run
 
 Open = Callable[..., AppTest]
 ASPECT = "coherence"
@@ -62,19 +59,3 @@ def test_an_edit_of_one_of_several_takes_its_place_unless_it_is_to_be_alone(
     way.set_value((edit,)).run()
     press(screen, "Measure it")
     assert projects.judge_line(store, reviewed.project_id, ASPECT).get(2).criteria_ids == (edit,)
-
-
-def test_who_may_label_but_not_review_reads_and_is_told_why(
-    store: Store, settings: Settings, reviewed: Any, edit: str, open_criteria: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By a link to review: the way to the judge is shut and says which role it takes; and so is signing it off."""
-    monkeypatch.setattr(people, "actor_of", lambda account, settings: Actor("Al", "annotator"))
-    screen = open_criteria("Al", criteria=edit)
-    (shut,) = [button for button in screen.button if button.label == "Make this the judge"]
-    assert shut.disabled
-    assert "needs the role reviewer; yours is annotator" in shut.help
-    overview = open_screen("0_overview", project=reviewed.project_id, aspect=ASPECT, version="1")
-    assert {one.disabled for one in overview.button if one.label in ("Approve", "Approve and use it")} == {True}
-    al = store.acting(Actor("Al", "annotator"))
-    with pytest.raises(AccessError, match="reviewer"):
-        projects.make_version(al, settings, reviewed.project_id, ASPECT, [edit], options=VersionOptions("edit"))

@@ -136,8 +136,3 @@ def test_every_point_can_be_decided(store: Store, where: tuple[str, str, str], r
     assert "Nothing is open" in texts(screen)
     assert len(projects.open_review(store, *where).decided) == len(kinds)
     assert not any(widget.label == "Reject" for widget in screen.button)
-
-
-def test_somebody_without_a_name_is_asked_for_it(store: Store, where: tuple[str, str, str], review: Open) -> None:
-    press(review(""), "Join the review")
-    assert projects.open_review(store, *where).joined == ()

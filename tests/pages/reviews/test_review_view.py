@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 from streamlit.testing.v1 import AppTest
 
 from core import projects
@@ -14,7 +13,6 @@ from core.people import Actor
 from core.store.store import Store
 from tests.pages.screen import (
     HOSTILE,
-    button,
     frame_with,
     harmless,
     has_button,
@@ -27,26 +25,17 @@ from tests.pages.screen import (
 Open = Callable[..., AppTest]
 
 
-def download_label(reviewed: Any) -> str:
-    screen = open_screen("3_calibrate", project=reviewed.project_id, run=reviewed.run_id)
-    return next(widget.label for widget in screen.download_button if "judge.yaml" in widget.label)
-
-
-def test_the_exported_judge_and_its_button_say_whether_it_is_approved(
+def test_the_button_for_the_judge_file_shows_whether_it_is_approved(
     store: Store, reviewed: Any, open_criteria: Open
 ) -> None:
-    before = download_label(reviewed)
-    card = yaml.safe_load(projects.judge_file(store, reviewed.run_id))
-    assert card["approved"] is False
-    assert any("Nobody has approved" in warning for warning in card["warnings"])
+    def label() -> str:
+        screen = open_screen("3_calibrate", project=reviewed.project_id, run=reviewed.run_id)
+        return next(widget.label for widget in screen.download_button if "judge.yaml" in widget.label)
+
+    assert label() == "Download judge.yaml (not approved)"
     ann, line = store.acting(Actor("Ann")), projects.judge_line(store, reviewed.project_id, "coherence")
     projects.use_version(ann, reviewed.project_id, "coherence", 1, reason="it holds", decided=line.decided)
-    card = yaml.safe_load(projects.judge_file(store, reviewed.run_id))
-    assert card["approved"] is True
-    assert {(approval["state"], approval["by"]) for approval in card["approvals"]} == {("approved", "Ann")}
-    assert {approval["evidence"]["side"] for approval in card["approvals"]} == {"held-out"}
-    after = download_label(reviewed)
-    assert (before, after) == ("Download judge.yaml (not approved)", "Download judge.yaml")
+    assert label() == "Download judge.yaml"
 
 
 def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open) -> None:
@@ -75,9 +64,7 @@ def test_a_lock_takes_the_form_away(store: Store, reviewed: Any, open_criteria: 
     assert has_button(press(screen, "Edit"), "Save and re-score")
 
 
-def test_a_refined_version_stands_beside_the_items_it_was_shown(
-    store: Store, reviewed: Any, open_criteria: Open
-) -> None:
+def test_a_refined_version_shows_the_items_it_was_made_from(store: Store, reviewed: Any, open_criteria: Open) -> None:
     proposal = projects.list_proposals(store, reviewed.round_id)[0]
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=proposal.criteria.criteria_id)
     screen.session_state["form_criteria_origin"] = True
@@ -112,14 +99,3 @@ def test_any_two_versions_word_by_word_and_merged(store: Store, reviewed: Any, o
     assert (merged.parents, merged.author) == ((one, two), "Ann")
     assert "Merged into a new version" in texts(screen)
     assert screen.segmented_control(key="criteria_view").value == "Edit"  # to be read, then measured
-
-
-def test_a_viewer_reads_and_changes_nothing(
-    store: Store, reviewed: Any, open_criteria: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pages.ui import people
-
-    monkeypatch.setattr(people, "actor_of", lambda account, settings: Actor("Vi", "viewer"))
-    screen = open_criteria("Vi", run=reviewed.run_id, criteria=reviewed.best)
-    for label in ("Edit", "Save the name", "Lock"):
-        assert button(screen, label).disabled
