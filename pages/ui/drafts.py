@@ -1,7 +1,7 @@
-"""Long texts on screen that are kept while somebody types them, so that a closed tab or a restart takes nothing along.
+"""Drafts of long texts, saved while somebody types, so that a closed tab or a restart loses nothing.
 
 Streamlit sends a text area when it is left, and one in a form when the form is sent; `drafts.js` sends it once typing
-rests.  `begin` says what the text area opens with, `watch` keeps it, `done` forgets it once it was saved.
+rests.  `begin` returns what the text area opens with, `watch` saves drafts, `done` deletes the draft of a saved text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _log = logging.getLogger("concord")
 
 @dataclass(frozen=True, slots=True)
 class Editing:
-    """A text in somebody's hands.
+    """A text that somebody edits.
 
     `text` is what its text area opens with: their draft, else `version`, the text as it is saved; `base` is the head
     that they began from, `opened_at` the time of the draft it opened with.  `turn` counts how often the text area was
@@ -82,7 +82,7 @@ def begin(page: Opened, subject: str, version: str, name: str, *, base: str = ""
 
 
 def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
-    """That the text area opened with a draft, and the way back to the version; `head` is the newest version now."""
+    """A note that the text area opened with a draft, and the way back to the version; `head` is the newest version."""
     if editing.opened_at is None:
         return
     moved = " Somebody has saved another version since; saving yours will show both." if head != editing.base else ""
@@ -100,7 +100,7 @@ def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
 
 
 def draw_others(page: Opened, subject: str) -> None:
-    """Who else is at the same text, and since when."""
+    """Who else edits the same text, and since when."""
     for draft in projects.others_drafting(page.store, page.project.project_id, subject):
         words = f"{draft.author} has unsaved text here since {clock(draft.began_at)}."
         st.caption(f":material/edit_note: {plain(words)}")
@@ -108,7 +108,7 @@ def draw_others(page: Opened, subject: str) -> None:
 
 @st.fragment
 def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> None:
-    """Keeps what is typed into the text area, and says so; draw it after the text area, and outside of a form."""
+    """Save what is typed into the text area as a draft; draw it after the text area, and outside of a form."""
     if page.actor.is_unnamed or not people.may(page, "reviewer"):
         return
     place = state.widget(f"draft_{editing.key}")
@@ -129,30 +129,30 @@ def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> N
 
 
 def done(page: Opened, editing: Editing) -> None:
-    """What was typed was saved, or is not wanted any more: the draft goes, and the text area shows the version."""
+    """Delete the draft of a text that was saved or dropped; the text area shows the version again."""
     try:
         projects.drop_draft(page.store, page.project.project_id, editing.subject)
     except ConcordError as error:  # the text itself is safe
-        _log.warning("a draft of %s was not taken away: %s", editing.subject, error)
+        _log.warning("a draft of %s was not deleted: %s", editing.subject, error)
     _opened(page)[editing.subject] = Editing(
         editing.subject, editing.name, editing.author, editing.version, editing.version, editing.base, editing.turn + 1
     )
 
 
 def clock(at: datetime) -> str:
-    """The time of day where the reader sits; with the day, where that is not today."""
+    """The time of day in the reader's zone, with the day where that is not today."""
     here = at.astimezone()
     return f"{here:%H:%M}" if here.date() == datetime.now().astimezone().date() else f"{here:%d %b %H:%M}"
 
 
 def _opened(page: Opened) -> dict[str, Editing]:
-    """The texts of the project that this session has opened, by what they are of."""
+    """Subject → the text of the project that this session has opened."""
     opened: dict[str, dict[str, Editing]] = st.session_state.setdefault(state.EDITING, {})
     return opened.setdefault(page.project.project_id, {})
 
 
 def _take(page: Opened, editing: Editing, place: str) -> None:
-    """Keeps what the browser sent, once; a text like the version needs no draft."""
+    """Save what the browser sent, once; a text like the version needs no draft."""
     said = (st.session_state.get(place) or {}).get("draft")
     now = _opened(page).get(editing.subject, editing)
     if not isinstance(said, dict) or said.get("n") == now.heard or now.key != editing.key:

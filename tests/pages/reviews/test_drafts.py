@@ -35,25 +35,22 @@ def sends(screen: AppTest, n: int, text: object) -> AppTest:
 
 
 def test_each_pause_is_kept_once(store: Store, reviewed: Any, subject: str, open_criteria: Open) -> None:
-    ann = store.acting(Actor("Ann"))
+    def draft() -> Any:
+        return projects.draft_of(store.acting(Actor("Ann")), reviewed.project_id, subject)
+
     screen = sends(open_criteria("Ann", criteria=reviewed.best, edit="1"), 7, "First burst.")
-    first = projects.draft_of(ann, reviewed.project_id, subject)
-    assert first is not None
+    first = draft()
     assert (first.text, first.base) == ("First burst.", reviewed.best)
     screen.run()  # drawn anew for another reason: what was kept is not kept again
-    assert projects.draft_of(ann, reviewed.project_id, subject) == first
-    sends(screen, 8, "First burst. Second.")
-    second = projects.draft_of(ann, reviewed.project_id, subject)
-    assert second is not None
+    assert draft() == first
+    second = (sends(screen, 8, "First burst. Second."), draft())[1]
     assert (second.text, second.began_at) == ("First burst. Second.", first.began_at)
-    for strange in ({"n": 9}, None, 5):
-        sends(screen, 9, strange)
-    assert projects.draft_of(ann, reviewed.project_id, subject) == second
-    sends(screen, 10, "x" * (LONGEST_TEXT + 1))
-    assert projects.draft_of(ann, reviewed.project_id, subject) == second
+    for n, strange in enumerate(({"n": 9}, None, 5, "x" * (LONGEST_TEXT + 1)), 9):
+        sends(screen, n, strange)
+        assert draft() == second
     text = store.criteria.get(reviewed.project_id, reviewed.best).text
-    sends(screen, 11, f"{text}\n")  # all of it undone
-    assert projects.draft_of(ann, reviewed.project_id, subject) is None
+    sends(screen, 20, f"{text}\n")  # all of it undone
+    assert draft() is None
 
 
 def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(

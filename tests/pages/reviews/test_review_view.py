@@ -16,6 +16,7 @@ from tests.pages.screen import (
     frame_with,
     harmless,
     has_button,
+    labelled,
     open_screen,
     press,
     texts,
@@ -39,21 +40,21 @@ def test_the_button_for_the_judge_file_shows_whether_it_is_approved(
 
 
 def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open) -> None:
+    def comments() -> Any:
+        return projects.review_of(store, reviewed.project_id, reviewed.best).comments
+
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
-    next(box for box in screen.selectbox if box.label == "On").set_value(1)
-    press(write(screen, "Comment", HOSTILE), "Add comment")
-    (kept,) = projects.review_of(store, reviewed.project_id, reviewed.best).comments
-    assert (kept.line, kept.text, kept.actor) == (1, HOSTILE, "Ann")
-    assert HOSTILE in [text.value for text in screen.text]
-    assert any("1 open comment" in block.value for block in screen.markdown)
-    harmless(screen)
-    assert next(field for field in screen.text_input if field.label == "Comment").value == ""
-    press(screen, "Settle")
-    assert [
-        comment.settled_by for comment in projects.review_of(store, reviewed.project_id, reviewed.best).comments
-    ] == ["Ann"]
-    assert not any("open comment" in block.value for block in screen.markdown)
     assert "1 to 5,000" in texts(press(screen, "Add comment"))
+    labelled(screen.selectbox, "On").set_value(1)
+    press(write(screen, "Comment", HOSTILE), "Add comment")
+    assert [(each.line, each.text, each.actor) for each in comments()] == [(1, HOSTILE, "Ann")]
+    assert HOSTILE in [text.value for text in screen.text]
+    assert "1 open comment" in texts(screen)
+    harmless(screen)
+    assert labelled(screen.text_input, "Comment").value == ""
+    press(screen, "Settle")
+    assert comments()[0].settled_by == "Ann"
+    assert "open comment" not in texts(screen)
 
 
 def test_a_lock_takes_the_form_away(store: Store, reviewed: Any, open_criteria: Open) -> None:
