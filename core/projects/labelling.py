@@ -292,27 +292,6 @@ class AnnotationSession:
 
 
 @dataclass(frozen=True, slots=True)
-class StillRating:
-    """A pass in which somebody has items left to rate."""
-
-    pass_id: str
-    name: str
-    n_open: int
-
-
-@dataclass(frozen=True, slots=True)
-class TeamProgress:
-    """How many ratings everybody together has given in a pass, of those planned; an item rated by two counts twice."""
-
-    by_rater: Mapping[str, int]
-    planned: int
-
-    @property
-    def done(self) -> int:
-        return sum(self.by_rater.values())
-
-
-@dataclass(frozen=True, slots=True)
 class OthersSaid:
     """What others said of an item in a pass that is not blind: (who, aspect, label or None for "cannot tell").
 
@@ -460,8 +439,8 @@ def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str
     return undone.item_id
 
 
-def team_progress(store: Store, project_id: str, pass_id: str) -> TeamProgress:
-    """How far everybody together is in a pass; says nothing of who said what."""
+def team_progress(store: Store, project_id: str, pass_id: str) -> tuple[dict[str, int], int]:
+    """Count the items that each rater has finished in a pass, and the ratings planned; an item of two raters is two."""
     labelling = get_pass(store, project_id, pass_id)
     given = Counter(
         (label.rater, label.item_id)
@@ -470,7 +449,7 @@ def team_progress(store: Store, project_id: str, pass_id: str) -> TeamProgress:
     )
     done = Counter(rater for (rater, _), n in given.items() if n == len(labelling.aspects))
     planned = sum(len(labelling.assigned(rater)) for rater in labelling.raters)
-    return TeamProgress(done, max(planned, labelling.plan.n_ratings))
+    return done, max(planned, labelling.plan.n_ratings)
 
 
 @requires("annotator")
@@ -488,8 +467,8 @@ def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
 
 def still_rating(
     store: Store, project_id: str, golden_id: str, aspects: Sequence[str] | None = None
-) -> list[StillRating]:
-    """The passes over a golden set (and these aspects) in which the person who acts has items left to rate.
+) -> list[tuple[LabelPass, int]]:
+    """The passes over a golden set (and these aspects) in which the person who acts has items left, and how many.
 
     Whoever does should see neither golden labels nor what others said of its items.
     """
@@ -501,7 +480,7 @@ def still_rating(
             continue
         session = _session(store, labelling, rater)
         if n_open := len(session.assigned) - session.n_done:
-            rating.append(StillRating(labelling.pass_id, labelling.name, n_open))
+            rating.append((labelling, n_open))
     return rating
 
 

@@ -142,10 +142,8 @@ def _stages(
 def _waiting(
     store: Store, project_id: str, golden: GoldenSummary, line: JudgeLine, measuring: set[int]
 ) -> Iterator[Waiting]:
-    for rating in still_rating(store, project_id, golden.golden_id):
-        if rating.n_open:
-            words = f"{counted(rating.n_open, 'item')} to label in {rating.name}"
-            yield Waiting("label", rating.n_open, words, rating.pass_id)
+    for labelling, n_open in still_rating(store, project_id, golden.golden_id):
+        yield Waiting("label", n_open, f"{counted(n_open, 'item')} to label in {labelling.name}", labelling.pass_id)
     for version in line.waiting[:1]:
         yield Waiting("sign off", 1, f"{version.name} of the judge waits for sign-off", str(version.number))
     if drafts := [each for each in line.versions if each.state == "draft" and each.number not in measuring]:

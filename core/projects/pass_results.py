@@ -206,16 +206,6 @@ def labelled_golden(
     return replace(golden, name=name, aspects=gold, ratings=tuple(ratings))
 
 
-@dataclass(frozen=True, slots=True)
-class ReplacedLabel:
-    """A golden label that would be another once the labels of a pass are frozen."""
-
-    item_id: str
-    aspect: str
-    before: float
-    after: float
-
-
 @requires("reviewer")
 def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
     """A pass from above: who has done how much, agreement as it grew, and the items to decide.
@@ -268,8 +258,8 @@ def adjudicate(
     """
     labelling = get_pass(store, project_id, pass_id)
     if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
-        left = f"{rating[0].n_open:,} items left to rate in {rating[0].name}"
-        raise AccessError(f"You have {left}; whoever still rates does not decide.")
+        (rated, n_open), *_ = rating
+        raise AccessError(f"You have {n_open:,} items left to rate in {rated.name}. Finish them before you decide.")
     if item_id not in store.goldens.load(labelling.golden_id).item_ids:
         raise UsageError(f"Item {item_id[:60]!r} is no part of the golden set of {labelling.name}.")
     scale = next((planned.scale for planned in labelling.plan.aspects if planned.aspect == aspect), None)
@@ -372,11 +362,13 @@ def _labels_on(store: Store, golden_id: str, aspect: str) -> FloatArray:
 
 
 @requires("reviewer")
-def replaced_labels(store: Store, project_id: str, pass_id: str, combine: Combine) -> tuple[ReplacedLabel, ...]:
-    """The golden labels that freezing with `combine` would replace by others."""
+def replaced_labels(
+    store: Store, project_id: str, pass_id: str, combine: Combine
+) -> tuple[tuple[str, str, float, float], ...]:
+    """(item id, aspect, before, after) of the golden labels that freezing with `combine` would replace."""
     golden, frozen = _frozen(store, project_id, pass_id, "", combine)
     return tuple(
-        ReplacedLabel(item.item_id, name, before, after)
+        (item.item_id, name, before, after)
         for name, labels in golden.aspects.items()
         for item, before, after in zip(golden.items, labels.values, frozen.aspects[name].values, strict=True)
         if before is not None and after is not None and before != after

@@ -19,13 +19,14 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None) 
     key = state.widget(f"label_seen_{page.project.project_id}_{golden_id}_{page.actor.name}")
     if not rating or st.session_state.get(key):
         return True
-    left = f"{counted(rating[0].n_open, 'item')} left in {rating[0].name}"
+    rated, n_open = rating[0]
+    left = f"{counted(n_open, 'item')} left in {rated.name}"
     st.info(
         plain(f"You still rate: {left}. The labels of these items are hidden, so that yours are your own."),
         icon=":material/visibility_off:",
     )
     with st.container(horizontal=True):
-        link_to("label", "Continue rating", icon=":material/edit_note:", labelling=rating[0].pass_id)
+        link_to("label", "Continue rating", icon=":material/edit_note:", labelling=rated.pass_id)
         st.button("Show them all the same", key=f"{key}_press", on_click=_show, args=(key,))
     return False
 

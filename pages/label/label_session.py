@@ -13,7 +13,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.labelling import AnnotationSession, LabelAspect, TeamProgress
+from core.projects.labelling import AnnotationSession, LabelAspect
 from core.store.store import Store
 from core.wording import duration
 from pages.label import label_item, label_keys, label_number, label_shown
@@ -92,11 +92,9 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: Shown)
     n, done = len(session.assigned), session.n_done
     place = f"**{session.assigned.index(shown.item_id) + 1} of {n}**" if shown.item_id else f"**{n} of {n}**"
     left = "" if session.seconds_left is None or done == n else f", about {duration(session.seconds_left)} left"
-    team = _team(assignment.store, assignment.passed.project_id, session.pass_id)
-    given = (team.by_rater | {session.rater: done}).values()  # mine as of now: what is kept may be older
-    all_of_us = (
-        f" · the team has {sum(given):,} of {team.planned:,} ratings" if assignment.passed.plan.n_raters > 1 else ""
-    )
+    by_rater, planned = _team(assignment.store, assignment.passed.project_id, session.pass_id)
+    given = (by_rater | {session.rater: done}).values()  # mine as of now: what is kept may be older
+    all_of_us = f" · the team has {sum(given):,} of {planned:,} ratings" if assignment.passed.plan.n_raters > 1 else ""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.progress(done / n if n else 0.0, text=f"{place} · {done} done{left}{all_of_us}")
         st.toggle(
@@ -111,7 +109,7 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: Shown)
 
 
 @st.cache_data(ttl=10, max_entries=64, show_spinner=False)
-def _team(_store: Store, project_id: str, pass_id: str) -> TeamProgress:
+def _team(_store: Store, project_id: str, pass_id: str) -> tuple[dict[str, int], int]:
     """Kept for some seconds: every press of everybody asks."""
     return projects.team_progress(_store, project_id, pass_id)
 

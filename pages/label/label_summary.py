@@ -176,10 +176,7 @@ def _choose_combine(store: Store, passed: LabelPass) -> Combine:
         key=state.widget(f"label_combine_{passed.pass_id}"),
     )
     if combine != "fill":
-        rows = changed[combine][:MOST_LISTED]
-        frame = pd.DataFrame(
-            [{"item": row.item_id, "aspect": row.aspect, "now": row.before, "then": row.after} for row in rows]
-        )
+        frame = pd.DataFrame(changed[combine][:MOST_LISTED], columns=["item", "aspect", "now", "then"])
         grid.draw(frame, alt="Golden labels that would be replaced", rows=6)
     return combine
 

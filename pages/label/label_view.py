@@ -125,10 +125,10 @@ def held(page: Opened, passed: LabelPass) -> bool:
     rating = projects.still_rating(page.store, passed.project_id, passed.golden_id, aspects)
     if not rating:
         return False
-    first = rating[0]
+    first, n_open = rating[0]
     st.info(
         plain(
-            f"You still rate: {counted(first.n_open, 'item')} left in {first.name}. Golden labels and what "
+            f"You still rate: {counted(n_open, 'item')} left in {first.name}. Golden labels and what "
             "others said stay hidden from you until then, so that your labels are your own."
         ),
         icon=":material/visibility_off:",

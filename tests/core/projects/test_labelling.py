@@ -123,7 +123,7 @@ def test_two_raters_from_joining_to_a_golden_set(store: Store, ann: Rater, bo: R
     assert projects.pass_summary(store, *ann.where).queue == ()
 
     replaced = projects.replaced_labels(store, *ann.where, "replace")
-    assert [(label.item_id, label.before, label.after) for label in replaced] == [("i1", 3.0, 2.0), ("i2", 3.0, 2.0)]
+    assert [(row[0], *row[2:]) for row in replaced] == [("i1", 3.0, 2.0), ("i2", 3.0, 2.0)]
     frozen = store.goldens.load(projects.freeze_labels(store, *ann.where, name="", combine="replace"))
     assert frozen.name == "g, labelled"
     assert frozen.aspects["a"].values == (3.0, 2.0, 2.0, *(3.0,) * 9)  # decided, Ann's, Ann's, as before
@@ -221,7 +221,7 @@ def test_whoever_still_rates_does_not_decide(store: Store, request_: PassRequest
 
     def left(*aspects: str) -> list[tuple[str, int]]:
         rating = projects.still_rating(bo.store, request_.project_id, request_.golden_id, aspects)
-        return [(one.name, one.n_open) for one in rating]
+        return [(labelling.name, n_open) for labelling, n_open in rating]
 
     with pytest.raises(AccessError, match="8 items left to rate in first pass"):  # b of i0 is open too
         bo.decide("i0", 3.0)
