@@ -16,7 +16,6 @@ from core.calibration.calibration_result import Calibration
 from core.comparison.corrected_means import MoreVerdicts
 from core.data.verdict_imports import ScoredRows, read_scored
 from core.errors import AspectError, GoldenError, JobError
-from core.fusion.aspect_texts import OVERALL
 from core.fusion.fusion_criteria import read_criteria
 from core.fusion.fusion_request import FusionRunView
 from core.fusion.fusion_settings import FusionSettings
@@ -37,12 +36,22 @@ from core.report.report_facts import (
     CostLine,
     CriteriaFact,
     FusionFact,
-    FusionRow,
     History,
     PassFact,
     Report,
+    ReportedJudge,
     RoundFact,
+    by_source,
+    by_system,
+    examined,
+    gold_labels,
+    judge_table,
+    means_by_system,
+    misaligned,
+    on_the_scale,
+    raters_of,
     reproduce,
+    strengths_of,
 )
 from core.report.words import RUN_WORDS, day
 from core.stats.items import BoolArray
@@ -110,7 +119,6 @@ def report(
     for unknown ids, JobError while no calibration of that aspect has come to a result, or for a version that was not
     measured on held-out items.  `core.report` draws it.
     """
-    from core.report import measured, systems
 
     project = store.projects.get(project_id)
     run = _calibration_run(store, project_id, golden_id, aspect, run_id)
@@ -125,7 +133,7 @@ def report(
     line, openings = judge_line(store, project_id, aspect), list_held_out_accesses(store, project_id, golden_id, aspect)
     used = used_before(line, run, openings)
     triage = list_triage(store, project_id, golden_id, aspect)
-    judged = measured.ReportedJudge(store.goldens.load(golden_id), calibration, run.run_id)
+    judged = ReportedJudge(store.goldens.load(golden_id), calibration, run.run_id)
     further = None if more is None else read_more_verdicts(more, judged.golden, judged.scores)
     decided = open_review(store, project_id, golden_id, aspect).decided[::-1]
     return Report(
@@ -136,28 +144,28 @@ def report(
         run=run,
         asked=request,
         calibration=calibration,
-        labels=measured.gold_labels(judged.golden, aspect),
-        raters=measured.raters_of(judged).without_claim(used),
+        labels=gold_labels(judged.golden, aspect),
+        raters=raters_of(judged).without_claim(used),
         passes=tuple(_passes(store, project_id, golden_id, aspect)),
         line=line,
         seen_before=used,
         history=_history(store, run, line, calibration, decided),
-        judges=measured.judge_table(
+        judges=judge_table(
             judged, as_compared(store, project_id, store.judges.all(project_id, golden_id, aspect))
         ).without_claim(used),
-        systems=systems.by_system(judged),
-        means=systems.means_by_system(
+        systems=by_system(judged),
+        means=means_by_system(
             judged,
             further,
             seen=seen_labels(store, project_id, golden_id, judged.scores),
             picked=picked_labels(store, project_id, golden_id, aspect),
         ),
-        strengths=systems.strengths_of(judged),
+        strengths=strengths_of(judged),
         n_more=0 if further is None else len(further.rows.item_ids),
-        sources=measured.by_source(judged),
-        on_the_scale=measured.on_the_scale(judged),
-        examination=measured.examined(judged),
-        misaligned=measured.misaligned(
+        sources=by_source(judged),
+        on_the_scale=on_the_scale(judged),
+        examination=examined(judged),
+        misaligned=misaligned(
             judged,
             {item_id: found for item_id, found in triage.items() if found.verdict},
             {decision.item_id: decision for decision in decided if decision.item_id},
@@ -184,15 +192,8 @@ def _fusion(store: Store, run: Run, calibration: Calibration) -> FusionFact | No
             continue
         if result is None:
             continue
-        overall = {} if result.overall is None else {OVERALL: result.overall}
-        rows = [FusionRow(name, alignment) for name, alignment in ({**result.aspects, **overall}).items()]
-        rows += [
-            FusionRow(f"{name}, without {row.name}", row.alignment, row.difference)
-            for name in (aspect, *overall)
-            for row in result.without.get(name, ())
-        ]
         words = read_criteria(outcome.criteria, list(result.aspects), outcome.criteria_origins).words
-        return FusionFact(other.title, words or "none", result.overall_target, result.overall is None, tuple(rows))
+        return FusionFact(other.title, aspect, words or "none", result)
     return None
 
 

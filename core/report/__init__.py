@@ -2,9 +2,7 @@
 
 ::
 
-    report_facts  the record of all that is known                 Report History CostLine reproduce
-    measured      found from golden set and calibration           ReportedJudge judge_table gold_labels raters_of
-    systems       systems: means, or strengths of pairs           by_system means_by_system strengths_of
+    report_facts  the record, and what is measured for it         Report ReportedJudge judge_table raters_of by_system
     headline      the finding, what belongs next to it, limits    headline asides limits
     page          as one HTML page, and its appendix              html_page appendix_page
     plots         which of it goes into which figure              sides_plot judges_plot …

@@ -13,8 +13,7 @@ from core.report.figures.comparison import curve_figure, kept_figure
 from core.report.figures.style import BLUE, QUIET
 from core.report.figures.svg import Drawing
 from core.report.figures.whiskers import WhiskerRow, sides_figure, whiskers
-from core.report.measured import Labels, OnTheScale, SourceSpread
-from core.report.report_facts import Report
+from core.report.report_facts import Labels, OnTheScale, Report, SourceSpread
 from core.report.words import measure
 from core.wording import counted
 

@@ -84,13 +84,11 @@ def _judges(report: Report) -> Iterator[FigureRow]:
     if (bar := table.board.bar) is not None:
         yield _aligned(bar.name, side, bar.alignment)
         yield from _minus(f"this judge minus: {bar.name}", side, bar.alignment, bar.minus[table.ours], "p (Holm)")
-    for part in report.fusion.rows if report.fusion is not None else ():
-        name = f"fusion by a model: {bounded(part.name, _NAME)}"
-        yield _aligned(name, "unseen by the fusion", part.alignment)
-        if part.minus is not None:
-            yield from _minus(
-                f"the whole minus: {name}", "unseen by the fusion", part.alignment, part.minus, "p (Holm)"
-            )
+    for title, alignment, minus in report.fusion.rows if report.fusion is not None else ():
+        name = f"fusion by a model: {bounded(title, _NAME)}"
+        yield _aligned(name, "unseen by the fusion", alignment)
+        if minus is not None:
+            yield from _minus(f"the whole minus: {name}", "unseen by the fusion", alignment, minus, "p (Holm)")
 
 
 def _systems(report: Report) -> Iterator[FigureRow]:

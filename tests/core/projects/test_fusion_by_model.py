@@ -177,10 +177,10 @@ def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
     report = projects.report(store, *where)
     names = ["coherence", "relevance", "overall"]
     names += [f"{what}, without {part}" for what in ("coherence", "overall") for part in ("overlap", "overlap_pairs")]
-    assert [row.name for row in report.fusion.rows] == names
+    assert [name for name, _, _ in report.fusion.rows] == names
     n_unseen = 144 - len(offered.seen)
-    assert {row.alignment.n for row in report.fusion.rows if row.alignment.level == "dataset"} <= {n_unseen}
-    assert all(row.minus is not None and row.minus.n <= n_unseen for row in report.fusion.rows[3:])
+    assert {own.n for _, own, _ in report.fusion.rows if own.level == "dataset"} <= {n_unseen}
+    assert all(minus is not None and minus.n <= n_unseen for _, _, minus in report.fusion.rows[3:])
     figures = [row for row in figure_rows(report) if "fusion by a model" in row.what]
     assert {row.what.split(": ")[-1] for row in figures} == set(names)
     assert "Fusion by a model" in appendix_page(report)

@@ -25,8 +25,8 @@ from core.projects.run_work import EDIT_SCORED
 from core.records import Scale
 from core.report.figures.bars import LabelBar, label_bars
 from core.report.headline import brings
-from core.report.measured import gold_labels
 from core.report.page import appendix_page
+from core.report.report_facts import gold_labels
 from core.report.rows import figures_csv
 from core.stats import LabelledItems, MeasureSettings, leave_one_out, rater_table
 

@@ -16,8 +16,8 @@ from lxml import etree
 from core.comparison.leaderboard import HumanCeiling
 from core.records import Alignment
 from core.report.headline import brings, headline, limits, sign_off
-from core.report.measured import Labels, OnTheScale, Raters
 from core.report.page import appendix_page, html_page
+from core.report.report_facts import Labels, OnTheScale, Raters
 
 VOID = set("area base br col embed hr img input link meta source track wbr".split())
 PHRASING = set("a bdi br code del em ins small span strong".split())
