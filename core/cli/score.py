@@ -39,12 +39,6 @@ class ScoringOptions:
     explain: Annotated[bool, typer.Option("--explain", help="Add the reasons to each verdict.")] = False
     budget: Annotated[int | None, typer.Option(min=1, help="Most calls to make now; the same command resumes.")] = None
     again: Annotated[bool, typer.Option("--again", help="Start over, whatever an earlier scoring left.")] = False
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes for a judge that computes; by default one a core.")
-    ] = None
-    keep_unread: Annotated[
-        bool, typer.Option("--keep-unread", help="Do not ask again what an earlier, stopped call left unread.")
-    ] = False
     most_unread: Annotated[
         float, typer.Option(min=0, max=1, help="Stop when a larger share of the items comes back unread.")
     ] = 0.5
@@ -117,8 +111,6 @@ def score(
         explain=how.explain,
         budget=how.budget,
         again=how.again,
-        workers=how.workers,
-        keep_unread=how.keep_unread,
         most_unread=how.most_unread,
         batch_read=batch_read,
         coverage=sure.coverage if sure.intervals or sure.abstain_over is not None else None,
@@ -228,7 +220,6 @@ def _score_body(scored: ScoredFile, out: str) -> dict[str, Any]:
         "calls": scored.calls,
         **{name: getattr(scored.usage, name) for name in ("requests", "cached", "cost")},
         "resumed_from": scored.n_before,
-        "asked_again": scored.n_again,
         "seconds": round(scored.seconds, 3),
         "items_per_second": None if pace is None else round(pace, 1),
         "marks": list(scored.marks),
@@ -287,8 +278,6 @@ def _score_words(body: dict[str, Any]) -> list[str]:
     ]
     if body["resumed_from"]:
         lines.append(f"Resumed after {body['resumed_from']:,} items of an earlier run.")
-    if body["asked_again"]:
-        lines.append(f"{body['asked_again']:,} of them had been left unread and were asked again.")
     if batch := body.get("batch"):
         failed = f", {sum(batch['failed'].values()):,} failed there" if batch["failed"] else ""
         lines.append(f"{batch['answered']:,} requests answered by batch{failed}.")

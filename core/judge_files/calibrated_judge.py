@@ -142,24 +142,6 @@ class CalibratedJudge(RowJudge):
             scores = self.judge.score(self.task, items, self.criteria, explain=explain, on_progress=on_progress)
         return self._joined(scores, coverage)
 
-    async def score_async(
-        self, items: Sequence[Item], *, explain: bool = False, of_more: bool = False, coverage: float | None = None
-    ) -> Verdicts:
-        """Score without holding up the event loop.
-
-        A judge behind an endpoint awaits its replies, so any number of calls may run at once; any other scores in a
-        thread.
-        """
-        judge = self.judge
-        if not isinstance(judge, LLMJudge) or not judge.awaits:
-            return await super().score_async(items, explain=explain, of_more=of_more, coverage=coverage)
-        usable, lacking = self.divided(items, of_more=of_more)
-        if not usable:
-            return self._in_order(items, lacking, ())
-        with self._asked():
-            scores = await judge.score_async(self.task, usable, self.criteria, explain=explain)
-        return self._in_order(items, lacking, self._joined(scores, coverage))
-
     def close(self) -> None:
         """Release the judge's connections."""
         self.judge.close()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 ADDED = ("score", "calibrated", "unscored", "mark", "calibration_item")
 _TEXTS = ("item_id", "source_id", "system_id", "source", "context", "target", "references")
 _SAMPLE = 50
+AT_ONCE = 64
+_THREADS = ThreadPoolExecutor(AT_ONCE, "concord-score")  # its threads start when they are needed
 Metrics = Mapping[str, Sequence[float | None]]
 """Metric name → one number an item, None where there is none."""
 
@@ -87,8 +90,9 @@ class LoadedJudge(ABC):
         """Release connections.  Safe to call twice."""
 
     async def score_async(self, items: Sequence[Item], *, explain: bool = False, of_more: bool = False) -> Verdicts:
-        """Score in a thread, so that the event loop continues."""
-        return await asyncio.to_thread(self.score, items, explain=explain, of_more=of_more)
+        """Score in a thread, so that the event loop continues; up to `AT_ONCE` calls at the same time."""
+        score = partial(self.score, items, explain=explain, of_more=of_more)
+        return await asyncio.get_running_loop().run_in_executor(_THREADS, score)
 
     def score_one(self, item: Item, *, explain: bool = False) -> Verdict:
         """Return the verdict on one item."""
@@ -187,12 +191,6 @@ class RowJudge(LoadedJudge):
         usable, lacking = self.divided(items, of_more=of_more)
         scored = self._scored(usable, explain=explain, coverage=coverage, on_progress=on_progress) if usable else ()
         return self._in_order(items, lacking, scored)
-
-    async def score_async(
-        self, items: Sequence[Item], *, explain: bool = False, of_more: bool = False, coverage: float | None = None
-    ) -> Verdicts:
-        """Score in a thread, so that the event loop continues."""
-        return await asyncio.to_thread(self.score, items, explain=explain, of_more=of_more, coverage=coverage)
 
     def divided(self, items: Sequence[Item], *, of_more: bool = True) -> tuple[list[Item], dict[str, Unscored]]:
         """Return the items that have all parts, and item id → why it cannot be scored for the others.

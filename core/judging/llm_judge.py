@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -46,7 +47,7 @@ from core.judging.reply_verdicts import (
     written,
 )
 from core.judging.scoring_styles import MODEL_WRITES, MOST_STEPS, REPLY_TOKENS, Asking, Style
-from core.providers.completions import AsyncProvider, Completion, Message, Provider, Reply, Request
+from core.providers.completions import Completion, Message, Provider, Reply, Request
 from core.records import Criteria, Item, Scored, Task, Unscored, Usage, Verdict
 from core.verdicts import Scores
 
@@ -116,6 +117,7 @@ class LLMJudge(Judge):
         self.first = FirstReplies(f"{model} at {provider.endpoint}")
         self._without: set[str] = set()
         self.spent = Usage()
+        self._counting = threading.Lock()  # batches of one scoring are asked in several threads
 
     @property
     def is_llm(self) -> bool:
@@ -164,23 +166,6 @@ class LLMJudge(Judge):
             usage += self._read(task, cells, replies, verdicts)
             for _ in range(len(cells) * samples - len(requests)):  # for items that cannot be asked about
                 arrived()
-        return Scores.of(items, criteria, verdicts, usage, explain=explain)
-
-    @property
-    def awaits(self) -> bool:
-        """Whether `score_async` can await the endpoint."""
-        return isinstance(self.provider, AsyncProvider)
-
-    async def score_async(
-        self, task: Task, items: Sequence[Item], criteria: Sequence[Criteria], *, explain: bool = False
-    ) -> Scores:
-        """As `score`, in the caller's event loop.  UsageError if the provider cannot be awaited (see `awaits`)."""
-        if not isinstance(self.provider, AsyncProvider):
-            raise UsageError(f"The replies of {self.spec} cannot be awaited; score in a thread.")
-        verdicts: list[list[Verdict]] = [[] for _ in criteria]
-        usage = Usage()
-        for cells, requests in self._chunks(task, items, criteria):
-            usage += self._read(task, cells, await self.provider.complete_async(requests), verdicts)
         return Scores.of(items, criteria, verdicts, usage, explain=explain)
 
     def _chunks(
@@ -287,14 +272,16 @@ class LLMJudge(Judge):
         self, task: Task, cells: Sequence[AskedScore], replies: Sequence[Reply], verdicts: Sequence[list[Verdict]]
     ) -> Usage:
         """Add each cell's verdict to those of its criteria; returns what the replies cost."""
-        left = iter(replies)
+        left, n_unweighted = iter(replies), 0
         for column, item, n_requests in cells:
             if own := list(islice(left, n_requests)):
                 verdict = verdict_of(task, item, own, weighted=self.sampling.weighted)
-                self.n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
+                n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
             else:
                 verdict = Unscored(item.item_id, "missing input", self.lacking(task, item))
             verdicts[column].append(verdict)
+        with self._counting:
+            self.n_unweighted += n_unweighted
         return self._note_sent(replies)
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -404,11 +391,12 @@ class LLMJudge(Judge):
     def _note_sent(self, replies: Sequence[Reply]) -> Usage:
         """Count what `replies` cost, and keep what they show of the endpoint."""
         usage = total_usage(replies)
-        self.spent += usage
-        for reply in replies:
-            if isinstance(reply, Completion):
-                self._without.update(reply.without)
-                self.room = max(self.room, reply.room)
+        with self._counting:
+            self.spent += usage
+            for reply in replies:
+                if isinstance(reply, Completion):
+                    self._without.update(reply.without)
+                    self.room = max(self.room, reply.room)
         return usage
 
     @property

@@ -10,7 +10,6 @@ failure as that failure. So it takes the same way to the same result and cost. A
 
 from __future__ import annotations
 
-import asyncio
 import json
 import queue
 import threading
@@ -22,7 +21,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from core.providers.completions import (
-    AsyncProvider,
     Completion,
     Failure,
     OnReply,
@@ -71,24 +69,6 @@ class CachedProvider:
                     self.inner.complete([batch.request(key) for key in missing], on_reply=arrived)
                 finally:
                     writer.finish()
-                self._deliver_kept(batch)
-        return batch.replies()
-
-    async def complete_async(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """As `complete`, awaited; where `inner` cannot be awaited, a thread asks it.  `on_reply` runs anywhere."""
-        inner = self.inner
-        if not isinstance(inner, AsyncProvider):
-            return await asyncio.to_thread(self.complete, requests, on_reply=on_reply)
-        batch = _Batch(requests, self.endpoint, on_reply)
-        if missing := await asyncio.to_thread(self._deliver_known, batch):
-            with self._writing() as writer:
-                try:
-                    await inner.complete_async(
-                        [batch.request(key) for key in missing],
-                        on_reply=lambda index, reply: writer.add(batch, missing[index], reply),
-                    )
-                finally:
-                    await asyncio.to_thread(writer.finish)
                 self._deliver_kept(batch)
         return batch.replies()
 

@@ -174,15 +174,6 @@ class Provider(Protocol):
     def close(self) -> None: ...
 
 
-@runtime_checkable
-class AsyncProvider(Protocol):
-    """A provider whose replies can also be awaited, so that a service may have any number of batches under way."""
-
-    async def complete_async(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """As `Provider.complete`, in the caller's event loop; `on_reply` may run in another thread."""
-        ...
-
-
 @dataclass(frozen=True)
 class ClosedProvider:
     """Stands where an endpoint may not be asked: kept replies are found under its name, and nothing is ever sent."""

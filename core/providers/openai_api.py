@@ -127,13 +127,6 @@ class OpenAIProvider:
             future.cancel()
             raise
 
-    async def complete_async(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
-        """As `complete`, awaited in the caller's event loop; cancelling it cancels the requests.
-
-        `on_reply` runs in the provider's own thread, as each reply arrives.
-        """
-        return await asyncio.wrap_future(self._loop.submit(self._run(requests, on_reply)))
-
     def close(self) -> None:
         """Close the connections and end the thread.  Safe to call twice; a later `complete` opens fresh ones."""
         if not self._loop.started:

@@ -7,9 +7,9 @@
     request     what a scoring is asked for, and what it came to
     item_file   a first look at all rows: findings, unique ids, how many      validate_items(path) -> ItemFile
     judges      the judge, opened; how many items it is given together; what a resumed scoring must have in common
-    output      lines, and what is done so far, kept beside the output; resumed, and finished by a rename
+    output      lines, and what is done so far, kept next to the output; resumed, and finished by a rename
     by_batch    requests in files that somebody takes to a batch endpoint, and its results
-    run         all of it, on several cores where that pays; its estimate; fused judges
+    run         all of it; its estimate; fused judges
     on_ray      the same on a Ray cluster, with Ray Data
     places      files and folders at a path or in an object store
 """

@@ -12,6 +12,7 @@ from collections import Counter, abc
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -103,18 +104,80 @@ def validate_items(
     mapping = mapping_of(first.columns, head, given, kept)
     if mapping.layout == "long":
         return _joined(path, digest, given, kept)
-    look = _Look(table, mapping, on_rows)
-    if look.columns != mapping.columns:  # JSON lines: a column may first come in a late row
-        again = mapping_of(look.columns, head, given, kept)
+    log = FindingLog()
+    look, columns = _look_at_table(table, mapping, log, on_rows)
+    if columns != mapping.columns:  # JSON lines: a column may first come in a late row
+        again = mapping_of(columns, head, given, kept)
         if again.layout == "long":
             return _joined(path, digest, given, kept)
         if any(again.roles.get(role) != mapping.roles.get(role) for role in _TEXTS):
-            look = _Look(table, again, on_rows)
-    findings = look.log.sorted()
+            mapping, log = again, FindingLog()
+            look, _ = _look_at_table(table, mapping, log, on_rows)
+    findings = log.sorted()
     if has_errors(findings):
         raise first_error(findings, path.name)
     findings = (*table.findings, *findings)
-    return ItemFile(path, digest, look.n_rows, look.filled, findings, table, look.mapping, hashes=look.hashes)
+    return ItemFile(path, digest, look.n_rows, look.filled, findings, table, mapping, hashes=look.hashes)
+
+
+class ItemLook(NamedTuple):
+    """What one pass over rows found: how many, those with a source, a context, references, and (n,) hashes of ids."""
+
+    n_rows: int = 0
+    filled: abc.Mapping[str, int] = MappingProxyType({})
+    hashes: np.ndarray = np.empty(0, dtype=np.uint64)
+
+
+def look_at(
+    rows: abc.Iterable[tuple[int, abc.Mapping[str, Any]]], mapping: Mapping, log: FindingLog, on_rows: OnRows
+) -> ItemLook:
+    """Look at every one of `rows`, each with its number; what is wrong goes into `log`."""
+    reader, empty, ids = RowReader(mapping, log), EmptyTexts(mapping, log), bytearray()
+    filled, n_rows = Counter[str](), 0
+    for n_rows, (number, row) in enumerate(rows, start=1):
+        item = reader.read(n_rows, number, row)
+        filled.update(_filled(item))
+        empty.look(item, number)
+        ids += short_hash(item.item_id)
+        if n_rows % _TOLD == 0:
+            on_rows(n_rows)
+    empty.tell()
+    return ItemLook(n_rows, filled, np.frombuffer(ids, dtype=np.uint64))
+
+
+def _look_at_table(
+    table: TableFile, mapping: Mapping, log: FindingLog, on_rows: OnRows
+) -> tuple[ItemLook, abc.Sequence[str]]:
+    """Look at a file with one mapping; returns its columns too, which may be more at its end than at its head."""
+    if not check_mapping(mapping, mapping.columns, log, labels_needed=False):
+        return ItemLook(), mapping.columns
+    rows = table.rows(log=log)
+    look = look_at(((rows.number, row) for row in rows), mapping, log, on_rows)
+    _check_ids(table, mapping, look.hashes, log)
+    return look, rows.columns
+
+
+def _check_ids(table: TableFile, mapping: Mapping, hashes: np.ndarray, log: FindingLog) -> None:
+    """An error for each row whose id stood in a row before.
+
+    Two of a million different ids have the same hash with a probability of 3 in 100 million.
+    """
+    order = np.argsort(hashes, kind="stable")
+    ranked = hashes[order]
+    again = np.flatnonzero(ranked[1:] == ranked[:-1]) + 1
+    if not again.size:
+        return
+    firsts = order[np.searchsorted(ranked, ranked[again])]
+    repeated = dict(zip((order[again] + 1).tolist(), (firsts + 1).tolist(), strict=True))
+    reader, column = RowReader(mapping, FindingLog()), mapping.roles.get("item_id")
+    numbers = dict.fromkeys(repeated.values(), 0)
+    for place, cells in enumerate(rows := table.rows(), start=1):
+        if place in numbers:
+            numbers[place] = rows.number
+        if place in repeated:
+            item_id = reader.read(place, rows.number, cells).item_id
+            message = repeated_id(item_id, numbers[repeated[place]], rows.number)
+            log.add("error", message, row=rows.number, column=column, kind="duplicate")
 
 
 def check_needs(items: ItemFile, needs: abc.Sequence[str]) -> None:
@@ -145,50 +208,3 @@ def short_hash(text: str) -> bytes:
 def _filled(item: Item) -> list[str]:
     texts = {"source": item.source, "context": item.context, "references": "".join(item.references)}
     return [part for part, text in texts.items() if text and not is_blank(text)]
-
-
-class _Look:
-    """One pass over all rows with one mapping."""
-
-    def __init__(self, table: TableFile, mapping: Mapping, on_rows: OnRows) -> None:
-        self.table, self.mapping, self.log, self.n_rows = table, mapping, FindingLog(), 0
-        self.filled: Counter[str] = Counter()
-        self.hashes: np.ndarray = np.empty(0, dtype=np.uint64)
-        self.columns = mapping.columns
-        if not check_mapping(mapping, mapping.columns, self.log, labels_needed=False):
-            return
-        rows = table.rows(log=self.log)
-        reader, empty, ids = RowReader(mapping, self.log), EmptyTexts(mapping, self.log), bytearray()
-        for self.n_rows, row in enumerate(rows, start=1):
-            item = reader.read(self.n_rows, rows.number, row)
-            self.filled.update(_filled(item))
-            empty.look(item, rows.number)
-            ids += short_hash(item.item_id)
-            if self.n_rows % _TOLD == 0:
-                on_rows(self.n_rows)
-        empty.tell()
-        self.columns = rows.columns
-        self.hashes = np.frombuffer(ids, dtype=np.uint64)
-        self._check_ids(self.hashes)
-
-    def _check_ids(self, hashes: np.ndarray) -> None:
-        """An error for each row whose id stood in a row before.
-
-        Two of a million different ids have the same hash with a probability of 3 in 100 million.
-        """
-        order = np.argsort(hashes, kind="stable")
-        ranked = hashes[order]
-        again = np.flatnonzero(ranked[1:] == ranked[:-1]) + 1
-        if not again.size:
-            return
-        firsts = order[np.searchsorted(ranked, ranked[again])]
-        repeated = dict(zip((order[again] + 1).tolist(), (firsts + 1).tolist(), strict=True))
-        reader, column = RowReader(self.mapping, FindingLog()), self.mapping.roles.get("item_id")
-        numbers = dict.fromkeys(repeated.values(), 0)
-        for place, cells in enumerate(rows := self.table.rows(), start=1):
-            if place in numbers:
-                numbers[place] = rows.number
-            if place in repeated:
-                item_id = reader.read(place, rows.number, cells).item_id
-                message = repeated_id(item_id, numbers[repeated[place]], rows.number)
-                self.log.add("error", message, row=rows.number, column=column, kind="duplicate")

@@ -120,6 +120,6 @@ def check_unread(request: ScoreRequest, judge: LoadedJudge, first: Done, now: Do
     raise JudgeError(
         f"{judge.spec}: {unread:,} of the first {n:,} items came back unread ({words}); at most "
         f'{percent(request.most_unread)} may. Look at the replies ("raw" in the output), mend the endpoint or the '
-        "judge's settings, and run the same command again: it asks those again at the end. --most-unread sets the "
+        "judge's settings, and run the same command with --again: cached replies cost nothing. --most-unread sets the "
         "limit."
     )

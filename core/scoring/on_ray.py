@@ -18,7 +18,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,7 +42,7 @@ from core.judge_files.loading import load_judge
 from core.progress import SILENT, Progress, Stage
 from core.records import Item
 from core.scoring import output
-from core.scoring.item_file import ItemFile, check_needs, columns_behind, short_hash
+from core.scoring.item_file import ItemFile, OnRows, check_needs, columns_behind, look_at, short_hash
 from core.scoring.judges import batch_size, check_unread, identity_of, models_behind, part_size
 from core.scoring.output import UNREAD, Done, verdict_batch
 from core.scoring.places import ITEM_FILES, Folder, input_files
@@ -77,21 +77,27 @@ def score_on_ray(
     cannot be used; GoldenError for items; JudgeError as the judge raises it on a node.  Finished parts stay.
     """
     started = time.perf_counter()
-    if request.budget is not None or request.workers or request.batch_read:
-        raise UsageError("--ray takes no --budget, --workers or batch options.")
+    if request.budget is not None or request.batch_read:
+        raise UsageError("--ray takes no --budget and no batch options.")
     files, folder = input_files(source), Folder(out)
     ray = connected(address)
     progress.publish(Stage("reading", "reading", 0, 0))
     with closing(open_judge(request)) as judge, plain_errors(address):
         rows = _rows(files)
-        mapping, items = _look(rows, files[0], request.mapping, columns_behind(judge))
+        mapping, items = _look(
+            rows,
+            files[0],
+            request.mapping,
+            columns_behind(judge),
+            lambda n: progress.publish(Stage("reading", "reading", n, 0)),
+        )
         if not isinstance(judge, FusedJudge):
             check_needs(items, judge.needs)
         identity = identity_of(request, items, judge)
-        hashes, before, n_again = _begin(folder, identity, request)
+        hashes, before = _begin(folder, identity, request)
         needs, n_actors = _actors(ray, judge)
         plan = RayPlan(
-            replace(request, out=Path("part.jsonl"), items=Path("items"), workers=1),
+            replace(request, out=Path("part.jsonl"), items=Path("items")),
             request.judge_file.read_bytes(),
             mapping,
             out,
@@ -122,12 +128,11 @@ def score_on_ray(
         if done.items != items.n_items:
             raise JobError(f"{done.items:,} of {items.n_items:,} items came: the input has changed. Add --again.")
     return ScoredFile(
-        *(items.n_items, done.items, done.n_scored, before.items + n_again, calls, True),
+        *(items.n_items, done.items, done.n_scored, before.items, calls, True),
         time.perf_counter() - started,
         tuple(marks),
         dict(done.reasons.most_common()),
         items.findings,
-        n_again,
     )
 
 
@@ -190,10 +195,10 @@ def _as_json(table: Any) -> Any:
     return arrow.table({"row": [json.dumps(row, default=str, ensure_ascii=False) for row in table.to_pylist()]})
 
 
-def _look(rows: Any, file: str, given: Mapping[str, str], kept: Mapping[str, str]) -> tuple[Columns, ItemFile]:
+def _look(
+    rows: Any, file: str, given: Mapping[str, str], kept: Mapping[str, str], on_rows: OnRows
+) -> tuple[Columns, ItemFile]:
     """Look at every row before anything is scored: the columns' roles, how many items there are, ids that differ."""
-    from ray.data import ActorPoolStrategy
-
     paths = [path for path in (*given.values(), *kept.values()) if "." in path or "[" in path]
     head = [_parsed(line["row"], paths) for line in rows.take(HEAD_ROWS)]
     if not head:
@@ -205,53 +210,23 @@ def _look(rows: Any, file: str, given: Mapping[str, str], kept: Mapping[str, str
     check_mapping(mapping, mapping.columns, log, labels_needed=False)
     if has_errors(log.sorted()):
         raise first_error(log.sorted(), file)
-    seen = rows.map_batches(Looker, fn_constructor_args=(mapping,), batch_size=10_000, batch_format="pyarrow",
-                            compute=ActorPoolStrategy(min_size=1, max_size=4), **READING)  # fmt: skip
-    hashes, content, filled = [], 0, Counter[str]()
-    for batch in seen.iter_batches(batch_size=None, batch_format="pyarrow"):
-        for part in batch.to_pylist():
-            if part["problem"]:
-                raise GoldenError(part["problem"])
-            hashes.append(np.frombuffer(part["hashes"], dtype=np.uint64))
-            content = (content + int(part["content"])) % 2**64
-            filled.update(json.loads(part["filled"]))
-    every = np.concatenate(hashes)
-    if (n_twice := every.size - np.unique(every).size) > 0:
+    content = 0
+
+    def parsed() -> Iterator[tuple[int, dict[str, Any]]]:
+        nonlocal content
+        for batch in rows.iter_batches(batch_size=None, batch_format="pyarrow"):
+            for line in batch["row"].to_pylist():
+                content = (content + int.from_bytes(short_hash(line), "big")) % 2**64  # whatever the order of the rows
+                yield 0, _parsed(line, mapping.roles.values())
+
+    look = look_at(parsed(), mapping, log, on_rows)
+    if has_errors(log.sorted()):
+        raise first_error(log.sorted(), "a row of the input")
+    if (n_twice := look.n_rows - np.unique(look.hashes).size) > 0:
         raise GoldenError(
             f"{file}: {counted(n_twice, 'id')} come twice. Every item needs an id of its own over all files."
         )
-    return mapping, ItemFile(Path(file), f"rows:{content:016x}", int(every.size), filled, hashes=every)
-
-
-class Looker:
-    """Looks at rows: hashes of the ids and of the content, the parts that are filled, or what is wrong with one."""
-
-    def __init__(self, mapping: Columns) -> None:
-        self.mapping = mapping
-
-    def __call__(self, table: Any) -> Any:
-        import pyarrow as arrow
-
-        log, filled, ids, content = FindingLog(), Counter[str](), bytearray(), 0
-        reader, problem = RowReader(self.mapping, log), ""
-        try:
-            for line in table["row"].to_pylist():
-                item = reader.read(0, 0, _parsed(line, self.mapping.roles.values()))
-                ids += short_hash(item.item_id)
-                content += int.from_bytes(short_hash(line), "big")
-                filled.update(part for part in ("source", "context", "references") if getattr(item, part))
-            if has_errors(log.sorted()):
-                raise first_error(log.sorted(), "a row of the input")
-        except ConcordError as error:
-            problem = str(error)
-        return arrow.table(
-            {
-                "hashes": [bytes(ids)],
-                "content": [str(content % 2**64)],
-                "filled": [json.dumps(filled)],
-                "problem": [problem],
-            }
-        )
+    return mapping, ItemFile(Path(file), f"rows:{content:016x}", look.n_rows, look.filled, hashes=look.hashes)
 
 
 def _parsed(line: str, paths: Collection[str]) -> dict[str, Any]:
@@ -269,10 +244,10 @@ def _parsed(line: str, paths: Collection[str]) -> dict[str, Any]:
 # ── what is there ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _begin(folder: Folder, identity: Mapping[str, Any], request: ScoreRequest) -> tuple[np.ndarray, Done, int]:
+def _begin(folder: Folder, identity: Mapping[str, Any], request: ScoreRequest) -> tuple[np.ndarray, Done]:
     """Make the output ready, and read what is finished; unread items are dropped, to be asked again.
 
-    Returns sorted hashes of the ids of the items that have a verdict, what those come to, and how many are asked again.
+    Returns sorted hashes of the ids of the items that have a verdict, and what those come to.
     JobError where the parts are of another scoring.
     """
     names = [entry.base_name for entry in folder.listed()]
@@ -289,19 +264,18 @@ def _begin(folder: Folder, identity: Mapping[str, Any], request: ScoreRequest) -
             "or add --again to score from the start."
         )
     folder.write(MANIFEST, json.dumps(identity, ensure_ascii=False, allow_nan=False).encode())
-    hashes, n_scored, reasons, n_again = bytearray(), 0, Counter[str](), 0
+    hashes, n_scored, reasons = bytearray(), 0, Counter[str]()
     for name in parts:
         rows = [json.loads(line) for line in folder.read(name).splitlines()]
-        left = rows if request.keep_unread else [row for row in rows if row.get("reason") not in UNREAD]
+        left = [row for row in rows if row.get("reason") not in UNREAD]
         if len(left) < len(rows):
-            n_again += len(rows) - len(left)
             folder.write(name, json_lines(left).encode()) if left else folder.drop(name)
         for row in left:
             hashes += short_hash(str(row["item_id"]))
             n_scored += row["score"] is not None
             reasons.update([] if row["score"] is not None else [str(row["reason"])])
     found = np.sort(np.frombuffer(bytes(hashes), dtype=np.uint64))
-    return found, Done(int(found.size), n_scored=n_scored, reasons=reasons), n_again
+    return found, Done(int(found.size), n_scored=n_scored, reasons=reasons)
 
 
 # ── on the nodes ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -368,7 +342,7 @@ class Scorer:
             assert isinstance(self.judge, RowJudge)
             size = batch_size(self.judge)
             several = (items[k : k + size] for k in range(0, len(items), size))
-            batches = list(scored_batches(request, self.judge, several, len(items)))
+            batches = list(scored_batches(request, self.judge, several))
         return [json.loads(line) for batch in batches for line in batch.text.split("\n") if line]
 
 

@@ -18,7 +18,7 @@ import math
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,28 +157,6 @@ def verdict_batch(
     return Batch(text, len(items), len(rows) - reasons.total(), dict(reasons))
 
 
-def lines_and_reasons(lines: Iterable[str], request: ScoreRequest) -> Iterator[tuple[str, str]]:
-    """Yield each line of an output (CSV without its header), and why it has no score ("" for a score).
-
-    JobError for a line that is not a verdict.
-    """
-    names = columns(request)
-    try:
-        if is_csv(request.out):
-            for escaped in csv.reader(lines):
-                cells = [original_cell(cell) for cell in escaped]
-                row = dict(zip(names, cells, strict=True))
-                yield csv_line(cells), "" if row["score"] else row["reason"] or "no verdict"
-        else:
-            for line in lines:
-                body = json.loads(line)
-                yield line, "" if body["score"] is not None else str(body.get("reason") or "no verdict")
-    except (ValueError, KeyError, TypeError) as error:
-        raise JobError(
-            f"The output holds a line that is not a verdict ({error}). Add --again to score anew."
-        ) from error
-
-
 # ── what is done so far ──────────────────────────────────────────────────────────────────────────────────────
 
 FORMAT = "concord-score-progress"
@@ -298,13 +276,6 @@ class Checkpoint:
             self._file.close()
             self.part.replace(self.out)
             self.progress.unlink(missing_ok=True)
-
-    def drop(self) -> None:
-        """Leave nothing behind: the output was made another way."""
-        with self._on_disk():
-            self._file.close()
-            self.progress.unlink(missing_ok=True)
-            self.part.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the part.  Safe to call twice."""

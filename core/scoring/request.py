@@ -19,9 +19,8 @@ class ScoreRequest:
 
     `judge` scores with another judge than the one calibrated with ("" for that one); `accept_edited` takes a judge
     file that was changed after its export.  `budget` is the most calls to make now (one per criteria and item);
-    `again` drops what an earlier scoring into `out` left behind.  `workers` None takes all cores for a judge that
-    computes.  What an earlier call left unread is asked again at the end, unless `keep_unread`; a judge that asks an
-    endpoint stops when more than `most_unread` of the items of this call, a share from 0 to 1, came back unread.
+    `again` drops what an earlier scoring into `out` left behind.  A judge that asks an endpoint stops when more than
+    `most_unread` of the items of this call, a share from 0 to 1, came back unread.
 
     `batch_read` reads the results of requests that `write_batch` wrote out of files, and asks nobody.
     `coverage` puts an interval around every verdict that holds so large a share of raters' labels; `abstain_over`
@@ -39,8 +38,6 @@ class ScoreRequest:
     explain: bool = False
     budget: int | None = None
     again: bool = False
-    workers: int | None = None
-    keep_unread: bool = False
     most_unread: float = 0.5
     batch_read: tuple[Path, ...] = ()
     coverage: float | None = None
@@ -77,10 +74,9 @@ class SureScores:
 class ScoredFile:
     """What a scoring came to.  `finished` False: the budget ended it, and `out` is not there yet.
 
-    `n_before` items were scored by earlier calls, `n_again` of them were unread and asked again by this one;
-    `reasons` count why items are unscored. `batch` counts the lines of `batch_read`
-    (`core.providers.batch_file.BatchResults`), `usage` is what the replies of this call have cost, `remarks` what of
-    the endpoint has to be known.
+    `n_before` items were scored by earlier calls; `reasons` count why items are unscored. `batch` counts the lines of
+    `batch_read` (`core.providers.batch_file.BatchResults`), `usage` is what the replies of this call have cost,
+    `remarks` what of the endpoint has to be known.
     """
 
     n_items: int
@@ -93,7 +89,6 @@ class ScoredFile:
     marks: tuple[str, ...] = ()
     reasons: Mapping[str, int] = field(default_factory=dict)
     findings: tuple[FileFinding, ...] = ()
-    n_again: int = 0
     batch: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     sure: SureScores | None = None

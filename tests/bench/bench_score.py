@@ -77,9 +77,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--sizes", default="10000,1000000")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--workers", default="")
     options = parser.parse_args()
-    more = ["--workers", options.workers] if options.workers else []
     concord = [sys.executable, "-m", "core"]
     results = []
     with tempfile.TemporaryDirectory() as name:
@@ -91,7 +89,7 @@ def main() -> None:
             items, out = folder / f"{n}.jsonl", folder / f"{n}.verdicts.jsonl"
             write_items(items, options.data, n)
             score = ["score", str(items), "--judge-file", str(folder / "judge.yaml"), "--out", str(out), "--json"]
-            results.append(measure([*concord, *score, *more], n, environment))
+            results.append(measure([*concord, *score], n, environment))
             if not options.json:
                 print("  ".join(f"{key} {value:,}" for key, value in results[-1].items()), flush=True)
     if options.json:

@@ -37,7 +37,7 @@ def lines(write_items: Any, tmp_path: Path) -> list[str]:
 @pytest.fixture
 def plan(tmp_path: Path, judge_file: Path, lines: list[str]) -> RayPlan:
     rows = [json.loads(line) for line in lines]
-    request = ScoreRequest(Path("items"), judge_file, Path("part.jsonl"), workers=1)
+    request = ScoreRequest(Path("items"), judge_file, Path("part.jsonl"))
     mapping = propose_mapping(list(rows[0]), rows)
     return RayPlan(request, judge_file.read_bytes(), mapping, str(tmp_path / "parts"), actors=1)
 
@@ -60,8 +60,8 @@ def test_a_second_start_skips_what_has_a_verdict_and_asks_again_what_was_unread(
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     identity = {"input": "x"}
     Folder(plan.out).write(on_ray.MANIFEST, json.dumps(identity).encode())
-    hashes, before, n_again = on_ray._begin(Folder(plan.out), identity, plan.request)
-    assert (before.items, before.n_scored, n_again) == (7, 7, 1)
+    hashes, before = on_ray._begin(Folder(plan.out), identity, plan.request)
+    assert (before.items, before.n_scored) == (7, 7)
     (part,) = Scorer(plan, hashes)(table(lines)).to_pylist()
     assert part["n_items"] == 5
     assert sorted(row["item_id"] for row in verdicts(plan.out)) == sorted(json.loads(line)["item_id"] for line in lines)
@@ -75,7 +75,7 @@ def test_parts_of_another_scoring_are_refused(plan: RayPlan, lines: list[str]) -
     folder.write(on_ray.MANIFEST, b'{"judge": {"digest": "a"}}')
     with pytest.raises(JobError, match="another scoring"):
         on_ray._begin(folder, {"judge": {"digest": "b"}}, plan.request)
-    _, before, _ = on_ray._begin(folder, {"judge": {"digest": "b"}}, replace(plan.request, again=True))
+    _, before = on_ray._begin(folder, {"judge": {"digest": "b"}}, replace(plan.request, again=True))
     assert (before.items, verdicts(plan.out)) == (0, [])
 
 

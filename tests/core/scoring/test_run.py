@@ -145,21 +145,6 @@ def test_what_changed_in_between_is_refused(request_: ScoreRequest, tmp_path: Pa
     assert (fresh.n_before, fresh.n_items, fresh.finished) == (0, 131, True)
 
 
-def test_several_processes_give_the_same_bytes(request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    undisturbed = scored(request_)
-    monkeypatch.setattr(judges, "BATCH", 16)
-    score_file(replace(request_, workers=2))
-    assert request_.out.read_bytes() == undisturbed
-
-
-def test_no_process_is_left_behind_a_killed_parent(request_: ScoreRequest, repository: Path) -> None:
-    code = KILLED.replace("score_file(ScoreRequest(", "score_file(ScoreRequest(workers=2, *(").replace("])))", "]))))")
-    arguments = [sys.executable, "-c", code, *map(str, (request_.items, request_.judge_file, request_.out, 3))]
-    with subprocess.Popen(arguments, cwd=repository, stderr=subprocess.PIPE) as killed:
-        killed.communicate(timeout=60)  # ends when the last process that holds its standard error does
-    assert killed.returncode == -signal.SIGKILL
-
-
 def test_csv_output_is_safe_and_reads_back(tmp_path: Path, judge_file: Path, sample_items: tuple[Item, ...]) -> None:
     source = sample_items[0].source
     rows = [("=1+1", sample_items[0].target), ("b", ""), ("c", sample_items[1].target)]

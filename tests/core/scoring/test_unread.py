@@ -1,4 +1,4 @@
-"""What came back unread stops a scoring in order, and is asked again by the next start; the rest stays."""
+"""Too many unread replies stop a scoring in order; scored again, only those are asked for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from core.scoring import ScoreRequest, score_file
 from core.store.store import Store
 from tests.fake_openai import MODEL, FakeOpenAI, RunningServer
 
-N_ITEMS, AT_FIRST = 70, 60
+N_ITEMS = 70
 
 
 @dataclass
@@ -53,40 +53,16 @@ def request_(
     return ScoreRequest(items, judge_file, tmp_path / request.param, f"openai:{MODEL}@{sick.base_url}", explain=True)
 
 
-def well(request: ScoreRequest, sick: Any) -> bytes:
-    """The output of an endpoint in good health; nothing of it is kept."""
-    share, sick.fake.share = sick.fake.share, 0.0
-    score_file(request)
-    sick.fake.share = share
-    content = request.out.read_bytes()
-    request.out.unlink()
-    return content
-
-
-def stopped(request: ScoreRequest, store: Store, n_items: int) -> Any:
-    """A first call that the budget ends after so many items."""
-    return score_file(replace(request, budget=3 * n_items), replies=store.replies)
-
-
-def test_started_again_it_asks_what_was_unread(request_: ScoreRequest, sick: Any, store: Store) -> None:
-    expected = well(request_, sick)
-    first = stopped(request_, store, AT_FIRST)
-    assert (first.n_done, first.n_unscored > 5) == (AT_FIRST, True)
-    sick.fake.share, before = 0.0, sick.fake.requests
-    second = score_file(request_, replies=store.replies)
-    assert request_.out.read_bytes() == expected
-    assert (second.n_scored, second.n_again, second.reasons) == (N_ITEMS, first.n_unscored, {})
-    assert sick.fake.requests - before == 3 * (N_ITEMS - AT_FIRST + first.n_unscored)
-    assert not list(request_.out.parent.glob("*.part")) + list(request_.out.parent.glob("*.progress.json"))
-
-
-def test_too_many_unread_stop_it_in_order(request_: ScoreRequest, sick: Any, store: Store) -> None:
+def test_too_many_unread_stop_it_in_order_and_again_asks_for_no_cached_reply(
+    request_: ScoreRequest, sick: Any, store: Store
+) -> None:
     sick.fake.share = 0.8
     with pytest.raises(JudgeError, match=r"items came back unread \(\d+ truncated\); at most 50 % may") as raised:
         score_file(request_, replies=store.replies)
     assert "items are scored and kept" in raised.value.__notes__[0]
     sick.fake.share = 0.0
-    assert score_file(request_, replies=store.replies).n_scored == N_ITEMS
-    sick.fake.share = 1.0
-    everything = replace(request_, judge=f"{request_.judge}", out=request_.out.with_name("w.jsonl"), most_unread=1.0)
-    assert score_file(everything).n_scored == 0
+    resumed = score_file(request_, replies=store.replies)
+    assert (resumed.n_done, list(resumed.reasons)) == (N_ITEMS, ["truncated"])  # unread stays unread
+    before = sick.fake.requests
+    assert score_file(replace(request_, again=True), replies=store.replies).n_scored == N_ITEMS
+    assert sick.fake.requests - before == 3 * resumed.n_unscored
