@@ -24,9 +24,6 @@ from core.repeval.model import LoadedModel, is_out_of_memory, token_batches, unl
 BATCH_TOKENS = {"cpu": 1024, "mps": 8_192, "cuda": 32_768}
 """Tokens in one forward pass, padding counted."""
 
-EXPANDED = 8
-"""The keys and values that a batch may hold after its beginnings were spread, as a multiple of its tokens."""
-
 MOST_NODES = 32
 MOST_TOGETHER = 64
 _MARKS = "\u2581\u0120\u010a \n"  # how tokenizers write a space or a line end in front of a word
@@ -140,75 +137,52 @@ class NextTokens:
     """Probabilities of next tokens by one model.
 
     `shares` turns False, for good, when the model's cache cannot be shared: what it gives for the first group of
-    prompts is held against separate passes.  `n_halved` counts the batches that memory did not suffice for.
+    prompts is compared with separate passes.
     """
 
     def __init__(self, loaded: LoadedModel, budget: int = 0) -> None:
         self.loaded, self.budget = loaded, budget or BATCH_TOKENS[loaded.device]
         self.shares = True
-        self.n_halved = 0
         self._checked = False
         self._takes = set(inspect.signature(loaded.model.forward).parameters)
 
     def read(self, rows: Sequence[Sequence[int]], columns: Sequence[int]) -> Iterator[tuple[IntArray, FloatArray]]:
         """(positions, (n, n_columns) probabilities of the tokens `columns` after each of these rows), batch by batch.
 
+        Prompts that share a beginning go together, the others and groups too large for memory in batches of their own.
         JudgeError when memory does not suffice for a single row.
         """
-        arrays = [np.asarray(row, dtype=np.int64) for row in rows]
-        groups = together(arrays) if self.shares else [SharedPrefix(np.array([k]), 0) for k in range(len(arrays))]
-        waiting = self._batches(arrays, groups)[::-1]
-        while waiting:
-            batch = waiting.pop()
-            values = unless_memory_ends(partial(self._read, arrays, batch, list(columns)))
-            if values is not None:
-                yield np.concatenate([group.members for group in batch]), values
-                continue
-            if len(batch) == 1 and not batch[0].shared:
-                raise _too_little_memory(self.loaded, len(arrays[batch[0].members[0]]))
-            self.n_halved, self.budget = self.n_halved + 1, max(1, self.budget // 2)
-            if len(batch) == 1:
-                batch = [SharedPrefix(np.array([k]), 0) for k in batch[0].members]
-            left = [*batch, *(group for later in waiting[::-1] for group in later)]
-            waiting = self._batches(arrays, left)[::-1]
+        arrays, wanted = [np.asarray(row, dtype=np.int64) for row in rows], list(columns)
+        alone = list[int]()
+        for members, shared in together(arrays):
+            own, values = [arrays[k] for k in members], None
+            if shared and self.shares:
+                values = unless_memory_ends(partial(self._group, own, shared, wanted))
+            if values is None:
+                alone += members.tolist()
+            else:
+                yield members, values
+        lengths = [len(arrays[k]) for k in alone]
+        for batch, values in in_halved_batches(
+            self.loaded, lengths, self.budget, lambda batch: self._apart([arrays[alone[k]] for k in batch], wanted)
+        ):
+            yield np.array([alone[k] for k in batch], dtype=np.intp), values
 
-    def _batches(self, rows: list[IntArray], groups: list[SharedPrefix]) -> list[list[SharedPrefix]]:
-        """Groups of like length together, the longest first, within the budget; those that share nothing apart."""
-        alone = [group for group in groups if not group.shared]
-        lengths = [len(rows[group.members[0]]) for group in alone]
-        batches = [[alone[k] for k in batch] for batch in token_batches(lengths, self.budget)]
-        current: list[SharedPrefix] = []
-        for group in sorted((group for group in groups if group.shared), key=lambda group: -group.shared):
-            if current and not self._fits(rows, [*current, group]):
-                batches.append(current)
-                current = []
-            current.append(group)
-        return [*batches, current] if current else batches
-
-    def _fits(self, rows: list[IntArray], groups: list[SharedPrefix]) -> bool:
-        n_rows = sum(len(group.members) for group in groups)
-        prefix = max(group.shared for group in groups)
-        suffix = max(len(rows[k]) - group.shared for group in groups for k in group.members)
-        fits = len(groups) * prefix + n_rows * suffix <= self.budget
-        return fits and n_rows * (prefix + suffix) <= EXPANDED * self.budget
-
-    def _read(self, rows: list[IntArray], batch: list[SharedPrefix], columns: list[int]) -> FloatArray:
-        apart = [rows[k] for group in batch for k in group.members]
-        if not self.shares or not batch[0].shared:
-            return self._apart(apart, columns)
+    def _group(self, rows: list[IntArray], shared: int, columns: list[int]) -> FloatArray:
+        """A group of prompts; the first group by separate passes too, which show whether the cache can be shared."""
         if self._checked:
-            return self._shared(rows, batch, columns)
-        right = self._apart(apart[: len(batch[0].members)], columns)
+            return self._shared(rows, shared, columns)
+        right = np.concatenate([self._apart([row], columns) for row in rows])
         try:
-            values = self._shared(rows, batch, columns)
+            values = self._shared(rows, shared, columns)
         except (AttributeError, NotImplementedError, TypeError, ValueError, IndexError, RuntimeError) as problem:
             if is_out_of_memory(problem):
                 raise
-            values = np.full((len(apart), len(columns)), math.nan)
+            values = np.full(right.shape, math.nan)
         self._checked = True
         exact = next(self.loaded.model.parameters()).element_size() >= 4
-        self.shares = bool(np.abs(values[: len(right)] - right).max(initial=0.0) <= (1e-4 if exact else 0.1))
-        return values if self.shares else np.concatenate([self._apart([row], columns) for row in apart])
+        self.shares = bool(np.abs(values - right).max(initial=0.0) <= (1e-4 if exact else 0.1))
+        return values if self.shares else right
 
     def _apart(self, rows: Sequence[IntArray], columns: list[int]) -> FloatArray:
         """One pass over whole prompts, filled on the left."""
@@ -217,26 +191,24 @@ class NextTokens:
         logits = self.logits(ids, mask, positions, 1, use_cache=False)
         return _probabilities(logits[:, -1], columns)
 
-    def _shared(self, rows: list[IntArray], batch: list[SharedPrefix], columns: list[int]) -> FloatArray:
-        """The beginnings first, filled on the left; then every ending, filled on the right, after its beginning."""
+    def _shared(self, rows: Sequence[IntArray], shared: int, columns: list[int]) -> FloatArray:
+        """The beginning first, once; then every ending, filled on the right, after it."""
         import torch
         from transformers import DynamicCache
 
-        ids, mask = self.filled([rows[group.members[0]][: group.shared] for group in batch], left=True)
+        ids, mask = self.filled([rows[0][:shared]], left=True)
+        device, n = ids.device, len(rows)
         cache = DynamicCache(config=self.loaded.model.config)
-        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        positions = torch.arange(shared, device=device)[None]
         self.logits(ids, mask, positions, 1, past_key_values=cache, use_cache=True)
-        owner = np.repeat(np.arange(len(batch)), [len(group.members) for group in batch])
-        owners: Any = torch.from_numpy(owner).to(ids.device)
-        cache.reorder_cache(owners)
-        endings = [rows[k][group.shared :] for group in batch for k in group.members]
-        ids, own = self.filled(endings, left=False)
-        starts = mask.sum(dim=1)[owners]
-        positions = starts[:, None] + torch.arange(ids.shape[1], device=ids.device)
+        every: Any = torch.zeros(n, dtype=torch.long, device=device)
+        cache.reorder_cache(every)
+        ids, own = self.filled([row[shared:] for row in rows], left=False)
+        positions = (shared + torch.arange(ids.shape[1], device=device)).expand(n, -1)
         last, place = torch.unique(own.sum(dim=1) - 1, return_inverse=True)
-        mask = torch.cat([mask[owners], own], dim=1)
+        mask = torch.cat([mask.expand(n, -1), own], dim=1)
         logits = self.logits(ids, mask, positions, last, past_key_values=cache, use_cache=True)
-        return _probabilities(logits[torch.arange(len(ids), device=logits.device), place.to(logits.device)], columns)
+        return _probabilities(logits[torch.arange(n, device=logits.device), place.to(logits.device)], columns)
 
     def logits(self, ids: Any, mask: Any, positions: Any, keep: Any, **options: Any) -> Any:
         """(n, kept, vocabulary): at the last token where `keep` is 1, else at the places that it lists."""
@@ -283,16 +255,12 @@ def in_halved_batches(
             continue
         longest = max(lengths[k] for k in batch)
         if len(batch) == 1:
-            raise _too_little_memory(loaded, longest)
+            raise JudgeError(
+                f"The device {loaded.device} ran out of memory on a single prompt of {longest} tokens. Use a smaller "
+                "model or another device."
+            )
         left = np.concatenate([batch, *waiting[::-1]])
         waiting = [left[part] for part in token_batches([lengths[k] for k in left], len(batch) * longest // 2)][::-1]
-
-
-def _too_little_memory(loaded: LoadedModel, n_tokens: int) -> JudgeError:
-    return JudgeError(
-        f"The device {loaded.device} ran out of memory on a single prompt of {n_tokens} tokens. Use a smaller model or "
-        "another device."
-    )
 
 
 # ── how likely texts are ─────────────────────────────────────────────────────────────────────────────────────────
