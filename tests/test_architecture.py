@@ -48,8 +48,8 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("torch", "transformers", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
         (
-            *("core.repeval.architectures", "core.repeval.model", "core.repeval.reader", "core.metrics"),
-            *("core.repeval.weight_files", "core.providers.one_pass", "core.providers.transformers_local"),
+            *("core.repeval.model_checks", "core.repeval.model", "core.repeval.state_plan", "core.metrics"),
+            *("core.repeval.model_checks", "core.providers.one_pass", "core.providers.transformers_local"),
         ),
     ),
     "ray": ("core.cluster", "core.scoring.on_ray", "core.repeval.cluster"),

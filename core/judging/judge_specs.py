@@ -33,8 +33,7 @@ from core.judging.scoring_styles import Asking, Style
 from core.providers import simulated_reader
 from core.providers.cached import with_cache
 from core.providers.completions import ClosedProvider, Provider, ReplyStore
-from core.providers.endpoints import OPENAI_URL, checked_base_url, endpoint_name, trusted_with_the_key
-from core.providers.installation import Installation
+from core.providers.endpoints import OPENAI_URL, Installation, checked_base_url, endpoint_name, trusted_with_the_key
 from core.providers.recordings import RecordedProvider, read_recording
 from core.providers.scripted import ScriptedProvider
 from core.providers.wire import ROOM_TO_THINK
@@ -268,7 +267,7 @@ def _local(
     spec: JudgeSpec, settings: Settings, replies: ReplyStore | None, sampling: Style | None, gate: Gate
 ) -> Judge:
     """Nothing is read, downloaded or imported before the first request, and without consent not then either."""
-    from core.judging.local import LocalJudge
+    from core.judging.llm_judge import LocalJudge
 
     name = f"{spec.model}@{spec.revision}" if spec.revision else spec.model
     inner: Provider

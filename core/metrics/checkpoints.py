@@ -17,9 +17,16 @@ from core.errors import JudgeError
 from core.judging.judge_protocol import OnProgress
 from core.metrics.base import MetricScores
 from core.records import FloatArray
-from core.repeval.architectures import called, is_decoder, is_encoder, other_head, require_read
 from core.repeval.model import LONGEST, choose_device, folder_of, loading, place_of, position_offset, token_batches
-from core.repeval.weight_files import require_config_fits, require_model_fits
+from core.repeval.model_checks import (
+    called,
+    is_decoder,
+    is_encoder,
+    other_head,
+    require_config_fits,
+    require_model_fits,
+    require_read,
+)
 
 Head = Literal["classification", "likelihood", "states"]
 """What is read: the outputs of a text classifier, how likely a written text is, or the states of any model of text."""

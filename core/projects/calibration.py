@@ -97,7 +97,7 @@ def key_named(settings: Settings, base_url: str) -> str:
     UsageError for what is no base URL, or for a faulty endpoint file.
     """
     from core.judging.judge_specs import JudgeSpec, endpoint_of
-    from core.providers.installation import Installation
+    from core.providers.endpoints import Installation
 
     return Installation.of(settings).key_name(endpoint_of(JudgeSpec("openai", base_url=base_url), settings))
 

@@ -1,7 +1,15 @@
-"""Base URLs of endpoints: what one must look like, and which of them are the same place.
+"""Endpoints of an installation: their base URLs, the endpoint file, and what is sent to each host.
 
 A URL is read once and strictly: what two readers could take for two hosts (user names, backslashes, blanks, letters
 outside ASCII, ``%`` in the host) is refused, so that the place that was judged is the place that is asked.
+
+The endpoint file (`endpoints.yaml`) belongs to whoever runs this installation.  It names environment variables, never
+secrets, and an error never repeats what stands where a secret might.
+
+`Installation` is the only place that joins a host with the name of its key.  A judge file, a zip or an upload has no
+say.  A host in the file is sent the key that the file names for it, and no other.  Any other host is treated as if
+there were no file.  The exception: an OPENAI_API_KEY that the file gives to a host goes only there and to the
+environment's own host.
 """
 
 from __future__ import annotations
@@ -11,10 +19,19 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from core.errors import UsageError
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from core.errors import AuthError, UsageError
+from core.providers.pace import RequestLimits
+from core.providers.prices import Price, list_price
+from core.secret_values import remember
+from core.settings import Settings, variable
 
 OPENAI_URL = "https://api.openai.com/v1"
 _PORTS = {"http": 80, "https": 443}
@@ -100,3 +117,211 @@ def _unusable() -> UsageError:
         "The base URL of an endpoint must look like http://127.0.0.1:8000/v1 or https://HOST/v1: no blanks, no "
         "backslash, and a host in plain letters, digits, dots and hyphens."
     )
+
+
+MOST_BYTES = 1 << 20
+VARIABLE = re.compile(r"\$(?:\{([A-Z][A-Z0-9_]*)\}|([A-Z][A-Z0-9_]*))")
+"""An environment variable in the value of a header."""
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_OF_THE_TRANSPORT = {"host", "content-length", "content-type", "transfer-encoding", "connection", "content-encoding"}
+_OF_THE_JUDGE = {"model", "messages", "stream", "n", "logprobs", "top_logprobs"}
+_SECRET_NAME = re.compile(r"authori[sz]ation|cookie|key|token|secret|passw|credential|signature", re.IGNORECASE)
+_SECRET_FIELD = re.compile(
+    r'"[^"]*(?:authori[sz]ation|api.?key|access.?token|secret|passw|credential)[^"]*":', re.IGNORECASE
+)
+_SECRET_VALUE = re.compile(r"\bsk-|\beyJ|\b(?:bearer|basic)\s+[^$\s]", re.IGNORECASE)
+
+
+def _base_url(url: str) -> str:
+    try:
+        return checked_base_url(url)
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Z][A-Z0-9_]{0,99}", name):
+        raise ValueError("must be the name of an environment variable in capitals (MY_KEY), never the key itself")
+    return name
+
+
+def _headers(headers: dict[str, str]) -> dict[str, str]:
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name) or name.lower() in _OF_THE_TRANSPORT:
+            raise ValueError(f"{name[:40]!r} is not a header that may be set")
+        if not (value.isascii() and value.isprintable()):
+            raise ValueError(f"the value of {name} must be plain ASCII on one line")
+        if not VARIABLE.search(value) and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)):
+            raise ValueError(f"{name} looks like a secret: put it into an environment variable, and write $NAME here")
+    if len({name.lower() for name in headers}) < len(headers):
+        raise ValueError("a header stands there twice")
+    return headers
+
+
+def _extra_body(body: dict[str, Any]) -> dict[str, Any]:
+    if taken := sorted(_OF_THE_JUDGE & body.keys()):
+        raise ValueError(f"{', '.join(taken)} belongs to the judge, not to the endpoint")
+    if _SECRET_FIELD.search(json.dumps(body)):
+        raise ValueError("is kept with the judge, so no secret may stand in it: send that as a header")
+    return body
+
+
+Whole = Annotated[int, Field(ge=1)]
+_STRICT = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class EndpointSettings(BaseModel):
+    """What the file says of one base URL; the README has the example."""
+
+    model_config = _STRICT
+
+    key: Annotated[str, AfterValidator(_variable)] | None = None
+    headers: Annotated[dict[str, str], AfterValidator(_headers)] = {}
+    extra_body: Annotated[dict[str, JsonValue], AfterValidator(_extra_body)] = {}
+    timeout: Annotated[float, Field(gt=0, le=86_400)] | None = None
+    retries: Annotated[int, Field(ge=0, le=100)] | None = None
+    concurrency: Whole | None = None
+    requests_per_minute: Whole | None = None
+    tokens_per_minute: Whole | None = None
+    prices: dict[str, Price] = {}
+
+
+class EndpointFile(BaseModel):
+    """The whole file; `endpoints` by base URL in its one spelling."""
+
+    model_config = _STRICT
+
+    endpoints: dict[Annotated[str, AfterValidator(_base_url)], EndpointSettings] = {}
+    prices: dict[str, Price] = {}
+
+
+def read_endpoint_file(path: Path) -> EndpointFile:
+    """The checked file.  UsageError names the place and what is allowed there."""
+    try:
+        stamp = path.stat()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    return _read(path, stamp.st_mtime_ns, stamp.st_size)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, _changed_ns: int, size: int) -> EndpointFile:
+    if size > MOST_BYTES:
+        raise UsageError(f"{path} has {size:,} bytes; an endpoint file has {MOST_BYTES:,} at most.")
+    try:
+        value = yaml.load(path.read_text("utf-8"), Loader=_Loader) or {}  # noqa: S506 - a SafeLoader
+        text = json.dumps(value, default=str)  # of JSON, strict takes an object as a record
+    except (yaml.YAMLError, RecursionError, UnicodeDecodeError, TypeError) as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        words = str(problem or "it cannot be parsed").split("'")[0].strip()  # what is quoted might be a secret
+        raise UsageError(f"{path}{where}: is no YAML that is read here: {words}.") from None
+    try:
+        checked = EndpointFile.model_validate_json(text)
+    except ValidationError as error:
+        faults = sorted(error.errors(), key=lambda fault: fault["loc"][-1:] != ("[key]",))
+        place = list(map(str, faults[0]["loc"]))
+        if place[-1:] == ["[key]"]:  # the key may hold a secret
+            place = place[:-2]
+        words = faults[0]["msg"].removeprefix("Value error, ").removesuffix(".")
+        raise UsageError(f"{path}: {': '.join(place) or 'the file'}: {words}.") from None
+    if len(checked.endpoints) < len(value.get("endpoints", {})):
+        raise UsageError(f"{path}: endpoints: two of the base URLs are one in other spellings.")
+    return checked
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice, of which the last would count."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if len(set(names)) < len(names):
+            raise yaml.constructor.ConstructorError(None, None, "a key stands there twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+OPENAI_KEY = "OPENAI_API_KEY"
+FILE_NAME = "endpoints.yaml"
+_OF_SETTINGS = ("concurrency", "requests_per_minute", "tokens_per_minute")
+_LIMITS = {*_OF_SETTINGS, "timeout", "retries"}
+
+
+@dataclass(frozen=True)
+class Installation:
+    settings: Settings
+    file: EndpointFile | None
+
+    @classmethod
+    def of(cls, settings: Settings) -> Installation:
+        """With the file that `CONCORD_ENDPOINTS` names, or the one in `CONCORD_HOME`.  UsageError for a faulty one."""
+        path = settings.endpoints or settings.home / FILE_NAME
+        if settings.endpoints is None and not path.is_file():
+            return cls(settings, None)
+        return cls(settings, read_endpoint_file(path))
+
+    def entry(self, base_url: str) -> EndpointSettings | None:
+        """What the file says of the longest base URL that `base_url` is or lies beneath."""
+        entries = self.file.endpoints if self.file else {}
+        named = [url for url in entries if base_url == url or base_url.startswith(f"{url}/")]
+        return entries[max(named, key=len)] if named else None
+
+    def trusts(self, base_url: str) -> bool:
+        """Whether keys of this installation may go to an endpoint that nobody has named here and now."""
+        return self.entry(base_url) is not None or trusted_with_the_key(base_url, self.settings.openai_base_url)
+
+    def key_name(self, base_url: str) -> str:
+        """The environment variable whose value is the key for `base_url`; "" without one."""
+        named, usual = self.entry(base_url), OPENAI_KEY if self.settings.openai_api_key else ""
+        if named and named.key:
+            return named.key
+        given_away = self.file is not None and any(entry.key == OPENAI_KEY for entry in self.file.endpoints.values())
+        if not named and not given_away:
+            return usual
+        of_environment = place_of(base_url) == place_of(self.settings.openai_base_url or OPENAI_URL)
+        return usual if of_environment else ""
+
+    def key(self, base_url: str) -> str | None:
+        """The key for `base_url`.  AuthError if its variable is not set."""
+        name = self.key_name(base_url)
+        return self._value(name, base_url) if name else None
+
+    def headers(self, base_url: str) -> Mapping[str, str]:
+        """The headers that every request to `base_url` has, filled with their variables.  AuthError as `key`."""
+        named = self.entry(base_url)
+        if named is None:
+            return {}
+        return {
+            name: VARIABLE.sub(lambda match: self._value(match[1] or match[2], base_url), text)
+            for name, text in named.headers.items()
+        }
+
+    def extra_body(self, base_url: str) -> Mapping[str, Any]:
+        """What every request to `base_url` says in addition to its own words."""
+        named = self.entry(base_url)
+        return named.extra_body if named else {}
+
+    def limits(self, base_url: str) -> RequestLimits:
+        """Time, retries and pace for `base_url`."""
+        named, usual = self.entry(base_url), self.settings
+        own = named.model_dump(include=_LIMITS, exclude_none=True) if named else {}
+        return RequestLimits(**{name: getattr(usual, name) for name in _OF_SETTINGS} | own)
+
+    def price(self, base_url: str, model: str) -> Price | None:
+        """What `model` costs at `base_url`; None where nobody says."""
+        named = self.entry(base_url)
+        own = (named.prices if named else {}).get(model)
+        anywhere = (self.file.prices if self.file else {}).get(model)
+        return own or anywhere or list_price(base_url, model)
+
+    def _value(self, name: str, base_url: str) -> str:
+        """The value of an environment variable: a line of plain ASCII."""
+        value = (self.settings.openai_api_key or "") if name == OPENAI_KEY else variable(name)
+        remember(value)
+        if not value:
+            raise AuthError(
+                f"The endpoint file names the environment variable {name} for {base_url}, and it is not set.",
+                hint=f"Set {name} where Concord and its worker run.",
+            )
+        if not (value.isascii() and value.isprintable()):
+            raise UsageError(f"The environment variable {name} holds what no header may: a line break or odd letters.")
+        return value

@@ -22,12 +22,13 @@ import openai
 from openai import AsyncOpenAI
 
 from core.errors import ProviderError
-from core.providers.client import TooLargeError, client_of
 from core.providers.completions import Completion, Failure, OnReply, Reply, Request
 from core.providers.endpoints import endpoint_name, place_of
-from core.providers.loop_thread import LoopThread
-from core.providers.openai_errors import (
+from core.providers.openai_client import (
+    LoopThread,
+    TooLargeError,
     as_provider_error,
+    client_of,
     concerns_everything,
     concerns_one_request,
     foreign_errors_hidden,

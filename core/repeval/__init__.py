@@ -4,8 +4,8 @@
 
     model        which model, and the model itself                               ModelSpec describe load_model
     states       what is read from which text                                    Extraction States template_text
-    reader       one forward pass
-    state_plan   texts → prompts → states, kept in the cache                     plan_states compute collect
+    model_checks whether a model can be read, before it is built
+    state_plan   texts → prompts → forward pass → states, kept in the cache      plan_states compute collect
     extraction   states from the cache, by a model here, or on a cluster         extract Machines
     cluster      the same on several GPUs or hosts
     projection   good and bad texts in pairs; fit, then score, for many cells    choose_pairs Ridge PaperPCA PaperSVM

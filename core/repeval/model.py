@@ -22,8 +22,16 @@ import numpy as np
 
 from core.errors import JudgeError, ModelNotFoundError, UsageError
 from core.records import IntArray
-from core.repeval.architectures import called, is_decoder, is_encoder, other_head, require_read, require_states
-from core.repeval.weight_files import require_config_fits, require_model_fits
+from core.repeval.model_checks import (
+    called,
+    is_decoder,
+    is_encoder,
+    other_head,
+    require_config_fits,
+    require_model_fits,
+    require_read,
+    require_states,
+)
 
 EMBEDDED = "minilm"
 """The encoder that comes as a package (all-MiniLM-L6-v2, 22 M weights, 6 blocks of 384): works with no network."""

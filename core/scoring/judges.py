@@ -10,8 +10,7 @@ from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.loaded import LoadedJudge, RowJudge
 from core.judge_files.loading import load_judge
-from core.judging.llm_judge import LLMJudge
-from core.judging.local import LocalJudge
+from core.judging.llm_judge import LLMJudge, LocalJudge
 from core.providers.completions import ReplyStore
 from core.scoring.item_file import ItemFile, file_digest
 from core.scoring.output import UNREAD, Done, is_csv

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from core.errors import ProviderError
-from core.providers.client import MOST_BYTES
 from core.providers.completions import Completion, Failure, Message, Request
 from core.providers.openai_api import OpenAIProvider
+from core.providers.openai_client import MOST_BYTES
 from core.providers.pace import RequestLimits
 
 KEY, GATEWAY = "canary-key-4f1d9a", "canary-gateway-77b2"

@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
 from core.judging.judge_specs import NAMED, SILENT, language_model, make_judge, restore_judge
-from core.judging.local import ONE_PASS, LocalJudge
+from core.judging.llm_judge import ONE_PASS, LocalJudge
 from core.judging.scoring_styles import Style
 from core.providers import transformers_local
 from core.providers.completions import Completion, Failure, Message, Request

@@ -11,7 +11,7 @@ import pytest
 from core.errors import AuthError, ConsentError, UsageError
 from core.judging.judge_specs import CAREFUL, SILENT, make_judge
 from core.providers.cached import CachedProvider
-from core.providers.installation import Installation
+from core.providers.endpoints import Installation
 from core.providers.openai_api import OpenAIProvider
 from core.providers.pace import RequestLimits
 from core.providers.prices import Price

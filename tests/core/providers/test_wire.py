@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from core.providers.completions import Completion, Failure, Message, Request
-from core.providers.openai_errors import as_provider_error
+from core.providers.openai_client import as_provider_error
 from core.providers.wire import NotACompletionError, read_completions
 from core.records import Usage
 

@@ -16,7 +16,7 @@ from core.errors import JudgeError, StoreError
 from core.records import GoldenSet, Item
 from core.repeval import Extraction, ModelSpec, collect, compute, describe, extract, plan_states
 from core.repeval.model import load_model, load_tokenizer, token_ids
-from core.repeval.reader import StateReader
+from core.repeval.state_plan import StateReader
 from core.repeval.states import Grid
 
 TEXTS = (
