@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.comparison import costly, item_pool, unique_names, usual_level
+from core.comparison import costly, item_pool
 from core.errors import AspectError, UsageError
 from core.records import Unscored
 
@@ -46,16 +46,6 @@ def test_what_cannot_be_compared_is_said(eight, judge_of):
         item_pool(eight, ASPECT, [])
     with pytest.raises(UsageError, match="has 3 scores"):
         item_pool(eight, ASPECT, [judge_of("short", [1, 2, 3])])
-
-
-def test_repeated_names_are_numbered(judge_of):
-    judges = [judge_of(name, [1.0]) for name in ("a", "b", "a", "a")]
-    assert unique_names(judges) == ("a", "b", "a (2)", "a (3)")
-
-
-def test_the_usual_level_is_that_of_the_labelled_items(golden_of):
-    assert usual_level(golden_of([1, 2, 3] * 3, 3), ASPECT) == "sample"
-    assert usual_level(golden_of([1, 2, 3] * 2, 3), ASPECT) == "dataset"
 
 
 def test_who_takes_a_third_of_anothers_items_stands_aside(judge_of: Any) -> None:

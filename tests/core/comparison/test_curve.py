@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from core.comparison import calibration_curve
-from core.errors import UsageError
 from core.stats import absolute_errors, fit_isotonic
 from core.stats.on_scale import IsotonicMap
 
@@ -24,15 +23,6 @@ def test_few_scores_are_bins_of_their_own(golden_of, judge_of):
     assert curve.fit.map is None
     assert "a map needs 10" in curve.fit.reason
     assert curve.after is None
-
-
-def test_many_scores_are_bins_of_about_equal_size(noisy):
-    golden, judges = noisy(1.0)
-    curve = calibration_curve(golden, ASPECT, judges[0], bins=6)
-    assert len(curve.bins) <= 6
-    assert sum(score_bin.n for score_bin in curve.bins) == 120
-    assert all(low.high < high.low for low, high in zip(curve.bins, curve.bins[1:], strict=False))
-    assert min(score_bin.n for score_bin in curve.bins) >= 120 / 12
 
 
 def test_a_strict_judge_is_mended_by_its_seen_items(golden_of, judge_of):
@@ -55,20 +45,6 @@ def test_cross_fitting_tells_more_than_the_fit_itself_would(golden_of, judge_of)
     flattering = fit_isotonic(dice, labels, golden.aspects[ASPECT].scale)
     assert flattering.map is not None
     assert curve.after.mae > absolute_errors(flattering.map.apply(dice), labels).mae
-
-
-def test_a_scale_of_its_own_has_no_error_before_the_map(noisy, judge_of):
-    golden, judges = noisy(0.5)
-    errors = judge_of("errors", list(50 - 10 * judges[0].values), higher_is_better=False, on_scale=False)
-    curve = calibration_curve(golden, ASPECT, errors)
-    assert curve.before is None
-    assert curve.after.mae < 1.0
-    assert curve.bins[0].mean_label < curve.bins[-1].mean_label  # turned: more is better
-
-
-def test_a_judge_that_saw_everything_is_not_told(golden_of, judge_of):
-    with pytest.raises(UsageError, match="no unseen item"):
-        calibration_curve(golden_of([1, 2, 3]), ASPECT, judge_of("saw", [1, 2, 3], seen=(0, 1, 2)))
 
 
 def test_a_judge_that_brings_its_map_is_told_by_that_one(golden_of, judge_of):

@@ -79,28 +79,12 @@ def test_weeks_and_versions() -> None:
     assert [period.name for period in whole.watch("version").periods] == ["v0", "v1", "v2"]
 
 
-def test_the_baseline_grows_until_it_can_be_known() -> None:
-    watched = stream(np.full((6, 12), 3.0)).watch("day")
-    assert [period.in_baseline for period in watched.periods] == [True, True, True, False, False, False]
-    few = watched.periods[3].change
-    assert few is not None and few.reach is None
-    assert "alarms begin at 30" in few.reason
-
-
 def test_labels_correct_the_mean_of_a_period() -> None:
     watched = stream(np.full((2, 300), 3.0), noise=0.7, labelled=0.2).watch("day")
     for period in watched.periods:
         assert period.judged is not None and period.corrected is not None
         assert period.corrected.value == pytest.approx(period.judged.value + 0.5, abs=0.12)
         assert period.corrected.interval is not None
-
-
-def test_unread_texts_are_counted() -> None:
-    whole = stream(np.full((2, 50), 3.0))
-    scores = whole.scores.copy()
-    scores[:10] = np.nan
-    watched = Stream(whole.rows, scores, whole.labels).watch("day")
-    assert [period.n_unread for period in watched.periods] == [10, 0]
 
 
 def test_what_cannot_be_asked() -> None:

@@ -29,13 +29,6 @@ def test_pairs_of_unknown_systems_count_for_the_agreement_and_for_no_strength() 
     assert alone.caution == ""
 
 
-def test_where_no_pair_names_its_systems_there_are_no_strengths_and_a_reason() -> None:
-    outcome = preferred(pairs([""] * 20, [1.0, 3.0] * 10), "preference")
-    assert outcome.by_people.systems == ()
-    assert "which two systems wrote it" in outcome.by_people.reason
-    assert outcome.caution == ""
-
-
 def test_pairs_of_a_system_beside_itself_count_for_no_strength_and_are_told() -> None:
     labels = [3.0, 1.0, 3.0, 2.0] * 6
     alone = preferred(pairs(["old vs new"] * 24, labels), "preference")

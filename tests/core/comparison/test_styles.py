@@ -146,21 +146,6 @@ def test_what_criteria_saw_is_not_reported(golden):
         styles(golden, "scripted", chosen(BARE), replace(given, seen={"coherence": tuple(range(143))}))
 
 
-def test_steps_are_written_once_for_each_aspect(golden):
-    aspects = ("coherence", "relevance")
-    own = replace(BARE, steps="1. Look twice.")
-    result = styles(golden, "scripted", chosen(REASONED, own, aspects=aspects, auto_steps=True))
-    assert set(result.view.steps) == set(aspects)
-    first, second = result.view.cells[:2]
-    assert first.style.steps == result.view.steps["coherence"]
-    assert second.style.steps == "1. Look twice."  # a style's own steps win
-    assert result.view.calls == 2 + 4 * 24
-    mine = chosen(REASONED, aspects=aspects, auto_steps=True, steps={"coherence": "1. Mine."})
-    given = styles(golden, "scripted", mine)
-    assert given.view.steps["coherence"] == "1. Mine."
-    assert given.view.calls == 1 + 2 * 24  # the other aspect's are written
-
-
 def test_the_budget_leaves_out_whole_styles_and_names_them(golden):
     """24 items: 24 calls fit into 60, 5 × 24 do not, another 24 do."""
     many = Style("rate_explain", samples=5, temperature=1.0)

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.comparison import compare_table, leaderboard_csv
 from core.comparison.supervised import PENALTIES, _cross_fitted, plain_regression
-from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Measure, Scale
+from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.stats import spearman
 
 ASPECT = "coherence"
@@ -88,21 +87,3 @@ def test_where_nothing_can_be_fitted_it_says_why(broken):
         golden = replace(golden, items=tuple(replace(item, target="") for item in golden.items))
     fitted = plain_regression(golden, ASPECT)
     assert fitted.reason and np.isnan(fitted.values).all()
-
-
-def test_the_bar_stands_on_the_table_in_json_and_spreadsheet():
-    golden = written()
-    labels = golden.labels(ASPECT)
-    rng = np.random.default_rng(5)
-    judges = [
-        JudgeScores(f"noise {noise}", "imported", ASPECT, labels + rng.normal(0, noise, 120)) for noise in (0.1, 9)
-    ]
-    measure = Measure("spearman", "dataset")
-    board = compare_table(golden, ASPECT, judges, measure, regression=plain_regression(golden, ASPECT))
-    assert board.bar is not None and board.bar.alignment.n == 120
-    assert [gap.a.value for gap in board.bar.minus] == pytest.approx([row.alignment.value for row in board.rows])
-    assert board.as_json()["bar"]["n_labels"] == 96
-    assert leaderboard_csv(board).splitlines()[-1].startswith("plain regression on 96 labels")
-    assert "plain regression on 96 labels" in board.bar.name
-    seen = board.without_p(board.rows[0].place, "held-out was seen")
-    assert seen.bar is not None and seen.bar.minus[0].p is None and seen.bar.minus[1].p is not None

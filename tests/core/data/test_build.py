@@ -118,17 +118,6 @@ def test_groups_without_source_ids_are_equal_sources_or_single_items(
 # ── texts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_damaged_characters_are_found_and_unstorable_ones_replaced(
-    built: Build, summaries: list[dict[str, Any]]
-) -> None:
-    summaries[0]["target"] = "cafÃ© au lait"
-    summaries[1]["target"] = "zero\x00 and \ud800 half"
-    result = built(summaries)
-    assert [f.row for f in result.findings if "damaged" in f.message] == [1, 2]
-    assert result.golden.items[1].target == "zero\ufffd and \ufffd half"
-    assert result.golden.digest.startswith("golden:")
-
-
 # ── long files ───────────────────────────────────────────────────────────────────────────────────────────────
 
 

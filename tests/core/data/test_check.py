@@ -79,17 +79,6 @@ def test_an_aspect_of_one_value_is_warned_of_and_refused_on_use(built: Build) ->
     assert usable_aspect(usable, "x") is usable.aspects["x"]
 
 
-def test_labels_that_are_not_the_mean_of_their_ratings_are_noted(built: Build) -> None:
-    base = rows(40, 3, lambda s, m: m + 1)
-    sound = [{**row, "ann_x": [row["human_x"]] * 3} for row in base]
-    assert not found(built(sound), "not the mean")
-    sound[7]["ann_x"] = [1, 5, 5]  # mean 3.67, label 2
-    rounded = [{**sound[8], "ann_x": [3, 3, 3], "human_x": 3.004}]
-    (finding,) = found(built(sound[:8] + rounded + sound[9:]), "not the mean")
-    assert (finding.severity, finding.row, finding.column) == ("note", 8, "human_x")
-    assert "In 1 item " in finding.message
-
-
 def test_check_json_tells_what_it_can_of_a_file_with_errors(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("item_id,target,human_x\n1,a,3\n1,b,4\n2,c,bad\n", encoding="utf-8")

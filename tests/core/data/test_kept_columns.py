@@ -75,21 +75,3 @@ def test_a_judge_scores_a_file_with_the_same_columns(support: Path, tmp_path: Pa
     with closing(core.load_judge(judge)) as loaded:
         frame = loaded.score_frame(pd.read_csv(support / "newer.csv"))
     assert frame["score"].tolist() == pytest.approx(list(scored(out).values()))
-
-
-@pytest.mark.usefixtures("tmp_home")
-def test_monitor_reads_the_same_columns(support: Path, tmp_path: Path) -> None:
-    rows = read(support / "newer.csv")
-    stamped = [row | {"day": f"2026-01-{k // 10 + 1:02}"} for k, row in enumerate(rows)]
-    write(tmp_path / "traffic.csv", stamped)
-    judge = ("--judge-file", support / "judge" / "judge.yaml")
-    assert run("monitor", tmp_path / "traffic.csv", *judge, "--out", tmp_path / "watched") in (0, 1)
-    renamed = [{f"x_{name}" if name != "day" else name: cell for name, cell in row.items()} for row in stamped]
-    write(tmp_path / "renamed.csv", renamed)
-    given = ("--map", "target=x_agent_answer,source=x_customer_question,item_id=x_ticket")
-    assert run("monitor", tmp_path / "renamed.csv", *judge, *given, "--out", tmp_path / "again") in (0, 1)
-    keys = [set(scored(tmp_path / name / "verdicts.jsonl")) for name in ("watched", "again")]
-    assert len(keys[0]) > 0
-    assert keys[0] == keys[1]
-    wrong = ("--map", "target=nothing", "--out", tmp_path / "wrong")
-    assert run("monitor", tmp_path / "traffic.csv", *judge, *wrong) == 2

@@ -94,20 +94,6 @@ def test_judges_are_compared_on_the_items_that_nobody_saw(report, run):
     assert {"calibrated", "no criteria", "metric"} == set(places)
 
 
-def test_sources_average_to_the_judge_and_systems_add_up(report, run, sample, held_out):
-    spread = report.sources
-    assert run.held_out.level == "sample"
-    assert len(spread.values) == run.held_out.n_groups  # every sample source has six items
-    assert np.mean(spread.values) == pytest.approx(run.held_out.value)
-    systems = report.systems
-    assert sum(system.alignment.n for system in systems) == run.held_out.n
-    labels = sample.labels("coherence")
-    for system in systems:
-        own = [k for k in held_out if sample.items[k].system_id == system.name]
-        assert system.mean_label == pytest.approx(labels[own].mean())
-    assert [system.mean_label for system in systems] == sorted((system.mean_label for system in systems), reverse=True)
-
-
 def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths():
     # three labels of 1, one of 3: a scale of steps keeps its empty step
     assert label_bars(np.array([1.0, 1, 1, 3]), Scale(1, 3, 1)) == (

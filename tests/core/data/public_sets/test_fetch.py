@@ -86,15 +86,6 @@ def test_a_hash_of_the_catalogue_is_compared(local: Local, fetch: Fetch) -> None
     assert known.origins[0]["checked"] == "catalogue"
 
 
-def test_a_copy_is_asked_when_the_home_fails(local: Local, fetch: Fetch, web: Web) -> None:
-    benchmark = local("topical-chat", 4)
-    part = benchmark.parts[0]
-    two = replace(part, addresses=("https://home/gone.json", *part.addresses))
-    result = fetch(replace(benchmark, parts=(two,)))
-    assert result.origins[0]["address"] == part.addresses[0]
-    assert web.asked == list(two.addresses)
-
-
 def test_what_cannot_be_fetched_says_how_to_go_on(local: Local, fetch: Fetch, web: Web, tmp_path: Path) -> None:
     benchmark = local("summeval", 4)
     del web.bodies[COMMIT + "model_annotations.aligned.jsonl"]

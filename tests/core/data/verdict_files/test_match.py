@@ -148,19 +148,6 @@ def test_several_rows_are_samples_only_where_a_column_says_so() -> None:
     assert same_seed.doubled["a"] == (3, 4)
 
 
-def test_several_aspects_in_columns() -> None:
-    rows = [{"item_id": "a", "score_coherence": 4, "fluency": 2}, {"item_id": "b", "score_coherence": 1, "fluency": 3}]
-    np.testing.assert_array_equal(preview(rows).values, [4, 1, NAN, NAN])
-    fluency = preview(rows, aspect="fluency")
-    np.testing.assert_array_equal(fluency.values, [2, 3, NAN, NAN])
-    assert "The file also holds coherence" in words(fluency, "note")
-    none = preview([{"item_id": "a", "relevance": 4, "consistency": 1}])
-    assert "scores of relevance, consistency, and none under the name coherence" in none.problems[0]
-    assert none.n_scored == 0
-    chosen = preview([{"item_id": "a", "relevance": 4}], ImportChoices(columns={"score": "relevance"}))
-    assert chosen.values[0] == 4
-
-
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
