@@ -1,11 +1,197 @@
-"""URLs of endpoints must not carry secrets."""
+"""The endpoint file: which host is sent what, and what is told of a file of nonsense."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from core.errors import UsageError
-from core.providers.endpoints import checked_base_url
+from core.errors import AuthError, ConsentError, UsageError
+from core.judging.judge_specs import CAREFUL, SILENT, make_judge
+from core.providers.cached import CachedProvider
+from core.providers.endpoints import Installation, checked_base_url
+from core.providers.openai_api import OpenAIProvider
+from core.providers.pace import RequestLimits
+from core.providers.prices import Price
+from core.settings import Settings
+from tests.fake_openai import RunningServer
+from tests.replies import MemoryReplies
+
+SECRET = "sk-never-to-be-seen"
+FILE = """
+endpoints:
+  https://models.example.org/v1:
+    key: EXAMPLE_KEY
+    headers:
+      x-team: judges
+      x-token: token ${TEAM_TOKEN}
+    extra_body: {service_tier: flex}
+    timeout: 300
+    retries: 9
+    concurrency: 3
+    requests_per_minute: 60
+    tokens_per_minute: 90000
+    prices:
+      m: {prompt: 1, cached: 0.1, completion: 4}
+  https://models.example.org/v1/inner:
+    key: INNER_KEY
+  http://10.0.0.5:8000: {}
+prices:
+  m: {prompt: 7, completion: 8}
+"""
+HOST, OPENAI = "https://models.example.org/v1", "https://api.openai.com/v1"
+Here = Callable[..., Installation]
+
+
+@pytest.fixture(autouse=True)
+def variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("EXAMPLE_KEY", "TEAM_TOKEN", "INNER_KEY"):
+        monkeypatch.setenv(name, f"{SECRET}-{name.lower()}")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    """The installation with a file in its home."""
+
+    def made(text: str = FILE, **settings: Any) -> Installation:
+        (tmp_path / "endpoints.yaml").write_text(text, encoding="utf-8")
+        return Installation.of(Settings(home=tmp_path, **settings))
+
+    return made
+
+
+def test_without_a_file_all_is_as_the_environment_says(tmp_path: Path) -> None:
+    plain = Installation.of(Settings(home=tmp_path, openai_api_key=SECRET, openai_base_url=HOST))
+    for url in (HOST, OPENAI, "https://elsewhere.org/v1"):
+        assert plain.key(url) == SECRET
+        assert (plain.headers(url), plain.extra_body(url)) == ({}, {})
+    assert plain.trusts(HOST)
+    assert not plain.trusts("https://elsewhere.org/v1")
+    assert plain.limits(HOST) == RequestLimits()
+
+
+def test_a_host_is_sent_what_the_file_names_for_it(here: Here) -> None:
+    installed = here(openai_api_key="sk-usual")
+    assert installed.key(HOST) == f"{SECRET}-example_key"
+    assert installed.headers(HOST) == {"x-team": "judges", "x-token": f"token {SECRET}-team_token"}
+    assert installed.extra_body(HOST) == {"service_tier": "flex"}
+    assert installed.limits(HOST) == RequestLimits(
+        3, timeout=300.0, retries=9, requests_per_minute=60, tokens_per_minute=90_000
+    )
+    assert installed.key(f"{HOST}/inner/deeper") == f"{SECRET}-inner_key", "the longest base URL counts"
+    assert installed.key("https://models.example.org/v11") == "sk-usual", "beneath, not beginning alike"
+    assert installed.key("http://10.0.0.5:8000/v1") is None, "the file names no key for it"
+    assert SECRET not in repr(installed)
+
+
+def test_a_key_that_the_file_gives_to_a_host_goes_nowhere_else(here: Here) -> None:
+    bound = here(f"endpoints:\n  {HOST}: {{key: OPENAI_API_KEY}}\n", openai_api_key=SECRET)
+    assert bound.key(HOST) == bound.key(OPENAI) == SECRET
+    for url in ("https://elsewhere.org/v1", "http://127.0.0.1:8000/v1"):
+        assert bound.key(url) is None
+
+
+def test_a_variable_that_is_not_set_is_named(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEAM_TOKEN")
+    with pytest.raises(AuthError, match=r"names the environment variable TEAM_TOKEN for https://models\.example\.org"):
+        here().headers(HOST)
+    monkeypatch.setenv("EXAMPLE_KEY", f"{SECRET}\nx-other: 1")
+    with pytest.raises(UsageError, match="EXAMPLE_KEY holds what no header may") as caught:
+        here().key(HOST)
+    assert SECRET not in str(caught.value)
+
+
+def test_prices_of_the_endpoint_go_before_those_of_the_file_and_of_the_list(here: Here) -> None:
+    installed = here()
+    assert installed.price(HOST, "m") == Price(1.0, 4.0, 0.1)
+    assert installed.price(OPENAI, "m") == Price(7.0, 8.0)
+    assert installed.price(OPENAI, "gpt-4o-mini") == Price(0.15, 0.6, 0.075)
+    assert installed.price(HOST, "gpt-4o-mini") is None
+
+
+def inner(judge: Any) -> OpenAIProvider:
+    provider = judge.provider.inner if isinstance(judge.provider, CachedProvider) else judge.provider
+    assert isinstance(provider, OpenAIProvider)
+    return provider
+
+
+def test_a_judge_is_made_with_what_the_file_says(here: Here) -> None:
+    settings = here().settings
+    judge: Any = make_judge(f"openai:m@{HOST}", settings, MemoryReplies(), gate=CAREFUL)
+    provider = inner(judge)
+    assert provider.limits == here().limits(HOST)
+    assert provider.headers["x-token"] == f"token {SECRET}-team_token"
+    assert judge.cost_of(1_000_000, 1_000_000) == 5.0
+    assert judge.provider.endpoint == f'{HOST} with {{"service_tier": "flex"}}'
+    for said in (judge.notice, str(judge.as_state()), repr(provider)):
+        assert SECRET not in said
+        assert "team" not in said
+    closed: Any = make_judge(f"openai:m@{HOST}", settings, MemoryReplies(), gate=SILENT)
+    assert closed.provider.endpoint == judge.provider.endpoint, "kept replies are found"
+    with pytest.raises(ConsentError):
+        closed.provider.inner.complete([None])
+
+
+def test_where_keys_may_not_go_no_header_of_ours_goes_either(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Installation, "trusts", lambda _self, _url: False)
+    provider = inner(make_judge(f"openai:m@{HOST}", here().settings, MemoryReplies(), gate=CAREFUL))
+    assert not provider.headers
+    assert provider.extra_body
+
+
+ENTRY = f"endpoints:\n  {HOST}:\n    "
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("colour: blue", "colour: Extra inputs are not permitted"),
+        (ENTRY + "colour: blue", "colour: Extra inputs are not permitted"),
+        (ENTRY + f"key: {SECRET}", "key: must be the name of an environment variable"),
+        (ENTRY + f"headers: {{Authorization: Bearer {SECRET}}}", "Authorization looks like a secret"),
+        (ENTRY + f"headers: {{x-note: {SECRET}}}", "x-note looks like a secret"),
+        (ENTRY + f'headers: {{x-note: "a\\r\\nx-key: {SECRET}"}}', "x-note must be plain ASCII on one line"),
+        (ENTRY + "headers: {Host: other.org}", "'Host' is not a header that may be set"),
+        (ENTRY + "headers: {X-A: one, x-a: two}", "headers: a header stands there twice"),
+        (ENTRY + f"extra_body: {{nested: [{{api_key: {SECRET}}}]}}", "no secret may stand in it"),
+        (ENTRY + "extra_body: {stream: true}", "stream belongs to the judge"),
+        (ENTRY + "timeout: -1", "timeout: .*greater than 0"),
+        (ENTRY + "concurrency: 0", "concurrency: .*greater than or equal to 1"),
+        (ENTRY + "key: A_KEY\n    key: B_KEY", "line 3: .*twice"),
+        (f"endpoints:\n  https://user:{SECRET}@models.example.org/v1: {{}}", "endpoints: .*user name or pass"),
+        (f"endpoints:\n  https://models.example.org/v1?key={SECRET}: {{}}", "endpoints: "),
+        (f"endpoints:\n  {HOST}: {{}}\n  {HOST.upper().replace('V1', 'v1')}/: {{}}", "two of the base URLs are one"),
+        ("prices:\n  m: {prompt: -1, completion: 2}", "prices: m: .*at least 0"),
+        ("prices:\n  m: {prompt: .inf, completion: 2}", "prices: m: "),
+        ("prices:\n  m: {prompt: 1}", "prices: m: completion: Field required"),
+        ("endpoints: !!python/name:os.system x", "line 1: is no YAML"),
+        ("[" * 3000, "is no YAML"),
+        ("a: \x00", "is no YAML"),
+        ("#" * 1_100_000, "1,100,000 bytes"),
+    ],
+)
+def test_nonsense_is_told_with_its_key_and_without_any_secret(here: Here, text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=told) as caught:
+        here(text)
+    assert "endpoints.yaml" in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_the_example_of_the_readme_is_read(
+    here: Here, repository: Path, monkeypatch: pytest.MonkeyPatch, server: RunningServer
+) -> None:
+    example = (repository / "core/providers/README.md").read_text("utf-8").split("```yaml\n", 1)[1].split("```", 1)[0]
+    for name in ("EXAMPLE_API_KEY", "GATEWAY_TOKEN"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    installed = here(example)
+    assert installed.file is not None
+    for url in installed.file.endpoints:
+        installed.key(url)
+        installed.headers(url)
+    assert installed.price(HOST, "judge-large") == Price(2.0, 8.0, 0.2)
+    assert installed.price(server.base_url, "judge-small") == Price(0.2, 0.8, 0.02)
 
 
 @pytest.mark.parametrize(
