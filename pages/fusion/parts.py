@@ -11,15 +11,14 @@ import streamlit as st
 
 from core import projects
 from core.comparison import unique_names
-from core.errors import ConcordError
 from core.fusion.fusion_settings import METHODS, FusionMethod, FusionSettings
 from core.fusion.fusion_split import MIN_SYSTEMS
-from core.metrics import make_metric, readable
+from core.metrics import readable
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, JudgeKind, Level
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
 from pages.compare.choices import kept_golden
-from pages.ui import grid, metrics_view, state, tables
+from pages.ui import grid, metrics_view, state
 from pages.ui.grid import Column
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
@@ -41,14 +40,6 @@ KINDS: dict[JudgeKind, str] = {
     "metric": "metric",
     "repeval": "hidden states",
     "fused": "fused judge",
-}
-NEEDS: dict[JudgeKind, str] = {
-    "calibrated": "its judge",
-    "no criteria": "its judge",
-    "repeval": "its model",
-    "fused": "its parts",
-    "imported": "its scores",
-    "style": "its model",
 }
 
 
@@ -99,7 +90,7 @@ def draw_choice(choice: Choice) -> None:
         selection_mode="multi",
         format_func=plain,
         key=state.widget(f"fusion_parts_{choice.key}"),
-        help="Press to add or leave out a part. “More parts” shows what each costs and needs.",
+        help="Press to add or leave out a part. “More parts” shows what each costs.",
     )
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         st.segmented_control(
@@ -128,7 +119,7 @@ def draw_choice(choice: Choice) -> None:
 
 
 def draw_kinds(choice: Choice) -> None:
-    """What each judge is, what a score of it costs and needs, and the labels that it has seen."""
+    """Draw what each judge is, what a score of it costs, and the labels that it has seen."""
     judges, names = choice.judges, choice.names
     frame = pd.DataFrame(
         {
@@ -136,7 +127,6 @@ def draw_kinds(choice: Choice) -> None:
             "judge": [names[entry.judge_id] for entry in judges],
             "kind": [KINDS[entry.judge.kind] for entry in judges],
             "calls an item": pd.Series([entry.judge.calls_per_item for entry in judges], dtype="float64"),
-            "needs": [_needs(entry) for entry in judges],
             "scored": [entry.judge.n_scored for entry in judges],
             "labels seen": [len(entry.judge.seen) for entry in judges],
             "what it is": [entry.judge.note for entry in judges],
@@ -145,23 +135,9 @@ def draw_kinds(choice: Choice) -> None:
     columns = {
         "judge": Column(width=250),
         "calls an item": Column(help="what one score costs; — is not known"),
-        "needs": Column(help="what scoring one more item takes, besides the text itself"),
         "labels seen": Column(help="labels that chose or fitted it; their sources are left aside for every part"),
     }
     grid.draw(frame, columns, alt="The judges that can be parts", rows=12)
-
-
-def _needs(entry: JudgeEntry) -> str:
-    """What scoring another item with it takes, as far as its kind tells."""
-    if entry.judge.kind != "metric":
-        return NEEDS.get(entry.judge.kind, tables.DASH)
-    if entry.name.startswith("metric_"):
-        return "the column"
-    try:
-        needs = make_metric(entry.name).needs
-    except ConcordError:  # renamed meanwhile: nothing tells how it came about
-        return tables.DASH
-    return ", ".join(sorted(needs)) or "nothing"
 
 
 def draw_empty(page: Opened, golden: GoldenSummary, aspect: str, n_judges: int) -> None:

@@ -1,9 +1,9 @@
-"""A reasoning model on an endpoint of one's own, from the form to verdicts: its judge file says how it was asked."""
+"""A model in the worker, from the form to verdicts: its judge file scores as the calibration did."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -15,20 +15,9 @@ from core.__main__ import main
 from core.data import load_golden
 from core.settings import Settings
 from tests.core.local_models import save_model
-from tests.fake_openai import FakeOpenAI, RunningServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
-SAMPLES, THOUGHT = 5, 2000
-
-
-@pytest.fixture
-def reasoning() -> Iterator[RunningServer]:
-    """An endpoint whose model thinks first, and takes neither a temperature nor `max_tokens`."""
-    fake = FakeOpenAI(refuse=frozenset({"temperature", "max_tokens"}), thinks=THOUGHT)
-    running = RunningServer(fake)
-    yield running
-    running.stop()
 
 
 def short_items(folder: Path) -> Path:

@@ -184,15 +184,11 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Place) -> None:
     assert labelled(screen.text_area, "Plan").value == ""  # another plan's aspects
 
 
-def test_the_parts_say_what_they_need(full: Place) -> None:
-    add(full, "overlap", 1.0)
+def test_the_parts_say_what_they_are(full: Place) -> None:
     add(full, "hidden", 1.0, kind="repeval")
     frame = frame_with(choose_section(open_screen(SCREEN, **full.ids), "More parts"), "labels seen")
-    needs = dict(zip(frame["judge"], frame["needs"], strict=True))
-    assert needs["Word overlap with the source"] == "source"
-    assert needs["hidden"] == "its model"
-    assert needs["one"] == "—"  # a metric by a name that nothing is computed by
-    assert needs["plain"] == "its judge"
+    kinds = dict(zip(frame["judge"], frame["kind"], strict=True))
+    assert (kinds["hidden"], kinds["plain"]) == ("hidden states", "baseline")
 
 
 def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, drive: Callable[..., str]) -> None:
