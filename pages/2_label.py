@@ -1,75 +1,114 @@
-"""Label: people rate items one at a time, blind; reviewers watch agreement grow, decide, and freeze the labels."""
+"""Label: raters rate items one at a time, blind; reviewers watch agreement grow, decide, and freeze the labels."""
+
+from collections.abc import Sequence
 
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from pages.label import label_anchors, label_decide, label_setup, label_summary, label_view
-from pages.label.label_view import DECIDE, LABEL, NEW, PROGRESS, VIEWS
+from core.projects.labelling import LabelPass
+from pages.label import label_blind, label_decide, label_item, label_session, label_setup, label_summary
+from pages.label.label_shown import Assignment
 from pages.ui import people, state
+from pages.ui.chosen import choose_in_url, distinct
 from pages.ui.page import Opened, open_page, stop_with
+from pages.ui.screens import plain
 
-
-def first_view(page: Opened, golden_ids: set[str]) -> str:
-    """A link from a golden set that nobody labels yet leads to a new pass."""
-    wanted = state.url_id("golden")
-    if wanted is not None and state.url_id("order"):
-        return NEW
-    return NEW if wanted is not None and wanted not in golden_ids and not state.url_id("labelling") else LABEL
+LABEL, PROGRESS, DECIDE, NEW = VIEWS = ("Label", "Progress", "Decide", "New pass")
+ELSEWHERE = "This link names a labelling pass that is not in this project."
 
 
 def show(page: Opened) -> None:
     passes = projects.list_passes(page.store, page.project.project_id)
-    if state.is_task():
-        label_view.draw_task(page, passes)
+    if state.is_task():  # a rater followed the link of a pass: no menu, no views
+        passed = next((passed for passed in passes if passed.pass_id == state.url_id("labelling")), None)
+        if passed is None:
+            st.warning(f"{ELSEWHERE} Ask whoever sent it for a new one.", icon=":material/link_off:")
+            return
+        st.subheader(plain(passed.name), anchor=False)
+        draw_session(page, passed)
         return
     if not passes:
         label_setup.draw(page)
         return
-    with st.container(horizontal=True, vertical_alignment="center"):
+    golden_id = state.url_id("golden")
+    labelled = golden_id is None or golden_id in [passed.golden_id for passed in passes]
+    begins = state.url_id("labelling") is None and (state.url_id("order") or not labelled)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         view = st.segmented_control(
             "View",
             VIEWS,
-            default=first_view(page, {passed.golden_id for passed in passes}),
+            default=NEW if begins else LABEL,
             required=True,
             key=state.LABEL_VIEW,
             label_visibility="collapsed",
         )
-        passed = None if view == NEW else label_view.choose_pass(page, passes)
+        passed = None if view == NEW else choose_pass(page, passes)
     if passed is None:
         label_setup.draw(page)
-        return
-    if view == LABEL:
-        label_view.draw_session(page, passed)
-        return
-    if not people.may(page, "reviewer"):
-        st.info(
-            "What the raters said is for reviewers: nobody who labels should see it before they are done.",
-            icon=":material/visibility_off:",
-        )
-        return
-    if page.actor.is_unnamed:
-        st.info(
-            "Labels of others stay hidden until Concord knows that you are not rating them.",
-            icon=":material/visibility_off:",
-        )
+    elif view == LABEL:
+        draw_session(page, passed)
+    elif not people.may(page, "reviewer"):
+        words = "Only reviewers see the labels of all raters: whoever labels should not see them before they are done."
+        st.info(words, icon=":material/visibility_off:")
+    elif page.actor.is_unnamed:
+        words = "Labels of others stay hidden until Concord knows that you are not rating the same items."
+        st.info(words, icon=":material/visibility_off:")
         if st.button("Enter your name", type="primary", key=state.widget("label_name")):
             people.ask(page)
+    else:
+        try:
+            if view == PROGRESS:
+                label_summary.draw(page.store, passed)
+            elif label_blind.may_see(page, passed.golden_id, passed.aspects, decides=True):
+                label_decide.draw(page.store, passed)
+        except ConcordError as error:
+            stop_with("The labels of this pass cannot be shown.", str(error))
+
+
+def choose_pass(page: Opened, passes: Sequence[LabelPass]) -> LabelPass:
+    """The pass in the URL, else the newest of the golden set in the URL, else the newest."""
+    by_id, wanted = {passed.pass_id: passed for passed in passes}, state.url_id("labelling")
+    if wanted not in by_id:
+        if wanted is not None:
+            st.warning(f"{ELSEWHERE} You see the newest.", icon=":material/link_off:")
+        golden_id = state.url_id("golden")
+        wanted = next((passed.pass_id for passed in passes if passed.golden_id == golden_id), passes[0].pass_id)
+    if len(passes) == 1:
+        state.put_in_url(labelling=wanted)
+        return passes[0]
+    goldens = {golden.golden_id: golden.name for golden in page.store.goldens.all(page.project.project_id)}
+    names = {passed.pass_id: f"{passed.name} · {goldens.get(passed.golden_id, '')}" for passed in passes}
+    return by_id[choose_in_url("Labelling pass", "labelling", wanted, distinct(names), width=340)]
+
+
+def draw_session(page: Opened, passed: LabelPass) -> None:
+    """The session of whoever rates in the pass; for others its first item with the way in."""
+    if page.actor.name in passed.stopped:
+        st.info("You have stopped rating in this pass. Your labels count.", icon=":material/task_alt:")
         return
-    if view == DECIDE and label_view.held(page, passed):
+    if page.actor.name in passed.raters:
+        label_session.draw(Assignment(page.store, passed))
         return
-    try:
-        if view == PROGRESS:
-            label_summary.draw_progress(page.store, passed)
-            with st.expander("What each level of the scale means", icon=":material/anchor:"):
-                label_anchors.draw(page.store, passed)
-        else:
-            seen = projects.pass_summary(page.store, passed.project_id, passed.pass_id)
-            label_decide.draw(page.store, passed, seen)
-            st.subheader("Freeze the labels", anchor=False)
-            label_summary.draw_freeze(page.store, passed, seen)
-    except ConcordError as error:
-        stop_with("The labels of this pass cannot be shown.", str(error))
+    plan, golden = passed.plan, label_item.kept_golden(passed.golden_id, page.store)
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        item = golden.items[plan.positions[0]]
+        label_item.draw_target(item, golden.kind)
+        label_item.draw_beside(item, golden.kind)
+    with right, st.container(key="way_in", border=True):
+        n, aspects = len(plan.assigned(len(passed.raters))), ", ".join(passed.aspects)
+        st.markdown(f"**{plain(passed.name)}**: {n:,} items to label for {plain(aspects)}, one at a time.")
+        if plan.instructions:
+            label_item.draw_text(plan.instructions)
+        blind = "You see neither judges nor other raters' labels. " if plan.blind else ""
+        st.caption(
+            f"Every press is saved at once. Stop and return whenever you like. {blind}"
+            f"Keys: {label_item.keys_words(plan.aspects[0])}, Enter continues."
+        )
+        act = ("You could not join", projects.join_pass, page.store, passed.project_id, passed.pass_id)
+        look = {"type": "primary", "icon": ":material/play_arrow:"}
+        people.button(page.store, "annotator", "Begin labelling", on_click=state.attempt, args=act, **look)
 
 
 show(open_page("label"))

@@ -65,7 +65,6 @@ from core.projects.labelling import (
     save_label,
     still_rating,
     stop_rating,
-    team_progress,
     undo_label,
 )
 from core.projects.log_words import log_lines

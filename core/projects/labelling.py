@@ -7,7 +7,6 @@ of them, in turns.  The plan is fixed when the pass begins, so that nobody's wor
 from __future__ import annotations
 
 import uuid
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -437,19 +436,6 @@ def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str
     undone = replace(before or replace(last, value=None), comment=comment)
     _save(store, labelling, [undone], (RESTORED if before else WITHDRAWN) + form)
     return undone.item_id
-
-
-def team_progress(store: Store, project_id: str, pass_id: str) -> tuple[dict[str, int], int]:
-    """Count the items that each rater has finished in a pass, and the ratings planned; an item of two raters is two."""
-    labelling = get_pass(store, project_id, pass_id)
-    given = Counter(
-        (label.rater, label.item_id)
-        for label in store.labels.current(project_id, pass_id)
-        if label.aspect in labelling.aspects
-    )
-    done = Counter(rater for (rater, _), n in given.items() if n == len(labelling.aspects))
-    planned = sum(len(labelling.assigned(rater)) for rater in labelling.raters)
-    return done, max(planned, labelling.plan.n_ratings)
 
 
 @requires("annotator")

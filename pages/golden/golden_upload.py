@@ -1,10 +1,10 @@
-"""Upload a golden set: ways to begin, then a file as it is read, what is wrong with it, and the press to keep it."""
+"""Upload a golden set: ways to begin, then a file as it is read, what is wrong with it, and the press to freeze it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping as Dict
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import streamlit as st
 
@@ -15,7 +15,7 @@ from core.data.label_cells import Question
 from core.data.sources import has_errors
 from core.errors import AccessError, ConcordError
 from core.project_records import GoldenItem, is_demo
-from core.records import GoldenSet, Scale
+from core.records import Scale
 from core.wording import counted
 from pages.golden import mapping
 from pages.report import transfer
@@ -28,38 +28,27 @@ PREVIEW_ROWS = 20
 UPLOAD_TYPES = ["csv", "tsv", "jsonl", "ndjson", "json", "gz", "parquet", "xlsx"]
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A file that somebody sent, read; `digest` keeps its widgets apart from another file's."""
-
-    digest: str
-    table: Table
-
-
 @st.cache_resource(max_entries=3, show_spinner="Reading the file …")
-def _read_upload(digest: str, name: str, max_mb: int, _page: Opened, _data: bytes) -> Table:
-    return projects.read_upload(_page.store, _data, name, max_mb=max_mb)
+def _read_upload(digest: str, name: str, _page: Opened, _data: bytes) -> Table:
+    return projects.read_upload(_page.store, _data, name, max_mb=_page.settings.max_upload_mb)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Checking …")
 def _build(
     digest: str,
-    key: str,
+    mapped: str,
+    scales: Dict[str, Scale],
+    *,
+    labels_needed: bool,
     _table: Table,
     _mapping: Mapping,
-    _scales: Dict[str, Scale],
-    labels_needed: bool = True,
 ) -> BuiltGolden:
-    return build_golden(_table, _mapping, _scales, labels_needed=labels_needed)
+    """Build the golden set of a file, cached by its digest and its mapping as JSON."""
+    return build_golden(_table, _mapping, scales, labels_needed=labels_needed)
 
 
-@st.cache_data(max_entries=20, show_spinner=False)
-def _sentence(digest: str, _draft: GoldenSet) -> str:
-    return sentence(_draft)
-
-
-def bring_in(page: Opened, *, empty: bool = False) -> None:
-    """Drop a file, see how it is read, mend it, freeze it; for those who may.  `empty`: the project has no set yet."""
+def draw_upload(page: Opened, *, empty: bool = False) -> None:
+    """Draw the drop zone, then how the file is read, for those who may.  `empty`: the project has no set yet."""
     if not people.may(page, "reviewer"):
         st.info(f"Uploading needs the role reviewer. Your role is {page.actor.role}.", icon=":material/lock:")
         return
@@ -75,37 +64,39 @@ def bring_in(page: Opened, *, empty: bool = False) -> None:
         max_upload_size=page.settings.max_upload_mb,
         help="CSV, TSV, JSONL, JSON (also .gz), Parquet or XLSX; one row per item, or one row per rating.",
     )
-    if upload is None:
-        st.markdown(
-            "One row per item: the judged text and at least one column of labels that people gave. Columns are "
-            "recognised by name or by what they hold, and shown before anything is kept."
-        )
-        if empty:
-            left, right = st.columns(2, gap="medium")
-            with left.container(border=True, height="stretch"):
-                offer_sample(page)
-            with right.container(border=True, height="stretch"):
-                offer_demo(page)
-        with st.expander("A public set of human ratings", icon=":material/public:"):
-            _draw_public_sets()
-        whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")
-        if whole.open:
-            with whole:
-                transfer.bring_in_project(page)
+    if upload is not None:
+        data = upload.getvalue()
+        digest = hashlib.sha256(data).hexdigest()[:16]
+        try:
+            _draw_file(page, digest, _read_upload(digest, upload.name, page, data))
+        except AccessError as error:
+            stop_with("The file was not frozen.", str(error))
+        except ConcordError as error:
+            stop_with("This file cannot be used.", str(error))
         return
-    data = upload.getvalue()
-    digest = hashlib.sha256(data).hexdigest()[:16]
-    try:
-        table = _read_upload(digest, upload.name, page.settings.max_upload_mb, page, data)
-        _draw_file(page, Sent(digest, table))
-    except AccessError as error:
-        stop_with("The file waits here.", str(error))
-    except ConcordError as error:
-        stop_with("This file cannot be used.", str(error))
+    st.markdown(
+        "One row per item: the judged text and at least one column of human labels. Columns are recognised by name or "
+        "content. You check them before anything is stored."
+    )
+    if empty:
+        left, right = st.columns(2, gap="medium")
+        with left.container(border=True, height="stretch"):
+            offer_sample(page)
+        with right.container(border=True, height="stretch"):
+            offer_demo(page)
+    with st.expander("A public set of human ratings", icon=":material/public:"):
+        st.markdown("No screen downloads anything. Fetch a set by its command, then drop the file above:")
+        for public in projects.list_public_sets():
+            st.markdown(f"**{public.title}**: {public.task}, {public.n_items:,} items; licence: {public.licence}")
+            st.code(f"python -m core fetch {public.name} --out {public.name}.jsonl", language="bash")
+    whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")
+    if whole.open:
+        with whole:
+            transfer.bring_in_project(page)
 
 
 def offer_sample(page: Opened) -> None:
-    st.markdown("**No file at hand?** Try it on 144 made-up summaries with simulated labels.")
+    st.markdown("**No file at hand?** Try Concord on 144 made-up summaries with simulated labels.")
     if people.button(
         page, "reviewer", "Add the sample summaries", icon=":material/article:", key=state.widget("add_sample")
     ):
@@ -124,48 +115,49 @@ def offer_demo(page: Opened) -> None:
         st.rerun()
 
 
-def _draw_public_sets() -> None:
-    sets = {benchmark.name: benchmark for benchmark in projects.list_public_sets()}
-    name = st.selectbox(
-        "Set",
-        list(sets),
-        format_func=lambda name: f"{sets[name].title}: {sets[name].task}, {sets[name].n_items:,} items",
-        key=state.widget("public_set"),
-    )
-    benchmark = sets[name]
-    st.text(f"{', '.join(benchmark.aspects)}; scale {benchmark.scale}; licence: {benchmark.licence}")
-    st.markdown("No screen downloads anything. Fetch it by this command, then drop the file above:")
-    st.code(f"python -m core fetch {benchmark.name} --out {benchmark.name}.jsonl", language="bash")
-
-
 # ── a file ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _draw_file(page: Opened, sent: Sent) -> None:
+def _draw_file(page: Opened, digest: str, table: Table) -> None:
     finding, problems = st.container(), st.container()
     columns, preview, findings = st.tabs(["Columns", "Labels and first items", "What was found"])
     with columns:
-        chosen, rows = mapping.correct_mapping(sent.table, sent.digest)
+        chosen, rows = mapping.correct_mapping(table, digest)
         labels_needed = True
         if chosen.layout != "long" and not chosen.aspects:
             labels_needed = not st.checkbox(
                 "These items have no labels yet: upload them for raters to label here",
-                key=state.widget(f"unlabelled_{sent.digest}"),
-                help="Such a set holds texts only. Judges cannot be calibrated on it until people have labelled it on "
-                "the Label screen and the labels were frozen, which makes a new golden set.",
+                key=state.widget(f"unlabelled_{digest}"),
+                help="A judge can be calibrated once raters have labelled them on the Label screen.",
             )
-    found = _build(sent.digest, f"{chosen.as_json()}[]", sent.table, chosen, {}, labels_needed)
+
+    def build(scales: Dict[str, Scale]) -> BuiltGolden:
+        known = str(chosen.as_json())
+        return _build(digest, known, scales, labels_needed=labels_needed, _table=table, _mapping=chosen)
+
+    found = build({})
     asked: list[Question] = []
     while questions := [question for question in found.questions if question not in asked]:
         asked += questions
         with problems:  # an answer can bring up another question
-            chosen = replace(chosen, values=mapping.answer_questions(questions, chosen.values, sent.digest))
-        found = _build(sent.digest, f"{chosen.as_json()}[]", sent.table, chosen, {}, labels_needed)
-    scales = mapping.choose_scales(found.draft, rows, sent.digest) if found.draft and labels_needed else {}
-    key = f"{chosen.as_json()}{sorted(scales.items())}"
-    built = _build(sent.digest, key, sent.table, chosen, scales, labels_needed)
-    with problems:
-        _draw_broken(sent, built)
+            chosen = replace(chosen, values=mapping.answer_questions(questions, chosen.values, digest))
+        found = build({})
+    scales = mapping.choose_scales(found.draft, rows, digest) if found.draft and labels_needed else {}
+    built = build(scales)
+    if n := len(built.broken):
+        with problems, st.container(border=True):
+            words = "1 row is broken" if n == 1 else f"{n:,} of {built.n_rows:,} rows are broken"
+            st.markdown(f"**{words}**. Correct the file and upload it again.")
+            listed = {"row": list(built.broken)[:200], "what is wrong": list(built.broken.values())[:200]}
+            grid.draw(listed, {"what is wrong": Column(width=900)}, alt="Broken rows", rows=4)
+            st.download_button(
+                "Download them",
+                lambda: projects.rows_csv(table, built.broken),
+                file_name=f"broken_rows_{digest[:6]}.csv",
+                mime="text/csv",
+                on_click="ignore",
+                icon=":material/download:",
+            )
     with finding:
         _draw_finding(built)
         _freeze(page, built)
@@ -173,7 +165,7 @@ def _draw_file(page: Opened, sent: Sent) -> None:
         if (draft := built.draft) is None:
             st.markdown("Choose the column of the judged text first.")
         else:
-            charts.place_labels(draft)
+            charts.place_labels(draft, draft.aspects)
             st.markdown(f"**First {min(PREVIEW_ROWS, len(draft.items))} items**")
             items = [
                 GoldenItem(i, item, {name: labels.values[i] for name, labels in draft.aspects.items()})
@@ -189,32 +181,12 @@ def _draw_file(page: Opened, sent: Sent) -> None:
         grid.draw(frame, {"what and what to do": Column(width=900)}, alt="Findings", rows=12, tall=long, undefined="")
 
 
-def _draw_broken(sent: Sent, built: BuiltGolden) -> None:
-    """The rows with errors, here and as a file, to be mended where they come from."""
-    if not (n := len(built.broken)):
-        return
-    with st.container(border=True):
-        words = "1 row is broken" if n == 1 else f"{n:,} of {built.n_rows:,} rows are broken"
-        st.markdown(f"**{words}**. Correct the file and upload it again.")
-        listed = {"row": list(built.broken)[:200], "what is wrong": list(built.broken.values())[:200]}
-        grid.draw(listed, {"what is wrong": Column(width=900)}, alt="Broken rows", rows=4)
-        st.download_button(
-            f"Download {'it' if n == 1 else 'them'}",
-            lambda: projects.rows_csv(sent.table, built.broken),
-            file_name=f"broken_rows_{sent.digest[:6]}.csv",
-            mime="text/csv",
-            on_click="ignore",
-            icon=":material/download:",
-        )
-
-
 def _draw_finding(built: BuiltGolden) -> None:
-    """Whether the file can be used, and what it would be."""
+    """Say whether the file can be used, and what it would be."""
     n_warnings = sum(finding.severity == "warning" for finding in built.findings)
     read = ""
     if built.draft is not None:
-        words = _sentence(built.draft.digest, built.draft)
-        read = f"{plain(words)} Each item is {mapping.KIND_WORDS[built.mapping.kind]}."
+        read = f"{plain(sentence(built.draft))} Each item is {mapping.KIND_WORDS[built.mapping.kind]}."
     if has_errors(built.findings):
         first = next(finding for finding in built.findings if finding.severity == "error")
         st.error(f"This cannot be used yet. {plain(first.message)}  \n{read}", icon=":material/error:")

@@ -1,4 +1,4 @@
-"""The form that shows how a file is read, with three sample values beside each choice, and takes corrections of it."""
+"""The form that shows how a file is read, with three sample values next to each choice, and takes corrections."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.data import Mapping, Table, propose_mapping
-from core.data.cells import Comma, shown
+from core.data.cells import Comma
 from core.data.columns import HUMAN, How, guess_mapping, plain_name
 from core.data.kinds import detect_kind
 from core.data.label_cells import Question, asks_about_commas, codes_words, sounds_like_ranks
 from core.data.scale import Best, Codes, Values
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
+from core.report.figures.svg import shortened
 from pages.label import label_item
 from pages.ui.screens import plain
 from pages.ui.state import widget
@@ -75,8 +76,13 @@ def proposed(upload: str, _table: Table) -> Mapping:
     return guess_mapping(by_name, _table.rows).with_plain_names()
 
 
+@st.cache_data(max_entries=20, show_spinner=False)
+def _asks_about_commas(upload: str, key: str, _table: Table, _mapping: Mapping) -> bool:
+    return asks_about_commas(_table, _mapping)
+
+
 def correct_mapping(table: Table, upload: str) -> tuple[Mapping, list[AspectRow]]:
-    """Shows the proposed mapping and returns it with a person's corrections; `upload` keeps files apart."""
+    """Draw the proposed mapping and return it with a reviewer's corrections; `upload` keeps files apart."""
     mapping = _correct_roles(table, proposed(upload, table), upload)
     mapping = replace(mapping, kind=detect_kind(table.rows, mapping.roles))
     kinds = list(get_args(ItemKind))
@@ -90,24 +96,19 @@ def correct_mapping(table: Table, upload: str) -> tuple[Mapping, list[AspectRow]
         format_func=KIND_WORDS.__getitem__,
         label_visibility="collapsed",
     )
-    beside.caption("as the columns above say" if kind == mapping.kind else "chosen here")
     if kind != mapping.kind:
+        beside.caption("chosen here")
         mapping = mapping.with_kind(kind)
     rows: list[AspectRow] = []
     if mapping.layout != "long":
         mapping, rows = _correct_labels(table, mapping, upload)
     if _asks_about_commas(upload, str(mapping.as_json()), table, mapping):
-        st.warning("Labels such as 1,234 can mean 1.234 or 1234. Say which.", icon=":material/help:")
+        st.warning("Labels such as 1,234 can mean 1.234 or 1234. Choose which.", icon=":material/help:")
         comma = st.segmented_control(
             "The comma stands", list(COMMA_WORDS), format_func=COMMA_WORDS.__getitem__, key=widget(f"comma_{upload}")
         )
         mapping = replace(mapping, comma=comma)
     return mapping, rows
-
-
-@st.cache_data(max_entries=20, show_spinner=False)
-def _asks_about_commas(upload: str, key: str, _table: Table, _mapping: Mapping) -> bool:
-    return asks_about_commas(_table, _mapping)
 
 
 def _kind_key(upload: str, kind: ItemKind) -> str:
@@ -116,7 +117,7 @@ def _kind_key(upload: str, kind: ItemKind) -> str:
 
 
 def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
-    """The part that each column plays: which column, how that was found, and what stands in it."""
+    """Draw the part that each column plays: which column, how that was found, and what stands in it."""
     keys = {role: widget(f"role_{upload}_{role}") for role in (*MAIN_ROLES, *OTHER_ROLES)}
 
     def take_from_others(role: str) -> None:
@@ -128,15 +129,15 @@ def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
         labels = widget(f"labels_{upload}")
         st.session_state[labels] = [name for name in st.session_state.get(labels, ()) if name != column]
 
-    # what an item is, by what a person has chosen on the form as it was drawn last
-    so_far = mapping
+    guess = mapping
     for role, key in keys.items():
-        so_far = so_far.with_role(role, st.session_state.get(key, so_far.roles.get(role)))
-    detected = detect_kind(table.rows, so_far.roles)
+        mapping = mapping.with_role(role, st.session_state.get(key, mapping.roles.get(role)))
+    detected = detect_kind(table.rows, mapping.roles)
     named, kind = MAIN_ROLES | OTHER_ROLES, st.session_state.get(_kind_key(upload, detected), detected)
-    texts = {role: label_item.part_names(kind)[role] for role in ("target", "context")}
-    named = texts | named | texts if kind == "pair" else named  # the texts of a pair stand together
-    usual = [role for role in named if role in MAIN_ROLES or role in mapping.roles]
+    if kind == "pair":  # its texts stand together
+        texts = {role: label_item.part_names(kind)[role] for role in ("target", "context")}
+        named = texts | named | texts
+    usual = [role for role in named if role in MAIN_ROLES or role in guess.roles]
     more = st.container()
     rest = st.expander("More parts that a column can play", icon=":material/view_column:")
     options = [None, *table.columns]
@@ -147,45 +148,37 @@ def _correct_roles(table: Table, mapping: Mapping, upload: str) -> Mapping:
             column = box.selectbox(
                 named[role],
                 options,
-                index=options.index(proposed(upload, table).roles.get(role)),
+                index=options.index(guess.roles.get(role)),
                 key=keys[role],
                 format_func=lambda column: "(none)" if column is None else column,
                 label_visibility="collapsed",
                 on_change=take_from_others,
                 args=(role,),
             )
-            if column != mapping.roles.get(role):
-                mapping = mapping.with_role(role, column)
             with beside:
                 _draw_samples(table, column, HOW_WORDS[mapping.found.get(role)] if column else "")
     return mapping
 
 
 def _draw_samples(table: Table, column: str | None, how: str) -> None:
-    """Up to three different values of a column, and how it came to play its part."""
+    """Draw up to three different values of a column, and how it came to play its part."""
     if column is None:
         st.caption("—")
         return
     cells: dict[str, None] = {}
     for row in islice(table.rows, 500):
-        value = row.get(column)
-        if value in (None, "", [], {}):
-            continue
-        if isinstance(value, str):
-            line = " ".join(value[: 4 * _LONGEST_SAMPLE].split())
-            cell = line if len(line) <= _LONGEST_SAMPLE else f"{line[:_LONGEST_SAMPLE].rstrip()} …"
-        else:
-            cell = f"{value:.4g}" if isinstance(value, float) else shown(value, _LONGEST_SAMPLE)
-        cells[cell] = None
+        if (value := row.get(column)) not in (None, "", [], {}):
+            words = f"{value:.4g}" if isinstance(value, float) else str(value)[:200]
+            cells[shortened(words, _LONGEST_SAMPLE)] = None
     badge = f":orange-badge[{how}] " if HOW_WORDS["content"] in how else f"*{how}:* " if how else ""
     st.markdown(f"{badge}:small[{' · '.join(map(plain, list(cells)[:_SAMPLES])) or 'always empty'}]")
 
 
 def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
-    """Label columns of a wide file, each an aspect under a name that a person may change."""
+    """Draw the label columns of a wide file, each an aspect whose name can be changed."""
     was = [column for column in mapping.gold_columns.values() if column in proposed(upload, table).roles.values()]
     chosen = st.multiselect(
-        "Human labels, one column an aspect", list(table.columns), default=was, key=widget(f"labels_{upload}")
+        "Human labels, one column per aspect", list(table.columns), default=was, key=widget(f"labels_{upload}")
     )
     for aspect, column in mapping.gold_columns.items():
         if column not in chosen:
@@ -195,25 +188,18 @@ def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mappin
             name = plain_name(column)
             mapping = mapping.with_role(HUMAN + (column if HUMAN + name in mapping.roles else name), column)
     if not mapping.aspects:
-        st.warning(
-            "No column of human labels was found. Choose one above, or say that raters have yet to label.",
-            icon=":material/warning:",
-        )
-    ratings = {rating.aspect: rating.column for rating in mapping.rating_columns}
-    columns, rows = ratings | mapping.gold_columns, []
+        words = "No column of human labels was found. Choose one above, or say below that there are no labels yet."
+        st.warning(words, icon=":material/warning:")
+    columns = {rating.aspect: rating.column for rating in mapping.rating_columns} | mapping.gold_columns
+    rows: list[AspectRow] = []
     if columns:
         for place, words in zip(st.columns(_ASPECT_WIDTHS), ("Name of the aspect", "Its scale", ""), strict=True):
             place.caption(words)
     for number, aspect in enumerate(mapping.aspects[:_MOST_ASPECTS], start=1):
         column = columns[aspect]
         naming, scaling, beside = st.columns(_ASPECT_WIDTHS, vertical_alignment="center")
-        name = naming.text_input(
-            f"Name of aspect {number}",
-            value=aspect,
-            key=widget(f"aspect_{upload}_{column}"),
-            label_visibility="collapsed",
-            help="Criteria, charts and the report call it so.",
-        )
+        key, label = widget(f"aspect_{upload}_{column}"), f"Name of aspect {number}"
+        name = naming.text_input(label, value=aspect, key=key, label_visibility="collapsed")
         try:
             mapping = mapping.renamed(aspect, name)
         except UsageError as error:
@@ -231,47 +217,50 @@ def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mappin
             "Ranks, 1 the best, in place of ratings",
             list(names),
             default=[column for column in names if sounds_like_ranks(column)],
-            format_func=lambda column: names[column],
+            format_func=names.__getitem__,
             key=widget(f"ranks_{upload}"),
             placeholder="none",
             help="They compare the texts of one source and are turned round, so that higher is better.",
         )
         mapping = replace(mapping, ranks=tuple(names[column] for column in ranked))
-    rated = {column: aspect for column, aspect in names.items() if aspect not in (mapping.ranks or ())}
-    if rated and mapping.kind != "pair":
-        low = st.multiselect(
-            "Lowest label is the best: turn round",
-            list(rated),
-            format_func=lambda column: rated[column],
-            key=widget(f"best_{upload}"),
-            placeholder="none",
-            help="For labels such as school marks, where 1 is the best. Higher is better afterwards.",
-        )
-        best: tuple[tuple[str, Best], ...] = tuple((rated[column], "low") for column in low)
-        mapping = replace(mapping, values=replace(mapping.values, best=best))
+        rated = [column for column in names if column not in ranked]
+        if rated and mapping.kind != "pair":
+            low = st.multiselect(
+                "Lowest label is the best: turn round",
+                rated,
+                format_func=names.__getitem__,
+                key=widget(f"best_{upload}"),
+                placeholder="none",
+                help="For labels such as school marks, where 1 is the best. Higher is better afterwards.",
+            )
+            best: tuple[tuple[str, Best], ...] = tuple((names[column], "low") for column in low)
+            mapping = replace(mapping, values=replace(mapping.values, best=best))
     return mapping, rows
 
 
 def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> dict[str, Scale]:
-    """Scales that a person confirmed or changed; the others stay as found."""
+    """The scales that a reviewer confirmed or changed; the others stay as found."""
     scales: dict[str, Scale] = {}
     for number, row in enumerate(rows, start=1):
         if row.aspect not in draft.aspects:
             continue
         scale = draft.aspects[row.aspect].scale
         low, high, sure = row.place.columns((2, 2, 3), vertical_alignment="center")
-        key = widget(f"{upload}_{row.column}_{scale}")  # said of this scale: another way of reading may find another
-        ends = {"label_visibility": "collapsed"}
-        bottom = low.number_input(f"Lowest label of aspect {number}", value=float(scale.low), key=f"{key}_low", **ends)  # type: ignore[call-overload]
-        top = high.number_input(f"Highest label of aspect {number}", value=float(scale.high), key=f"{key}_high", **ends)  # type: ignore[call-overload]
-        confirmed = sure.checkbox("confirmed", key=f"{key}_sure", help="Found in the labels; say that it is right.")
+        key = widget(f"{upload}_{row.column}_{scale}")  # of this scale: another way of reading may find another
+        bottom, top = (
+            place.number_input(
+                f"{name} label of aspect {number}", value=float(end), key=f"{key}_{name}", label_visibility="collapsed"
+            )
+            for place, name, end in ((low, "Lowest", scale.low), (high, "Highest", scale.high))
+        )
+        confirmed = sure.checkbox("confirmed", key=f"{key}_sure", help="Found in the labels. Confirm that it is right.")
         if confirmed or (bottom, top) != (scale.low, scale.high):
             scales[row.aspect] = Scale(bottom, top, scale.step, given=True)
     return scales
 
 
 def answer_questions(questions: Sequence[Question], values: Values, upload: str) -> Values:
-    """Ask what values mean where the file alone does not tell; `values` with the answers so far."""
+    """Ask what values mean where the file alone does not show it; `values` with the answers so far."""
     for question in questions:
         aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
         if question.kind == "missing":
@@ -292,7 +281,7 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
             options["A scale: high numbers prefer the second text"] = replace(values, pairs="scale")
         else:
             low, high = question.numbers
-            words = f"**{plain(aspect)}**: its name says that low labels are good. Which label is the best?"
+            words = f"**{plain(aspect)}**: its name suggests that low labels are good. Which label is the best?"
             options = {
                 f"{low:g} is the best: turn the labels round": replace(values, best=(*values.best, (aspect, "low"))),
                 f"{high:g} is the best: keep them": replace(values, best=(*values.best, (aspect, "high"))),

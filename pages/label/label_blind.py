@@ -1,4 +1,4 @@
-"""Labels on other screens, for somebody who still rates the same items: not before they say that they want to see."""
+"""Hide labels from whoever still rates the same items, so that their labels are their own."""
 
 from __future__ import annotations
 
@@ -13,22 +13,49 @@ from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
 
-def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None) -> bool:
-    """Whether labels of a golden set (on these aspects) may be drawn; says why not to whoever still rates its items."""
-    rating = projects.still_rating(page.store, page.project.project_id, golden_id, aspects)
-    key = state.widget(f"label_seen_{page.project.project_id}_{golden_id}_{page.actor.name}")
-    if not rating or st.session_state.get(key):
+def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, *, decides: bool = False) -> bool:
+    """Whether labels of a golden set (on these aspects) may be drawn; explains it to whoever still rates its items.
+
+    They may look all the same.  Who `decides` on labels has to stop rating first.
+    """
+    project_id = page.project.project_id
+    rating = projects.still_rating(page.store, project_id, golden_id, aspects)
+    key = state.widget(f"label_seen_{project_id}_{golden_id}_{page.actor.name}")
+    if not rating or (st.session_state.get(key) and not decides):
         return True
-    rated, n_open = rating[0]
-    left = f"{counted(n_open, 'item')} left in {rated.name}"
+    first, n_open = rating[0]
     st.info(
-        plain(f"You still rate: {left}. The labels of these items are hidden, so that yours are your own."),
+        plain(
+            f"You still rate: {counted(n_open, 'item')} left in {first.name}. The labels of these items are "
+            "hidden, so that yours are your own."
+        ),
         icon=":material/visibility_off:",
     )
     with st.container(horizontal=True):
-        link_to("label", "Continue rating", icon=":material/edit_note:", labelling=rated.pass_id)
-        st.button("Show them all the same", key=f"{key}_press", on_click=_show, args=(key,))
+        if decides:
+            st.button(
+                "Continue rating",
+                type="primary",
+                icon=":material/edit_note:",
+                on_click=_rate,
+                args=(first.pass_id,),
+            )
+            with st.popover("I am done with it", icon=":material/done_all:"):
+                st.markdown(plain(f"Stop rating in {first.name}: your labels count, and you rate no more in it."))
+                st.button(
+                    "Stop rating",
+                    on_click=state.attempt,
+                    args=("Nothing was changed", projects.stop_rating, page.store, project_id, first.pass_id),
+                )
+        else:
+            link_to("label", "Continue rating", icon=":material/edit_note:", labelling=first.pass_id)
+            st.button("Show them all the same", key=f"{key}_press", on_click=_show, args=(key,))
     return False
+
+
+def _rate(pass_id: str) -> None:
+    state.put_in_url(labelling=pass_id)
+    st.session_state[state.LABEL_VIEW] = "Label"
 
 
 def _show(key: str) -> None:

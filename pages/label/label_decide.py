@@ -1,117 +1,106 @@
-"""The adjudication queue of a labelling pass: one item in full, who said what, and a decision with its reason."""
+"""Decide where raters of a pass disagree, one item at a time, and freeze the labels into a golden set."""
 
 from __future__ import annotations
 
 import uuid
 
-import pandas as pd
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.labelling import LabelAspect, LabelPass
-from core.projects.pass_results import Disagreement, PassSummary
+from core.projects.labelling import LabelPass
+from core.projects.pass_results import Combine, Disagreement, PassSummary
 from core.store.store import Store
 from core.wording import counted
 from pages.label import label_item
 from pages.ui import grid, people, state, tables
+from pages.ui.page import finding, link_to
 from pages.ui.screens import plain
 
+COMBINE_WORDS: dict[Combine, str] = {
+    "fill": "Keep them all; new labels only fill gaps",
+    "decided": "Replace them where something was decided",
+    "replace": "Replace them wherever there is a new label or a decision",
+}
+MOST_LISTED = 500
 
-def draw(store: Store, passed: LabelPass, seen: PassSummary) -> None:
-    """The items to decide, furthest apart first; what was decided stands below."""
-    if not seen.queue:
-        st.info(
-            "Nothing to decide: no two raters differ by more than a step, and no triage called a label wrong."
-            if not seen.decided
-            else "All is decided. Freeze the labels below.",
-            icon=":material/balance:",
+
+def draw(store: Store, passed: LabelPass) -> None:
+    """Draw the items to decide, furthest apart first, what was decided, and the way to freeze."""
+    seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
+    if seen.queue:
+        finding(f"{counted(len(seen.queue), 'item')} to decide")
+        st.caption(
+            "Raters differ by more than one step of the scale (a tenth of a scale without steps), or triage called the "
+            "label wrong."
         )
-        _draw_decided(seen)
-        return
-    st.markdown(
-        f"**{counted(len(seen.queue), 'item')} to decide.** Here raters differ by more than one step of the scale "
-        "(a tenth of its range where it has no steps), or somebody's triage called the label wrong."
-    )
-    waiting = {(disagreement.aspect, disagreement.item_id): disagreement for disagreement in seen.queue}
-    places = {which: place for place, which in enumerate(waiting, 1)}
-    chosen = st.selectbox(
-        "Item",
-        list(waiting),
-        key=state.widget(f"decide_{passed.pass_id}_{len(seen.decided)}"),
-        format_func=lambda which: f"{places[which]} of {len(places)}: {_in_short(waiting[which])}",
-        label_visibility="collapsed",
-    )
-    _draw_one(store, passed, seen, waiting[chosen])
-    _draw_decided(seen)
+        _draw_one(store, passed, seen)
+    elif seen.decided:
+        finding("All is decided. Freeze the labels below.")
+    else:
+        finding("Nothing to decide: no two raters differ by more than a step, and triage called no label wrong")
+    if seen.decided:
+        with st.expander(f"Decided so far: {len(seen.decided)}"):
+            rows = [(item_id, aspect, value) for (aspect, item_id), value in seen.decided.items()]
+            items, aspects, values = zip(*rows, strict=True)
+            grid.draw({"item": items, "aspect": aspects, "label": values}, alt="Decided labels", rows=8)
+    st.subheader("Freeze the labels", anchor=False)
+    _draw_freeze(store, passed, seen)
 
 
-def _in_short(disagreement: Disagreement) -> str:
-    said = ", ".join(f"{label.rater} {label.value:g}" for label in disagreement.labels[:6])
-    return f"{disagreement.item_id}, {disagreement.aspect} ({said or 'no ratings here'})"
+def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
+    """Draw one item in full, who said what, and the form that decides."""
+    waiting = {(each.aspect, each.item_id): each for each in seen.queue}
+    golden = label_item.kept_golden(passed.golden_id, store)
 
+    def in_short(which: tuple[str, str]) -> str:
+        said = ", ".join(f"{label.rater} {label.value:g}" for label in waiting[which].labels[:6])
+        place = list(waiting).index(which) + 1
+        return f"{place} of {len(waiting)}: {which[1]}, {which[0]} ({said or 'no ratings here'})"
 
-def _draw_one(store: Store, passed: LabelPass, seen: PassSummary, disagreement: Disagreement) -> None:
-    item = label_item.item_of(passed.golden_id, store, disagreement.item_id)
+    key = state.widget(f"decide_{passed.pass_id}_{len(seen.decided)}")
+    chosen = st.selectbox("Item", list(waiting), key=key, format_func=in_short, label_visibility="collapsed")
+    aspect, item_id = chosen
+    labels = waiting[chosen].labels
+    item = label_item.item_of(passed.golden_id, store, item_id)
     left, right = st.columns([3, 2], gap="large")
     with left:
-        kind = label_item.kind_of(passed.golden_id, store)
-        label_item.draw_target(item, kind)
-        label_item.draw_beside(item, kind)
+        label_item.draw_target(item, golden.kind)
+        label_item.draw_beside(item, golden.kind)
     with right:
-        _draw_said(disagreement)
-        _draw_marked(store, passed, disagreement.item_id)
-        flag = seen.flagged.get((disagreement.aspect, disagreement.item_id))
-        if flag is not None:
+        if labels:
+            frame = {
+                "rater": [label.rater for label in labels],
+                aspect: [label.value for label in labels],
+                "comment": [label.comment for label in labels],
+            }
+            grid.draw(frame, alt="Who said what", rows=8, undefined="")
+        else:
+            st.caption("Nobody has rated this item in this pass.")
+        marked = projects.item_highlights(store, passed.project_id, passed.pass_id, item_id)
+        for rater, spans in marked.items():
+            st.text(f"{rater} marked: {'; '.join(span.words for span in spans)}")
+        if (flag := seen.flagged.get(chosen)) is not None:
             note = f": {flag.note}" if flag.note else ""
             st.markdown(plain(f"Triage by {flag.actor or 'somebody'}: label wrong{note}"))
-        golden = label_item.kept_golden(passed.golden_id, store)
-        if disagreement.aspect in golden.aspects:
-            old = golden.aspects[disagreement.aspect].values[golden.item_ids.index(disagreement.item_id)]
+        if aspect in golden.aspects:
+            old = golden.aspects[aspect].values[golden.item_ids.index(item_id)]
             st.markdown(f"Label in the golden set: **{tables.DASH if old is None else f'{old:g}'}**")
-        aspect = next(known for known in passed.plan.aspects if known.aspect == disagreement.aspect)
-        _draw_form(store, passed, disagreement, aspect)
+        _draw_form(store, passed, waiting[chosen])
 
 
-def _draw_said(disagreement: Disagreement) -> None:
-    frame = pd.DataFrame(
-        {
-            "rater": [label.rater for label in disagreement.labels],
-            disagreement.aspect: [label.value for label in disagreement.labels],
-            "comment": [label.comment for label in disagreement.labels],
-        }
-    )
-    if len(frame):
-        grid.draw(frame, alt="Who said what", rows=8, undefined="")
-    else:
-        st.caption("Nobody has rated this item in this pass.")
-
-
-def _draw_marked(store: Store, passed: LabelPass, item_id: str) -> None:
-    """The words of the text that raters gave as their reason."""
-    marked = projects.item_highlights(store, passed.project_id, passed.pass_id, item_id)
-    if marked:
-        st.text("\n".join(f"{rater} marked: {'; '.join(span.words for span in marked[rater])}" for rater in marked))
-
-
-def _draw_form(store: Store, passed: LabelPass, disagreement: Disagreement, aspect: LabelAspect) -> None:
-    key = state.widget(f"decide_{passed.pass_id}_{disagreement.aspect}_{disagreement.item_id}")
-    choices = aspect.choices()
+def _draw_form(store: Store, passed: LabelPass, disagreement: Disagreement) -> None:
+    aspect = next(known for known in passed.plan.aspects if known.aspect == disagreement.aspect)
+    key = state.widget(f"decide_{passed.pass_id}_{aspect.aspect}_{disagreement.item_id}")
     with st.form(f"{key}_form"):
-        st.markdown(
-            f"**Decide {plain(disagreement.aspect)}**" + (f": {plain(aspect.definition)}" if aspect.definition else "")
-        )
-        if choices:
+        meaning = f": {plain(aspect.definition)}" if aspect.definition else ""
+        st.markdown(f"**Decide {plain(aspect.aspect)}**{meaning}")
+        low, high = float(aspect.scale.low), float(aspect.scale.high)
+        if choices := aspect.choices():
             st.segmented_control("Label", choices, key=f"{key}_value", format_func="{:g}".format)
         else:
-            st.number_input(
-                f"A number from {aspect.scale.low:g} to {aspect.scale.high:g}",
-                float(aspect.scale.low),
-                float(aspect.scale.high),
-                value=None,
-                key=f"{key}_value",
-            )
-        st.text_area("Reason, for those who read it later", key=f"{key}_reason", max_chars=2_000, height=80)
+            st.number_input(f"A number from {low:g} to {high:g}", low, high, value=None, key=f"{key}_value")
+        st.text_area("Reason, for later readers", key=f"{key}_reason", max_chars=2_000, height=80)
         form = st.session_state.setdefault(f"{key}_form_id", f"decide:{uuid.uuid4().hex}")
         people.submit(
             store,
@@ -139,11 +128,49 @@ def _decide(store: Store, passed: LabelPass, disagreement: Disagreement, key: st
     state.leave_notice(f"{disagreement.item_id} is decided: {disagreement.aspect} {float(value):g}.", good=True)
 
 
-def _draw_decided(seen: PassSummary) -> None:
-    if not seen.decided:
+def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
+    """Draw the way to a new golden set with the labels of the pass; what becomes of old labels is chosen."""
+    if not seen.n_touched and not seen.decided:
+        st.info("There are no labels to freeze yet.", icon=":material/ac_unit:")
         return
-    with st.expander(f"Decided so far: {len(seen.decided)}"):
-        frame = pd.DataFrame(
-            [{"item": item_id, "aspect": aspect, "label": value} for (aspect, item_id), value in seen.decided.items()]
+    golden = label_item.kept_golden(passed.golden_id, store)
+    st.markdown(
+        f"**{seen.n_touched:,} of {seen.n_items:,} items** have a label, {len(seen.decided):,} are decided. An item "
+        "gets the decided label, else the mean of its raters. Single ratings and comments are kept. The golden set "
+        "that was labelled stays as it is."
+    )
+    if seen.queue:
+        words = f"{counted(len(seen.queue), 'item')} still to decide: frozen now, they get the mean of their raters."
+        st.warning(words, icon=":material/balance:")
+    where = (store, passed.project_id, passed.pass_id)
+    combine: Combine = "fill"
+    if any(aspect in golden.aspects for aspect in passed.aspects):
+        changed = {way: projects.replaced_labels(*where, way) for way in ("decided", "replace")}
+        counts = {way: f" ({counted(len(changed[way]), 'golden label')})" for way in changed}
+        combine = st.radio(
+            "Golden labels that these items have already",
+            [way for way in COMBINE_WORDS if way == "fill" or changed[way]],
+            format_func=lambda way: COMBINE_WORDS[way] + counts.get(way, ""),
+            key=state.widget(f"label_combine_{passed.pass_id}"),
         )
-        grid.draw(frame, alt="Decided labels", rows=8)
+        if combine != "fill":
+            columns = zip(*changed[combine][:MOST_LISTED], strict=True)
+            frame = dict(zip(("item", "aspect", "now", "then"), columns, strict=True))
+            grid.draw(frame, alt="Golden labels that would be replaced", rows=6)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        key = state.widget(f"label_frozen_{passed.pass_id}")
+        usual = f"{golden.name}, {passed.name}"
+        name = st.text_input("Name of the new golden set", value=usual, max_chars=120, key=key)
+        if not people.button(store, "reviewer", "Freeze these labels", type="primary", icon=":material/ac_unit:"):
+            return
+    try:
+        golden_id = projects.freeze_labels(*where, name=name, combine=combine)
+    except ConcordError as error:
+        st.error(plain(f"Nothing was frozen: {error}"), icon=":material/error:")
+        return
+    view = store.goldens.get(golden_id)
+    counts_words = ", ".join(f"{aspect.aspect} on {aspect.n_labelled:,}" for aspect in view.aspects)
+    st.success(plain(f"{view.name} is frozen: {view.n_items:,} items with labels of {counts_words}."))
+    with st.container(horizontal=True):
+        link_to("golden_set", "Look at it", icon=":material/dataset:", golden=golden_id)
+        link_to("calibrate", "Calibrate a judge on it", icon=":material/tune:", golden=golden_id)

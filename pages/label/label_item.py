@@ -1,4 +1,4 @@
-"""An item on the Label screen: its parts as plain text, whatever they hold, long or written from right to left."""
+"""An item on screen: its parts as plain text, whatever they hold, long or written from right to left."""
 
 from __future__ import annotations
 
@@ -15,19 +15,14 @@ from pages.ui import state
 
 LONG_TEXT, TALL = 2_500, 420
 MANY_LINES = 24
-KEYS = "1234567890T"
+_KEYS = "1234567890T"
 _PARTS = {"target": "Judged text", "context": "Context", "source": "Source"}
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the golden set …")
 def kept_golden(golden_id: str, _store: Store) -> GoldenSet:
-    """Golden sets never change under their id."""
+    """Load a golden set; it never changes under its id."""
     return _store.goldens.load(golden_id)
-
-
-@st.cache_resource(max_entries=8, show_spinner=False)
-def _by_id(golden_id: str, _golden: GoldenSet) -> dict[str, Item]:
-    return {item.item_id: item for item in _golden.items}
 
 
 def kind_of(golden_id: str, store: Store) -> ItemKind:
@@ -37,44 +32,44 @@ def kind_of(golden_id: str, store: Store) -> ItemKind:
 
 def item_of(golden_id: str, store: Store, item_id: str) -> Item:
     """The item of that id; the golden set has it."""
-    return _by_id(golden_id, kept_golden(golden_id, store))[item_id]
+    golden = kept_golden(golden_id, store)
+    return golden.items[golden.item_ids.index(item_id)]
+
+
+# ── labels and their keys ────────────────────────────────────────────────────────────────────────────────────
 
 
 def keys_for(choices: Sequence[float]) -> tuple[str, ...]:
-    """The key of each label: its own digit where it has one (10 is 0, or T beside a 0), else by place from 1."""
+    """The key of each label: its own digit if it has one (10 is 0, or T next to a 0), else its place from 1."""
     if all(float(choice).is_integer() and 0 <= choice <= 10 for choice in choices):
         ten = "T" if 0 in choices else "0"
         return tuple(ten if choice == 10 else f"{choice:g}" for choice in choices)
-    return tuple(KEYS[: len(choices)])
+    return tuple(_KEYS[: len(choices)])
 
 
 def keys_of(aspect: LabelAspect) -> str:
     """The keys that rate on the aspect, e.g. "1–5"."""
-    if not (choices := aspect.choices()):
+    keys = keys_for(aspect.choices())
+    if not keys:
         return "a number, then Enter"
-    keys = keys_for(choices)
-    if len(keys) > 2 and [int(key) for key in keys if key.isdigit()] == [int(keys[0]) + k for k in range(len(keys))]:
+    if len(keys) > 2 and "".join(keys) in f"0{_KEYS}":
         return f"{keys[0]}–{keys[-1]}"
     return f"{', '.join(keys[:-1])} or {keys[-1]}"
 
 
 def keys_words(aspect: LabelAspect) -> str:
-    """What a person does to rate on the aspect, e.g. "press 1–5"."""
+    """What to do to rate on the aspect, e.g. "press 1–5"."""
     if not aspect.choices():
         return f"type a number from {aspect.scale.low:g} to {aspect.scale.high:g}"
     return f"press {keys_of(aspect)}"
 
 
-def scale_words(aspect: LabelAspect, kind: ItemKind) -> str:
-    """E.g. "1 lowest, 5 highest"."""
-    if levels_of(aspect, kind):
-        return "Which of the two is better?"
-    return f"{aspect.scale.low:g} lowest, {aspect.scale.high:g} highest"
+def levels_of(aspect: LabelAspect, kind: ItemKind) -> Mapping[float, str]:
+    """What the labels of a pair mean; empty for other items, whose scales explain themselves."""
+    return LEVELS if kind == "pair" and aspect.scale == PREFERENCES else {}
 
 
-def side_parts(item: Item, kind: ItemKind) -> list[tuple[str, str, str]]:
-    """The parts that stand beside the judged text: name, title, text; text B of a pair stands with text A."""
-    return parts_of(item, kind, ("source",) if kind == "pair" else ("context", "source"))
+# ── texts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def part_names(kind: ItemKind) -> Mapping[str, str]:
@@ -89,26 +84,21 @@ def parts_of(item: Item, kind: ItemKind, parts: Sequence[str] = tuple(_PARTS)) -
 
 
 def draw_parts(item: Item, kind: ItemKind) -> None:
-    """All parts under their titles, what is judged first."""
+    """Draw all parts under their titles, the judged text first."""
     for _, title, text in parts_of(item, kind):
         st.markdown(f"**{title}**")
         st.text(text)
 
 
-def levels_of(aspect: LabelAspect, kind: ItemKind) -> Mapping[float, str]:
-    """What the labels of a pair say; nothing for other items, whose scales say it themselves."""
-    return LEVELS if kind == "pair" and aspect.scale == PREFERENCES else {}
-
-
 def draw_beside(item: Item, kind: ItemKind) -> None:
-    """Context and source, each to be folded away; open or folded stays as a person left it."""
-    for name, title, text in side_parts(item, kind):
+    """Draw source and context in expanders, which stay open or closed as a rater left them."""
+    for name, title, text in parts_of(item, kind, ("source",) if kind == "pair" else ("context", "source")):
         with st.expander(title, expanded=True, key=state.widget(f"label_{name}")):
             draw_text(text)
 
 
 def draw_target(item: Item, kind: ItemKind) -> None:
-    """The judged text, in a frame of its own; both of a pair, side by side."""
+    """Draw the judged text in a frame; of a pair both texts, side by side."""
     if kind != "pair":
         with st.container(border=True):
             draw_text(item.target)
@@ -120,14 +110,16 @@ def draw_target(item: Item, kind: ItemKind) -> None:
 
 
 def draw_text(text: str) -> None:
-    """Letter by letter; a long text scrolls in a box of its own."""
+    """Draw a text letter by letter; a long one scrolls in a box of its own."""
     if not text.strip():
         st.caption("(empty)")
         return
     tall = len(text) > LONG_TEXT or text.count("\n") > MANY_LINES
     place = st.container(height=TALL, border=False) if tall else st
     if leftward(text):
-        place.text(_isolated(text), text_alignment="right", width="stretch")
+        # each line in a right-to-left isolate, so that its punctuation stands where its readers expect it
+        lines = [f"\u2067{line}\u2069" if line else "" for line in text.split("\n")]
+        place.text("\n".join(lines), text_alignment="right", width="stretch")
     else:
         place.text(text, width="stretch")
 
@@ -136,8 +128,3 @@ def leftward(text: str) -> bool:
     """Whether the first letter with a direction is of a script written from right to left."""
     kinds = (unicodedata.bidirectional(letter) for letter in text[:500])
     return next((kind in ("R", "AL") for kind in kinds if kind in ("L", "R", "AL")), False)
-
-
-def _isolated(text: str) -> str:
-    """Each line in a right-to-left isolate, so that its punctuation stands where its readers expect it."""
-    return "\n".join(f"\u2067{line}\u2069" if line else "" for line in text.split("\n"))

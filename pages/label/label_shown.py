@@ -1,10 +1,11 @@
-"""The item on the screen of one rater, and what a press does to it: nothing here draws.
+"""The item on a rater's screen, and what a press does to it.  Nothing here draws.
 
-What is shown lies in the session of the browser; what was said lies in the store, saved with every press.
+What is shown lies in the browser's session.  What the rater said lies in the store, saved with every press.
 """
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from core.errors import ConcordError
 from core.projects.anchors import Span
 from core.projects.labelling import AnnotationSession, LabelAspect, LabelPass
 from core.store.store import Store
-from pages.label import label_item, label_number
+from pages.label import label_item
 from pages.ui import state
 
 Wish = Literal["", "next", "left", "right", "open", "first", "again", "undone"]
@@ -35,31 +36,33 @@ class Assignment:
     def aspects(self) -> tuple[LabelAspect, ...]:
         return self.passed.plan.aspects
 
+    def where(self, item_id: str | None) -> tuple[Store, str, str, str]:
+        """What names an item in the calls of `projects`."""
+        return self.store, self.passed.project_id, self.passed.pass_id, str(item_id)
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
     """The item on the screen; `item_id` None once all is done.
 
-    `sheet` is made anew each time an item is shown: what is typed on one sheet is of no other item, pass or person.
-    `form` is the id under which the next save is sent, made when the item is shown and anew after each save; `known`
-    are the labels as saved, `comment` as it stood when the item was shown, `redo` the place of the aspect that is
-    answered again.  `wish` is where the person wants to go: a press only notes it, so that a label and Enter pressed in
-    one breath work in either order.  `missing` says what has to be done before going on, `told` what
-    the last press did.  `spans` are the words that the person has marked in the text.
+    `sheet` is new each time an item is shown: what is typed on one sheet belongs to no other item, pass or rater.
+    `form` is the id of the next save, new after each save, so that a save sent twice counts once.  `known` are the
+    labels as saved, `comment` as it was when the item was shown, `redo` the place of the aspect that is answered again.
+    `wish` is where the rater wants to go: a press only notes it, so that a label and Enter pressed in one breath work
+    in either order.  `note` says what to do first, or what the last press did.  `spans` are the marked words.
     """
 
     pass_id: str
     rater: str
     item_id: str | None
-    form: str
+    form: str = ""
     sheet: str = ""
     comment: str = ""
     known: Mapping[str, float | None] = field(default_factory=dict)
     redo: int | None = None
     wish: Wish = ""
     problem: str = ""
-    missing: str = ""
-    told: str = ""
+    note: str = ""
     spans: tuple[Span, ...] = ()
 
 
@@ -67,80 +70,61 @@ class Shown:
 
 
 def settle(assignment: Assignment, session: AnnotationSession) -> Shown:
-    """The item to show: the one on the screen, or where its person wished to go; at first the first unfinished."""
-    shown = on_screen()
+    """The item to show: the one on the screen, or where its rater wished to go; at first the first unfinished."""
+    shown, order = _on_screen(), session.assigned
     if (
         shown is None
         or (shown.pass_id, shown.rater) != (session.pass_id, session.rater)
-        or (shown.item_id is not None and shown.item_id not in session.assigned)
+        or shown.item_id not in (None, *order)
     ):
         shown = _show_item(assignment, session, session.first_open)
     elif shown.wish == "again":
         shown = replace(shown, wish="", redo=0)
     elif shown.wish == "next" and shown.item_id is not None and shown.item_id not in session.saved:
-        missing = next(
-            aspect for aspect in assignment.aspects if aspect.aspect not in session.said(shown.item_id).values
-        )
-        shown = replace(shown, wish="", missing=_first(assignment, missing))
+        said = session.said(shown.item_id).values
+        missing = next(aspect for aspect in assignment.aspects if aspect.aspect not in said)
+        on = f" on {missing.aspect}" if len(assignment.aspects) > 1 else ""
+        note = f"Rate this item{on} first: {label_item.keys_words(missing)}."
+        shown = replace(shown, wish="", note=note)
     elif shown.wish:
-        shown = replace(_show_item(assignment, session, _where(session, shown)), told=shown.told)
+        place = -1 if shown.item_id is None else order.index(shown.item_id)
+        if shown.item_id is None or shown.wish == "first":
+            item_id = order[0]
+        elif shown.wish == "undone":
+            item_id = shown.item_id
+        elif shown.wish in ("left", "right"):
+            item_id = order[min(max(place + (1 if shown.wish == "right" else -1), 0), len(order) - 1)]
+        else:
+            later = order[place + 1 :] if shown.wish == "next" else ()
+            item_id = next((item_id for item_id in later if item_id not in session.saved), session.first_open)
+        shown = replace(_show_item(assignment, session, item_id), note=shown.note)
     if shown.item_id is not None:
         shown = replace(shown, known=session.said(shown.item_id).values)
     st.session_state[state.LABEL_SHOWN] = shown
     return shown
 
 
-def _first(assignment: Assignment, aspect: LabelAspect) -> str:
-    """What to do before going on, with the keys that do it."""
-    on = f" on {aspect.aspect}" if len(assignment.aspects) > 1 else ""
-    return f"Rate this item{on} first: {label_item.keys_words(aspect)}."
-
-
-def _where(session: AnnotationSession, shown: Shown) -> str | None:
-    order = session.assigned
-    if shown.wish == "undone":
-        return shown.item_id if shown.item_id in order else session.first_open
-    if shown.item_id is None or shown.wish == "first":
-        return order[0]
-    place = order.index(shown.item_id)
-    if shown.wish == "left":
-        return order[max(place - 1, 0)]
-    if shown.wish == "right":
-        return order[min(place + 1, len(order) - 1)]
-    if shown.wish == "open":
-        return session.first_open
-    return next((item_id for item_id in order[place + 1 :] if item_id not in session.saved), session.first_open)
-
-
 def _show_item(assignment: Assignment, session: AnnotationSession, item_id: str | None) -> Shown:
-    """Shows an item, with what was said of it and a fresh form."""
+    """An item with what was said of it and a fresh form."""
+    shown = Shown(session.pass_id, session.rater, item_id, _new_form(), uuid.uuid4().hex[:12])
     if item_id is None:
-        return Shown(session.pass_id, session.rater, None, "")
-    said = session.said(item_id)
-    sheet, marked = uuid.uuid4().hex[:12], _marked(assignment, session).get(item_id, ())
-    return Shown(
-        *(session.pass_id, session.rater, item_id, _new_form(), sheet, said.comment, said.values), spans=marked
-    )
-
-
-def _marked(assignment: Assignment, session: AnnotationSession) -> dict[str, tuple[Span, ...]]:
-    """What this person has marked in the pass, by item: read once a session, and kept up as they mark."""
-    kept = st.session_state.get(state.LABEL_MARKED)
-    if kept is None or kept[0] != (session.pass_id, session.rater):
+        return shown
+    whose, kept = (session.pass_id, session.rater), st.session_state.get(state.LABEL_MARKED)
+    if kept is None or kept[0] != whose:  # read once a session, for it reads the marks of all raters
         marked = projects.my_highlights(assignment.store, assignment.passed.project_id, session.pass_id)
-        kept = st.session_state[state.LABEL_MARKED] = ((session.pass_id, session.rater), marked)
-    found: dict[str, tuple[Span, ...]] = kept[1]
-    return found
+        kept = st.session_state[state.LABEL_MARKED] = (whose, marked)
+    said = session.said(item_id)
+    return replace(shown, comment=said.comment, known=said.values, spans=kept[1].get(item_id, ()))
 
 
-def on_screen() -> Shown | None:
+def _on_screen() -> Shown | None:
     shown: Shown | None = st.session_state.get(state.LABEL_SHOWN)
     return shown
 
 
 def _meant(assignment: Assignment, item_id: str) -> Shown | None:
-    """What is shown where it is what a press was meant for: this item, in this pass, for this person."""
-    shown, wanted = on_screen(), (assignment.passed.pass_id, assignment.store.actor.name, item_id)
+    """What is shown, if a press was meant for it: this item, in this pass, for this rater."""
+    shown, wanted = _on_screen(), (assignment.passed.pass_id, assignment.store.actor.name, item_id)
     return shown if shown is not None and (shown.pass_id, shown.rater, shown.item_id) == wanted else None
 
 
@@ -152,8 +136,13 @@ def comment_key(shown: Shown) -> str:
     return state.widget(f"label_comment_{shown.sheet}")
 
 
+def box_key(shown: Shown, place: int) -> str:
+    """Key of the box for a typed label of the aspect at `place`; new for each sheet, so no box keeps a text."""
+    return state.widget(f"label_number_{shown.sheet}_{place}")
+
+
 def press_key(shown: Shown, *which: object) -> str:
-    """Of a button: of this item, in this pass, for this person."""
+    """Key of a button: of this item, in this pass, for this rater."""
     return state.widget("_".join(map(str, ("label", shown.pass_id, shown.rater, shown.item_id, *which))))
 
 
@@ -161,9 +150,9 @@ def press_key(shown: Shown, *which: object) -> str:
 
 
 def answer(assignment: Assignment, item_id: str, aspect: str, value: float | None) -> None:
-    """Saves one label at once.
+    """Save one label at once.
 
-    A second press of the same does nothing; nor does one meant for another item: its person had pressed Enter already.
+    A second press of the same does nothing.  Nor does one meant for another item: its rater had pressed Enter already.
     """
     shown = _meant(assignment, item_id)
     if shown is None or (shown.wish and aspect in shown.known):
@@ -172,41 +161,60 @@ def answer(assignment: Assignment, item_id: str, aspect: str, value: float | Non
         shown = _save(assignment, shown, {aspect: value})
     if shown.redo is not None and not shown.problem:
         shown = replace(shown, redo=shown.redo + 1 if shown.redo + 1 < len(assignment.aspects) else None)
-    if st.session_state.get(AUTO) and shown.redo is None and not shown.problem and _is_complete(assignment, shown):
-        shown = replace(shown, wish="next")
-    st.session_state[state.LABEL_SHOWN] = replace(shown, missing="", told="")
+    if st.session_state.get(AUTO) and shown.redo is None:
+        shown = _on_if_complete(assignment, shown)
+    st.session_state[state.LABEL_SHOWN] = replace(shown, note="")
 
 
-def _is_complete(assignment: Assignment, shown: Shown) -> bool:
-    return all(aspect.aspect in shown.known for aspect in assignment.aspects)
+def _on_if_complete(assignment: Assignment, shown: Shown) -> Shown:
+    done = not shown.problem and all(aspect.aspect in shown.known for aspect in assignment.aspects)
+    return replace(shown, wish="next") if done else shown
 
 
 def answer_number(assignment: Assignment, item_id: str, place: int, key: str) -> None:
-    """Enter in the box of `key`: keep the number and, when it was the last label missing, go on."""
+    """Save the number typed into the box of `key`; go on if it was the last label missing."""
     shown = _meant(assignment, item_id)
-    if shown is None or key != label_number.box_key(shown.sheet, place):
+    if shown is None or key != box_key(shown, place):
         return
-    value, wrong = label_number.read(str(st.session_state[key]), assignment.aspects[place])
+    value, wrong = read_number(str(st.session_state[key]), assignment.aspects[place])
     if wrong:
-        st.session_state[state.LABEL_SHOWN] = replace(shown, missing=wrong)
+        st.session_state[state.LABEL_SHOWN] = replace(shown, note=wrong)
         return
     answer(assignment, item_id, assignment.aspects[place].aspect, value)
-    shown = _meant(assignment, item_id)
-    if shown is not None and _is_complete(assignment, shown) and not shown.problem:
-        st.session_state[state.LABEL_SHOWN] = replace(shown, wish="next")
+    if (shown := _meant(assignment, item_id)) is not None:
+        st.session_state[state.LABEL_SHOWN] = _on_if_complete(assignment, shown)
+
+
+def read_number(typed: str, aspect: LabelAspect) -> tuple[float | None, str]:
+    """The label that was typed (None: x, cannot tell), and what is wrong with it, "" for nothing."""
+    text, ends = typed.strip(), f"from {aspect.scale.low:g} to {aspect.scale.high:g}"
+    if text.lower() == "x":
+        return None, ""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        what = f"“{text}” is not a number. " if text else ""
+        point = " (with a point: 3.5)" if "," in text else ""
+        return None, f"{what}Rate this item first: type a number {ends}{point}, then Enter."
+    if not aspect.takes(value):
+        steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
+        return None, f"{text} is not on the scale. Type a number {ends}{steps}."
+    return value, ""
 
 
 def comment_on(assignment: Assignment, item_id: str) -> None:
-    """Keeps a comment when typing rests, and nothing else: no label is given by it."""
+    """Save a comment when typing rests; it gives no label."""
     shown = _meant(assignment, item_id)
     if shown is not None:
         st.session_state[state.LABEL_SHOWN] = _save(assignment, shown, {})
 
 
 def _save(assignment: Assignment, shown: Shown, values: Mapping[str, float | None]) -> Shown:
-    """Keeps these labels with the comment as it stands; without any, the comment alone."""
+    """Save these labels with the comment as it stands; without any, the comment alone."""
     comment = str(st.session_state.get(comment_key(shown), shown.comment))
-    where = (assignment.store, assignment.passed.project_id, assignment.passed.pass_id, str(shown.item_id))
+    where = assignment.where(shown.item_id)
     try:
         if values:
             projects.save_label(*where, values, comment=comment, form=shown.form)
@@ -218,48 +226,47 @@ def _save(assignment: Assignment, shown: Shown, values: Mapping[str, float | Non
 
 
 def go(item_id: str | None, wish: Wish) -> None:
-    """Notes where to; a second press of Enter on the item that was left does not skip the one that came."""
-    shown = on_screen()
+    """Note where to go; a second press of Enter on the item that was left does not skip the next one."""
+    shown = _on_screen()
     if shown is not None and shown.item_id == item_id:
-        st.session_state[state.LABEL_SHOWN] = replace(shown, wish=wish, missing="", told="")
+        st.session_state[state.LABEL_SHOWN] = replace(shown, wish=wish, note="")
 
 
-def undo(assignment: Assignment, item_id: str | None, form: str) -> None:
-    """Takes the last label back and shows its item."""
-    shown = on_screen()
-    if shown is None or shown.item_id != item_id:
+def undo(assignment: Assignment, item_id: str, form: str) -> None:
+    """Take the last label back and show its item."""
+    shown = _meant(assignment, item_id)
+    if shown is None:
         return
-    passed = assignment.passed
+    store, project_id, pass_id, _ = assignment.where(item_id)
     try:
-        undone = projects.undo_label(assignment.store, passed.project_id, passed.pass_id, form=form)
+        undone = projects.undo_label(store, project_id, pass_id, form=form)
     except ConcordError as error:
-        st.session_state[state.LABEL_SHOWN] = replace(shown, problem=str(error))
-        return
-    told = (
-        "There is no label of yours to undo." if undone is None else "The last label is undone. Rate this item again."
-    )
-    wish: Wish = "" if undone is None else "undone"
-    st.session_state[state.LABEL_SHOWN] = replace(shown, item_id=undone or item_id, wish=wish, missing="", told=told)
+        shown = replace(shown, problem=str(error))
+    else:
+        if undone is None:
+            shown = replace(shown, wish="", note="You have no label to undo.")
+        else:
+            shown = replace(
+                shown, item_id=undone, wish="undone", note="The last label is undone. Rate this item again."
+            )
+    st.session_state[state.LABEL_SHOWN] = shown
 
 
 # ── words marked in the text ─────────────────────────────────────────────────────────────────────────────────
 
 
 def mark(assignment: Assignment, item_id: str, key: str) -> None:
-    """Keeps the words that were selected in the text."""
+    """Mark the words that were selected in the text."""
     selected = st.session_state[key].get("selected") or {}
     words, near = selected.get("words"), selected.get("near")
-    if not isinstance(words, str) or not isinstance(near, int):
-        return
-    passed, store = assignment.passed, assignment.store
-    where = (store, passed.project_id, passed.pass_id, item_id, words)
-    _remark(assignment, item_id, lambda: projects.mark_words(*where, near=near, form=_new_form()))
+    if isinstance(words, str) and isinstance(near, int):
+        where = assignment.where(item_id)
+        _remark(assignment, item_id, lambda: projects.mark_words(*where, words, near=near, form=_new_form()))
 
 
 def unmark(assignment: Assignment, item_id: str, span: Span) -> None:
-    passed, store = assignment.passed, assignment.store
-    where = (store, passed.project_id, passed.pass_id, item_id, span)
-    _remark(assignment, item_id, lambda: projects.unmark_words(*where, form=_new_form()))
+    where = assignment.where(item_id)
+    _remark(assignment, item_id, lambda: projects.unmark_words(*where, span, form=_new_form()))
 
 
 def _remark(assignment: Assignment, item_id: str, change: Callable[[], tuple[Span, ...]]) -> None:
@@ -267,10 +274,8 @@ def _remark(assignment: Assignment, item_id: str, change: Callable[[], tuple[Spa
     if shown is None:
         return
     try:
-        spans = change()
+        shown = replace(shown, spans=change(), note="")
+        st.session_state[state.LABEL_MARKED][1][item_id] = shown.spans
     except ConcordError as error:
-        st.session_state[state.LABEL_SHOWN] = replace(shown, missing=str(error))
-        return
-    if (kept := st.session_state.get(state.LABEL_MARKED)) is not None:
-        kept[1][item_id] = spans
-    st.session_state[state.LABEL_SHOWN] = replace(shown, spans=spans, missing="")
+        shown = replace(shown, note=str(error))
+    st.session_state[state.LABEL_SHOWN] = shown

@@ -5,6 +5,8 @@ A drawing is an image: it appears at once, and hostile text in it stays text.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import streamlit as st
 
 from core.records import AspectLabels, GoldenSet
@@ -38,9 +40,9 @@ def _labels_figure(digest: str, aspect: str, _labels: AspectLabels) -> Drawing:
     return figures.labels_figure(_labels)
 
 
-def place_labels(golden: GoldenSet) -> None:
-    """One distribution a column, two in a row."""
-    labels = list(golden.aspects.values())
+def place_labels(golden: GoldenSet, aspects: Iterable[str]) -> None:
+    """Draw the distribution of the labels of each aspect, two in a row."""
+    labels = [golden.aspects[aspect] for aspect in aspects]
     for start in range(0, len(labels), 2):
         for column, aspect_labels in zip(st.columns(2, gap="medium"), labels[start : start + 2], strict=False):
             with column:

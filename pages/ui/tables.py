@@ -16,7 +16,7 @@ from core.calibration.calibration_result import Candidate
 from core.data.sources import FileFinding
 from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, Run
 from core.projects.misaligned_items import ItemScore
-from core.records import Alignment, Criteria, GoldenSet, ItemKind
+from core.records import Alignment, Criteria, ItemKind
 from core.report.figures import describe
 from core.wording import duration, number
 from pages.ui.grid import Column
@@ -101,16 +101,6 @@ def items_frame(rows: Sequence[GoldenItem], kind: ItemKind) -> pd.DataFrame:
         for row in rows
     )
     return frame if any(row.item.context for row in rows) else frame.drop(columns=context, errors="ignore")
-
-
-def groups_frame(golden: GoldenSet, most_systems: int = 40) -> pd.DataFrame:
-    """Items per source (rows) and system (columns); systems beyond `most_systems` are summed up."""
-    names = [item.system_id or "(no system)" for item in golden.items]
-    kept = set(list(dict.fromkeys(names))[:most_systems])
-    columns = [name if name in kept else "(others)" for name in names]
-    table = pd.crosstab(pd.Series([item.source_id for item in golden.items], name="source id"), pd.Series(columns))
-    table.columns.name = None
-    return table.reset_index()
 
 
 def findings_frame(findings: Sequence[FileFinding]) -> pd.DataFrame:

@@ -1,180 +1,297 @@
-"""Labelling as an annotator does it, in real Chromium: by keys, with a reload, by taps on a phone."""
+"""Labelling in real Chromium: by keys on every kind of scale, with a reload, on a phone, two raters in two passes.
+
+What the store holds at the end is what was typed, item by item, and nothing else.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from core import projects
+from core.projects.labelling import LabelAspect, PassRequest
+from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
-from tests.browser.conftest import call_me, rest
+from tests.browser.conftest import enter_name, rest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-Settle = Callable[..., None]
+ONE_CONTEXT = True
+CLARITY = LabelAspect("clarity", Scale(1, 5, 1.0))
+TRUE, WARMTH = LabelAspect("true", Scale(0, 1, 1.0)), LabelAspect("warmth", Scale(0, 100))
 SELECT = """([start, end]) => {
     const text = document.querySelector(".st-key-form_label_text [data-testid=stText] span").firstChild;
     getSelection().setBaseAndExtent(text, start, text, end);
 }"""
+Said = dict[str, dict[str, float | None]]
+Serve = Callable[[Path], AbstractContextManager[str]]
+Anew = Callable[[Page], AbstractContextManager[None]]
 
 
-def begin_pass(page: Page, url: str, settle: Settle, enter: Settle, name: str, aspects: tuple[str, ...] = ()) -> None:
-    """A pass of one's own over the sample project, with more aspects than the usual one where named."""
-    page.goto(f"{url}/label")
-    expect(page.get_by_text(re.compile("^Aspects to rate$|^New pass$"))).to_be_visible()
-    call_me(page, "Rev")
-    if page.get_by_text("New pass", exact=True).count():
-        page.get_by_text("New pass", exact=True).click()
-    settle("Items to label")
-    for aspect in aspects:
-        field = page.get_by_label("Aspects to rate")
-        field.fill(aspect)
-        field.press("Enter")
-        settle(aspect)
-        field.press("Escape")
-    page.get_by_text("Scale, order, instructions, name").click()
-    enter(page.get_by_label("Name of the pass"), name)
-    enter(page.get_by_label("People", exact=True), "2")
-    page.get_by_role("button", name="Begin this pass").click()
-    settle(f"{name} has begun")
+@dataclass(frozen=True)
+class Place:
+    """A project of four items, whose golden labels of clarity are means, as the server at `url` has it too."""
+
+    url: str
+    store: Store
+    project_id: str
+    golden_id: str
+
+    def begin(self, name: str, *aspects: LabelAspect, n_raters: int = 1) -> str:
+        request = PassRequest(self.project_id, self.golden_id, name, aspects, n_raters, 4, 1, order="file")
+        return projects.start_pass(self.store, request)
+
+    def said(self, pass_id: str, rater: str = "Ann") -> Said:
+        """Item → aspect → label, as saved."""
+        labels: Said = {}
+        for row in self.store.labels.current(self.project_id, pass_id, rater):
+            if row.aspect:
+                labels.setdefault(row.item_id, {})[row.aspect] = row.value
+        return labels
 
 
-def sit_down(page: Page, settle: Settle, rater: str) -> None:
-    call_me(page, rater)
-    page.get_by_role("button", name="Begin labelling").click()
-    settle("Save and next")
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, serve: Serve) -> Iterator[tuple[str, Store]]:
+    home = tmp_path_factory.mktemp("passes") / "home"
+    with projects.open_store(Settings(home=home, worker="external", worker_id="w")) as store, serve(home) as url:
+        yield url, store
+
+
+@pytest.fixture
+def place(served: tuple[str, Store]) -> Place:
+    url, store = served
+    project_id = projects.create_project(store, "p").project_id
+    items = tuple(Item(f"i{k}", f"Text number {k}.", f"s{k}", "", f"Source of text {k}.") for k in range(4))
+    labels = AspectLabels("clarity", Scale(1, 5), (3.67, 4.33, None, 2.67))
+    golden_id = projects.add_golden(store, project_id, GoldenSet("g", "source_target", items, {"clarity": labels}))
+    return Place(url, store, project_id, golden_id)
 
 
 def stands(page: Page, words: str) -> None:
-    """Waits for what the progress bar says, e.g. "2 of 35 · 1 done", and for the item below it."""
+    """Waits for what the progress bar says, and for the item below it."""
     expect(page.get_by_test_id("stProgress").first).to_contain_text(words)
     rest(page)
 
 
-def comments(store: Store, name: str, rater: str) -> list[str]:
-    """What a rater has written in the passes of that name."""
-    return [
-        label.comment
-        for project in store.projects.all()
-        for a_pass in projects.list_passes(store, project.project_id)
-        if a_pass.name == name
-        for label in store.labels.current(project.project_id, a_pass.pass_id, rater)
-    ]
+def sit_down(page: Page, place: Place, pass_id: str, rater: str) -> None:
+    page.goto(f"{place.url}/label?project={place.project_id}&labelling={pass_id}")
+    page.get_by_role("button", name="Begin labelling").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.or_(page.get_by_test_id("stProgress")).first).to_be_visible()
+    if dialog.count():
+        enter_name(page, rater)
+    stands(page, "1 of 4 · 0 done")
 
 
-def strike(page: Page, key: str, then: str) -> None:
-    page.keyboard.press(key)
+def strike(page: Page, *keys: str, then: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
     stands(page, then)
 
 
-def test_ten_items_by_keyboard_then_a_reload_then_the_eleventh(
-    page: Page, app_url: str, settle: Settle, enter: Settle
-) -> None:
-    begin_pass(page, app_url, settle, enter, "keys")
-    sit_down(page, settle, "Ann")
-    for k in range(10):
-        strike(page, str(1 + k % 5), f"{k + 1} of 35 · {k + 1} done")
-        strike(page, "Enter", f"{k + 2} of 35 · {k + 1} done")
-    page.reload()
-    settle("Save and next")
-    stands(page, "11 of 35 · 10 done, about")
-    strike(page, "4", "11 of 35 · 11 done")
-    strike(page, "Enter", "12 of 35 · 11 done")
-    strike(page, "ArrowLeft", "11 of 35 · 11 done")
-    chosen = page.get_by_test_id("stBaseButton-primary").filter(has_text=re.compile("^4"))
-    expect(chosen.first).to_be_visible()
-    strike(page, "ArrowRight", "12 of 35 · 11 done")
-    strike(page, "ArrowRight", "13 of 35 · 11 done")
-    strike(page, "u", "12 of 35 · 11 done")
-    page.keyboard.press("Enter")  # nothing was said of this item
-    expect(page.get_by_text("Rate this item first: press 1–5.").first).to_be_visible()
-    stands(page, "12 of 35 · 11 done")
-    assert not page.get_by_test_id("stException").count()
+def box(page: Page) -> Locator:
+    return page.get_by_role("textbox", name=re.compile("number from"))
 
 
-def test_a_label_and_enter_in_one_breath_and_a_press_twice(
-    page: Page, app_url: str, settle: Settle, enter: Settle
-) -> None:
+def typed(page: Page, text: str, then: str) -> None:
+    """Type into the box that has the cursor, then Enter."""
+    expect(box(page)).to_be_focused()
+    page.keyboard.type(text)
+    strike(page, "Enter", then=then)
+
+
+def told(page: Page, words: str) -> None:
+    expect(page.get_by_text(words).first).to_be_visible()
+    rest(page)
+
+
+def rated(page: Page, label: str) -> None:
+    """Waits until a label is marked as given."""
+    expect(page.get_by_test_id("stBaseButton-primary").filter(has_text=re.compile(f"^{label}")).first).to_be_visible()
+    rest(page)
+
+
+def view(page: Page, name: str, then: str) -> None:
+    page.get_by_test_id("stButtonGroup").get_by_text(name, exact=True).click()
+    told(page, then)
+
+
+def test_labels_by_keys_in_one_breath_a_press_twice_and_a_reload(page: Page, place: Place) -> None:
     """Two keys without a pause arrive as one message or two; either way the label counts and no item is skipped."""
-    begin_pass(page, app_url, settle, enter, "breath")
-    sit_down(page, settle, "Bea")
-    for k in range(5):
-        page.keyboard.press("3")
-        page.keyboard.press("Enter")
-        stands(page, f"{k + 2} of 35 · {k + 1} done")
+    pass_id = place.begin("keys", CLARITY)
+    sit_down(page, place, pass_id, "Ann")
+    strike(page, "3", "Enter", then="2 of 4 · 1 done")
     page.get_by_role("button", name=re.compile("^2")).dblclick()
-    stands(page, "6 of 35 · 6 done")
+    stands(page, "2 of 4 · 2 done")
     page.get_by_role("button", name=re.compile("^Save and next")).dblclick()
-    stands(page, "7 of 35 · 6 done")
+    stands(page, "3 of 4 · 2 done")
+    page.reload()
+    stands(page, "3 of 4 · 2 done")
+    strike(page, "ArrowLeft", then="2 of 4 · 2 done")
+    rated(page, "2")
+    strike(page, "ArrowRight", then="3 of 4 · 2 done")
+    strike(page, "ArrowRight", then="4 of 4 · 2 done")
+    strike(page, "u", then="3 of 4 · 2 done")
+    page.keyboard.press("Enter")  # nothing was said of this item
+    told(page, "Rate this item first: press 1–5.")
+    assert place.said(pass_id) == {"i0": {"clarity": 3.0}, "i1": {"clarity": 2.0}}
 
 
-def test_keys_out_of_a_comment_undo_and_words_marked(
-    page: Page, app_url: str, settle: Settle, enter: Settle, home_of: Callable[[str], Path]
-) -> None:
-    begin_pass(page, app_url, settle, enter, "more keys")
-    sit_down(page, settle, "Eve")
-    text = page.locator(".st-key-form_label_text").get_by_test_id("stText")
+def test_keys_out_of_a_comment_undo_and_words_marked(page: Page, place: Place) -> None:
+    pass_id = place.begin("more keys", CLARITY)
+    sit_down(page, place, pass_id, "Ann")
     buttons = page.get_by_role("button", name=re.compile("^(1|5|Save and next)"))
-    for part in (text, *buttons.all()):  # the text and what is pressed: in the first 500 px
-        place = part.bounding_box()
-        assert place is not None
-        assert place["y"] < 500
-    words = text.inner_text()[4:14].strip()
-    page.evaluate(SELECT, [4, 14])
+    for part in (page.locator(".st-key-form_label_text"), *buttons.all()):  # what is read and pressed comes first
+        assert (part.bounding_box() or {"y": 999})["y"] < 500
+    page.evaluate(SELECT, [5, 11])
     page.keyboard.press("h")
-    expect(page.get_by_role("button", name=f"“{words}”")).to_be_visible()
+    expect(page.get_by_role("button", name="“number”")).to_be_visible()
     page.wait_for_function("[...CSS.highlights.get('concord-marks')].length === 1")
-    second, third = text.inner_text().split()[1:3]
     for key in ("h", "ArrowRight", "Shift+ArrowRight", "h"):  # without a mouse: the second word and the third
         page.keyboard.press(key)
-    expect(page.get_by_role("button", name=f"“{second} {third}”")).to_be_visible()
+    expect(page.get_by_role("button", name="“number 0.”")).to_be_visible()
     page.keyboard.press("Escape")
-    strike(page, "4", "1 of 35 · 1 done")
-    page.get_by_label("Comment").press_sequentially("a 5")
+    strike(page, "4", then="1 of 4 · 1 done")
+    comment = page.get_by_label("Comment")
+    comment.press_sequentially("a 5")
     page.keyboard.press("ArrowLeft")  # moves in the comment
-    strike(page, "Control+Enter", "2 of 35 · 1 done")
-    page.get_by_label("Comment").click()
-    strike(page, "ArrowLeft", "1 of 35 · 1 done")
-    expect(page.get_by_label("Comment")).to_have_value("a 5")
-    expect(page.get_by_role("button", name=f"“{words}”")).to_be_visible()
-    page.get_by_label("Comment").click()
+    strike(page, "Control+Enter", then="2 of 4 · 1 done")
+    comment.click()
+    strike(page, "ArrowLeft", then="1 of 4 · 1 done")
+    expect(comment).to_have_value("a 5")
+    comment.click()
     page.keyboard.press("Escape")
-    strike(page, "z", "1 of 35 · 0 done")
-    expect(page.get_by_text("The last label is undone.")).to_be_visible()
+    strike(page, "z", then="1 of 4 · 0 done")
+    told(page, "The last label is undone.")
     page.keyboard.press("?")
-    expect(page.get_by_text("mark the words selected in the text", exact=False)).to_be_visible()
+    told(page, "mark the selected words")
     page.keyboard.press("Escape")
-    expect(page.get_by_text("mark the words selected in the text", exact=False)).to_have_count(0)
-    page.get_by_text("Open the next item by itself").click()
-    rest(page)
-    strike(page, "2", "2 of 35 · 1 done")
-    with projects.open_store(Settings(home=home_of(app_url), worker="external")) as store:
-        assert "a 5" in comments(store, "more keys", "Eve")
+    expect(page.get_by_text("mark the selected words")).to_have_count(0)
+    (remark,) = [one for one in place.store.labels.current(place.project_id, pass_id, "Ann") if one.comment]
+    assert (remark.item_id, remark.comment) == ("i0", "a 5")
 
 
-def test_a_phone(browser: Browser, app_url: str, settle: Settle, enter: Settle) -> None:
+def test_a_typed_number_is_of_its_item_alone(
+    page: Page, place: Place, standing_still: Callable[[str], AbstractContextManager[None]]
+) -> None:
+    pass_id = place.begin("numbers", LabelAspect("clarity", Scale(1, 5)))
+    sit_down(page, place, pass_id, "Ann")
+    typed(page, "150", "1 of 4 · 0 done")
+    told(page, "150 is not on the scale. Type a number from 1 to 5.")
+    box(page).fill("3.5")
+    with standing_still(place.url):  # in one breath: nobody has seen the item that the 1 would be of
+        for key in ("Enter", "1", "Enter"):
+            page.keyboard.press(key)
+    stands(page, "2 of 4 · 1 done")
+    expect(box(page)).to_have_value("")
+    assert place.said(pass_id) == {"i0": {"clarity": 3.5}}
+
+
+def test_every_kind_of_scale_by_keys(page: Page, place: Place) -> None:
+    pass_id = place.begin("all kinds", CLARITY, TRUE, WARMTH)
+    sit_down(page, place, pass_id, "Ann")
+    page.keyboard.press("4")
+    rated(page, "4")
+    page.keyboard.press("Enter")
+    told(page, "Rate this item on true first: press 0 or 1.")
+    page.keyboard.press("1")
+    typed(page, "37", "2 of 4 · 1 done")
+    page.keyboard.press("3")
+    rated(page, "3")
+    strike(page, "ArrowRight", then="3 of 4 · 1 done")  # with two aspects open
+    for key in ("2", "0"):
+        page.keyboard.press(key)
+        rated(page, key)
+    typed(page, "0", "4 of 4 · 2 done")
+    assert place.said(pass_id) == {
+        "i0": {"clarity": 4.0, "true": 1.0, "warmth": 37.0},
+        "i1": {"clarity": 3.0},
+        "i2": {"clarity": 2.0, "true": 0.0, "warmth": 0.0},
+    }
+
+
+def test_a_phone(browser: Browser, place: Place) -> None:
+    pass_id = place.begin("phone", CLARITY)
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     try:
         page = context.new_page()
-
-        def settled(text: str) -> None:
-            settle(text, page)
-
-        begin_pass(page, app_url, settled, enter, "phone")
-        sit_down(page, settled, "Di")
-        for k in range(3):
+        sit_down(page, place, pass_id, "Ann")
+        for k in range(2):
             page.get_by_role("button", name=re.compile("^4")).first.tap()
-            stands(page, f"{k + 1} of 35 · {k + 1} done")
+            stands(page, f"{k + 1} of 4 · {k + 1} done")
             page.get_by_role("button", name=re.compile("^Save and next")).tap()
-            stands(page, f"{k + 2} of 35 · {k + 1} done")
+            stands(page, f"{k + 2} of 4 · {k + 1} done")
         page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 9999)")
         for name in ("^1", "^5", "^Save and next"):  # they stay in view while one reads on
-            expect(page.get_by_role("button", name=re.compile(name)).first).to_be_in_viewport(ratio=1)
+            button = page.get_by_role("button", name=re.compile(name)).first
+            expect(button).to_be_in_viewport(ratio=1)
+            assert (button.bounding_box() or {"height": 0})["height"] >= 48
         wide = page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth")
         assert wide <= 390, "the screen is wider than the phone"
     finally:
         context.close()
+
+
+def test_two_raters_in_two_passes_on_one_aspect(page: Page, browser: Browser, place: Place, drawn_anew: Anew) -> None:
+    first = place.begin("First look", CLARITY, n_raters=2)
+    context = browser.new_context()
+    try:
+        bo = context.new_page()
+        sit_down(page, place, first, "Ann")
+        sit_down(bo, place, first, "Bo")
+        for k, (hers, his) in enumerate(((2, 2), (4, 5), (3, 3))):
+            strike(page, str(hers), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
+            strike(bo, str(his), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
+        view(page, "Decide", "You still rate: 1 item left in First look.")
+        assert "2.67" not in page.content()  # neither golden labels nor the other's ratings
+        page.get_by_role("button", name="Continue rating").click()
+        stands(page, "4 of 4 · 3 done")
+        strike(page, "1", then="4 of 4 · 4 done")
+        strike(bo, "4", then="4 of 4 · 4 done")
+        view(page, "Decide", "1 item to decide")
+        expect(page.get_by_text("Label in the golden set: 2.67")).to_be_visible()
+        view(page, "Progress", "n = 4 items rated by two or more, 8 labels in all")
+        second = _second_pass(page, place, drawn_anew)
+        _rates_afresh(page, bo, place, second)
+    finally:
+        context.close()
+    assert place.said(first) == {f"i{k}": {"clarity": value} for k, value in enumerate((2.0, 4.0, 3.0, 1.0))}
+    assert place.said(second) == {"i0": {"clarity": 5.0}}
+    assert place.said(second, "Bo") == {f"i{k}": {"clarity": value} for k, value in enumerate((4.0, 5.0, 3.0, 4.0))}
+
+
+def _second_pass(page: Page, place: Place, drawn_anew: Anew) -> str:
+    """Begun on the screen: whole steps although the golden labels are means."""
+    view(page, "New pass", "Items to label")
+    page.get_by_text("Scale, order, instructions, name").click()
+    expect(page.get_by_role("combobox", name="in", exact=True)).to_have_value("whole numbers")
+    with drawn_anew(page):
+        page.get_by_text("as in the file").click()
+    for label, text in (("Name of the pass", "Second look"), ("Raters", "2")):
+        with drawn_anew(page):
+            page.get_by_label(label, exact=True).fill(text)
+            page.keyboard.press("Tab")
+    page.get_by_role("button", name="Begin this pass").click()
+    told(page, "Second look has begun")
+    return projects.list_passes(place.store, place.project_id)[0].pass_id
+
+
+def _rates_afresh(page: Page, bo: Page, place: Place, second: str) -> None:
+    page.get_by_role("button", name="Begin labelling").click()
+    stands(page, "1 of 4 · 0 done")
+    strike(page, "5", "Enter", then="2 of 4 · 1 done")
+    sit_down(bo, place, second, "Bo")
+    for k, his in enumerate((4, 5, 3)):
+        strike(bo, str(his), "Enter", then=f"{k + 2} of 4 · {k + 1} done")
+    strike(bo, "4", then="4 of 4 · 4 done")
+    view(bo, "Decide", "Keep them all; new labels only fill gaps")
+    bo.get_by_role("button", name="Freeze these labels").click()
+    told(bo, "items with labels of clarity on 4")
+    frozen = place.store.goldens.load(place.store.goldens.all(place.project_id)[0].golden_id)
+    assert frozen.aspects["clarity"].values == (3.67, 4.33, 3.0, 2.67)

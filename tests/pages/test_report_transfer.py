@@ -93,9 +93,9 @@ def test_admins_only(store: Store, settings: Settings) -> None:
 def test_the_golden_set_screen_offers_the_import_and_uploads_only_to_who_may_freeze(
     store: Store, settings: Settings
 ) -> None:
-    screen = draw(settings, "golden.golden_upload", "", role="admin", how="bring_in")
+    screen = draw(settings, "golden.golden_upload", "", role="admin", how="draw_upload")
     assert "A whole project from another installation" in [one.label for one in screen.expander]
     for role in ("viewer", "annotator"):
-        screen = draw(settings, "golden.golden_upload", "", role=role, how="bring_in")
+        screen = draw(settings, "golden.golden_upload", "", role=role, how="draw_upload")
         assert not screen.get("file_uploader")
         assert f"the role reviewer. Your role is {role}" in texts(screen)

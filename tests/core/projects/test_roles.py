@@ -40,7 +40,7 @@ READING = """
     judge_adapters
     criteria_names draft_of others_drafting
     usual_measure measured_judges judges_shown keeping_sides as_compared calibration_behind
-    still_rating trial_items team_progress get_anchors my_highlights picked_labels
+    still_rating trial_items get_anchors my_highlights picked_labels
     seen_labels rated_in label_planning repeval_file
 """
 SPEAKING = """
