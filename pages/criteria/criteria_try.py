@@ -16,13 +16,20 @@ from pages.ui.page import Opened
 from pages.ui.screens import plain
 
 SOON = 0.3
+SCORING = ("calibration", "version", "rescore", "round")
 
 
 def judge_of(page: Opened, entry: CriteriaEntry) -> str:
-    """The calibration whose judge is asked: the one in the URL, one that scored the criteria, or the newest."""
-    runs = projects.calibrations_of(page.store, page.project.project_id, entry.golden_id, entry.aspect)
-    ids = [run.run_id for run in runs if run.status in WITH_RESULT and not page.project.came_with(run)]
-    return min(ids, key=lambda run_id: (run_id != state.url_id("run"), run_id not in entry.runs), default="")
+    """The run whose judge is asked: that in the URL, the newest that scored the criteria, or the newest calibration."""
+    scored = [page.store.runs.get(run_id) for run_id in entry.runs]
+    others = projects.calibrations_of(page.store, page.project.project_id, entry.golden_id, entry.aspect)
+    able = (
+        run.run_id
+        for run in (*scored, *others)
+        if run.kind in SCORING and run.status in WITH_RESULT and run.golden_id == entry.golden_id
+        if not page.project.came_with(run)
+    )
+    return min(able, key=lambda run_id: run_id != state.url_id("run"), default="")
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
