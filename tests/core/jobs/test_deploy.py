@@ -5,8 +5,6 @@ from __future__ import annotations
 import configparser
 import fnmatch
 import re
-import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,24 +52,6 @@ def test_a_unit_keeps_its_keys_and_its_process_apart(deploy: Path, name: str) ->
         assert service[on] == "yes", on
     assert service["CapabilityBoundingSet"] == ""
     assert not re.search(r"KEY|PASSWORD", (deploy / name).read_text("utf-8"))
-
-
-@pytest.mark.parametrize("name", UNITS)
-def test_systemd_takes_the_unit(deploy: Path, name: str, tmp_path: Path, repository: Path) -> None:
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is not here")
-    commands = tmp_path / "bin"
-    commands.mkdir()
-    for command in ("streamlit", "python"):
-        (commands / command).write_text("#!/bin/sh\n")
-        (commands / command).chmod(0o755)
-    text = (deploy / name).read_text("utf-8").replace("/opt/concord/.venv/bin", str(commands))
-    file = tmp_path / name.replace("@", "@8501")
-    file.write_text(text.replace("/opt/concord", str(repository)))
-    done = subprocess.run(["systemd-analyze", "verify", str(file)], capture_output=True, text=True, check=False)
-    if "Failed to initialize manager" in done.stderr:
-        pytest.skip("systemd-analyze cannot look at units here")
-    assert (done.returncode, [line for line in done.stderr.splitlines() if file.name in line]) == (0, [])
 
 
 def test_every_setting_of_the_example_exists(deploy: Path, tmp_path: Path) -> None:

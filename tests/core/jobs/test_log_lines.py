@@ -30,14 +30,6 @@ def test_a_line_names_errors_by_class_and_place(form: Any) -> None:
         assert (fields["level"], fields["error"], fields["logger"]) == ("WARNING", "GoldenError", "concord.jobs")
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_an_error_that_is_logged_as_the_message_is_named_by_its_class(form: Any) -> None:
-    record = logging.LogRecord("asyncio", 40, "f", 1, ValueError(SECRET), (), None)  # type: ignore[arg-type]
-    line = LineFormatter(form).format(record)
-    assert "ValueError" in line
-    assert SECRET not in line
-
-
 def test_what_the_store_says_of_itself_stays() -> None:
     record = logging.LogRecord("concord", 30, "f", 1, "trying again: %s", (StoreError("The disk is full."),), None)
     assert LineFormatter("text").format(record).endswith("trying again: The disk is full.")

@@ -33,11 +33,9 @@ def added(store: Store, kind: RunKind, **options: Any) -> str:
 @pytest.mark.parametrize(
     ("kind", "options", "wants"),
     [
-        ("calibration", {}, "any"),
         ("repeval", {}, "any"),  # the embedded encoder is done in seconds anywhere
         ("repeval", {"settings": RepEvalSettings(model=ModelSpec("org/large"))}, "gpu"),
         ("repeval", {"settings": RepEvalSettings(model=ModelSpec("org/large", device="cpu"))}, "any"),
-        ("repeval", {"settings": RepEvalSettings(model=ModelSpec(device="cuda"))}, "gpu"),
         ("metrics", {"names": ("rouge1", "similarity", "hf:bleu")}, "any"),
         ("metrics", {"names": ("rouge1", "hf:nli:org/model")}, "gpu"),
         ("repeval", {"body": '{"of": "another version"}'}, "any"),
@@ -56,7 +54,6 @@ def worker(name: str, capability: str, seconds_ago: float) -> Worker:
     ("workers", "taken"),
     [
         ([], True),
-        ([worker("c", "cpu", 1)], True),
         ([worker("c", "cpu", 1), worker("g", "cuda", 1)], False),
         ([worker("g", "gpu", 59)], False),  # lost, but it may come back within the minute
         ([worker("g", "mps", 61)], True),

@@ -17,6 +17,10 @@ from core.jobs.queue import in_turn
 from core.records import GoldenSet, Item
 from tests.going_away import GoingAway
 
+ON_SQLITE = pytest.mark.parametrize("toys", ["sqlite"], indirect=True)
+POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
+ON_POSTGRES = pytest.mark.parametrize("toys", [POSTGRES], indirect=True)
+
 
 def total(steps: int) -> int:
     return sum(k**2 + 1 for k in range(steps))
@@ -26,7 +30,7 @@ def total(steps: int) -> int:
 def test_killed_at_random_moments_the_run_ends_as_if_undisturbed(toys: Any, until: Callable[..., None]) -> None:
     """No step that was kept is worked on again, every kill repeats at most the step it hit, and nothing that is shown
     runs backwards."""
-    run_id = toys.add_run(steps=12, seconds=0.25, held=11, until="go")  # not done before the last kill
+    run_id = toys.add_run(steps=10, seconds=0.2, held=9, until="go")  # not done before the last kill
     moments = random.Random(7)
     kills = 0
     seen: list[int] = []
@@ -34,9 +38,9 @@ def test_killed_at_random_moments_the_run_ends_as_if_undisturbed(toys: Any, unti
     def look(attempt: int, least: int) -> bool:
         run = toys.get(run_id)
         seen.append(run.calls)
-        return run.attempt == attempt and toys.n_kept(run_id) >= min(least, 11)
+        return run.attempt == attempt and toys.n_kept(run_id) >= min(least, 9)
 
-    for _ in range(4):
+    for _ in range(3):
         process = toys.start_worker()
         wanted = (1 + kills, toys.n_kept(run_id) + 1)
         until(lambda wanted=wanted: look(*wanted))
@@ -49,16 +53,16 @@ def test_killed_at_random_moments_the_run_ends_as_if_undisturbed(toys: Any, unti
         kills += 1
         assert all(done_then[k] >= 1 for k in range(stored))
     toys.start_worker()
-    until(lambda: look(1 + kills, 11))
+    until(lambda: look(1 + kills, 9))
     toys.let_go()
     run = toys.wait_for(run_id, "done")
     seen.append(run.calls)
     assert seen == sorted(seen)  # a run that is taken up again goes through its snapshots again; they are held back
     assert seen[-1] >= 35
-    assert toys.result(run_id) == total(12)
+    assert toys.result(run_id) == total(10)
     assert run.attempt == 1 + kills  # each time the worker started, it took up what it had left
-    assert set(toys.times_done(run_id)) == set(range(12))
-    assert sum(toys.times_done(run_id).values()) <= 12 + kills
+    assert set(toys.times_done(run_id)) == set(range(10))
+    assert sum(toys.times_done(run_id).values()) <= 10 + kills
 
 
 def test_a_project_with_many_runs_lets_others_have_their_turn(toys: Any) -> None:
@@ -73,6 +77,7 @@ def test_a_project_with_many_runs_lets_others_have_their_turn(toys: Any) -> None
 
 
 @pytest.mark.slow
+@ON_SQLITE
 def test_a_lost_workers_run_is_taken_over(toys: Any, until: Callable[..., None]) -> None:
     run_id = toys.add_run(steps=6, held=2, until="go")
     first = toys.start_worker("first")
@@ -89,7 +94,7 @@ def test_a_lost_workers_run_is_taken_over(toys: Any, until: Callable[..., None])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("toys", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
+@ON_POSTGRES
 def test_a_database_that_is_away_for_seconds_costs_no_run(toys: Any, until: Callable[..., None]) -> None:
     with GoingAway(toys.settings.database_url) as server:
         toys.settings = replace(toys.settings, database_url=server.url)
@@ -110,7 +115,7 @@ def test_a_database_that_is_away_for_seconds_costs_no_run(toys: Any, until: Call
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("toys", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
+@ON_POSTGRES
 def test_a_worker_that_slept_through_a_takeover_does_no_harm(toys: Any, until: Callable[..., None]) -> None:
     run_id = toys.add_run(steps=6, held=2, until="go")
     first = toys.start_worker("first")
@@ -132,6 +137,7 @@ def test_a_worker_that_slept_through_a_takeover_does_no_harm(toys: Any, until: C
 
 
 @pytest.mark.slow
+@ON_SQLITE
 @pytest.mark.parametrize("reports", [True, False])
 def test_cancel_and_resume(toys: Any, until: Callable[..., None], reports: bool) -> None:
     """The cancel shows while the step goes on; one that never reports progress is left behind, and keeps nothing."""
@@ -150,6 +156,7 @@ def test_cancel_and_resume(toys: Any, until: Callable[..., None], reports: bool)
 
 
 @pytest.mark.slow
+@ON_SQLITE
 def test_our_errors_are_shown_and_others_only_named(toys: Any) -> None:
     ours = toys.add_run(fails_at=1, how="ours")
     other = toys.add_run(fails_at=1, how="other")
@@ -172,6 +179,7 @@ def test_our_errors_are_shown_and_others_only_named(toys: Any) -> None:
 
 
 @pytest.mark.slow
+@ON_SQLITE
 def test_a_worker_that_is_told_to_stop_hands_its_runs_on(toys: Any, until: Callable[..., None]) -> None:
     run_id = toys.add_run(steps=4, held=1, until="go")
     first = toys.start_worker("first")
@@ -185,6 +193,7 @@ def test_a_worker_that_is_told_to_stop_hands_its_runs_on(toys: Any, until: Calla
     assert toys.result(run_id) == total(4)
 
 
+@ON_SQLITE
 def test_the_worker_is_quiet_and_listens_on_nothing(toys: Any) -> None:
     run_id = toys.add_run(steps=2, until="go")
     process = toys.start_worker()

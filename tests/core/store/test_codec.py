@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -50,18 +49,6 @@ def test_records_come_back_equal(
         before.free,
     )
     assert type(after.maybe) is type(maybe)
-
-
-@dataclass(frozen=True)
-class _Dated:
-    at: datetime
-    until: datetime | None = None
-
-
-@given(st.datetimes(timezones=st.just(UTC)))
-def test_moments_come_back_to_the_microsecond_and_in_utc(at: datetime) -> None:
-    assert unpack(_Dated, pack(_Dated(at, at))) == _Dated(at, at)
-    assert unpack(_Dated, pack(_Dated(at))).until is None
 
 
 @given(st.lists(st.floats(width=64), max_size=20), st.integers(0, 4))

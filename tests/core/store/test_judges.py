@@ -83,11 +83,3 @@ def test_a_judge_comes_back_as_it_went_in(store: Store, project: str, golden_id:
     assert (row.golden_id, row.judge_id) == (golden_id, judge_id)
     assert row.judge.n_scored == 3
     assert row.judge.upward[3] == 5.0
-
-
-def test_the_same_judge_twice_is_one_whatever_its_name(store: Store, project: str, golden_id: str) -> None:
-    first = store.judges.add(project, golden_id, JUDGE, {"a": ["3"]})
-    assert store.judges.add(project, golden_id, replace(JUDGE, name="again")) == first
-    (row,) = store.judges.all(project)
-    assert row.judge.name == JUDGE.name
-    assert store.judges.replies(project, first) == {"a": ("3",)}

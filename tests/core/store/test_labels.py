@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 
@@ -41,18 +40,6 @@ def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store,
     ]
 
 
-def test_a_form_sent_twice_is_kept_once(store: Store, project: str, golden_id: str) -> None:
-    ann = Label("Ann", "a", "coherence", 2.0, pass_id="l1")
-    both = [ann, replace(ann, aspect="é", value=1.0)]
-    store.labels.add(project, golden_id, both, form="f1")
-    store.labels.add(project, golden_id, [replace(ann, value=5.0)], form="f1")
-    assert len(store.labels.history(project, "l1", "a")) == 2
-    assert ("Ann", "a", 5.0) not in _said(store, project, golden_id)
-    bo = [replace(label, rater="Bo") for label in both]
-    store.labels.add(project, golden_id, bo, form="f1")  # another rater's form may have the same id
-    assert len(store.labels.history(project, "l1", "a")) == 4
-
-
 def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id: str) -> None:
     def rate(number: int) -> None:
         label = Label(f"rater {number % 8}", "a", "coherence", float(number % 5), pass_id="l1")
@@ -65,18 +52,6 @@ def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id:
 
 
 # ── drafts ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-HOSTILE = "<b>one</b> \x00 'two'; DROP TABLE drafts; -- 𝔘 🙂 \u2028"
-
-
-def test_the_last_pause_is_what_is_kept(store: Store, project: str) -> None:
-    first = store.drafts.keep(project, "criteria:c1", "Ann", "One", "head")
-    store.drafts.keep(project, "criteria:c2", "Ann", "elsewhere", "")
-    last = store.drafts.keep(project, "criteria:c1", "Ann", HOSTILE, "head")
-    assert store.drafts.of(project, "criteria:c1") == [last]
-    assert (last.text, last.base, last.author) == (HOSTILE, "head", "Ann")
-    assert last.began_at == first.began_at == first.kept_at <= last.kept_at
-    assert store.drafts.of("p-none", "criteria:c1") == []
 
 
 def test_what_is_not_saved_leaves_with_no_project(store: Store, project: str) -> None:

@@ -51,27 +51,19 @@ def test_workers_that_claim_at_once_never_exceed_what_a_project_may_have_at_work
     assert store.runs.claim(next(run.run_id for run in store.runs.all(project) if run.status == "queued"), 1, "w")
 
 
-def test_a_queued_run_is_cancelled_at_once(store: Store, run_id: str) -> None:
-    store.runs.request_cancel(run_id)
-    assert store.runs.get(run_id).status == "cancelled"
-    assert not store.runs.claim(run_id, 1, "w")
-
-
-def test_a_working_run_is_told_to_stop(store: Store, run_id: str) -> None:
+def test_a_working_run_is_told_to_stop_and_others_are_cancelled_at_once(store: Store, run_id: str) -> None:
     store.workers.enter("w", "here", 1)
     store.runs.claim(run_id, 1, "w")
     assert store.runs.must_stop(run_id, 1) == ""
     store.runs.request_cancel(run_id)
-    assert store.runs.get(run_id).status == "running"
-    assert store.runs.must_stop(run_id, 1) == "cancelled"
-
-
-def test_a_run_of_a_lost_worker_is_cancelled_at_once(store: Store, run_id: str) -> None:
-    store.workers.enter("w", "here", 1)
-    store.runs.claim(run_id, 1, "w")
-    store.workers.leave("w")
+    assert (store.runs.get(run_id).status, store.runs.must_stop(run_id, 1)) == ("running", "cancelled")
+    store.workers.leave("w")  # lost
     store.runs.request_cancel(run_id)
     assert store.runs.get(run_id).status == "cancelled"
+    store.runs.requeue(run_id)
+    store.runs.request_cancel(run_id)  # queued
+    assert store.runs.get(run_id).status == "cancelled"
+    assert not store.runs.claim(run_id, 2, "w")
 
 
 def test_resuming_makes_a_new_attempt(store: Store, run_id: str) -> None:

@@ -38,17 +38,3 @@ def test_what_was_cut_off_left_nothing(store: Store, golden: GoldenSet, why: Bas
     run_id = entered(store, project_id, golden_id)  # and the next is a transaction of its own again
     assert [run.run_id for run in store.runs.all(project_id)] == [run_id]
     assert [entry.subject for entry in store.events.all(project_id, Action)] == [run_id]
-
-
-def test_what_is_read_within_and_taken_back_is_kept_for_nobody(store: Store) -> None:
-    project = store.projects.add("p")
-    store.events.add(project, Action("begun", subject="x"), LOCAL)
-
-    def enter() -> None:
-        store.events.add(project, Action("entered", subject="x"), LOCAL)
-        assert len(store.events.all(project, Action)) == 2
-        raise Killed
-
-    with pytest.raises(Killed):
-        store.together(enter)
-    assert len(store.events.all(project, Action)) == 1

@@ -56,7 +56,7 @@ def test_old_replies_go_but_for_those_of_unfinished_runs(store: Store, runs: dic
     assert keys(store) == {"k-open"}
 
 
-@pytest.mark.parametrize("status", ["cancelled", "failed", "budget", "done"])
+@pytest.mark.parametrize("status", ["cancelled", "failed", "done"])
 def test_replies_stay_with_a_run_that_can_be_resumed(store: Store, runs: dict[str, str], status: str) -> None:
     if status == "cancelled":
         store.runs.request_cancel(runs["open"])
