@@ -56,7 +56,3 @@ def test_pairs_from_file_to_strengths(repository: Path, tmp_path: Path, capsys: 
     assert {strength["system"] for strength in body["by_people"]["systems"]} == {
         system for item in golden.items for system in item.system_id.split(" vs ")
     }
-    assert main(["preferences", str(repository / "sample_data" / "summaries.jsonl"), "--aspect", ASPECT]) == 2
-    for refused in (["adapt", judge, "--to", "inspect"], ["repeval", pairs, "--aspect", "preference", "--out", "x"]):
-        assert main(refused) in (1, 2)
-        assert "pairs of texts" in capsys.readouterr().err

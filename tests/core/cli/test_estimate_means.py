@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.comparison.corrected_means import NO_SYSTEM, PICKED, REPEATED
-from tests.core.cli.conftest import Run, Say, write_rows
+from tests.core.cli.conftest import Run, write_rows
 
 SOURCES, LABELLED = 120, 30
 
@@ -66,17 +65,6 @@ def test_systems_may_stand_in_a_file_of_items(files: tuple[Path, Path], tmp_path
     assert without["left_out"] == {NO_SYSTEM: 2 * (SOURCES - LABELLED)}
 
 
-def test_before_anybody_labels_it_tells_what_labels_would_bring(tmp_path: Path, run: Run, say: Say) -> None:
-    golden, verdicts = made(labelled=4)
-    files = write_rows(tmp_path / "g.jsonl", golden), write_rows(tmp_path / "v.jsonl", verdicts)
-    code, body = run("estimate-means", *files, "--aspect", "quality")
-    assert code == 0
-    assert body["systems"]["A"]["corrected"]["value"] is None
-    assert body["plan"]["n_labels"] == 30
-    assert "6 more labels" in body["systems"]["A"]["corrected"]["reason"]
-    assert "and 90 verdicts" in say("estimate-means", *files, "--aspect", "quality")
-
-
 def test_labels_that_were_picked_are_left_out(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
     picked = tmp_path / "picked.txt"
     picked.write_text("".join(f"d{k}-A\n" for k in range(25)), "utf-8")
@@ -99,15 +87,3 @@ def test_one_text_under_two_ids_counts_as_one_source(files: tuple[Path, Path], t
     body = run("estimate-means", *doubled, "--aspect", "quality")[1]
     assert body["systems"]["A"]["labels_only"]["interval"] == pytest.approx(one["interval"])
     assert body["left_out"] == {REPEATED: 2 * LABELLED}
-
-
-def test_pairs_have_strengths_and_no_means(repository: Path, tmp_path: Path, run: Run) -> None:
-    pairs = repository / "sample_data" / "pairs.jsonl"
-    ids = [json.loads(line)["item_id"] for line in pairs.read_text("utf-8").splitlines()]
-    verdicts = write_rows(tmp_path / "v.jsonl", [{"item_id": item_id, "score": 2.5} for item_id in ids])
-    code, body = run("estimate-means", pairs, verdicts, "--aspect", "preference")
-    assert code == 2
-    assert "Run `preferences GOLDEN VERDICTS --aspect preference`" in body["error"]["message"]
-    code, body = run("preferences", pairs, verdicts)
-    assert code == 0
-    assert body["by_people"]["systems"][0]["interval"] is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -68,18 +67,6 @@ def test_a_judge_calibrated_on_half_of_the_same_set_leaves_the_other_half_to_fus
     assert "label other sources" in words
 
 
-def test_a_model_fuses_by_a_plan(run: Run) -> None:
-    llm = (*ASK, *PARTS, "--method", "llm", "--judge", "scripted")
-    code, body = run(*llm, "--also", "fluency", "--criteria", "none")
-    assert (code, body["method"], body["calls"], body["plan_origin"]) == (0, "llm", body["n_report"], "measured")
-    assert body["fused"]["n"] == body["n_report"]
-    assert set(body["also"]) == {"fluency"}
-    assert "scripted stand-in" in " ".join(body["notes"])
-    Path("plan.txt").write_text("coherence: overlap_pairs\nTrust it.\n", "utf-8")
-    code, again = run(*llm, "--plan", "plan.txt")
-    assert (code, again["plan"], again["plan_origin"]) == (0, "coherence: overlap_pairs\nTrust it.", "person")
-
-
 def test_the_model_writes_criteria_where_none_are_given_and_the_command_says_so(run: Run, say: Say) -> None:
     llm = (*ASK, *PARTS, "--method", "llm", "--judge", "scripted")
     code, body = run(*llm, "--also", "fluency")
@@ -106,12 +93,10 @@ def test_all_in_all_and_without_each_assistant_stand_in_the_summary(run: Run, sa
     llm = (*ASK, *PARTS, "--method", "llm", "--judge", "scripted", "--criteria", "none", "--also", "fluency")
     Path("plan.txt").write_text("coherence: overlap, overlap_pairs\nTrust overlap.\nfluency: overlap_pairs", "utf-8")
     code, body = run(*llm, "--plan", "plan.txt", "--leave-one-out", "--level", "dataset")
-    n = body["n_report"]
-    assert (code, body["calls"]) == (0, 3 * n)
-    whole = body["overall"]
+    n, whole = body["n_report"], body["overall"]
+    assert (code, body["calls"], body["plan_origin"]) == (0, 3 * n, "person")
     assert (whole["statistic"], whole["level"], whole["n"]) == ("spearman", "dataset", n)
     assert whole["beside"] == "the mean of coherence, fluency"
-    assert whole["interval"]
     assert set(body["without"]) == {"overlap", "overlap_pairs"}
     for rest in (*body["without"].values(), *body["also_without"]["overall"].values()):
         gap = rest["fused_minus_this"]
@@ -120,12 +105,7 @@ def test_all_in_all_and_without_each_assistant_stand_in_the_summary(run: Run, sa
     of_two = body["fused"]["value"] - body["without"]["overlap"]["value"]
     assert body["without"]["overlap"]["fused_minus_this"]["value"] == pytest.approx(of_two)
     said = " ".join(say(*llm, "--plan", "plan.txt", "--leave-one-out", "--budget", str(n + 21)).split())
-    assert "overall, compared with the mean of coherence, fluency" in said
     assert f"The budget left 10 of {n} items to be rated without each assistant." in said
-    assert re.search(r"without overlap +.*; .*, 10 items that both scored", said)
-    Path("plan.txt").write_text("coherence: none\nfluency: none", "utf-8")
-    code, body = run(*llm, "--plan", "plan.txt", "--leave-one-out")
-    assert (code, body["without"], body["calls"]) == (0, {}, n)
 
 
 def test_a_fusion_by_a_model_scores_other_items_from_its_file_as_it_rated_its_own(

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-import core
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
 
 COHERENCE = ("--aspect", "coherence", "--bootstrap", "50")
@@ -27,10 +26,8 @@ def test_the_alignment_told_by_calibrate_comes_out_of_its_verdicts(run: Run) -> 
 
 def test_options_of_calibrate_arrive(run: Run) -> None:
     options = ("--scale", "0-10", "--level", "system", "--split", "sources+systems", "--calibration-share", "0.4")
-    command = ("calibrate", SUMMARIES, "--aspect", "fluency", "--preset", "quick", "--out", "out", *options)
-    code, body = run(*command)
+    code, body = run("calibrate", SUMMARIES, "--aspect", "fluency", "--preset", "quick", "--out", "out", *options)
     assert (code, body["held_out"]["level"]) == (0, "system")
-    assert any("fall away" in warning for warning in body["warnings"])
     assert (body["settings"]["split"], body["settings"]["calibration_share"]) == ("sources+systems", 0.4)
     assert yaml.safe_load(Path("out/judge.yaml").read_text())["task"]["scale"]["high"] == 10
 
@@ -44,30 +41,21 @@ def test_the_search_of_the_paper_and_a_limit_of_words_are_written_into_the_judge
     ):
         assert run(*command, *small, *more)[0] == 0
         document = yaml.safe_load(Path("out/judge.yaml").read_text())
-        settings, sampling = document["settings"], document["judge"]["sampling"]
-        in_paper = more == ("--as-in-paper",)  # Table 9 of 001: 20 tokens a rating; criteria get 768 either way
-        assert sampling["max_tokens"] == (20 if in_paper else 512)
-        assert expected.items() <= settings.items()
-        assert (settings["keep"], settings["min_gap"], settings.get("max_words")) == (2, 0.4, expected.get("max_words"))
-    assert core.load_judge("out/judge.yaml").score([core.Item("a", "A text.", source="A source.")]).values.size == 1
+        assert (expected | {"keep": 2, "min_gap": 0.4}).items() <= document["settings"].items()
+        # the paper's 20 tokens a rating
+        assert document["judge"]["sampling"]["max_tokens"] == (20 if more == ("--as-in-paper",) else 512)
 
 
 @pytest.mark.usefixtures("verdict_files")
 def test_align_all_holds_what_align_tells(run: Run) -> None:
     command = ("align", SUMMARIES, "near.jsonl", *COHERENCE, "--seed", "3")
     code, body = run(*command, "--all")
-    assert code == 0
+    assert (code, len(body["alignments"])) == (0, 9)
     by_measure = {(alignment["statistic"], alignment["level"]): alignment for alignment in body["alignments"]}
-    assert set(by_measure) == {
-        (s, v) for s in ("pearson", "spearman", "kendall") for v in ("dataset", "sample", "system")
-    }
-    for statistic, level in (("kendall", "sample"), ("pearson", "system")):
-        alone = run(*command, "--statistic", statistic, "--level", level)[1]
-        counts = {"n_unknown": 0, "n_calibration_left_out": 0, "n_calibration_kept": 0}
-        assert by_measure[statistic, level] | counts == alone
-    assert body["errors"]["mae"] > 0
-    assert 0 < body["steps"]["quadratic_kappa"] < 1
-    assert body["binary"] is None
+    alone = run(*command, "--statistic", "kendall", "--level", "sample")[1]
+    counts = {"n_unknown": 0, "n_calibration_left_out": 0, "n_calibration_kept": 0}
+    assert by_measure["kendall", "sample"] | counts == alone
+    assert body["errors"]["mae"] > 0 and body["binary"] is None
 
 
 def test_a_fault_of_ours_is_a_sentence_and_a_trace(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

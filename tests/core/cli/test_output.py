@@ -36,15 +36,15 @@ def test_a_slow_endpoint_is_no_reason_to_be_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(output, "LOG_SOON", 0.02)
-    monkeypatch.setattr(output, "LOG_SECONDS", 0.08)
+    monkeypatch.setattr(output, "LOG_SECONDS", 0.05)
     monkeypatch.setenv("OPENAI_API_KEY", "k-slow")
     monkeypatch.setenv("CONCORD_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CONCORD_CONCURRENCY", "8")
     golden, texts, judge = tmp_path / "golden.csv", tmp_path / "texts.csv", tmp_path / "judge"
-    rows = [f"i{k},s{k},The cat number {k} sat on the mat.,{k % 5 + 1}" for k in range(24)]
+    rows = [f"i{k},s{k},The cat number {k} sat on the mat.,{k % 5 + 1}" for k in range(16)]
     golden.write_text("\n".join(["item_id,source_id,target,human_quality", *rows]), encoding="utf-8")
-    texts.write_text("\n".join(["item_id,target", *(f"t{k},Text {k}." for k in range(100))]), encoding="utf-8")
-    server = RunningServer(FakeOpenAI(latency=0.05))
+    texts.write_text("\n".join(["item_id,target", *(f"t{k},Text {k}." for k in range(60))]), encoding="utf-8")
+    server = RunningServer(FakeOpenAI(latency=0.03))
     try:
         asked = ["--judge", f"openai:m@{server.base_url}", "--rounds", "0", "--preset", "quick"]
         assert main(["calibrate", str(golden), "--aspect", "quality", *asked, "--out", str(judge)]) == 0

@@ -71,9 +71,7 @@ def test_it_writes_the_page_its_appendix_and_the_figures_and_tells(call: Run) ->
     ("arguments", "kind", "says"),
     [
         (("--project", "nowhere", "--aspect", "naturalness"), "NotFoundError", "There is no project 'nowhere'"),
-        (("--project", "empty", "--aspect", "naturalness"), "NotFoundError", "has no golden set"),
         (("--project", PROJECT, "--aspect", "coherence"), "JobError", "Run one to its end first"),
-        (("--project", PROJECT, "--aspect", "naturalness", "--golden", "x"), "NotFoundError", "no golden set 'x'"),
         (("--project", PROJECT, "--aspect", "naturalness", "--run", "x"), "NotFoundError", "x"),
     ],
 )

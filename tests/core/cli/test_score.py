@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -66,20 +65,14 @@ def test_a_few_items_of_which_none_is_read_are_exit_1_and_asked_again(
     assert (code, body["n_scored"]) == (0, 5), "what could not be read is not found in the cache"
 
 
-def test_how_sure_the_verdicts_are(judge_file: Path, say: Say, run: Run) -> None:
+def test_how_sure_the_verdicts_are(judge_file: Path, run: Run) -> None:
     rest = ("score", SUMMARIES, "--judge-file", judge_file, "--out", "v.jsonl", "--again")
-    assert "Intervals of 90 % around 144 verdicts" in say(*rest, "--intervals")
-    reply = say(*rest, "--abstain-over", "0.4")
-    assert "are marked as unsure" in reply
     code, body = run(*rest, "--abstain-over", "0.4", "--coverage", "0.8")
     assert (code, body["intervals"]["coverage"], body["intervals"]["n"]) == (0, 0.8, 144)
     gone = body["abstention"]
     assert gone["share_kept"] == 1 - gone["n_abstained"] / 144
     assert 0 <= gone["least_gone"] <= 1
-    code, body = run(*rest, "--abstain-over", "0")
-    assert (body["abstention"]["share_kept"], body["abstention"]["most_expected"]) == (0, None)
-    code, body = run(*rest, "--intervals", "--coverage", "2")
-    assert code == 2
+    assert run(*rest, "--intervals", "--coverage", "2")[0] == 2
 
 
 def test_intervals_are_never_those_of_another_text_or_judge(judge_file: Path, say: Say, run: Run) -> None:
@@ -87,19 +80,12 @@ def test_intervals_are_never_those_of_another_text_or_judge(judge_file: Path, sa
     card = judge_file.read_text("utf-8")
     assert "Reward texts that" in card
     Path("edited.yaml").write_text(card.replace("Reward texts that", "Reward short texts that"), "utf-8")
-    edited = ("score", SUMMARIES, "--judge-file", "edited.yaml", "--accept-edited", "--out", "v.jsonl")
-    reply = say(*edited, "--intervals")
-    assert reply.code == 0
-    assert "No intervals: intervals are those of the judge as it was exported, and its file was changed since" in reply
-    assert "Note: The file of this judge was changed after its export" in reply
-    code, body = run(*edited, "--intervals", "--again")
+    edited = ("score", SUMMARIES, "--judge-file", "edited.yaml", "--accept-edited", "--out", "v.jsonl", "--again")
+    code, body = run(*edited, "--intervals")
     assert (code, body["intervals"]["n"], body["intervals"]["mean_width"]) == (0, 0, None)
-    rows = [json.loads(line) for line in Path("v.jsonl").read_text("utf-8").splitlines()]
+    rows = read_rows("v.jsonl")
     assert all(row["score"] is not None for row in rows)
     assert {(row.get("low"), row.get("high"), row.get("expected_error")) for row in rows} == {(None, None, None)}
-    refused = say(*edited, "--abstain-over", "0.4", "--again")
-    assert (refused.code, "cannot tell which verdicts are unsure: intervals are those" in refused.err) == (1, True)
-    other = say(
-        "score", SUMMARIES, "--judge-file", judge_file, "--judge", "scripted:3", "--intervals", "--out", "w.jsonl"
-    )
-    assert "and these verdicts come from another judge, or one asked in another way" in " ".join(other.split())
+    assert say(*edited, "--abstain-over", "0.4").code == 1
+    other = ("score", SUMMARIES, "--judge-file", judge_file, "--judge", "scripted:3", "--out", "w.jsonl")
+    assert run(*other, "--intervals")[1]["intervals"]["n"] == 0

@@ -44,15 +44,6 @@ def test_only_what_is_old_is_deleted_and_only_when_it_is_meant(run: Run, say: Sa
     assert {each["what"]: each["n"] for each in body["held"]}["replies"] == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"), [(("--delete",), "needs --older-than"), (("--older-than", "-1"), "from 0 on")]
-)
-def test_what_cannot_be_deleted_is_said(run: Run, kept: Path, arguments: tuple[str, ...], words: str) -> None:
-    code, body = run("storage", *arguments)
-    assert code in (1, 2)
-    assert words in body["error"]["message"]
-
-
 def test_a_copy_made_as_the_readme_says_opens_elsewhere(kept: Path, tmp_path: Path) -> None:
     """`sqlite3 FILE ".backup COPY"` is Python's `Connection.backup`."""
     copying = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).backup(sqlite3.connect(sys.argv[2]))"

@@ -29,19 +29,6 @@ def test_each_style_is_told_and_its_file_aligns_again(run: Run) -> None:
     assert json.loads(Path("out/styles.json").read_text()) == body
 
 
-def test_an_endpoint_is_paid_once(run: Run, server: RunningServer) -> None:
-    ask = ("styles", SUMMARIES, "--aspect", "coherence", "--aspect", "fluency", "--form", "score_only")
-    ask = (*ask, "--judge", f"openai:fake-judge@{server.base_url}", "--pilot", "24", "--bootstrap", "20")
-    first = run(*ask)
-    assert first[0] == 0
-    assert first[1]["requests"] == 48
-    sent = server.fake.requests
-    second = run(*ask)
-    assert server.fake.requests == sent
-    assert (second[1]["requests"], second[1]["cached"]) == (0, 48)
-    assert [style["alignment"] for style in second[1]["styles"]] == [style["alignment"] for style in first[1]["styles"]]
-
-
 def test_what_calibrated_criteria_saw_is_not_reported(run: Run) -> None:
     command = ("calibrate", SUMMARIES, "--aspect", "coherence", "--preset", "quick", "--judge", "scripted")
     code, calibrated = run(*command, "--seed", "3", "--out", "out")

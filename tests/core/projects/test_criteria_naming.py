@@ -50,22 +50,6 @@ def test_a_version_is_named_after_what_is_new_and_renames_nothing() -> None:
     assert named(LADDER, REFINED, LADDER + "\nHalf points may be given.")[:1] == names[:1]
 
 
-def test_texts_that_share_their_points_are_told_apart() -> None:
-    a, b = "Reward texts that are short.", " Reward texts that ask a question."
-    made = [NamedText(str(k), text, 0.0) for k, text in enumerate((a + b, a + b + " ", a))]
-    names = list(criteria_names(made, {}).values())
-    assert names[0] == "Short + ask a question"
-    assert len(set(names)) == 3
-
-
-def test_a_given_name_stands_and_a_proposed_one_gives_way() -> None:
-    assert named(LADDER, REFINED, given={"c1": "Ask what a reader would believe…"}) == [
-        "Ask what a reader would believe… (2)",
-        "Ask what a reader would believe…",
-    ]
-    assert named(LADDER, REFINED, given={"c0": "Mine", "c1": "mine"}) == ["Mine", "mine (2)"]
-
-
 @given(st.lists(st.text(max_size=300), max_size=12))
 def test_names_are_short_one_line_and_never_alike(texts: list[str]) -> None:
     names = named(*texts)

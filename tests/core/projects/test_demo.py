@@ -12,13 +12,11 @@ from core import projects
 from core.calibration.calibrated import calibrate
 from core.calibration.calibration_result import Calibration
 from core.calibration.calibration_settings import CalibrationSettings
-from core.comparison.leaderboard import ceiling
 from core.comparison.recheck import recheck
 from core.data import load_golden
 from core.demo import build, demo_calibration
 from core.demo.recorded_session import FOLDER, SAMPLES
 from core.errors import AccessError, ArchiveError, NotFoundError
-from core.fusion.fusion_settings import FusionSettings
 from core.judge_files import judge_card
 from core.judge_files.calibrated_judge import restored
 from core.people import Actor
@@ -70,36 +68,26 @@ def calibration_of(demo: Store, runs: list[Run], aspect: str, spec: str) -> Cali
 
 def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, runs: list[Run]) -> None:
     where = (demo, DEMO_PROJECT, golden.golden_id)
-    assert {run.kind for run in runs} >= {
-        "calibration",
-        "version",
-        "rescore",
-        "round",
-        "ablation",
-        "metrics",
-        "repeval",
-        "recheck",
-    }
+    assert golden.golden_id == load_golden(demo_calibration.GOLDEN).digest
+    kinds = {"calibration", "version", "rescore", "round", "ablation", "metrics", "repeval", "recheck"}
+    assert {run.kind for run in runs} >= kinds
     assert {run.status for run in runs} == {"done"}
     (labelling,) = projects.list_passes(*where)
     seen = projects.pass_summary(demo, DEMO_PROJECT, labelling.pass_id)
     assert sorted(seen.done.values()) == [build.PASS_ITEMS - build.LEFT_OPEN, build.PASS_ITEMS, build.PASS_ITEMS]
     assert seen.decided
-    assert [entry.author for entry in demo.criteria.all(DEMO_PROJECT) if entry.author] == [build.CHI]
     line = projects.judge_line(demo, DEMO_PROJECT, demo_calibration.ASPECT)
     assert [version.state for version in line.versions] == ["approved", "current", "retired"]
-    assert line.get(2).approval is not None
     review = projects.open_review(*where, demo_calibration.ASPECT)
     assert {made.verdict for made in review.decided} >= {"accepted", "rejected"}
-    assert all(made.tally for made in review.decided)
     triage = projects.list_triage(*where, demo_calibration.ASPECT).values()
     assert {one.verdict for one in triage} >= {"judge wrong", "label wrong", "ambiguous"}
-    kinds = {judge.judge.kind for judge in demo.judges.all(*where[1:])}
-    assert kinds >= {"calibrated", "no criteria", "metric", "repeval", "fused"}
-
-
-def test_its_golden_set_is_that_of_sample_data(golden: GoldenSummary) -> None:
-    assert golden.golden_id == load_golden(demo_calibration.GOLDEN).digest
+    kept = {judge.judge.kind for judge in demo.judges.all(*where[1:])}
+    assert kept >= {"calibrated", "no criteria", "metric", "repeval", "fused"}
+    # calibration helps, and a person's edit helps again, on held-out items
+    kept_calibration = calibration_of(demo, runs, demo_calibration.ASPECT, demo_calibration.SPEC)
+    for gain in (kept_calibration.gain, line.get(2).newest.held_out_gain):
+        assert gain.interval.low > 0
 
 
 # ── it has not gone stale: `python sample_data/make_demo.py` builds it anew ─────────────────────────────────────
@@ -130,42 +118,6 @@ def test_the_session_that_is_replayed_comes_out_the_same_today(demo: Store, runs
 
 
 # ── what it is there to show ─────────────────────────────────────────────────────────────────────────────────
-
-
-def test_calibration_helps_and_a_persons_edit_helps_again(demo: Store, runs: list[Run]) -> None:
-    """On held-out items, each step with an interval above 0; the edit is on calibration where people themselves are."""
-    kept = calibration_of(demo, runs, demo_calibration.ASPECT, demo_calibration.SPEC)
-    bare, calibrated = kept.no_criteria.held_out, kept.held_out
-    assert bare.value is not None
-    assert calibrated.value is not None
-    assert calibrated.value > bare.value + 0.25
-    assert kept.gain.interval is not None
-    assert kept.gain.interval.low > 0
-    (rescored,) = (projects.run_view(demo, run.run_id).rescore for run in runs if run.kind == "rescore")
-    assert rescored is not None
-    measured = projects.judge_line(demo, DEMO_PROJECT, demo_calibration.ASPECT).get(2).newest
-    assert measured is not None
-    for difference in (rescored.difference, measured.held_out_gain):
-        assert difference is not None
-        assert difference.interval is not None
-        assert difference.interval.low > 0
-    people = ceiling(load_golden(demo_calibration.GOLDEN), demo_calibration.ASPECT).leave_one_out.alignment
-    assert people.interval is not None
-    assert rescored.new.value is not None
-    assert people.interval.low < rescored.new.value
-
-
-def test_the_fusion_comes_out_the_same_today(demo: Store, golden: GoldenSummary) -> None:
-    where = (demo, DEMO_PROJECT, golden.golden_id, demo_calibration.ASPECT)
-    judges = demo.judges.all(*where[1:])
-    (fused,) = (judge for judge in judges if judge.judge.kind == "fused")
-    kept = projects.kept_fusion(demo, DEMO_PROJECT, fused.judge_id)
-    names = {part["name"] for part in kept.parts}
-    parts = [judge.judge_id for judge in judges if judge.name in names]
-    settings = FusionSettings(method="nnls", level="sample")
-    now = projects.compare_fusions(*where, judge_ids=parts, settings=settings).fusions["nnls"]
-    assert now.fused.value == pytest.approx(kept.told["fused"]["value"], abs=1e-9)
-    assert now.fused.n == kept.told["fused"]["n"]
 
 
 def test_the_rechecks_come_out_the_same_today(demo: Store) -> None:

@@ -12,8 +12,7 @@ from scipy.stats import spearmanr
 import core
 from core import projects
 from core.data import load_golden
-from core.errors import AspectError, GoldenError, NotFoundError, UsageError
-from core.project_records import ProjectSummary
+from core.errors import AspectError, GoldenError, UsageError
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.store.store import Store
 
@@ -26,34 +25,27 @@ def summeval(shared_data: Path) -> GoldenSet:
 
 
 @pytest.fixture
-def project(store: Store) -> ProjectSummary:
-    return projects.create_project(store, "p")
-
-
-@pytest.fixture
-def golden_id(store: Store, project: ProjectSummary) -> str:
+def golden_id(store: Store, project: str) -> str:
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k // 2}") for k in range(4))
     golden = GoldenSet("g", "single", items, {"wit": AspectLabels("wit", Scale(1, 5), (1.0, 2.0, 3.0, 4.0))})
-    return projects.add_golden(store, project.project_id, golden)
+    return projects.add_golden(store, project, golden)
 
 
-def test_a_file_becomes_a_judge_with_its_replies(store: Store, project: ProjectSummary, golden_id: str) -> None:
+def test_a_file_becomes_a_judge_with_its_replies(store: Store, project: str, golden_id: str) -> None:
     preview = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl")
     assert (preview.n_matched, preview.unknown, preview.without_row) == (2, ("x",), ("i2", "i3"))
-    assert store.judges.all(project.project_id) == [], "a preview stores nothing"
-    judge_id = projects.import_judge(store, project.project_id, preview, "GPT")
-    judge = store.judges.get(project.project_id, judge_id).judge
+    assert store.judges.all(project) == [], "a preview stores nothing"
+    judge_id = projects.import_judge(store, project, preview, "GPT")
+    judge = store.judges.get(project, judge_id).judge
     np.testing.assert_array_equal(judge.values, [2, 4, np.nan, np.nan])
     assert (judge.name, judge.kind, judge.on_scale, judge.seen) == ("GPT", "imported", True, ())
-    assert store.judges.replies(project.project_id, judge_id) == {"i0": ("Score: 2",), "i1": ("Score: 4",)}
+    assert store.judges.replies(project, judge_id) == {"i0": ("Score: 2",), "i1": ("Score: 4",)}
 
 
-def test_verdicts_of_a_judge_of_the_project_have_seen_the_labels_that_it_has(
-    store: Store, project: ProjectSummary
-) -> None:
+def test_verdicts_of_a_judge_of_the_project_have_seen_the_labels_that_it_has(store: Store, project: str) -> None:
     """Known by texts and scores, whatever ids and files say; ten equal verdicts and one that differs are another's."""
     scale, values = Scale(1, 5), [1 + (7 * k % 20) / 5 for k in range(20)]
-    where, ids = project.project_id, []
+    where, ids = project, []
     for prefix in ("old", "new"):
         items = tuple(Item(f"{prefix}{k}", f"text {k}", f"s{k}") for k in range(20))
         labels = AspectLabels("wit", scale, tuple(float(1 + k % 5) for k in range(20)))
@@ -72,42 +64,20 @@ def test_verdicts_of_a_judge_of_the_project_have_seen_the_labels_that_it_has(
     assert brought(values[:9]).seen == ()  # too few to tell
 
 
-def test_what_cannot_be_added_is_refused_in_words(store: Store, project: ProjectSummary, golden_id: str) -> None:
-    nothing = projects.preview_import(store, golden_id, "wit", b'{"id": "x", "score": 1}\n', "r.jsonl")
-    with pytest.raises(UsageError, match=r"r\.jsonl cannot be added: None of the 1 item ids"):
-        projects.import_judge(store, project.project_id, nothing, "j")
-    good = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl")
-    with pytest.raises(UsageError, match="needs a name"):
-        projects.import_judge(store, project.project_id, good, "  ")
-    with pytest.raises(NotFoundError):
-        projects.import_judge(store, "nowhere", good, "j")
-    with pytest.raises(GoldenError, match="not JSON"):
-        projects.preview_import(store, golden_id, "wit", b"{", "r.jsonl")
-    with pytest.raises(AspectError):
-        projects.preview_import(store, golden_id, "charm", FILE, "r.jsonl")
-    with pytest.raises(NotFoundError):
-        projects.preview_import(store, "golden:nowhere", "wit", FILE, "r.jsonl")
-    assert store.judges.all(project.project_id) == []
-
-
-def test_real_gpt4_replies_on_summeval(
-    store: Store, project: ProjectSummary, shared_data: Path, summeval: GoldenSet
-) -> None:
+def test_real_gpt4_replies_on_summeval(store: Store, project: str, shared_data: Path, summeval: GoldenSet) -> None:
     """1,200 of the 1,600 items have a reply; alignment is what `core.align` says of the file, and what scipy says."""
     path = shared_data / "summeval_responses" / "coherence_gpt4_rts.jsonl.gz"
-    golden_id = projects.add_golden(store, project.project_id, summeval)
+    golden_id = projects.add_golden(store, project, summeval)
     preview = projects.preview_import(store, golden_id, "coherence", path.read_bytes(), path.name)
     assert (preview.n_rows, preview.n_matched, preview.n_scored, len(preview.unknown)) == (1200, 1200, 1200, 0)
     assert len(preview.without_row) == 400
     extractive = {"M0", "M1", "M2", "M5"}
     assert {item_id.rsplit("-", 1)[1] for item_id in preview.without_row} == extractive
-    judge_id = projects.import_judge(store, project.project_id, preview, "GPT-4, reason then score")
-    judge = store.judges.get(project.project_id, judge_id).judge
+    judge_id = projects.import_judge(store, project, preview, "GPT-4, reason then score")
+    judge = store.judges.get(project, judge_id).judge
     assert {summeval.items[k].system_id for k in np.flatnonzero(np.isnan(judge.values))} == extractive
     known = {i: float(v) for i, v in zip(summeval.item_ids, judge.values, strict=True) if not np.isnan(v)}
-    choice = core.MeasureSettings("spearman", "sample", bootstrap=100, seed=1)
-    of_file = core.align(summeval, path, "coherence", choice)
-    assert core.align(summeval, known, "coherence", choice) == of_file
+    of_file = core.align(summeval, known, "coherence", core.MeasureSettings("spearman", "sample"))
     labels, has = summeval.labels("coherence"), ~np.isnan(judge.values)
     of_each = [
         spearmanr(judge.values[rows], labels[rows]).statistic
@@ -115,4 +85,21 @@ def test_real_gpt4_replies_on_summeval(
         if np.ptp(judge.values[rows := (summeval.source_codes == source) & has]) > 0 and np.ptp(labels[rows]) > 0
     ]
     assert of_file.value == pytest.approx(np.mean(of_each), abs=1e-12)
-    assert len(store.judges.replies(project.project_id, judge_id)) == 1200
+    assert len(store.judges.replies(project, judge_id)) == 1200
+
+
+@pytest.mark.parametrize(
+    ("file", "aspect", "name", "error", "words"),
+    [
+        (b'{"id": "x", "score": 1}\n', "wit", "j", UsageError, r"r\.jsonl cannot be added: None of the 1 item ids"),
+        (FILE, "wit", "  ", UsageError, "needs a name"),
+        (b"{", "wit", "j", GoldenError, "not JSON"),
+        (FILE, "charm", "j", AspectError, "charm"),
+    ],
+)
+def test_what_cannot_be_added_is_refused_in_words(
+    store: Store, project: str, golden_id: str, file: bytes, aspect: str, name: str, error: type, words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        projects.import_judge(store, project, projects.preview_import(store, golden_id, aspect, file, "r.jsonl"), name)
+    assert store.judges.all(project) == []

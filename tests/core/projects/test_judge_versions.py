@@ -229,19 +229,6 @@ def test_the_line_goes_on_when_labels_grow(versions: Versions, golden: GoldenSet
     assert sides_of(store, again, grown) == after
 
 
-def test_imported_approvals_are_shown_and_count_for_nobody(versions: Versions, tmp_path: Path) -> None:
-    store = versions.store
-    projects.use_version(*versions.aspect, 1, decided=versions.line.decided)
-    projects.export_project(store, versions.settings, versions.project_id, tmp_path / "p.zip")
-    arrived = projects.import_project(store, versions.settings, tmp_path / "p.zip").project_id
-    line = projects.judge_line(store, arrived, ASPECT)
-    (version,) = line.versions
-    assert (version.state, line.current, version.imported_approval is None) == ("proposed", None, False)
-    assert yaml.safe_load(projects.judge_file(store, version.newest.run_id))["approved"] is False
-    projects.use_version(store, arrived, ASPECT, 1, decided=line.decided)
-    assert projects.judge_line(store, arrived, ASPECT).current is not None
-
-
 def test_whoever_sees_a_judge_or_a_version_finds_what_its_run_left(
     versions: Versions, monkeypatch: pytest.MonkeyPatch
 ) -> None:

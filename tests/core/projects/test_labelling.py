@@ -199,20 +199,6 @@ def test_two_who_join_at_once_get_different_items(store: Store, ann: Rater, bo: 
     assert ann.join().assigned != bo.join().assigned
 
 
-def test_a_comment_alone_and_a_half_answered_item_are_found_again(store: Store, ann: Rater) -> None:
-    ann.join()
-    ann.comment("i0", "odd", "f1")
-    ann.say("i1", a=2.0, comment="first")
-    ann.comment("i1", "second", "f3")
-    session = ann.join()
-    assert (session.first_open, session.n_done) == ("i0", 0)
-    assert (session.said("i0").values, session.said("i0").comment) == ({}, "odd")
-    assert (session.said("i1").values, session.said("i1").comment) == ({"a": 2.0}, "second")
-    ann.comment("i0", " ", "f4")  # taken back
-    assert ann.join().said("i0") == SavedLabel({}, "")
-    assert projects.pass_summary(store, *ann.where).done == {"Ann": 1}  # a comment is no label
-
-
 def test_whoever_still_rates_does_not_decide(store: Store, request_: PassRequest, ann: Rater, bo: Rater) -> None:
     for who, value in ((ann, 1.0), (bo, 5.0)):
         who.join()

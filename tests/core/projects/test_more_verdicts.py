@@ -68,7 +68,7 @@ def test_what_is_not_of_this_judge_is_refused(world: tuple[GoldenSet, JudgeScore
         read_more_verdicts(SentVerdicts("v.jsonl", b'{"item_id": "x", "responses": ["3"]}\n'), golden, judge)
 
 
-@pytest.mark.parametrize(("slope", "shift"), [(0.25, -0.25), (-1.0, 0.0)], ids=["from 0 to 1", "lower is better"])
+@pytest.mark.parametrize(("slope", "shift"), [(0.25, -0.25), (-1.0, 0.0)])
 def test_verdicts_on_the_scale_that_their_judge_was_brought_in_from_are_put_on_its_own(
     world: tuple[GoldenSet, JudgeScores, bytes], slope: float, shift: float
 ) -> None:

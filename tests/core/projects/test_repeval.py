@@ -32,23 +32,13 @@ GOOD, BAD = "a clear and friendly reply that helps", "junk junk broken noise wor
 
 def a_golden() -> GoldenSet:
     """Good and bad texts by turns, each with words of its own; labels follow, with one source text for each source."""
+    texts = [f"{GOOD if k % 2 else BAD} {k} {'x' * (k % 7)}" for k in range(N)]
     items = tuple(
-        Item(
-            f"i{k}", f"{GOOD if k % 2 else BAD} {k} {'x' * (k % 7)}", f"s{k // PER_SOURCE}", f"m{k % PER_SOURCE}", "src"
-        )
-        for k in range(N)
+        Item(f"i{k}", text, f"s{k // PER_SOURCE}", f"m{k % PER_SOURCE}", "src") for k, text in enumerate(texts)
     )
-    scale = Scale(1, 5)
-    return GoldenSet(
-        "made",
-        "source_target",
-        items,
-        {
-            "quality": AspectLabels("quality", scale, tuple(float(1 + 3 * (k % 2) + (k % 3) / 2) for k in range(N))),
-            "flat": AspectLabels("flat", scale, (3.0,) * N),
-            "unlabelled": AspectLabels("unlabelled", scale, (None,) * N),
-        },
-    )
+    labels = {"quality": tuple(float(1 + 3 * (k % 2) + (k % 3) / 2) for k in range(N)), "flat": (3.0,) * N}
+    aspects = {name: AspectLabels(name, Scale(1, 5), values) for name, values in labels.items()}
+    return GoldenSet("made", "source_target", items, aspects)
 
 
 @pytest.fixture
@@ -188,27 +178,19 @@ def test_the_split_of_a_calibration_gives_its_held_out_items(
         projects.start_repeval(store, settings, replace(request, aspect="flat"))
 
 
-Change = Callable[[RepEvalRequest], RepEvalRequest]
-WRONG: list[tuple[Change, type[Exception], str]] = [
-    (lambda r: replace(r, aspect="no such"), NotFoundError, "has no aspect 'no such'"),
-    (lambda r: replace(r, project_id="x"), NotFoundError, ""),
-    (lambda r: replace(r, settings=replace(QUICK, model=ModelSpec(" "))), UsageError, "No model is named"),
-    (
-        lambda r: replace(r, settings=replace(QUICK, reading=Extraction("Rate this."))),
-        UsageError,
-        "must hold {hypothesis}",
-    ),
-    (lambda r: replace(r, aspect="flat"), AspectError, "labels of 'flat' are 3"),
-    (lambda r: replace(r, aspect="unlabelled"), AspectError, ""),
-    (lambda r: replace(r, split_of="nothing"), NotFoundError, ""),
-]
-
-
-@pytest.mark.parametrize(("change", "error", "says"), WRONG)
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"aspect": "no such"}, NotFoundError, "has no aspect 'no such'"),
+        ({"settings": replace(QUICK, model=ModelSpec(" "))}, UsageError, "No model is named"),
+        ({"settings": replace(QUICK, reading=Extraction("Rate this."))}, UsageError, "must hold {hypothesis}"),
+        ({"aspect": "flat"}, AspectError, "labels of 'flat' are 3"),
+        ({"split_of": "nothing"}, NotFoundError, "nothing"),
+    ],
+)
 def test_wrong_requests_are_refused_before_the_start(
-    store: Store, settings: Settings, request_: RepEvalRequest, change: Change, error: type[Exception], says: str
+    store: Store, settings: Settings, request_: RepEvalRequest, changes: Any, error: type[Exception], says: str
 ) -> None:
-    with pytest.raises(error) as raised:
-        projects.start_repeval(store, settings, change(request_))
-    assert says in str(raised.value)
+    with pytest.raises(error, match=says):
+        projects.start_repeval(store, settings, replace(request_, **changes))
     assert projects.list_runs(store) == []

@@ -8,11 +8,10 @@ from core import projects
 from core.errors import AccessError, ConflictError, UsageError
 from core.people import Actor
 from core.projects.misaligned_items import TriageRequest, TriageVerdict
-from core.projects.review import Choice, Point, Verdict, Vote, change_question
+from core.projects.review import Choice, Point, Verdict, Vote
 from core.records import Criteria
 from core.store.store import Store
 
-LONG = "Reward " + "very " * 60 + "long sentences."
 CLEAR = Criteria("- Be clear.", "a")
 
 
@@ -33,20 +32,6 @@ def point(store: Store, where: tuple[str, str, str]) -> Point:
 
 def acting(store: Store, name: str) -> Store:
     return store.acting(Actor(name, "reviewer"))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "question"),
-    [
-        ("Be clear.", "Be clear. Be brief.", "Should the criteria also say “Be brief”?"),
-        ("Be clear. Be short.", "Be clear. Be brief.", "Should the criteria say “Be brief” instead of “Be short”?"),
-        ("A b. C d.", "E f. G h. I j.", "Should the criteria be rewritten, 3 sentences new and 2 sentences gone?"),
-        ("A b.\n1. C d.", "C d.\nA b.", "Should the criteria be set out like this?"),
-        (f"A b. {LONG}", "A b. C d.", "Should the criteria be rewritten, 1 sentence new and 1 sentence gone?"),
-    ],
-)
-def test_a_change_is_asked_about_in_whole_sentences(old: str, new: str, question: str) -> None:
-    assert change_question(old, new) == question
 
 
 def test_votes_stay_hidden_until_everybody_who_joined_has_voted(

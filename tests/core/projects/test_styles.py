@@ -148,19 +148,6 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
     assert projects.run_steps(store, view.run_id, "coherence") == written  # back to the model's
 
 
-def test_steps_saved_before_the_model_is_asked_are_taken(
-    store: Store, settings: Settings, request_: StylesRequest, work_off: WorkOff
-) -> None:
-    request = _with(request_, styles=STYLES[:1], auto_steps=True)
-    run_id = projects.start_styles(store, settings, request)
-    projects.save_steps(store, run_id, "coherence", "1. Mine.")
-    work_off(store, settings)
-    view = projects.run_view(store, run_id)
-    assert isinstance(view.outcome, StylesView)
-    assert view.outcome.steps["coherence"] == "1. Mine."
-    assert view.outcome.calls == 1 + 2 * N  # only the other aspect's steps were asked for
-
-
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -208,7 +195,6 @@ def test_criteria_saw_the_calibration_items_of_their_family(
         ({"judge_spec": "offline"}, UsageError, "no language model"),
         ({"judge_spec": "openai:m@http://ann:secret@host/v1"}, UsageError, "password"),
         ({"aspect": "charm", "settings": StylesSettings(("charm",))}, NotFoundError, "coherence"),
-        ({"project_id": "none"}, NotFoundError, "none"),
         ({"criteria": {"coherence": "c000000000000"}}, NotFoundError, "c000000000000"),
     ],
 )

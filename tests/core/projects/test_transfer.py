@@ -16,25 +16,9 @@ from core.errors import ArchiveError, StoreFullError
 from core.people import Actor
 from core.records import GoldenSet, Item
 from core.settings import Settings
-from core.store.log import Entry
 from core.store.store import Store
 
 ADA = Actor("Ada", "admin")
-
-
-def test_the_log_names_who_took_it_away_and_where_it_came_from(
-    store: Store, settings: Settings, project: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "p.zip"
-    exported = projects.export_project(store.acting(ADA), settings, project, file)
-    assert [(event.actor, event.sentence) for event in store.events.all(project, Entry)][-1] == (
-        "Ada",
-        "exported the project",
-    )
-    assert str(tmp_path) not in str(store.events.all(project, Entry)[-1].body)  # where files lie is nobody's business
-    new = projects.import_project(store.acting(Actor("Bo", "admin")), settings, file).project_id
-    last = store.events.all(new, Entry)[-1]
-    assert (last.actor, last.role, last.body["digest"]) == ("Bo", "admin", exported.digest)
 
 
 def test_a_full_disk_in_mid_export_leaves_the_old_file(

@@ -55,31 +55,6 @@ def test_an_interval_holds_its_value_alone_and_among_others(task, statistic, lev
         assert ends(alone) == pytest.approx(ends(alignment), abs=1e-12)
 
 
-def test_no_interval_for_one_source_or_an_undefined_value(task):
-    scores, labelled = task[0], task[1].labels
-    chosen = {"measure": Measure("pearson", "dataset"), "seed": 4}
-    one_source = align(scores[0], items(labelled, np.zeros(180)), **chosen)
-    assert one_source.value is not None
-    assert one_source.interval is None
-    assert align(np.ones(180), items(labelled), **chosen).interval is None
-    pair = compare_judges(scores, items(labelled, np.zeros(180)), **chosen).pair(0, 3)
-    assert pair.value > 0
-    assert (pair.interval, pair.p) == (None, None)
-
-
-@EVERY_LEVEL
-def test_difference_of_a_good_and_a_bad_judge(task, level):
-    scores, labelled = task
-    chosen = {"measure": Measure("spearman", level), "resamples": 400, "seed": 5}
-    difference, mirrored = (paired_difference(scores[i], scores[j], labelled, **chosen) for i, j in ((0, 3), (3, 0)))
-    assert difference.value == pytest.approx(difference.a.value - difference.b.value, abs=1e-15)
-    if level != "system":
-        assert difference.interval.low > 0.0
-        assert difference.p < 1e-6
-    assert (mirrored.value, mirrored.p) == (-difference.value, pytest.approx(difference.p, rel=1e-9))
-    assert ends(mirrored) == pytest.approx((-difference.interval.high, -difference.interval.low))
-
-
 def test_difference_uses_the_common_items_only(task):
     a, b, gold = task[0][0].copy(), task[0][2].copy(), task[1].labels.copy()
     a[:10], b[5:20], gold[30] = NAN, NAN, NAN
@@ -126,21 +101,12 @@ def test_williams_published_example():
     assert float(williams_t(*np.array([0.4, 0.5, 0.1]), 103)) == pytest.approx(-0.89, abs=0.005)
 
 
-def test_williams_has_a_t_and_no_p_under_eight_sources():
-    a, b, labels = draw(1, 5)
-    test = williams_test(a, b, items(labels))
-    assert test.t == pytest.approx(williams_by_determinant(a, b, labels)[0], rel=1e-9)
-    assert (test.df, test.p_one_sided, test.p_two_sided) == (2, None, None)
-
-
 @pytest.mark.parametrize(
     ("a", "b", "labels", "words"),
     [
         ([1, 2, 3], [1, 3, 2], [1, 2, 2], "at least 4 common items; there are 3"),
-        ([NAN] * 5, [1, 2, 3, 4, 5], [1, 2, 2, 3, 3], "there are 0"),
         ([2] * 5, [1, 2, 3, 4, 5], [1, 2, 2, 3, 3], "first judge's scores are equal"),
         ([1, 2, 3, 4, 5], [2] * 5, [4] * 5, "second judge's scores and all labels are equal"),
-        ([1, 2, 3, 5, 5], [1, 2, 3, 5, 5], [1, 2, 2, 3, 3], "same up to a linear map"),
         ([1, 2, 3, 5, 5], [-3, -6, -9, -15, -15], [1, 2, 2, 3, 3], "same up to a linear map"),
     ],
 )
@@ -218,21 +184,20 @@ def test_a_constant_judge_is_undefined_and_spoils_no_other_pair(task):
     assert difference.reason == "second judge: all scores are equal (item by item)"
 
 
-# Population differences of the bivariate normal at r .7 and .5: r, 6/π·asin(r/2), 2/π·asin(r)
+# Population differences of the bivariate normal at r .7 and .5: r, 6/π·asin(r/2)
 DIFFERENCES = {
     "pearson": 0.2,
     "spearman": 6 / np.pi * (np.arcsin(0.35) - np.arcsin(0.25)),
-    "kendall": 2 / np.pi * (np.arcsin(0.7) - np.arcsin(0.5)),
 }
 
 
-@EVERY_STATISTIC
+@pytest.mark.parametrize("statistic", ["pearson", "spearman"])
 def test_intervals_of_differences_cover_as_often_as_they_say(statistic):
     """Source effects and item parts have the same correlations, so those are the correlations over all items too."""
-    together, sources, hits = [[1, 0.7, 0.5], [0.7, 1, 0.6], [0.5, 0.6, 1]], np.repeat(np.arange(100), 6), 0
+    together, sources, hits = [[1, 0.7, 0.5], [0.7, 1, 0.6], [0.5, 0.6, 1]], np.repeat(np.arange(60), 6), 0
     for seed in range(200):
         rng = np.random.default_rng([41, seed])
-        parts = [rng.multivariate_normal([0, 0, 0], together, size=(100, size)) for size in (1, 6)]
+        parts = [rng.multivariate_normal([0, 0, 0], together, size=(60, size)) for size in (1, 6)]
         labels, a, b = sum(parts).reshape(-1, 3).T
         difference = paired_difference(a, b, items(labels, sources), Measure(statistic, "dataset"))
         hits += difference.interval.low <= DIFFERENCES[statistic] <= difference.interval.high
@@ -259,28 +224,10 @@ def test_differences_are_those_of_the_paired_test_corrected_over_the_judges():
     canonical_json(beside.as_json())
 
 
-def test_each_claim_is_made_where_it_is_shown_and_only_there():
-    labelled, (bar, better, worse, alike, nothing) = around(2, 0.8, 0.2, 3.0, 0.8, np.inf)
-    beside = bar_beside(bar, 240, np.stack([better, worse, alike]), labelled, Measure("spearman", "dataset"))
-    assert [beside.standing(0), beside.standing(1)] == ["better", "worse"]
-    assert beside.standing(2) in ("open", "as well")
-    weak = bar_beside(nothing, 240, np.stack([worse]), labelled, Measure("spearman", "dataset"))
-    assert weak.standing(0) != "as well"  # a bar by chance is no bar
-
-
-def test_without_a_test_nothing_is_claimed():
-    labelled, (bar, judge) = around(3, 2.0, 0.2)
-    few = labelled.take(np.arange(300) < 30)  # 6 sources
-    assert bar_beside(bar[:30], 24, judge[None, :30], few, Measure("spearman", "dataset")).standing(0) == "untested"
-    looked = bar_beside(bar, 240, judge[None], labelled, Measure("spearman", "dataset")).without_p(
-        0, "held-out was seen before"
-    )
-    assert looked.standing(0) == "untested"
-
-
-def test_constant_and_missing_predictions_are_undefined():
-    labelled, (judge,) = around(4, 1.0)
+def test_constant_and_missing_predictions_are_undefined_and_few_sources_untested():
+    labelled, (judge, bar) = around(4, 0.2, 2.0)
     for predicted in (np.full(300, 3.0), np.full(300, np.nan)):
         beside = bar_beside(predicted, 240, judge[None], labelled, Measure("spearman", "dataset"))
         assert beside.alignment.value is None and beside.standing(0) == "undefined"
-        canonical_json(beside.as_json())
+    few = labelled.take(np.arange(300) < 30)  # 6 sources
+    assert bar_beside(bar[:30], 24, judge[None, :30], few, Measure("spearman", "dataset")).standing(0) == "untested"

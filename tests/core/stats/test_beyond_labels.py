@@ -58,16 +58,6 @@ def test_the_error_is_that_of_leaving_out_each_source():
     assert found.judge_interval.high - found.judge == pytest.approx(2.045229642 * error)  # t(29) at .975
 
 
-def test_within_sources_what_differs_between_sources_counts_for_nothing():
-    scores, x, ratings = drawn(2)
-    between = 50.0 * SOURCES
-    plain = beyond_labels(scores, x, ratings.mean(axis=0), SOURCES, within=True)
-    moved = beyond_labels(scores + between, x + between, ratings.mean(axis=0), SOURCES, within=True)
-    overall = beyond_labels(scores + between, x + between, ratings.mean(axis=0), SOURCES)
-    assert overall is not None and overall.judge > 0.9
-    assert moved.judge == pytest.approx(plain.judge, abs=0.2)
-
-
 def test_constant_sides_few_sources_and_raters_who_do_not_agree():
     scores, x, ratings = drawn()
     labels, constant = ratings.mean(axis=0), np.full(150, 3.0)

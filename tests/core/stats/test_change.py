@@ -36,16 +36,6 @@ def test_the_interval_by_hand():
     assert (change.interval.low, change.interval.high) == pytest.approx((-0.035653, 0.285052), abs=1e-6)
 
 
-def test_p_against_the_usual_test_of_two_correlations():
-    """z = (atanh .3 − atanh .6) / √(1/97 + 1/147) = (.309520 − .693147) / .130817 = −2.93255: p = 0.00168.
-
-    The put-together interval is no exact inversion of that test, but lies close to it.
-    """
-    change = change_between(fisher(0.3, 100), fisher(0.6, 150))
-    assert change.p == pytest.approx(0.00168, rel=0.25)
-    assert change.value == pytest.approx(-0.3)
-
-
 @given(st.floats(-0.9, 0.9), st.floats(-0.9, 0.9), st.integers(10, 500), st.integers(10, 500), st.floats(0.005, 0.4))
 def test_p_and_interval_say_the_same(now, then, n, m, alpha):
     change = change_between(fisher(now, n), fisher(then, m), alpha=alpha)
@@ -104,11 +94,11 @@ def _fallen(rho: float, seeds: range) -> list[Change]:
 
 
 def test_false_alarms_and_power_are_as_told():
-    """300 pairs of samples each: a share of .05 has a standard error of .0126, one of .8 one of .023."""
-    same = _fallen(0.5, range(300))
-    assert np.mean([change.p is not None and change.p < 0.05 for change in same]) == pytest.approx(0.05, abs=0.04)
+    """200 pairs of samples each: a share of .05 has a standard error of .0154, one of .8 one of .028."""
+    same = _fallen(0.5, range(200))
+    assert np.mean([change.p is not None and change.p < 0.05 for change in same]) == pytest.approx(0.05, abs=0.045)
     detectable = float(np.median([change.detectable for change in same if change.detectable is not None]))
-    worse = _fallen(0.5 - detectable, range(1000, 1300))
+    worse = _fallen(0.5 - detectable, range(1000, 1200))
     assert np.mean([change.p is not None and change.p < 0.05 for change in worse]) == pytest.approx(0.8, abs=0.09)
 
 
@@ -127,29 +117,13 @@ def test_the_distance_is_that_of_kolmogorov_and_smirnov(before, now):
     assert (shift.n_before, shift.n_now) == (len(before), len(now))
 
 
-def test_by_hand():
-    """Shares up to 1, 2, 3, 4: before .25 .5 .75 1, now 0 0 .5 1: largest difference .5.  Means 2.5 and 3.5."""
-    shift = shift_between("labels", [1, 2, 3, 4], [3, 4, 3, 4])
-    assert (shift.distance, shift.mean_before, shift.mean_now) == (0.5, 2.5, 3.5)
-    assert shift.spread_now == pytest.approx((1 / 3) ** 0.5)  # squares of ±.5: 4 · .25 / 3
-    assert shift.narrower
-    assert "clearly otherwise (distance 0.50)" in shift.words
-    assert "correlation falls by that alone" in shift.words
-
-
 # ── a mean that may be looked at at any time ─────────────────────────────────────────────────────────────────────
 
 
-def test_the_mean_and_its_error_are_those_of_independent_items():
-    values = np.array([1.0, 2.0, 4.0, 5.0])
-    mean = stream_mean(values, np.arange(4))
-    assert mean.value == 3.0
-    assert mean.error == pytest.approx(values.std(ddof=1) / 2)
-
-
 def test_items_of_one_source_are_not_taken_for_independent_ones():
-    values = np.repeat([1.0, 2.0, 4.0, 5.0], 10)
-    once, often = stream_mean(values[::10], np.arange(4)), stream_mean(values, np.repeat(np.arange(4), 10))
+    values = np.array([1.0, 2.0, 4.0, 5.0])
+    once, often = stream_mean(values, np.arange(4)), stream_mean(np.repeat(values, 10), np.repeat(np.arange(4), 10))
+    assert (once.value, once.error) == (3.0, pytest.approx(values.std(ddof=1) / 2))
     assert often.error == pytest.approx(once.error)
     assert often.radius(0.05, 100) is None  # 4 sources
     assert stream_mean(np.array([]), np.array([], dtype=np.intp)) is None
@@ -163,13 +137,6 @@ def test_the_radius_by_hand():
     n = 400
     width = math.sqrt(2 * (n * rho2 + 1) / (n**2 * rho2) * math.log(math.sqrt(n * rho2 + 1) / 0.05))
     assert mean.radius(0.05, 400) == pytest.approx(mean.error * math.sqrt(n) * width)
-
-
-def test_it_is_narrowest_about_the_n_that_was_named():
-    mean = stream_mean(np.random.default_rng(1).normal(size=1000), np.arange(1000))
-    best = mean.radius(0.05, 1000)
-    others = [mean.radius(0.05, at) for at in (50, 20_000)]
-    assert all(other is not None and other > best for other in others)
 
 
 def test_shares_never_add_up_to_more_than_the_level():

@@ -16,7 +16,6 @@ from core.stats.conformal import (
     least_sources,
     source_quantile,
     surest_error,
-    worth_in_items,
 )
 
 SCALE = Scale(1, 5, 1.0)
@@ -57,46 +56,25 @@ def test_intervals_hold_the_labels_of_other_sources(n_sources, per, alike):
     assert 0.88 <= np.mean(held) <= 0.95
 
 
-def test_the_expected_error_follows_the_score():
-    fitted, told = judged(1, 100, 4, loud=1.0), judged(2, 100, 4, loud=1.0)
-    _, expected = given(fitted, told, 0.9)
-    errors = np.abs(told.labels - told.scores)
-    sure = expected <= np.median(expected)
-    assert errors[sure].mean() < 0.6 * errors[~sure].mean()
-
-
-def test_the_quantile_of_single_items_is_the_finite_sample_one():
-    # 9 errors, 90 %: the ceil(10 * .9) = 9th; 19, 95 %: the 19th; 39 of 90 %: ceil(40 * .9) = 36th
-    for n, coverage, place in ((9, 0.9, 9), (19, 0.95, 19), (39, 0.9, 36)):
-        assert source_quantile(np.arange(1.0, n + 1), np.arange(n), coverage) == pytest.approx(place)
-
-
 def test_intervals_of_few_sources_hold_no_more_than_they_say():
     """Of 24 exchangeable errors the 23rd is not exceeded by a later one in 23 of 25 cases, the place 22.5 in 22.5."""
     held = []
-    for seed in range(4000):
+    for seed in range(2500):
         errors = np.random.default_rng(seed).exponential(size=25)
         quantile = source_quantile(errors[:24], np.arange(24), 0.9)
         assert quantile is not None
         held.append(errors[24] <= quantile)
-    assert 0.89 <= np.mean(held) <= 0.912  # standard error .0047; the larger error alone holds .92
+    assert 0.885 <= np.mean(held) <= 0.916  # standard error .006; the larger error alone holds .92
 
 
-@pytest.mark.parametrize(("coverage", "least"), [(0.9, 9), (0.95, 19), (0.5, 1), (0.99, 99)])
+@pytest.mark.parametrize(("coverage", "least"), [(0.9, 9), (0.95, 19), (0.99, 99)])
 def test_sources_count_not_items(coverage, least):
     assert least_sources(coverage) == least
-    too_few = np.repeat(np.arange(least - 1), 50)
-    if least > 1:
-        assert source_quantile(np.arange(float(too_few.size)), too_few, coverage) is None
-    enough = np.repeat(np.arange(least), 50)
+    too_few, enough = (np.repeat(np.arange(n), 50) for n in (least - 1, least))
+    assert source_quantile(np.arange(float(too_few.size)), too_few, coverage) is None
+    # nine errors at 90 %: the ceil(10 · .9) = 9th, and so on
+    assert source_quantile(np.arange(1.0, least + 1), np.arange(least), coverage) == pytest.approx(least)
     assert source_quantile(np.arange(float(enough.size)), enough, coverage) is not None
-
-
-def test_errors_that_are_alike_within_a_source_are_worth_its_number():
-    sources = np.repeat(np.arange(10), 8)
-    assert worth_in_items(sources % 3 == 0, sources) == 10
-    assert worth_in_items(np.arange(80) % 2 == 0, sources) == 80
-    assert worth_in_items(np.arange(5) % 2 == 0, np.arange(5)) == 5
 
 
 def test_yes_and_no_give_sets_that_hold_the_answer():
@@ -134,25 +112,6 @@ def test_where_there_are_none_the_reason_is_told(change, reason):
     assert intervals.quantile(0.9) is None
 
 
-def test_few_sources_give_narrow_coverages_alone():
-    intervals = fit_intervals(*judged(1, 8, 20), SCALE)
-    assert intervals.why_none(0.8) == ""
-    assert intervals.why_none(0.9).endswith("at least 9 sources; the calibration had 8")
-    assert np.isnan(intervals.around(np.array([3.0]), SCALE, 0.9)).all()
-
-
-def test_the_expected_error_is_the_mean_of_the_nearest_fifth():
-    fitted = judged(1, 200, 1, loud=1.5)
-    intervals = fit_intervals(*fitted, SCALE)
-    scores, errors = zip(*intervals.expected, strict=True)
-    assert len(intervals.expected) == 11
-    assert list(scores) == sorted(scores)
-    assert errors[-1] > 3 * errors[0]
-    between = intervals.expected_errors(np.array([(scores[0] + scores[1]) / 2, 0.0, 9.0, np.nan]))
-    assert between[:3] == pytest.approx([(errors[0] + errors[1]) / 2, errors[0], errors[-1]])
-    assert np.isnan(between[3])
-
-
 # ── leaving the least sure out ───────────────────────────────────────────────────────────────────────────────
 
 
@@ -178,31 +137,8 @@ def test_the_wanted_error_says_who_goes():
     assert (nothing.share, nothing.most_expected, nothing.least_gone) == (0.0, None, 1.0)
 
 
-def test_sure_ones_err_less_where_the_model_knows():
-    rng = np.random.default_rng(0)
-    expected = rng.uniform(0.1, 1, 400)
-    helped = surest_error(expected, expected * rng.uniform(0, 2, 400), np.arange(400) // 4)
-    assert helped.helps
-    assert helped.interval.high < 0
-
-
-def test_leaving_out_by_chance_helps_as_often_as_chance():
-    rng = np.random.default_rng(1)
-    helped = 0
-    for _ in range(400):
-        by_source = np.repeat(rng.exponential(1, 20), 6)
-        test = surest_error(rng.uniform(size=120), by_source * rng.exponential(1, 120), np.arange(120) // 6)
-        helped += test.helps
-    assert helped <= 34  # 5 % of 400 is 20; 34 is three standard errors above
-
-
 def test_few_sources_give_no_p():
     few = surest_error(np.arange(12.0), np.arange(12.0), np.arange(12) // 3)
-    assert few.p is None
-    assert few.interval is not None
+    assert (few.p, few.interval is None) == (None, False)
     assert "fewer than 8 sources" in few.reason
-    alone = surest_error(np.arange(12.0), np.arange(12.0), np.zeros(12, dtype=np.intp))
-    assert alone.interval is None
     assert surest_error(np.array([]), np.array([]), np.array([], dtype=np.intp)) is None
-    even = surest_error(np.arange(12.0), np.ones(12), np.arange(12))
-    assert (even.change, even.p) == (0, None)

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from core.errors import UsageError
 from core.stats import correlate, kendall, pearson, spearman
 from core.stats.correlation import PAIRWISE_LIMIT
 from tests.core.stats.arrays import ORACLES, coefficient
@@ -53,11 +52,8 @@ def test_by_hand():
     ("x", "y"),
     [
         ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]),
-        ([1.0, 2.0, 3.0], [0.1, 0.1, 0.1]),
         ([0.1, 0.1, np.nan], [1.0, 2.0, 3.0]),
         ([1.0, np.nan, np.nan], [1.0, 2.0, 3.0]),
-        ([np.nan, np.nan], [np.nan, np.nan]),
-        ([1.0], [1.0]),
         ([], []),
     ],
 )
@@ -76,12 +72,6 @@ def test_near_ties_are_not_merged():
     x = np.array([1.0, 1.0 + 2**-52, 2.0])
     assert float(spearman(x, [1.0, 2.0, 3.0])) == pytest.approx(1.0, abs=1e-15)
     assert float(kendall(x, [2.0, 1.0, 3.0])) == pytest.approx(1 / 3, abs=1e-15)
-
-
-@every_statistic
-def test_infinity_is_refused(statistic):
-    with pytest.raises(UsageError, match="finite"):
-        correlate([1.0, np.inf, 2.0], [1.0, 2.0, 3.0], statistic)
 
 
 @every_statistic

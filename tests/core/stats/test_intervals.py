@@ -96,7 +96,6 @@ def test_sample_level_of_one_judge_is_the_jackknife_of_the_mean():
 def test_very_many_sources_go_out_in_groups(monkeypatch):
     scores, labels, sources = task(n_sources=900, size=1)
     rows = leave_outs(900, under_test.MOST_PIECES, np.random.default_rng(1))
-    assert rows.shape == (under_test.MOST_PIECES, 900)
     assert ((rows == 0).sum(axis=0) == 1).all()
     assert set((rows == 0).sum(axis=1)) == {2, 3}
     grouped = spread(scores, labels, sources).interval(0)
@@ -104,48 +103,17 @@ def test_very_many_sources_go_out_in_groups(monkeypatch):
     monkeypatch.setattr(under_test, "MOST_PIECES", 900)
     single = spread(scores, labels, sources).interval(0)
     assert grouped.high - grouped.low == pytest.approx(single.high - single.low, rel=0.1)
-    # linearised: the influence of an item on Pearson r is zx·zy − r/2·(zx² + zy²)
-    x, y = ((side - side.mean()) / side.std() for side in (scores[0], labels))
-    r = float((x * y).mean())
-    error = np.sqrt(((x * y - r / 2 * (x**2 + y**2)) ** 2).sum()) / 900 / (1 - r * r)
-    assert np.arctanh(single.high) - np.arctanh(single.low) == pytest.approx(
-        2 * scipy_stats.t.ppf(0.975, 899) * error, rel=0.02
-    )
 
 
 @pytest.mark.parametrize("level", ["dataset", "sample", "system"])
 def test_under_eight_sources_there_is_an_interval_and_no_p(level):
     scores, labels, sources = task(n_sources=7, noises=(0.3, 3.0))
-    systems = np.tile(np.arange(5), 7)
-    chosen = {"measure": Measure("pearson", level), "seed": 0}
-    difference = paired_difference(*scores, items(labels, sources, systems), **chosen)
+    labelled = items(labels, sources, np.tile(np.arange(5), 7))
+    difference = paired_difference(*scores, labelled, Measure("pearson", level), seed=0)
     assert (difference.p, difference.p_reason) == (None, TOO_FEW)
     assert difference.interval is not None
-    assert difference.as_json()["p_reason"] == "fewer than 8 sources: a test cannot be trusted"
-    table = compare_judges(scores, items(labels, sources, systems), **chosen)
+    table = compare_judges(scores, labelled, Measure("pearson", level), seed=0)
     assert np.isnan(table.p_holm).all()
-    assert table.pair(0, 1).p_reason == TOO_FEW
-
-
-def test_where_nothing_varies_nothing_is_known():
-    labels, sources = np.tile(np.arange(5.0), 10), np.repeat(np.arange(10), 5)
-    perfect = np.stack([labels, -labels, labels * 2])
-    interval = spread(perfect, labels, sources, "spearman")
-    assert interval.interval(0) is None
-    assert interval.difference(0, 1) == (None, None, UNVARYING)
-    same = interval.difference(0, 2)  # equal rankings: no difference, whatever the sources
-    assert (same.interval.low, same.interval.high, same.p) == (0.0, 0.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("n", "statistic", "known"), [(9, "spearman", False), (10, "kendall", True), (9, "pearson", True)]
-)
-def test_ranks_of_very_few_items_have_no_interval(n, statistic, known):
-    rng = np.random.default_rng(2)
-    labels = rng.normal(size=n)
-    interval = spread(labels + rng.normal(size=(2, n)), labels, np.arange(n), statistic)
-    assert (interval.interval(0) is not None) == known
-    assert (interval.difference(0, 1).interval is not None) == known
 
 
 @pytest.mark.parametrize(("coefficients", "known"), [((1.0, 0.9, 0.8), False), ((1.0, 0.9, 0.8, 0.6), True)])
@@ -160,13 +128,18 @@ def test_a_mean_of_few_different_rank_coefficients_has_no_interval(coefficients,
     assert spread(np.stack([scores, labels]), labels, sources, "pearson", "sample").interval(0) is not None
 
 
-def test_a_value_that_hangs_on_one_source_has_no_interval():
+def test_a_value_that_hangs_on_one_source_or_does_not_vary_has_no_interval():
     sources = np.repeat(np.arange(10), 2)
     labels = np.where(np.arange(20) == 0, 1.0, 0.0)
-    rng = np.random.default_rng(5)
-    interval = spread(rng.normal(size=(2, 20)), labels, sources)
+    interval = spread(np.random.default_rng(5).normal(size=(2, 20)), labels, sources)
     assert interval.interval(0) is None
     assert interval.difference(0, 1) == (None, None, UNKNOWN)
+    labels, sources = np.tile(np.arange(5.0), 10), np.repeat(np.arange(10), 5)
+    perfect = spread(np.stack([labels, -labels, labels * 2]), labels, sources, "spearman")
+    assert perfect.interval(0) is None
+    assert perfect.difference(0, 1) == (None, None, UNVARYING)
+    same = perfect.difference(0, 2)  # equal rankings: no difference, whatever the sources
+    assert (same.interval.low, same.interval.high, same.p) == (0.0, 0.0, 1.0)
 
 
 def test_the_system_level_counts_its_bias_and_says_that_it_is_short():
@@ -197,7 +170,6 @@ RUNS = 300
         ("dataset", "pearson", 8, 1),
         ("dataset", "spearman", 8, 5),
         ("sample", "kendall", 8, 5),
-        ("dataset", "pearson", 25, 1),
     ],
 )
 def test_the_truth_is_held_and_equal_judges_are_seldom_told_apart(level, statistic, n_sources, size):

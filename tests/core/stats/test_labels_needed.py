@@ -10,17 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import f_oneway
 
-from core.records import Alignment, Interval, Measure
-from core.stats import align
+from core.records import Alignment, Interval
 from core.stats.labels_needed import (
     LabelPilot,
     enough_for,
     expected_alignment,
-    interval_curve,
     plan_labels,
     single_call_reliability,
 )
-from tests.core.stats.arrays import items
 
 
 def half(n_items: int, n_sources: int, n_raters: int = 1, pilot: LabelPilot | None = None) -> float:
@@ -34,14 +31,6 @@ def test_single_items_by_hand():
     assert (plan.value, plan.interval.low, plan.interval.high) == pytest.approx((0.5, 0.339, 0.632), abs=0.001)
     # 2.4865 * sqrt(2) / 10 = .3516: .5 - tanh(.5493 - .3516)
     assert plan.fall == pytest.approx(0.5 - math.tanh(0.5493 - 0.3516), abs=0.001)
-
-
-def test_the_width_is_that_of_simulated_alignments():
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((4000, 200))
-    y = 0.5 * x + math.sqrt(0.75) * rng.standard_normal((4000, 200))
-    r = [float(np.corrcoef(a, b)[0, 1]) for a, b in zip(x, y, strict=True)]
-    assert half(200, 200, 3) == pytest.approx((np.quantile(r, 0.975) - np.quantile(r, 0.025)) / 2, rel=0.1)
 
 
 @given(st.integers(1, 2000), st.integers(1, 50), st.integers(1, 10))
@@ -74,15 +63,6 @@ def test_what_labels_are_enough_for():
     assert plan_labels(4, 2).fall is None
 
 
-def test_the_curve_shrinks_to_the_plan():
-    plan = plan_labels(300, 60, 2)
-    curve = interval_curve(plan)
-    assert [point.n_items for point in curve] == [20, 50, 100, 200, 300]
-    assert curve[-1] == plan
-    widths = [point.interval.high - point.interval.low for point in curve]
-    assert widths == sorted(widths, reverse=True)
-
-
 # ── reliability of a single call ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -99,31 +79,8 @@ def test_icc_equals_the_one_of_the_f_ratio():
     assert single_call_reliability(calls) == pytest.approx((f - 1) / (f + 3), abs=1e-12)
 
 
-def test_unequal_numbers_of_calls():
-    # items (1, 3), (5, 7, 6), and one with a single call that does not count.
-    # N = 5, grand mean 22/5; SSB = 2·2.4² + 3·1.6² = 19.2 with 1 degree; SSW = 2 + 2 with 3; k0 = 5 − 13/5 = 2.4
-    alpha = single_call_reliability([[1, 3, np.nan], [5, 7, 6], [np.nan, 9, np.nan]])
-    assert alpha == pytest.approx((19.2 - 4 / 3) / (19.2 + 1.4 * 4 / 3))
-
-
 def test_spearman_and_brown():
     # 4 calls at .5 have the reliability 4·.5 / (1 + 3·.5) = .8: r grows by √(.8 / .5)
     values = expected_alignment(np.array([0.5, 0.5]), 1, np.array([0.5, 0.0]), [1, 4])
     assert values[0] == pytest.approx([0.5, 0.5 * np.sqrt(1.6)])
     assert np.isnan(values[1]).all(), "without reliability nothing can be predicted"
-
-
-def test_the_formula_comes_true_on_average():
-    """From 4 simulated calls an item to 20: 40 draws of 240 items."""
-    errors = []
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        quality = rng.normal(0, 1, 240)
-        calls = quality[:, None] + rng.normal(0, 1.6, (240, 20))
-        labelled, measure = items(quality + rng.normal(0, 0.8, 240)), Measure("pearson", "dataset")
-        few, whole = (align(some.mean(axis=1), labelled, measure).value for some in (calls[:, :4], calls))
-        reliability = single_call_reliability(calls[:, :4])
-        (expected,) = expected_alignment(np.array([few]), 4, np.array([reliability]), [4, 20])
-        assert expected[0] == pytest.approx(few), "at the number that was measured it is what was measured"
-        errors.append(expected[1] - whole)
-    assert abs(float(np.mean(errors))) < 4 * float(np.std(errors)) / np.sqrt(40) + 0.003

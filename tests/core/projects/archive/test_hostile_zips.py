@@ -15,8 +15,7 @@ import pytest
 
 from core import projects
 from core.errors import ArchiveError
-from core.projects import archive as archives
-from core.projects.archive import Archive, Writer
+from core.projects.archive import Archive
 from core.settings import Settings
 from core.store.store import Store
 
@@ -44,15 +43,7 @@ def _refused(data: bytes, words: str, max_mb: int = 200) -> None:
                 pass
 
 
-def test_a_zip_made_by_others_is_read(members: Members) -> None:
-    for how in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        with Archive(io.BytesIO(_zipped(members, how))) as archive:
-            assert sum(1 for file in archive.manifest.files for _ in archive.rows(file.table)) > 20
-
-
-@pytest.mark.parametrize(
-    "name", ["/etc/passwd", "../up", "tables/../../up", "tables\\runs.jsonl", "C:runs", "c:/x", "a/..", ".."]
-)
+@pytest.mark.parametrize("name", ["/etc/passwd", "tables/../../up", "tables\\runs.jsonl", "C:runs", ".."])
 def test_paths_that_lead_out(members: Members, name: str) -> None:
     _refused(_zipped(members | {name: b"x"}), "not those of its manifest")
 
@@ -73,32 +64,46 @@ def test_links_and_devices(members: Members, kind: int) -> None:
     _refused(out.getvalue(), "link, a folder or a device")
 
 
-def test_a_folder(members: Members) -> None:
-    _refused(_zipped(members | {"tables/": b""}), "link, a folder or a device")
+def _without(name: str) -> Callable[[Members], bytes]:
+    return lambda members: _zipped({key: data for key, data in members.items() if key != name})
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_name_twice(members: Members) -> None:
+def _with(name: str, data: bytes) -> Callable[[Members], bytes]:
+    return lambda members: _zipped(members | {name: data})
+
+
+def _encrypted(members: Members) -> bytes:
+    data = bytearray(_zipped(members))
+    data[data.index(b"PK\x01\x02") + 8] |= 1  # the flag in the directory
+    return bytes(data)
+
+
+def _twice(members: Members) -> bytes:
     out = io.BytesIO(_zipped(members))
     with zipfile.ZipFile(out, "a") as file:
         file.writestr("tables/runs.jsonl", b"other")
-    _refused(out.getvalue(), "a file twice")
+    return out.getvalue()
 
 
-def test_a_file_that_the_manifest_does_not_name(members: Members) -> None:
-    _refused(_zipped(members | {"tables/extra.jsonl": b"{}"}), "not those of its manifest: 'tables/extra.jsonl'")
-
-
-def test_a_file_that_is_missing(members: Members) -> None:
-    _refused(
-        _zipped({n: d for n, d in members.items() if n != "tables/runs.jsonl"}),
-        "not those of its manifest: 'tables/runs.jsonl'",
-    )
-
-
-def test_no_manifest(members: Members) -> None:
-    _refused(_zipped({n: d for n, d in members.items() if n != "manifest.json"}), "no manifest.json")
-    _refused(_zipped({"word/document.xml": b"<x/>"}), "no manifest.json")
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize(
+    ("bent", "words"),
+    [
+        (_with("tables/", b""), "link, a folder or a device"),
+        (_with("tables/extra.jsonl", b"{}"), "not those of its manifest: 'tables/extra.jsonl'"),
+        (_without("tables/runs.jsonl"), "not those of its manifest: 'tables/runs.jsonl'"),
+        (_without("manifest.json"), "no manifest.json"),
+        (_twice, "a file twice"),
+        (_encrypted, "is encrypted"),
+        (lambda members: _zipped(members, zipfile.ZIP_BZIP2), "a method that a project's zip has not"),
+        (_with("tables/runs.jsonl", bytes(60_000_000)), "unpacks to 60 MB"),
+        (_with("manifest.json", b"[]"), "not the file of"),
+        (_with("manifest.json", b"[" * 100_000), "not JSON"),
+        (_with("manifest.json", bytes(1_000_001)), "not JSON"),
+    ],
+)
+def test_what_is_no_file_of_a_project(members: Members, bent: Callable[[Members], bytes], words: str) -> None:
+    _refused(bent(members), words)
 
 
 def test_content_that_was_changed(members: Members) -> None:
@@ -107,24 +112,6 @@ def test_content_that_was_changed(members: Members) -> None:
     assert own != same_length
     _refused(_zipped(members | {"tables/labels.jsonl": same_length}), "labels.jsonl is not what the manifest says")
     _refused(_zipped(members | {"tables/labels.jsonl": own + own}), "labels.jsonl is not what the manifest says")
-
-
-def test_encrypted(members: Members) -> None:
-    data = bytearray(_zipped(members))
-    at = data.index(b"PK\x01\x02")
-    data[at + 8] |= 1  # the flag in the directory
-    _refused(bytes(data), "is encrypted")
-
-
-def test_another_method(members: Members) -> None:
-    _refused(_zipped(members, zipfile.ZIP_BZIP2), "a method that a project's zip has not")
-
-
-def test_a_bomb_that_says_so(members: Members) -> None:
-    bomb = _zipped(members | {"tables/runs.jsonl": bytes(60_000_000)})
-    assert len(bomb) < 200_000
-    _refused(bomb, "unpacks to 60 MB")
-    _refused(_zipped(members | {"tables/runs.jsonl": bytes(21_000_000)}), "unpacks to", max_mb=1)
 
 
 def test_a_bomb_that_lies(members: Members) -> None:
@@ -159,15 +146,6 @@ def test_cut_short_and_no_zip_at_all(exported: bytes) -> None:
     _refused(bytes(damaged), "cannot be unpacked|not a zip that can be read|is not what")
 
 
-def test_too_large(exported: bytes) -> None:
-    _refused(exported, "are allowed .CONCORD_MAX_UPLOAD_MB", max_mb=0)
-
-
-def test_a_huge_line(members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "_LONGEST_LINE", 300)
-    _refused(_zipped(members), "has a line of 300 bytes or more")
-
-
 def _reworded(members: Members, table: str, data: bytes, rows: int = 1) -> bytes:
     def change(manifest: dict[str, object]) -> None:
         files = manifest["files"]
@@ -181,13 +159,11 @@ def _reworded(members: Members, table: str, data: bytes, rows: int = 1) -> bytes
 @pytest.mark.parametrize(
     "line",
     [
-        b"{",
         b"nonsense\n",
         b'{"a": NaN}\n',
         b"[" * 200_000 + b"\n",
         b'{"a": ' + b"9" * 5000 + b"}\n",
         b"\xff\xfe\n",
-        b"\n",
     ],
 )
 def test_lines_that_are_no_json(members: Members, line: bytes) -> None:
@@ -200,37 +176,19 @@ def test_lines_that_are_no_json(members: Members, line: bytes) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("version", 4, "newer Concord"),
         ("version", 3, "newer Concord"),
         ("schema", "9999", "newer Concord"),
-        ("version", "1", "version: .*'1' came"),
         ("version", 0, "every table once"),
         ("format", "zip", "not the file of a Concord project"),
         ("files", [], "every table once"),
         ("files", [{"name": 1}], r"files\.0"),
-        ("files", {}, "files: "),
         ("more", 1, "more: "),
-        ("project", None, "project: "),
-        ("project", "", "project: "),
         ("project", "x" * 401, "project: "),
         ("created_at", 1e300, "created_at: "),
-        ("created_at", True, "created_at: "),
-        ("concord", "x" * 41, "concord: "),
-        ("replies", "yes", "replies: "),
     ],
 )
 def test_manifests(members: Members, key: str, value: object, words: str) -> None:
     _refused(_zipped(_with_manifest(members, lambda manifest: manifest.__setitem__(key, value))), words)
-
-
-def test_manifests_that_are_none(members: Members) -> None:
-    for data, words in [
-        (b"[]", "not the file of"),
-        (b"{", "not JSON"),
-        (b"[" * 100_000, "not JSON"),
-        (bytes(1_000_001), "not JSON"),
-    ]:
-        _refused(_zipped(members | {"manifest.json": data}), words)
 
 
 def test_a_manifest_that_names_other_files(members: Members) -> None:
@@ -253,9 +211,3 @@ def test_nothing_is_kept_of_a_refused_file(store: Store, settings: Settings, mem
     assert store.projects.all() == []
     with pytest.raises(ArchiveError, match="cannot be read"):
         projects.import_project(store, settings, tmp_path / "none.zip")
-
-
-def test_nothing_is_written_that_no_import_would_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "_LONGEST_LINE", 50)
-    with pytest.raises(ArchiveError, match="too large for a file"), Writer(io.BytesIO()) as writer:
-        writer.add("labels", [{"comment": "x" * 50}])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -144,8 +143,3 @@ def test_golden_set_labels_and_criteria_are_used_with_a_judge_chosen_here(came: 
         each for each in projects.judge_line(store, came.project_id, ASPECT).versions if each.criteria_ids == (edited,)
     ]
     assert made.made.base_run == own
-
-
-def test_the_file_names_no_more_than_it_brings(exported: Path, store: Store, settings: Settings) -> None:
-    preview = projects.preview_project(store, settings, io.BytesIO(exported.read_bytes()))
-    assert (preview.project, preview.holds.runs, preview.golden_names) == ("p", 1, ("summaries",))

@@ -115,16 +115,11 @@ def test_an_import_beside_the_original_changes_nothing_of_it(
 def test_the_log_says_what_was_done_here_and_what_came(
     store: Store, elsewhere: Store, settings: Settings, fill: Fill, tmp_path: Path
 ) -> None:
-    exported = projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
+    projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
     new = projects.import_project(elsewhere.acting(ADA), settings, tmp_path / "p.zip", name=" Theirs ").project_id
     *came, own = elsewhere.events.all(new, Entry)
     assert {one.role for one in came} == {f"{role} (imported)" for role in ("annotator", "reviewer", "admin")}
     assert (own.actor, own.role, own.sentence) == ("Ada", "admin", "imported the project Project ä")
-    assert own.body["digest"] == exported.digest
-    projects.export_project(elsewhere, settings, new, tmp_path / "q.zip")
-    third = projects.import_project(elsewhere, settings, tmp_path / "q.zip").project_id
-    *came, own = elsewhere.events.all(third, Entry)
-    assert all(one.role.endswith(" (imported)") and one.role.count("(") == 1 for one in came)
 
 
 # ── replies ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -142,15 +137,6 @@ def test_replies_come_along_and_serve_their_own_run_alone(
     assert elsewhere.replies.get_replies(["reply:1"]) == {}
     own = elsewhere.runs.add(new, run.golden_id, "calibration", "t", "coherence", "offline", "{}")
     assert elsewhere.replies.of_run(own).get_replies(["reply:1"]) == {}, "a run that is made here is not answered so"
-
-
-def test_without_replies(
-    store: Store, elsewhere: Store, settings: Settings, fill: Fill, tables_of: TablesOf, tmp_path: Path
-) -> None:
-    exported = projects.export_project(store, settings, fill(store), tmp_path / "p.zip", replies=False)
-    tables = tables_of((tmp_path / "p.zip").read_bytes())
-    assert (exported.holds.replies, tables["run_replies"]) == (None, [])
-    assert projects.import_project(elsewhere, settings, tmp_path / "p.zip").holds.replies is None
 
 
 # ── runs that are not over ───────────────────────────────────────────────────────────────────────────────────
