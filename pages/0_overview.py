@@ -9,6 +9,7 @@ from core.projects.overview import Overview
 from pages.overview import judge_view, overview_view
 from pages.ui import chosen, state
 from pages.ui.page import Opened, finding, open_page, stop_with
+from pages.ui.screens import plain
 
 NOW, STORY, ALL = PARTS = ("Now", "History", "All aspects")
 
@@ -36,9 +37,10 @@ def show(page: Opened) -> None:
     key = state.widget("overview_part")
     part, version = st.session_state.get(key) or NOW, choose_version(now)
     shown = version if part == NOW else None
-    finding(overview_view.sentence(page, now), step=lambda: overview_view.draw_next(page, now, shown))
-    if now.line.default is not None:
-        st.caption(judge_view.measured_on(now.line.default))
+    said = overview_view.finding_of(page, now)
+    finding(said.headline, step=lambda: overview_view.draw_next(page, now, shown))
+    if said.detail:
+        st.caption(plain(said.detail))
     overview_view.draw_stages(now)
     if now.line.versions or len(golden.aspects) > 1:
         st.segmented_control("Part", PARTS, default=NOW, required=True, key=key, label_visibility="collapsed")

@@ -4,6 +4,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from pages.overview import judge_view
 from pages.report import drift, export, report
 from pages.ui import chosen
 from pages.ui.page import Opened, open_page, stop_with
@@ -34,13 +35,13 @@ def show(page: Opened) -> None:
     elif judge is not None and section == "drift":
         drift.draw(page, golden, aspect, judge, above)
     elif judge is not None and judge.held_out:
-        files = report.kept_files(page, golden, aspect, judge.run)
+        found = judge_view.report_of(page, golden.golden_id, aspect, judge.run.run_id)
         if section == "evidence":
-            report.draw_evidence(files)
+            report.draw_evidence(found)
         else:
             with above:
-                report.draw_finding(files)
-            report.draw(page, files)
+                report.draw_finding(found)
+            report.draw(page, found)
 
 
 opened = open_page("report")

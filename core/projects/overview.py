@@ -6,20 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
 from core.comparison.recheck import Decision
 from core.people import Role
 from core.project_records import GoldenSummary, Run
 from core.projects.calibration import version_asked
 from core.projects.criteria import Comment, CommentSettled
 from core.projects.judge_checks import DatedRecheck, list_rechecks
-from core.projects.judge_line import JudgeLine, JudgeVersion, judge_line
+from core.projects.judge_line import JudgeLine, judge_line
 from core.projects.labelling import still_rating
 from core.projects.misaligned_items import list_triage
 from core.projects.review import open_review
 from core.projects.rounds import open_proposals
-from core.records import Alignment
 from core.store.store import Store
 from core.wording import counted
 
@@ -90,24 +87,6 @@ def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Over
     stages = tuple(_stages(golden, line, waiting, runs, checks, measuring=measuring))
     calibrating = next((run for run in runs if not run.finished), None)
     return Overview(golden, aspect, stages, waiting, line, calibrating)
-
-
-def people_beside(store: Store, version: JudgeVersion) -> Alignment | None:
-    """How well one person agrees with the others on the items that the figure of a version is of, by the same measure.
-
-    None where no item there was rated by two people, or the version has not been measured.
-    """
-    from core.comparison import human_ceiling
-    from core.projects.calibration import calibration_asked, sides_of
-
-    if version.newest is None:
-        return None
-    measured, evidence = version.newest, version.newest.evidence
-    golden = store.goldens.load(measured.golden_id)
-    sides = sides_of(store, measured.run_id, golden)
-    at = np.array(sides.held_out if evidence.side == "held-out" else sides.calibration, dtype=np.intp)
-    seed = calibration_asked(store, version.made.base_run).settings.seed
-    return human_ceiling(golden, version.aspect, at, evidence.alignment.measure, seed=seed).alignment
 
 
 def _stages(

@@ -88,6 +88,32 @@ def headline(report: Report) -> Finding:
             )
 
 
+def readiness(report: Report) -> Finding:
+    """Whether the judge is good enough to use: the headline begins with "Ready", "Caution" or "Not yet".
+
+    A judge is ready if it is approved, gains significantly over its baseline on held-out items (which takes
+    `LEAST_SOURCES` sources), and is not significantly below a rater.  Without raters it has to beat the regression.
+    """
+    shown, name, table = standing(report), report.judge_name, report.judges
+    if shown in ("undefined", "none") or report.held_out.interval is None:
+        return Finding(f"Not yet: {name} may agree with raters only by chance.", headline(report).detail)
+    reasons = []
+    if report.version is None or not report.version.in_force:
+        reasons.append("nobody here has approved it")
+    gain = claim(report.gain.value, report.gain.interval, report.gain.p)
+    if gain == "untested":
+        reasons.append("its gain over the baseline is not tested")
+    elif gain != "higher":
+        reasons.append("it has no significant gain over the baseline")
+    if shown == "below":
+        reasons.insert(0, "it agrees less well than a rater")
+    elif shown == "alone" and (table.board.bar is None or table.board.bar.standing(table.ours) != "better"):
+        reasons.append("it is not significantly better than a plain regression")
+    if reasons:
+        return Finding(f"Caution: {name} may not be good enough, because {reasons[0]}.")
+    return Finding(f"Ready: {name} is approved and gains significantly over the baseline.")
+
+
 def asides(report: Report) -> tuple[str, ...]:
     """What belongs next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
     sentences, people = list[str](), report.raters.beside

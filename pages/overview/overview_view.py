@@ -6,13 +6,13 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.errors import ConcordError
+from core.findings import Finding
 from core.project_records import GoldenSummary
 from core.projects.judge_line import JudgeVersion
-from core.projects.overview import Overview, StageName, Task, Waiting, people_beside
-from core.records import Alignment
+from core.projects.overview import Overview, StageName, Task, Waiting
 from core.report.figures import describe
 from core.report.figures.svg import shortened
+from core.report.headline import readiness
 from core.wording import VERSION_STATES, number
 from pages.overview import judge_view
 from pages.ui import grid, people, state
@@ -42,33 +42,29 @@ MOST_WAITING, LONGEST = 6, 60
 """Entries listed, and letters of a name within a sentence."""
 
 
-def sentence(page: Opened, now: Overview) -> str:
-    """The judge in use beside the human ceiling, or how far the project has come."""
+def finding_of(page: Opened, now: Overview) -> Finding:
+    """Whether the judge is good enough, or how far the project has come."""
     version, name, aspect = now.line.default, shortened(now.golden.name, LONGEST), shortened(now.aspect, 2 * LONGEST)
-    if version is not None and version.newest is not None:
-        words = judge_view.finding_of(version)
-        people_at = _people_beside(page.project.project_id, version.newest.run_id, version, page)
-        if people_at is None:
-            return f"{words}."
-        rated = projects.rated_in(page.store, page.project.project_id, version.newest.golden_id, version.aspect)
-        where = f" in {rated}" if rated else ""
-        return f"{words}. Raters agree with each other{where} at {number(people_at.value)}."
+    if version is not None and (measured := version.newest) is not None:
+        figure = f"{judge_view.finding_of(version)}."
+        detail = f"{judge_view.measured_on(version)}."
+        if measured.held_out is None:
+            return Finding(
+                f"Not yet: version {version.number} was not measured on held-out items.", f"{figure} {detail}"
+            )
+        report = judge_view.report_of(page, measured.golden_id, version.aspect, measured.run_id)
+        if (raters := report.raters.ceiling.alignment) is not None and raters.value is not None:
+            figure += f" Raters agree with each other at {number(raters.value)}."
+        return Finding(readiness(report).headline, f"{figure} {detail}")
     if not now.aspect:
-        return f"{name} has {now.stages[0].figure} and no labels yet. A judge is measured against raters."
+        return Finding(
+            f"{name} has {now.stages[0].figure} and no labels yet. A judge is measured by its agreement with raters."
+        )
     if now.calibrating is not None:
-        return f"A calibration of {aspect} is going on; it proposes the first version of the judge."
+        return Finding(f"A calibration of {aspect} is running. It proposes the first version of the judge.")
     if now.stages[2].done:
-        return f"No judge of {aspect} yet: a calibration has finished, its criteria can be made the judge."
-    return f"No judge of {aspect} yet: {name} has {now.stages[1].figure} items."
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _people_beside(project_id: str, run_id: str, _version: JudgeVersion, _page: Opened) -> Alignment | None:
-    """Kept, because what a run measured does not change."""
-    try:
-        return people_beside(_page.store, _version)
-    except ConcordError:
-        return None
+        return Finding(f"No judge of {aspect} yet: a calibration has finished. You can make its criteria the judge.")
+    return Finding(f"No judge of {aspect} yet: {name} has {now.stages[1].figure} items.")
 
 
 def draw_stages(now: Overview) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import streamlit as st
 
 from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
-from core.project_records import GoldenSummary, Run
+from core.project_records import GoldenSummary
 from core.projects.judge_line import JudgeVersion
 from core.projects.judge_versions import VersionOptions
 from core.projects.reports import MeasuredJudge
@@ -22,11 +21,9 @@ from core.report.page import appendix_page, html_page
 from core.report.report_facts import Report
 from core.report.rows import figures_csv
 from core.wording import in_short, price_words
-from pages.compare.systems import more_verdicts
 from pages.overview import judge_view
 from pages.report import export
 from pages.ui import charts, people, state
-from pages.ui.cached import cached
 from pages.ui.chosen import choose_in_url, distinct
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
@@ -130,45 +127,18 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
 # ── the report ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Files:
-    """The report as it is handed out: one page and its appendix as HTML, and the figures as CSV."""
-
-    report: Report
-    html: str
-    appendix: str
-    csv: str
-
-
-def kept_files(page: Opened, golden: GoldenSummary, aspect: str, run: Run) -> Files:
-    """The report of a run, gathered anew only if something of the project has changed."""
-    store, project_id, golden_id = page.store, page.project.project_id, golden.golden_id
-    file_id, more = more_verdicts(golden_id, aspect, run.run_id) or ("", None)
-    key = (
-        *("report", run.run_id, file_id, page.project.name, store.events.page(project_id, limit=1).n),
-        *((past.run_id, past.status) for past in projects.list_runs(store, project_id)),
-        *((judge.judge_id, judge.name) for judge in store.judges.all(project_id, golden_id, aspect)),
-    )
-
-    def gather() -> Files:
-        report = projects.report(store, project_id, golden_id, aspect, run.run_id, more=more)
-        return Files(report, html_page(report), appendix_page(report), figures_csv(report))
-
-    return cached(key, gather)
-
-
-def draw_finding(files: Files) -> None:
+def draw_finding(report: Report) -> None:
     """The result in a sentence, the report to download, and what the result rests on."""
-    head = headline(files.report)
-    finding(head.headline, step=lambda: _download("Download the report", files.html, files, "report.html", first=True))
+    head = headline(report)
+    finding(head.headline, step=lambda: _download("Download the report", html_page, report, "report.html", first=True))
     st.caption(plain(head.detail))
-    if files.report.n_more:
-        st.markdown(plain(better_system(files.report)))
+    if report.n_more:
+        st.markdown(plain(better_system(report)))
 
 
-def draw(page: Opened, files: Files) -> None:
+def draw(page: Opened, report: Report) -> None:
     """The chart, what the criteria add, and who signed it off."""
-    report, version = files.report, files.report.version
+    version = report.version
     left, right = st.columns([3, 2], gap="large")
     with left:
         charts.place(plots.sides_plot(report), key="report_sides", alt="Held-out next to calibration")
@@ -184,25 +154,25 @@ def draw(page: Opened, files: Files) -> None:
         export.draw_download(page, report.run.run_id)
 
 
-def draw_evidence(files: Files) -> None:
+def draw_evidence(report: Report) -> None:
     """What to keep in mind, the tests behind the finding, and every figure as files."""
     st.subheader("What to keep in mind", anchor=False)
-    known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(files.report)]
+    known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(report)]
     st.markdown("\n".join(known) or "Nothing is known against this result beyond what its intervals show.")
     st.subheader("The tests behind the finding", anchor=False)
-    st.markdown("\n".join(f"- {plain(detail)}" for detail in asides(files.report)))
+    st.markdown("\n".join(f"- {plain(detail)}" for detail in asides(report)))
     with st.container(horizontal=True, gap="small"):
-        _download("Appendix", files.appendix, files, "appendix.html")
-        _download("Every figure", files.csv, files, "figures.csv")
+        _download("Appendix", appendix_page, report, "appendix.html")
+        _download("Every figure", figures_csv, report, "figures.csv")
 
 
-def _download(label: str, text: str, files: Files, name: str, *, first: bool = False) -> None:
-    """Hand out `text`; the file is called e.g. `report-coherence.html`, whatever letters the aspect has."""
+def _download(label: str, make: Callable[[Report], str], report: Report, name: str, *, first: bool = False) -> None:
+    """Hand out what `make` writes; the file is called e.g. `report-coherence.html`, whatever letters the aspect has."""
     what, ending = name.split(".")
-    aspect = "-".join(re.findall(r"[a-z0-9]+", files.report.aspect.lower()))[:40] or "judge"
+    aspect = "-".join(re.findall(r"[a-z0-9]+", report.aspect.lower()))[:40] or "judge"
     st.download_button(
         label,
-        data=text,
+        data=lambda: make(report),
         file_name=f"{what}-{aspect}.{ending}",
         mime=_MIME[ending],
         icon=":material/download:",

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from core.findings import Finding
+from core.projects.judge_line import VersionState
 from core.records import Alignment, Interval
-from core.report.headline import asides, headline, limits, standing
+from core.report.headline import asides, headline, limits, readiness, standing
 from core.report.report_facts import Report
-from core.stats import BesidePeople, BesideRater
+from core.stats import BesidePeople, BesideRater, Difference
 
 
 def aligned(value: float | None, low: float = 0.0, high: float = 0.0, **more: object) -> Alignment:
@@ -137,3 +138,28 @@ def test_after_a_choice_on_held_out_items_nothing_is_claimed_beside_a_person(rep
     assert ours.people is None or ours.people.withheld == reason
     gaps = [told.judges.ours_minus(k) for k in range(len(told.judges.rows))]
     assert all(gap is None or gap.p is None for gap in gaps)
+
+
+def test_a_judge_is_ready_only_without_a_reason_against_it(report: Report) -> None:
+    def in_state(state: VersionState, of: Report = report) -> Report:
+        versions = tuple(replace(version, state=state) for version in report.line.versions)
+        return replace(of, line=replace(report.line, versions=versions))
+
+    gained = Difference(0.3, Interval(0.1, 0.5), 0.01, 80, GOOD, aligned(0.3, 0.1, 0.5))
+    good = with_calibration(with_figures(in_state("approved"), GOOD, beside(-0.06, 0.3)), gain=gained)
+    lost = Difference(0.1, Interval(-0.1, 0.3), 0.3, 80, GOOD, GOOD)
+    few = Difference(0.3, Interval(0.1, 0.5), None, 80, GOOD, GOOD, p_reason="only 5 sources")
+    unbeaten = replace(good, judges=replace(good.judges, board=replace(good.judges.board, bar=None)))
+    expected = {
+        "Ready": good,
+        "nobody here has approved": in_state("proposed", good),
+        "no significant gain": with_calibration(good, gain=lost),
+        "not tested": with_calibration(good, gain=few),
+        "less well than a rater": with_figures(good, GOOD, beside(-0.3, -0.01)),
+        "plain regression": with_figures(unbeaten, GOOD, None),
+        "Not yet": with_figures(good, aligned(0.2, -0.1, 0.5), None),
+    }
+    for words, case in expected.items():
+        said = readiness(case).headline
+        assert words in said
+        assert said.startswith(words if words in ("Ready", "Not yet") else "Caution: ")
