@@ -17,7 +17,7 @@ from core.cli.options import (
     JsonFlag,
     JudgeFileOptions,
     MapOption,
-    VerboseFlag,
+    PrintOptions,
     with_options,
 )
 from core.cli.output import finding_lines, stages_shown, tell, written_to
@@ -57,8 +57,7 @@ def recheck(
     settings: RecheckSettings,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 if it is inconclusive, too.")] = False,
     opened: JudgeFileOptions,
-    verbose: VerboseFlag = False,
-    as_json: JsonFlag = False,
+    printed: PrintOptions,
 ) -> None:
     """Test whether a judge still agrees with newer labels. Exit code 1: agreement fell, or no newer labels.
 
@@ -85,8 +84,12 @@ def recheck(
         )
     said = recheck_finding(outcome)
     unread = f"{percent(outcome.unread_share, digits=1)} of the newer items unscored."
-    details = [unread, *recheck_details(outcome)] if verbose else []
-    tell(outcome.as_json() | {"words": said.headline}, finding_lines(said, details, verbose=verbose), as_json)
+    details = [unread, *recheck_details(outcome)] if printed.verbose else []
+    tell(
+        outcome.as_json() | {"words": said.headline},
+        finding_lines(said, details, verbose=printed.verbose),
+        printed.as_json,
+    )
     if outcome.decision == "fallen" or (strict and outcome.decision == "inconclusive"):
         raise typer.Exit(1)
 
@@ -108,8 +111,7 @@ def monitor(
     ] = None,
     opened: JudgeFileOptions,
     mapped: MapOption = None,
-    verbose: VerboseFlag = False,
-    as_json: JsonFlag = False,
+    printed: PrintOptions,
 ) -> None:
     """Test whether quality moved in production, and whether systems or judge moved. Exit code 1: it moved.
 
@@ -136,9 +138,9 @@ def monitor(
         f"{monitored.n_labelled:,} with labels.",
         *(f"left out: {n:,} {why}" for why, n in monitored.left_out.items()),
     ]
-    lines = finding_lines(monitor_finding(monitored), rows, monitored.notes, verbose=verbose)
+    lines = finding_lines(monitor_finding(monitored), rows, monitored.notes, verbose=printed.verbose)
     lines.append(f"page: {out / 'monitor.html'}, table: {out / 'periods.csv'}")
-    tell(monitored.as_json() | {"out": str(out)}, lines, as_json)
+    tell(monitored.as_json() | {"out": str(out)}, lines, printed.as_json)
     if monitored.alarm:
         raise typer.Exit(1)
 

@@ -10,7 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from core.cli.options import AspectOption, ForceFlag, JsonFlag, VerboseFlag, settings_and_store
+from core.cli.options import (
+    AspectOption,
+    ForceFlag,
+    JsonFlag,
+    PrintOptions,
+    settings_and_store,
+    with_options,
+)
 from core.cli.output import cautions, notes, tell
 from core.errors import UsageError
 from core.wording import counted
@@ -19,11 +26,12 @@ commands = typer.Typer(add_completion=False)
 
 
 @commands.command(rich_help_panel="Projects")
+@with_options
 def report(
     *,
     project: Annotated[str, typer.Option("--project", help="The project's name, or its id.")],
     aspect: AspectOption,
-    out: Annotated[Path, typer.Option(help="Folder for report.html, appendix.html, both as .md, and figures.csv.")],
+    out: Annotated[Path, typer.Option(help="Folder for report.html, appendix.html and figures.csv.")],
     golden: Annotated[str, typer.Option(help="Name or id; default: the newest with a finished calibration.")] = "",
     run: Annotated[
         str, typer.Option(help="Id of the run that measured a version of the judge; default: the current version.")
@@ -33,8 +41,7 @@ def report(
         typer.Option(help="This judge's verdicts on other items, with system_id: systems are compared on them too."),
     ] = None,
     force: ForceFlag = False,
-    verbose: VerboseFlag = False,
-    as_json: JsonFlag = False,
+    printed: PrintOptions,
 ) -> None:
     """Write the report on a judge of a project: HTML and CSV."""
     from core.files import require_new
@@ -76,9 +83,9 @@ def report(
         f"{head.headline} {head.detail}",
         *filter(None, [better]),
         *asides(report),
-        *cautions([f"{limit.headline}. {limit.detail}" for limit in limited], verbose),
+        *cautions([f"{limit.headline}. {limit.detail}" for limit in limited], printed.verbose),
     ]
-    tell(body, [*lines, f"Written: {', '.join(body['files'].values())}"], as_json)
+    tell(body, [*lines, f"Written: {', '.join(body['files'].values())}"], printed.as_json)
 
 
 @commands.command("export-project", rich_help_panel="Projects")

@@ -15,6 +15,7 @@ from core.cli.options import (
     ForceFlag,
     GoldenFile,
     JsonFlag,
+    PrintOptions,
     ReadOptions,
     SeenOptions,
     VerboseFlag,
@@ -208,8 +209,7 @@ def estimate_means(
         Path | None, typer.Option(help="Ids of items whose labels are no random draw (triage), one a line.")
     ] = None,
     plan: Annotated[int | None, typer.Option(help="Show what so many labels per system would give.")] = None,
-    verbose: VerboseFlag = False,
-    as_json: JsonFlag = False,
+    printed: PrintOptions,
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
     from core.comparison.corrected_means import estimate_means as estimated_means
@@ -227,8 +227,8 @@ def estimate_means(
         planned=plan,
     )
     optimistic = seen_words(estimated) if seen.all_items else []  # what is left out stands in the finding
-    lines = [*_means_words(estimated, verbose=verbose), *optimistic]
-    tell(estimated.as_json() | seen_counts(estimated), lines, as_json)
+    lines = [*_means_words(estimated, verbose=printed.verbose), *optimistic]
+    tell(estimated.as_json() | seen_counts(estimated), lines, printed.as_json)
 
 
 @commands.command(rich_help_panel="Measure")

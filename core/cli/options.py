@@ -276,12 +276,18 @@ class AskingOptions:
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintOptions:
+    """How much of a result is printed, and in which form."""
+
+    verbose: VerboseFlag = False
+    as_json: JsonFlag = False
+
+
+@dataclass(frozen=True)
+class Printed(PrintOptions):
     """Where a result goes, and how much of it is printed."""
 
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the files.")] = None
-    verbose: VerboseFlag = False
-    as_json: JsonFlag = False
 
 
 def read_scale(text: str) -> Scale:

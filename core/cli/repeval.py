@@ -11,8 +11,7 @@ import typer
 from core.cli.options import (
     AspectOption,
     GoldenFile,
-    JsonFlag,
-    VerboseFlag,
+    PrintOptions,
     with_options,
 )
 from core.cli.output import alignment_words, cautions, stages_shown, tell, written_to
@@ -60,8 +59,7 @@ def repeval(
         str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")
     ] = "",
     measured: MeasureSettings,
-    verbose: VerboseFlag = False,
-    as_json: JsonFlag = False,
+    printed: PrintOptions,
 ) -> None:
     """Read text quality out of a model's hidden states, with a heat map."""
     from core.repeval import Extraction, ModelSpec, RepEvalSettings, usual_texts
@@ -94,7 +92,7 @@ def repeval(
     if moved is not None:
         lines.append(f"The figures above are of {moved.trained_on}. Applied: {alignment_words(moved.transferred)}")
         warnings += moved.warnings
-    tell(body, [*lines, *cautions(warnings, verbose), *written_to(body["out"])], as_json)
+    tell(body, [*lines, *cautions(warnings, printed.verbose), *written_to(body["out"])], printed.as_json)
 
 
 def _repeval_words(result: RepEvalResult) -> list[str]:

@@ -39,7 +39,7 @@ FORMS = "score_only, free_text, stars, rate_explain, analyze_rate, mix, likeliho
 
 @dataclass(frozen=True)
 class StyleOptions:
-    """What the styles have in common besides their forms."""
+    """What all styles have in common, and how much is asked."""
 
     forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
     samples: Annotated[int, typer.Option(help="Replies that a score is the mean of.")] = 1
@@ -49,6 +49,8 @@ class StyleOptions:
     steps: StepsOption = False
     weighted: WeightedOption = False
     with_references: ReferencesOption = False
+    pilot: Annotated[int | None, typer.Option(help="About that many items, of whole sources; else all.")] = None
+    budget: Annotated[int | None, typer.Option(help="Most replies to ask for.")] = None
 
 
 @commands.command(rich_help_panel="Methods")
@@ -59,9 +61,7 @@ def styles(
     aspects: Annotated[list[str], typer.Option("--aspect", help="A human_<aspect>; once for each.")],
     judge: Annotated[str, typer.Option(help="openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")],
     how: StyleOptions,
-    pilot: Annotated[int | None, typer.Option(help="About that many items, of whole sources; else all.")] = None,
     criteria: Annotated[Path | None, typer.Option(help="A judge.yaml, or a text file of criteria.")] = None,
-    budget: Annotated[int | None, typer.Option(help="Most replies to ask for.")] = None,
     measured: MeasureSettings,
     out: Annotated[Path | None, typer.Option(help="Folder for the verdicts, a file a style.")] = None,
     as_json: JsonFlag = False,
@@ -77,8 +77,8 @@ def styles(
         tuple(aspects),
         _styles_of(how),
         auto_steps=how.steps,
-        n_items=pilot,
-        budget=budget,
+        n_items=how.pilot,
+        budget=how.budget,
         seed=measured.seed,
         statistic=measured.statistic,
         level=measured.level,
