@@ -52,7 +52,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
             *("core.repeval.model_checks", "core.providers.one_pass", "core.providers.transformers_local"),
         ),
     ),
-    "ray": ("core.cluster", "core.scoring.on_ray", "core.repeval.cluster"),
+    "ray": ("core.cluster", "core.scoring.on_ray", "core.repeval.states_on_ray"),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
 }
 HEAVY = {"torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"}

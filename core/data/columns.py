@@ -5,7 +5,7 @@ Roles of a golden file: ``item_id source_id system_id source context target refe
 ``annotators`` and ``annotators_<aspect>`` (who gave them, in the same order), ``metric_<name>``, and for long files
 ``aspect`` and ``value``.  A role's own name always wins over an alias.  `propose_mapping` goes by names, which is all
 that the command line does; `guess_mapping` adds what columns hold, for a form that shows every guess.  Files of
-verdicts have roles of their own (`core.data.recordings`), found and corrected in the same way.
+verdicts have roles of their own (`core.data.reply_files`), found and corrected in the same way.
 """
 
 from __future__ import annotations

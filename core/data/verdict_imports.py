@@ -22,7 +22,7 @@ import numpy as np
 from core.data.cells import AmbiguousCommaError, CellError, folded, is_no_value, read_id, read_number, shown
 from core.data.columns import first_named
 from core.data.pairs import PREFERENCES, side_named
-from core.data.recordings import (
+from core.data.reply_files import (
     BY_ORDER,
     CALIBRATION_ITEM,
     OWN_NAMES,

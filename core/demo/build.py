@@ -39,7 +39,7 @@ from core.projects.review import Choice, Point, Verdict
 from core.projects.rounds import RoundRequest
 from core.projects.run_kinds import do_run
 from core.records import GoldenSet, Scale
-from core.repeval.records import RepEvalSettings
+from core.repeval.repeval_records import RepEvalSettings
 from core.repeval.states import Extraction
 from core.settings import Settings
 from core.store.store import Store

@@ -14,7 +14,7 @@ import numpy as np
 from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.loop import calibrate
 from core.comparison import usual_level
-from core.data.recordings import load_recording
+from core.data.reply_files import load_recording
 from core.data.split import calibration_digests, inner_fold, task_of, text_digest
 from core.data.verdict_imports import match
 from core.errors import ConcordError, UsageError

@@ -1,6 +1,6 @@
 """Read files of verdicts (`item_id`, `score`; null is unscored) and of replies (`item_id`, `responses`).
 
-Both are read by `core.data.recordings`, in all its formats and under usual other names.  `read_verdicts` takes
+Both are read by `core.data.reply_files`, in all its formats and under usual other names.  `read_verdicts` takes
 either; `read_replies_file` turns replies into ratings, as the command `read-ratings` does.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from core.data.kinds import pair_in
 from core.data.label_cells import codes_of, meaning_of
 from core.data.pairs import PREFERENCES, side_named
-from core.data.recordings import (
+from core.data.reply_files import (
     BY_ORDER,
     CALIBRATION_ITEM,
     RecordedRow,

@@ -1,6 +1,6 @@
 """A judge that replays a file of replies or scores: for judges run elsewhere, and for published responses.
 
-It scores by item id, whatever the criteria; it cannot draft.  The file is whatever `core.data.recordings` reads,
+It scores by item id, whatever the criteria; it cannot draft.  The file is whatever `core.data.reply_files` reads,
 with `item_id` and either `responses` (replies) or `score` (a number, or empty for unscored), or aliases of these.
 Several rows of one item are its samples where a column numbers them.
 """
@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from core.data.recordings import OWN_NAMES, RecordedRow, each_once, entries, load_recording, propose_columns
+from core.data.reply_files import OWN_NAMES, RecordedRow, each_once, entries, load_recording, propose_columns
 from core.data.verdict_imports import ImportChoices, RecordingReader, Use, number_in
 from core.errors import GoldenError, JudgeError, UsageError
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest

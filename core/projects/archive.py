@@ -36,7 +36,7 @@ from core.people import ROLES
 from core.projects.criteria import Comment, CommentSettled
 from core.records import Alignment, Criteria, GoldenSet, ItemKind, JudgeScores, Usage
 from core.store.codec import NUMBER, Checked, read
-from core.store.judges import CriteriaBody
+from core.store.judge_store import CriteriaBody
 from core.store.layout import LAYOUT, Row, TableColumn, decode, json_text
 from core.store.log import IMPORTED, KINDS, Action
 from core.store.projects import GoldenBody, RatingColumns, golden_row, item_rows, rebuilt

@@ -33,7 +33,7 @@ RECHECKED: dict[Decision, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PipelineStep:
     """One step on the way; `figure` says in a few words how far it is, "" where it has not begun."""
 
     name: StageName
@@ -60,13 +60,13 @@ class Overview:
 
     golden: GoldenSummary
     aspect: str
-    stages: tuple[Stage, ...]
+    stages: tuple[PipelineStep, ...]
     waiting: tuple[Waiting, ...]
     line: JudgeLine
     calibrating: Run | None = None
 
     @property
-    def reached(self) -> Stage | None:
+    def reached(self) -> PipelineStep | None:
         """The first stage that is not done yet; None when all are."""
         return next((stage for stage in self.stages if not stage.done), None)
 
@@ -97,25 +97,25 @@ def _stages(
     checks: tuple[DatedRecheck, ...],
     *,
     measuring: set[int],
-) -> Iterator[Stage]:
+) -> Iterator[PipelineStep]:
     summary, default = golden.aspect(line.aspect), line.default
     n_labelled = 0 if summary is None else summary.n_labelled
-    yield Stage("golden set", True, counted(golden.n_items, "item"))
-    yield Stage("labels", n_labelled > 0, f"{n_labelled:,} labelled" if n_labelled else "")
+    yield PipelineStep("golden set", True, counted(golden.n_items, "item"))
+    yield PipelineStep("labels", n_labelled > 0, f"{n_labelled:,} labelled" if n_labelled else "")
     n_done = sum(run.status == "done" for run in runs)
     versions = counted(len(line.versions), "version") if line.versions else f"{n_done:,} finished" if n_done else ""
     at_work = [f"{line.get(number).name} being measured" for number in sorted(measuring)]
-    yield Stage("calibration", bool(versions), ", ".join([versions, *at_work]))
+    yield PipelineStep("calibration", bool(versions), ", ".join([versions, *at_work]))
     to_review = sum(each.n for each in waiting if each.task in ("decide", "comment", "sign off"))
     reviewed = default is not None and default.in_force
-    yield Stage("review", reviewed and not to_review, f"{to_review:,} open" if to_review else "nothing open")
+    yield PipelineStep("review", reviewed and not to_review, f"{to_review:,} open" if to_review else "nothing open")
     approved = next((version for version in reversed(line.versions) if version.in_force), None)
-    yield Stage("approved", approved is not None, "" if approved is None else approved.name)
+    yield PipelineStep("approved", approved is not None, "" if approved is None else approved.name)
     if line.current is None:
-        yield Stage("in use", False)
+        yield PipelineStep("in use", False)
     else:
         last = RECHECKED[checks[-1].outcome.decision] if checks else "not rechecked"
-        yield Stage("in use", True, last if line.current is approved else f"{line.current.name}, {last}")
+        yield PipelineStep("in use", True, last if line.current is approved else f"{line.current.name}, {last}")
 
 
 def _waiting(

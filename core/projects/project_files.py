@@ -27,10 +27,10 @@ from core.projects.run_kinds import KINDS
 from core.projects.run_work import JudgeState
 from core.settings import Settings
 from core.store.log import Action
+from core.store.project_rows import UNFINISHED, Arrival
 from core.store.results import JUDGE, RESULT
 from core.store.schema import HEAD
 from core.store.store import Store
-from core.store.transfer import UNFINISHED, Arrival
 from core.texts import visible_name
 from core.version import VERSION
 from core.wording import counted

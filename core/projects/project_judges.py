@@ -27,7 +27,7 @@ from core.store.store import Store
 from core.wording import number
 
 if TYPE_CHECKING:
-    from core.data.recordings import Recording
+    from core.data.reply_files import Recording
     from core.data.verdict_imports import ImportChoices, ImportPreview
 
 _LONGEST_NAME = 120
@@ -188,7 +188,7 @@ def read_recording(store: Store, data: bytes, name: str, *, max_mb: float) -> Re
     GoldenError for a file that cannot be read.
     """
     from core.data import read_upload
-    from core.data.recordings import MAX_ROWS, load_recording
+    from core.data.reply_files import MAX_ROWS, load_recording
     from core.data.sources import LIMITS
 
     most = max(MAX_ROWS, LIMITS.items)

@@ -19,7 +19,7 @@ from core.repeval.cell_search import FEW_LABELS, blank_items, pairs_for
 from core.repeval.fitted import fit_repeval
 from core.repeval.model import EMBEDDED
 from core.repeval.projection import Pairs
-from core.repeval.records import RepEvalSplit
+from core.repeval.repeval_records import RepEvalSplit
 from core.repeval.states import template_text, texts_to_read
 from core.settings import Settings
 from core.store.store import Store

@@ -22,7 +22,7 @@ from core.repeval.cell_search import run, scorer_of, search, split_three
 from core.repeval.extraction import Machines, extract
 from core.repeval.model import EMBEDDED, ModelSpec, describe
 from core.repeval.portable import RepEvalScorer, ScorerWithModel
-from core.repeval.records import METHODS, Method, PairRule, RepEvalResult, RepEvalSettings, cell_detail
+from core.repeval.repeval_records import METHODS, Method, PairRule, RepEvalResult, RepEvalSettings, cell_detail
 from core.repeval.state_plan import StatePlan, collect, compute, plan_states
 from core.repeval.states import Extraction, States, TextMode, present_parts, templates, usual_texts
 from core.repeval.transfer import Transfer, check_transfer, transfer

@@ -31,7 +31,7 @@ from core.repeval.projection import (
     choose_pairs,
     majority_signs,
 )
-from core.repeval.records import (
+from core.repeval.repeval_records import (
     RandomBaseline,
     RepEvalCell,
     RepEvalResult,

@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 
 from core.records import GoldenSet, Item
-from core.repeval.cluster import Cluster, cluster_at, compute_on
 from core.repeval.model import CodeAllowed, LoadedModel, ModelSpec, load_model
 from core.repeval.state_plan import StateBatch, StatePlan, collect, compute, plan_states
 from core.repeval.states import Extraction, States
+from core.repeval.states_on_ray import Cluster, cluster_at, compute_on
 
 OnProgress = Callable[[int, int], None]
 

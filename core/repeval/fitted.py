@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from core.data.recordings import CALIBRATION_ITEM
+from core.data.reply_files import CALIBRATION_ITEM
 from core.data.split import KnownTexts, task_of
 from core.errors import UsageError
 from core.files import json_lines, write_json, write_text
@@ -35,7 +35,7 @@ from core.repeval import (
     transfer,
 )
 from core.repeval.cell_search import pairs_for
-from core.repeval.records import nullable
+from core.repeval.repeval_records import nullable
 from core.settings import Settings
 from core.stats import fit_isotonic
 from core.verdicts import Verdicts

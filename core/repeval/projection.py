@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from core.errors import AspectError, UsageError
 from core.records import FloatArray, IntArray
 from core.repeval.portable import KernelCell, ScorerCell
-from core.repeval.records import COMPONENTS, PairRule
+from core.repeval.repeval_records import COMPONENTS, PairRule
 from core.repeval.ridge import ridge
 
 CellStates = NDArray[np.float32]

@@ -14,7 +14,7 @@ from core.data.split import task_of
 from core.errors import AspectError, ConcordError, UsageError
 from core.records import Alignment, FloatArray, GoldenSet, Scale
 from core.repeval.cell_search import blank_items, one_text_each, run, scorer_of
-from core.repeval.records import RepEvalResult, RepEvalSettings, evaluate
+from core.repeval.repeval_records import RepEvalResult, RepEvalSettings, evaluate
 from core.repeval.states import Extraction, States, n_lacking
 from core.stats import Difference, LabelledItems, paired_difference
 from core.wording import number, signed

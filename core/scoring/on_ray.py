@@ -43,11 +43,11 @@ from core.progress import SILENT, Progress, Stage
 from core.records import Item
 from core.scoring import output
 from core.scoring.item_file import ItemFile, OnRows, check_needs, columns_behind, look_at, short_hash
-from core.scoring.judges import batch_size, check_unread, identity_of, models_behind, part_size
 from core.scoring.output import UNREAD, Done, verdict_batch
 from core.scoring.places import ITEM_FILES, Folder, input_files
 from core.scoring.request import ScoredFile, ScoreRequest
 from core.scoring.run import scored_batches
+from core.scoring.scoring_judges import batch_size, check_unread, identity_of, models_behind, part_size
 from core.wording import counted
 
 MANIFEST = "_scoring.json"

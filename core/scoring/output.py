@@ -26,7 +26,7 @@ from typing import IO, Annotated, Any
 
 from annotated_types import Ge
 
-from core.data.recordings import BY_ORDER, CALIBRATION_ITEM
+from core.data.reply_files import BY_ORDER, CALIBRATION_ITEM
 from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.files import FULL, json_lines, replacing
 from core.judge_files import verdict_row

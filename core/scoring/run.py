@@ -24,7 +24,9 @@ from core.providers.completions import ReplyStore
 from core.records import Item
 from core.scoring.by_batch import read_results, write_requests
 from core.scoring.item_file import ItemFile, check_needs, columns_behind, file_digest, items_of
-from core.scoring.judges import (
+from core.scoring.output import Batch, Checkpoint, SureColumns, header, verdict_batch
+from core.scoring.request import BatchWritten, FusedScores, ScoredFile, ScoreRequest
+from core.scoring.scoring_judges import (
     affordable_items,
     batch_size,
     check_unread,
@@ -32,8 +34,6 @@ from core.scoring.judges import (
     model_behind,
     open_judge,
 )
-from core.scoring.output import Batch, Checkpoint, SureColumns, header, verdict_batch
-from core.scoring.request import BatchWritten, FusedScores, ScoredFile, ScoreRequest
 
 SAMPLE = 200
 """Items that stand for all the others in an estimate."""

@@ -5,16 +5,16 @@ part           holds                                                   module
 =============  ======================================================  =====================
 ``projects``   names over golden sets, criteria and runs               `core.store.projects`
 ``goldens``    golden sets by content digest                           `core.store.projects`
-``criteria``   criteria, edits, their alignment in each run            `core.store.judges`
+``criteria``   criteria, edits, their alignment in each run            `core.store.judge_store`
 ``runs``       what was asked for and where it stands                  `core.store.runs`
 ``results``    documents and scores of runs                            `core.store.results`
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
 ``blocks``     numbers of metrics by the content of their items        `core.store.replies`
-``judges``     scores of the judges of a project, with replies         `core.store.judges`
+``judges``     scores of the judges of a project, with replies         `core.store.judge_store`
 ``labels``     labels that people give in the app                      `core.store.labels`
 ``drafts``     texts that people type and have not saved yet           `core.store.labels`
 ``events``     the log of what people did                              `core.store.log`
-``transfers``  a project whole: out as rows, in as rows                `core.store.transfer`
+``transfers``  a project whole: out as rows, in as rows                `core.store.project_rows`
 ``workers``    who is alive                                            `core.store.runs`
 =============  ======================================================  =====================
 
@@ -33,14 +33,14 @@ from typing import Self, TypeVar
 
 from core.people import LOCAL, Actor
 from core.store.database import Database, Together
-from core.store.judges import Judges, KeptCriteria
+from core.store.judge_store import Judges, KeptCriteria
 from core.store.labels import Drafts, LabelStore
 from core.store.log import Events
+from core.store.project_rows import Transfers
 from core.store.projects import Goldens, Projects
 from core.store.replies import MetricBlocks, Replies
 from core.store.results import Results
 from core.store.runs import Runs, Workers
-from core.store.transfer import Transfers
 from core.store.upkeep import Upkeep
 
 T = TypeVar("T")

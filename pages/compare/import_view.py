@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.data.recordings import Columns, Role, propose_columns
+from core.data.reply_files import Columns, Role, propose_columns
 from core.data.verdict_imports import ImportChoices, ImportPreview, Use
 from core.errors import ConcordError
 from core.project_records import GoldenSummary

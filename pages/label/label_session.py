@@ -19,7 +19,7 @@ from core.projects.labelling import AnnotationSession
 from core.store.store import Store
 from core.wording import duration
 from pages.label import label_item, label_shown
-from pages.label.label_shown import Assignment, Shown, Wish, box_key, comment_key, press_key
+from pages.label.label_shown import Assignment, ShownItem, Wish, box_key, comment_key, press_key
 from pages.ui import state
 from pages.ui.screens import plain
 
@@ -96,7 +96,7 @@ def draw(assignment: Assignment) -> None:
             _draw_others(assignment, shown)
 
 
-def _draw_head(assignment: Assignment, session: AnnotationSession, shown: Shown) -> None:
+def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownItem) -> None:
     """Draw how far the rater is, and what can be looked up behind a press."""
     n, done = len(session.assigned), session.n_done
     place = n if shown.item_id is None else session.assigned.index(shown.item_id) + 1
@@ -113,7 +113,7 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: Shown)
             st.markdown(f"| Key | Does |\n|:--|:--|\n{rates}{_SHEET_ROWS}")
 
 
-def _draw_marked(assignment: Assignment, shown: Shown, item_id: str) -> None:
+def _draw_marked(assignment: Assignment, shown: ShownItem, item_id: str) -> None:
     """Draw the button that marks words, and the words marked, each with a press that takes it away."""
     key = press_key(shown, "mark")
     data: dict[str, object] = {name: press_key(shown, "way", name) for name in ("next", "left", "right")}
@@ -134,7 +134,7 @@ def _draw_marked(assignment: Assignment, shown: Shown, item_id: str) -> None:
             )
 
 
-def _draw_answers(assignment: Assignment, shown: Shown) -> None:
+def _draw_answers(assignment: Assignment, shown: ShownItem) -> None:
     """Draw the labels of each aspect.  The keys answer the first open one; a single aspect keeps them."""
     passed, aspects = assignment.passed, assignment.aspects
     kind = label_item.kind_of(passed.golden_id, assignment.store)
@@ -178,7 +178,7 @@ def _anchors(_store: Store, project_id: str, golden_id: str, aspect: str) -> Map
 
 def _draw_choice(
     assignment: Assignment,
-    shown: Shown,
+    shown: ShownItem,
     aspect: str,
     value: float | None,
     shortcut: str | None,
@@ -199,7 +199,7 @@ def _draw_choice(
     )
 
 
-def _draw_box(assignment: Assignment, shown: Shown, place: int, cannot_tell: str | None) -> None:
+def _draw_box(assignment: Assignment, shown: ShownItem, place: int, cannot_tell: str | None) -> None:
     """Draw the box of a label that is typed, holding the one given before if any; Enter or Keep saves it."""
     aspect, key = assignment.aspects[place], box_key(shown, place)
     known, what = shown.known.get(aspect.aspect), "whole number" if aspect.scale.step == 1 else "number"
@@ -221,7 +221,7 @@ def _draw_box(assignment: Assignment, shown: Shown, place: int, cannot_tell: str
         _draw_choice(assignment, shown, aspect.aspect, None, cannot_tell)
 
 
-def _draw_others(assignment: Assignment, shown: Shown) -> None:
+def _draw_others(assignment: Assignment, shown: ShownItem) -> None:
     """Draw what others said, in a pass that is not blind; not before this rater has rated the item."""
     if any(aspect.aspect not in shown.known for aspect in assignment.aspects):
         st.caption("You see what others said once you have rated this item.")
@@ -239,7 +239,7 @@ def _draw_others(assignment: Assignment, shown: Shown) -> None:
     st.text("\n".join(lines) or "Nobody else has rated this item yet.")
 
 
-def _draw_ways(assignment: Assignment, shown: Shown) -> None:
+def _draw_ways(assignment: Assignment, shown: ShownItem) -> None:
     """Draw the buttons that lead to other items, and Undo."""
     ways: list[tuple[str, Wish, str]] = [
         ("Save and next", "next", "Enter"),

@@ -42,7 +42,7 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownItem:
     """The item on the screen; `item_id` None once all is done.
 
     `sheet` is new each time an item is shown: what is typed on one sheet belongs to no other item, pass or rater.
@@ -69,7 +69,7 @@ class Shown:
 # ── the item on the screen ────────────────────────────────────────────────────────────────────────────────────
 
 
-def settle(assignment: Assignment, session: AnnotationSession) -> Shown:
+def settle(assignment: Assignment, session: AnnotationSession) -> ShownItem:
     """The item to show: the one on the screen, or where its rater wished to go; at first the first unfinished."""
     shown, order = _on_screen(), session.assigned
     if (
@@ -104,9 +104,9 @@ def settle(assignment: Assignment, session: AnnotationSession) -> Shown:
     return shown
 
 
-def _show_item(assignment: Assignment, session: AnnotationSession, item_id: str | None) -> Shown:
+def _show_item(assignment: Assignment, session: AnnotationSession, item_id: str | None) -> ShownItem:
     """An item with what was said of it and a fresh form."""
-    shown = Shown(session.pass_id, session.rater, item_id, _new_form(), uuid.uuid4().hex[:12])
+    shown = ShownItem(session.pass_id, session.rater, item_id, _new_form(), uuid.uuid4().hex[:12])
     if item_id is None:
         return shown
     whose, kept = (session.pass_id, session.rater), st.session_state.get(state.LABEL_MARKED)
@@ -117,12 +117,12 @@ def _show_item(assignment: Assignment, session: AnnotationSession, item_id: str 
     return replace(shown, comment=said.comment, known=said.values, spans=kept[1].get(item_id, ()))
 
 
-def _on_screen() -> Shown | None:
-    shown: Shown | None = st.session_state.get(state.LABEL_SHOWN)
+def _on_screen() -> ShownItem | None:
+    shown: ShownItem | None = st.session_state.get(state.LABEL_SHOWN)
     return shown
 
 
-def _meant(assignment: Assignment, item_id: str) -> Shown | None:
+def _meant(assignment: Assignment, item_id: str) -> ShownItem | None:
     """What is shown, if a press was meant for it: this item, in this pass, for this rater."""
     shown, wanted = _on_screen(), (assignment.passed.pass_id, assignment.store.actor.name, item_id)
     return shown if shown is not None and (shown.pass_id, shown.rater, shown.item_id) == wanted else None
@@ -132,16 +132,16 @@ def _new_form() -> str:
     return f"label:{uuid.uuid4().hex}"
 
 
-def comment_key(shown: Shown) -> str:
+def comment_key(shown: ShownItem) -> str:
     return state.widget(f"label_comment_{shown.sheet}")
 
 
-def box_key(shown: Shown, place: int) -> str:
+def box_key(shown: ShownItem, place: int) -> str:
     """Key of the box for a typed label of the aspect at `place`; new for each sheet, so no box keeps a text."""
     return state.widget(f"label_number_{shown.sheet}_{place}")
 
 
-def press_key(shown: Shown, *which: object) -> str:
+def press_key(shown: ShownItem, *which: object) -> str:
     """Key of a button: of this item, in this pass, for this rater."""
     return state.widget("_".join(map(str, ("label", shown.pass_id, shown.rater, shown.item_id, *which))))
 
@@ -166,7 +166,7 @@ def answer(assignment: Assignment, item_id: str, aspect: str, value: float | Non
     st.session_state[state.LABEL_SHOWN] = replace(shown, note="")
 
 
-def _on_if_complete(assignment: Assignment, shown: Shown) -> Shown:
+def _on_if_complete(assignment: Assignment, shown: ShownItem) -> ShownItem:
     done = not shown.problem and all(aspect.aspect in shown.known for aspect in assignment.aspects)
     return replace(shown, wish="next") if done else shown
 
@@ -211,7 +211,7 @@ def comment_on(assignment: Assignment, item_id: str) -> None:
         st.session_state[state.LABEL_SHOWN] = _save(assignment, shown, {})
 
 
-def _save(assignment: Assignment, shown: Shown, values: Mapping[str, float | None]) -> Shown:
+def _save(assignment: Assignment, shown: ShownItem, values: Mapping[str, float | None]) -> ShownItem:
     """Save these labels with the comment as it stands; without any, the comment alone."""
     comment = str(st.session_state.get(comment_key(shown), shown.comment))
     where = assignment.where(shown.item_id)

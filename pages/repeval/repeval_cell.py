@@ -12,7 +12,7 @@ from core import projects
 from core.projects.repeval_runs import METHOD_NAMES
 from core.projects.run_kinds import RunDetail
 from core.records import FloatArray, GoldenSet
-from core.repeval.records import CellDetail, RepEvalResult, cell_detail
+from core.repeval.repeval_records import CellDetail, RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name
 from core.report.figures.comparison import scatter_figure
 from core.report.figures.heat_maps import Place

@@ -11,7 +11,7 @@ from core.errors import ConcordError
 from core.projects.repeval_runs import METHOD_NAMES, RepEvalOutcome
 from core.projects.run_kinds import RunDetail
 from core.repeval import EMBEDDED
-from core.repeval.records import RepEvalResult
+from core.repeval.repeval_records import RepEvalResult
 from core.report.figures import describe, measure_name
 from core.report.figures.heat_maps import Heat, Place, layers_figure
 from core.report.figures.whiskers import random_figure

@@ -27,7 +27,7 @@ Screen = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class MenuEntry:
     """A screen in the menu, in one of its groups; `file` from the root of the checkout."""
 
     file: str
@@ -36,18 +36,18 @@ class Entry:
     group: Literal["Work", "Evidence", "Research", "System"]
 
 
-SCREENS: dict[Screen, Entry] = {
-    "overview": Entry("pages/0_overview.py", "Overview", ":material/home:", "Work"),
-    "golden_set": Entry("pages/1_golden_set.py", "Golden set", ":material/dataset:", "Work"),
-    "label": Entry("pages/2_label.py", "Label", ":material/edit_note:", "Work"),
-    "calibrate": Entry("pages/3_calibrate.py", "Calibrate", ":material/tune:", "Work"),
-    "criteria": Entry("pages/4_criteria.py", "Criteria", ":material/rule:", "Work"),
-    "misaligned": Entry("pages/5_misaligned.py", "Misaligned", ":material/difference:", "Work"),
-    "compare": Entry("pages/6_compare.py", "Compare", ":material/leaderboard:", "Evidence"),
-    "report": Entry("pages/9_report.py", "Report", ":material/summarize:", "Evidence"),
-    "repeval": Entry("pages/7_repeval.py", "RepEval", ":material/grid_on:", "Research"),
-    "fusion": Entry("pages/8_fusion.py", "Fusion", ":material/merge:", "Research"),
-    "runs": Entry("pages/10_runs.py", "Runs", ":material/list_alt:", "System"),
+SCREENS: dict[Screen, MenuEntry] = {
+    "overview": MenuEntry("pages/0_overview.py", "Overview", ":material/home:", "Work"),
+    "golden_set": MenuEntry("pages/1_golden_set.py", "Golden set", ":material/dataset:", "Work"),
+    "label": MenuEntry("pages/2_label.py", "Label", ":material/edit_note:", "Work"),
+    "calibrate": MenuEntry("pages/3_calibrate.py", "Calibrate", ":material/tune:", "Work"),
+    "criteria": MenuEntry("pages/4_criteria.py", "Criteria", ":material/rule:", "Work"),
+    "misaligned": MenuEntry("pages/5_misaligned.py", "Misaligned", ":material/difference:", "Work"),
+    "compare": MenuEntry("pages/6_compare.py", "Compare", ":material/leaderboard:", "Evidence"),
+    "report": MenuEntry("pages/9_report.py", "Report", ":material/summarize:", "Evidence"),
+    "repeval": MenuEntry("pages/7_repeval.py", "RepEval", ":material/grid_on:", "Research"),
+    "fusion": MenuEntry("pages/8_fusion.py", "Fusion", ":material/merge:", "Research"),
+    "runs": MenuEntry("pages/10_runs.py", "Runs", ":material/list_alt:", "System"),
 }
 _MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|~$:&=^\"'])")
 _LINKS = re.compile(r"(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?=@)", re.IGNORECASE)

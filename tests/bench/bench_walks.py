@@ -175,7 +175,7 @@ def to_heat_map(settings: Settings) -> Walk:
     from core import projects
     from core.demo.build import do_here
     from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest
-    from core.repeval.records import RepEvalSettings
+    from core.repeval.repeval_records import RepEvalSettings
     from core.report.figures.heat_maps import Heat, heat_figure
     from pages.repeval.repeval_view import measure_of
 

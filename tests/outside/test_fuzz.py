@@ -18,7 +18,7 @@ from core import projects
 from core.__main__ import main
 from core.data import as_check_json, build_golden, load_golden, propose_mapping, read_upload, tables
 from core.data.label_cells import asks_about_commas
-from core.data.recordings import load_recording, propose_columns
+from core.data.reply_files import load_recording, propose_columns
 from core.data.verdict_imports import match
 from core.errors import ConcordError
 from core.judging.parse import read_rating

@@ -22,7 +22,7 @@ from core.report.figures.svg import Drawing, drawing, mark, path
 from core.wording import number
 
 if TYPE_CHECKING:
-    from core.repeval.records import RepEvalResult
+    from core.repeval.repeval_records import RepEvalResult
 
 
 Place = tuple[int, str]

@@ -10,7 +10,7 @@ import pytest
 
 import core
 from core.data import check_file, load_golden
-from core.data.recordings import load_recording
+from core.data.reply_files import load_recording
 from core.data.verdict_imports import ImportChoices, match
 from core.errors import GoldenError
 from core.judging.parse import read_rating

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.data.recordings import BY_ORDER
+from core.data.reply_files import BY_ORDER
 from core.judge_files import verdict_row
 from core.judging.llm_judge import LLMJudge
 from core.judging.offline.judge import OfflineJudge

@@ -93,3 +93,10 @@ def test_commands(
     assert (code, body["error"]["type"], file.read_bytes()) == (2, "UsageError", before)
     code, body = command(*again, "--force")
     assert (code, body["holds"]["replies"]) == (0, None)
+
+
+def test_a_project_without_a_golden_set_comes_back(store: Store, settings: Settings, tmp_path: Path) -> None:
+    empty = projects.create_project(store, "empty").project_id
+    file = tmp_path / "empty.zip"
+    projects.export_project(store, settings, empty, file)
+    assert projects.import_project(store, settings, file)

@@ -23,7 +23,7 @@ from core.errors import JobError, UsageError
 from core.judge_files import CalibratedJudge, read_verdicts, verdict_lines
 from core.progress import Shown
 from core.records import Item
-from core.scoring import ScoreRequest, judges, score_file
+from core.scoring import ScoreRequest, score_file, scoring_judges
 from core.scoring.run import score_batch
 
 WriteItems = Callable[[Path, int], Path]
@@ -88,7 +88,7 @@ def test_a_score_does_not_depend_on_its_batch(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from core.scoring import ScoreRequest, judges, output, score_file
+from core.scoring import ScoreRequest, scoring_judges, output, score_file
 judges.BATCH = 20
 replacing, times = output.replacing, []
 def noted(path):
@@ -109,7 +109,7 @@ def test_killed_and_started_again_the_output_is_the_same(
     ended = subprocess.run(arguments, cwd=repository, check=False, env=os.environ | {"PYTHONHASHSEED": "7"})
     assert ended.returncode == -signal.SIGKILL
     assert not request_.out.exists()
-    monkeypatch.setattr(judges, "BATCH", 33)
+    monkeypatch.setattr(scoring_judges, "BATCH", 33)
     # 1 note for the start and 2 batches of 20; the third was written and not entered
     assert score_file(request_).n_before == 40
     assert request_.out.read_bytes() == undisturbed

@@ -11,8 +11,8 @@ from core.errors import StoreError
 from core.people import LOCAL
 from core.records import GoldenSet
 from core.store.log import Action
+from core.store.project_rows import Arrival
 from core.store.store import Store
-from core.store.transfer import Arrival
 
 
 @pytest.fixture

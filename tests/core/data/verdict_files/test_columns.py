@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.data.recordings import Columns, load_recording, propose_columns
+from core.data.reply_files import Columns, load_recording, propose_columns
 from core.errors import UsageError
 
 

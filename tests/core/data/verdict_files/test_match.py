@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from core.data.pairs import PREFERENCES
-from core.data.recordings import load_recording
+from core.data.reply_files import load_recording
 from core.data.verdict_imports import ImportChoices, ImportPreview, match
 from core.errors import UsageError
 from core.judging.parse import read_rating

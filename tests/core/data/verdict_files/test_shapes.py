@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.data.recordings import entries, load_recording, propose_columns, replies_in
+from core.data.reply_files import entries, load_recording, propose_columns, replies_in
 from core.errors import GoldenError
 
 

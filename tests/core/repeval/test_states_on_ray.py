@@ -13,8 +13,8 @@ import pytest
 
 from core.errors import JobError, UsageError
 from core.records import Item
-from core.repeval import Extraction, Machines, ModelSpec, cluster, collect, plan_states
-from core.repeval.cluster import Cluster, StateActor, cluster_at
+from core.repeval import Extraction, Machines, ModelSpec, collect, plan_states, states_on_ray
+from core.repeval.states_on_ray import Cluster, StateActor, cluster_at
 from core.settings import Settings
 
 SMALL = Extraction(layers=(0, 6), tokens=("-1", "mean"), batch_tokens=40)
@@ -40,7 +40,7 @@ class Nodes:
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Nodes:
     result = Nodes([{"CPU": 4.0}])
-    monkeypatch.setattr(cluster, "connected", lambda address: result)
+    monkeypatch.setattr(states_on_ray, "connected", lambda address: result)
     monkeypatch.setitem(sys.modules, "ray", result)
     return result
 
