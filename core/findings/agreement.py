@@ -86,7 +86,7 @@ def board_finding(
         gain, own = board.pairwise.pair(at, bare), p.pop(bare) if board.planned else p[bare]
         if gain.value is not None:
             tested = p_figure(own) + (alone_words(gain.interval, own) if not board.planned else "")
-            details.append(f"Compared with no criteria: {change_figures(gain.value, gain.interval)}, {tested}.")
+            details.append(f"Compared with the baseline: {change_figures(gain.value, gain.interval)}, {tested}.")
     said = {
         "significantly better than": [k for k in p if p[k] <= ALPHA and k > at],
         "significantly worse than": [k for k in p if p[k] <= ALPHA and k < at],

@@ -136,6 +136,6 @@ from core.projects.run_work import (
     resume_run,
     unread_replies,
 )
-from core.projects.style_runs import estimate_styles, find_steps, run_steps, save_steps, start_styles, styles_so_far
+from core.projects.style_runs import estimate_styles, start_styles, styles_so_far
 
 __all__ = [name for name, task in list(globals().items()) if callable(task)]

@@ -15,18 +15,16 @@ from core.comparison.style_grid import (
     estimate_of_styles,
 )
 from core.comparison.style_grid import styles as compared_styles
-from core.errors import NotFoundError, UsageError
+from core.errors import UsageError
 from core.judging.judge_specs import NAMED, language_model
 from core.judging.llm_judge import WrittenText
-from core.judging.scoring_styles import MOST_STEPS
 from core.project_records import JUDGES
 from core.projects.calibration import sides_of
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.run_work import RunWork, start_run
-from core.records import Criteria, GoldenSet, Provenance, Usage, content_digest
+from core.records import Criteria, GoldenSet, Provenance, content_digest
 from core.settings import Settings
-from core.store.codec import pack, unpack
 from core.store.results import RESULT, SNAPSHOT
 from core.store.store import Store
 from core.wording import judge_words
@@ -49,16 +47,6 @@ class StylesRequest:
     def __post_init__(self) -> None:
         if self.aspect != self.settings.aspects[0]:
             raise UsageError(f"The grid's aspect must be the first of its aspects, {self.settings.aspects[0]!r}.")
-
-
-@dataclass(frozen=True, slots=True)
-class StepsView:
-    """Evaluation steps for an aspect: `edited` by a person, or as the model wrote them in run `run_id`."""
-
-    aspect: str
-    text: str
-    edited: bool
-    run_id: str
 
 
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
@@ -100,17 +88,11 @@ def run_styles(work: RunWork) -> StylesView:
         return work.add_judge(replace(finished.judge, run_id=work.run.run_id), finished.replies)
 
     def steps_of(aspect: str, write: Callable[[], WrittenText]) -> WrittenText:
-        """Steps as they were when this was first asked: a person's version where one was saved by then, which costs no
-        call, else the model's, kept with the run for people to see and edit.
-        """
-        document = steps_document(aspect, edited=False)
-        answer = work.kept(f"asked {document}", WrittenText)
-        if answer is None:
-            saved = run_steps(work.store, work.run.run_id, aspect)
-            answer = WrittenText(saved.text, "") if saved is not None and saved.edited else write()
-            work.keep(f"asked {document}", answer)
-        if answer.text and answer.usage != Usage():
-            work.keep(document, StepsView(aspect, answer.text, edited=False, run_id=work.run.run_id))
+        """Steps are written once: a resumed run finds those that it was answered before."""
+        name = f"asked steps {content_digest('aspect', aspect)[7:19]}"
+        if (answer := work.kept(name, WrittenText)) is None:
+            answer = write()
+            work.keep(name, answer)
         return answer
 
     with closing(language_model(request.judge_spec, work.settings, work.replies, gate=NAMED)) as judge:
@@ -125,45 +107,6 @@ def styles_so_far(store: Store, run_id: str) -> StylesView | None:
     """What has come of a grid by now, or in the end; None before its first sign.  NotFoundError for an unknown id."""
     store.runs.get(run_id)
     return store.results.read(run_id, RESULT, StylesView) or store.results.read(run_id, SNAPSHOT, StylesView)
-
-
-@requires("reviewer", "edited evaluation steps")
-def save_steps(store: Store, run_id: str, aspect: str, text: str) -> None:
-    """Keep a person's version of the evaluation steps of an aspect; an empty text goes back to the model's.
-
-    It wins over the model's wherever steps of this aspect are offered next; what the run asked already stays as it
-    was.  NotFoundError for an unknown run or an aspect that it does not have, UsageError for an overlong text.
-    """
-    run = store.runs.get(run_id)
-    if run.kind != "styles":
-        raise NotFoundError(f"Run {run_id} is no grid of styles.")
-    request = unpack(StylesRequest, run.request_json)
-    if aspect not in request.settings.aspects:
-        raise NotFoundError(f"Run {run_id} has no aspect {aspect!r}; it has {', '.join(request.settings.aspects)}.")
-    if len(text) > MOST_STEPS:
-        raise UsageError(f"Evaluation steps may have {MOST_STEPS:,} characters; these have {len(text):,}.")
-    edited = StepsView(aspect, text.strip(), edited=True, run_id=run_id)
-    store.results.put_document(run_id, steps_document(aspect, edited=True), pack(edited))
-
-
-def run_steps(store: Store, run_id: str, aspect: str) -> StepsView | None:
-    """The steps of an aspect in a run: a person's version if there is one, else the model's, else None."""
-    names = [steps_document(aspect, edited=edited) for edited in (True, False)]
-    versions = [store.results.read(run_id, name, StepsView) for name in names]
-    return next((steps for steps in versions if steps is not None and steps.text), None)
-
-
-def find_steps(store: Store, project_id: str, golden_id: str, aspect: str) -> StepsView | None:
-    """The steps of an aspect in the newest grid of this golden set that has some."""
-    for run in store.runs.all(project_id):
-        if run.kind == "styles" and run.golden_id == golden_id and (steps := run_steps(store, run.run_id, aspect)):
-            return steps
-    return None
-
-
-def steps_document(aspect: str, *, edited: bool) -> str:
-    """Name of the document that holds an aspect's steps: the model's and a person's lie apart, so neither is lost."""
-    return f"steps {'edited' if edited else 'written'} {content_digest('aspect', aspect)[7:19]}"
 
 
 # ── what a request means on the store ────────────────────────────────────────────────────────────────────────

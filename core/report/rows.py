@@ -43,7 +43,7 @@ def figure_rows(report: Report) -> Iterator[FigureRow]:
     for side in report.sides:
         yield _aligned(side.name, held_out, side.held_out)
         yield _aligned(side.name, "calibration", side.calibration)
-    yield from _minus("gain over no criteria", held_out, held, report.gain)
+    yield from _minus("gain over the baseline", held_out, held, report.gain)
     if raters.ceiling.alignment is not None:
         yield _aligned("one rater against the others", held_out, raters.ceiling.alignment)
     if (beside := raters.beside) is not None:

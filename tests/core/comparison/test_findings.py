@@ -71,7 +71,7 @@ def test_the_current_version_is_compared_with_the_baseline(noisy: Any) -> None:
     gain = board.pairwise.pair(0, 1)
     said = board_finding(board, MEASURE, 0, "Version 2", baseline=1)
     assert said.headline.startswith("Version 2 agrees best")
-    assert f"Compared with no criteria: {gain.value:+.2f} [" in said.detail
+    assert f"Compared with the baseline: {gain.value:+.2f} [" in said.detail
     beaten = board_finding(board, MEASURE, 1, "Version 2")
     assert "best" not in beaten.headline and "significantly worse than noise 0.5" in beaten.detail
     # after a choice on these items nothing is claimed

@@ -28,7 +28,7 @@ READING = """
     list_held_out_accesses list_passes list_proposals list_runs list_triage
     as_claimed load_calibration
     load_scores unread_replies review_of round_cost run_view
-    estimate_styles find_steps run_steps styles_so_far
+    estimate_styles styles_so_far
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run
     analyse_candidates calibrations_of estimate_ablation last_ablation
     list_rechecks
@@ -54,7 +54,7 @@ CHANGING = """
     merge_criteria remove_judge rename_criteria
     rename_judge resume_run save_edit set_lock start_calibration
     start_pass start_rescore start_round start_trial
-    save_steps start_styles
+    start_styles
     start_ablation
     import_judge preview_import read_recording read_upload start_metrics
     start_repeval start_recheck
