@@ -1,4 +1,4 @@
-"""Overview: where the project stands, what waits for whoever looks, the judge in use and how it came about."""
+"""Overview: whether the judge is good enough, what to do next, the current version and its history."""
 
 import streamlit as st
 
@@ -11,7 +11,7 @@ from pages.ui import chosen, state
 from pages.ui.page import Opened, finding, open_page, stop_with
 from pages.ui.screens import plain
 
-NOW, STORY, ALL = PARTS = ("Now", "History", "All aspects")
+NOW, STORY = PARTS = ("Now", "History")
 
 
 def choose_version(now: Overview) -> JudgeVersion | None:
@@ -42,12 +42,10 @@ def show(page: Opened) -> None:
     if said.detail:
         st.caption(plain(said.detail))
     overview_view.draw_stages(now)
-    if now.line.versions or len(golden.aspects) > 1:
+    if now.line.versions:
         st.segmented_control("Part", PARTS, default=NOW, required=True, key=key, label_visibility="collapsed")
     if part == STORY:
         judge_view.draw_story(page, now.line)
-    elif part == ALL:
-        overview_view.draw_aspects(page, golden)
     elif version is None:
         overview_view.draw_waiting(page, now, None)
     else:

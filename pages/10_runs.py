@@ -3,24 +3,16 @@
 import streamlit as st
 
 from core import projects
-from core.project_records import Run, RunKind
+from core.project_records import Run
 from core.projects.judge_checks import RecheckRequest
 from core.store.log import Action
 from pages.runs import log_view, runs_table
 from pages.runs.log_view import pages_of
 from pages.ui import grid, run_panel, state
 from pages.ui.page import Opened, finding, link_to, open_page
-from pages.ui.screens import Screen, plain
+from pages.ui.screens import plain
 
 RUNS, LOG = SECTIONS = ("Runs", "Log")
-OPENS: dict[RunKind, tuple[Screen, str, str, str]] = {
-    "calibration": ("calibrate", "Open in Calibrate", ":material/tune:", "run"),
-    "round": ("misaligned", "Open its proposals", ":material/account_tree:", "round"),
-    "repeval": ("repeval", "Open in RepEval", ":material/grid_on:", "run"),
-    "rescore": ("criteria", "Open in Criteria", ":material/rule:", "rescore"),
-    "trial": ("criteria", "Open in Criteria", ":material/rule:", "trial"),
-}
-"""Kind → the screen of its result, the link's words and icon, and the id by which the screen finds the run."""
 LOOK_SECONDS = 2.0
 ROWS = 25
 
@@ -77,9 +69,6 @@ def draw_picked(page: Opened, run: Run) -> None:
             run_panel.draw_status(page, run)
         if run.status in ("done", "budget"):
             run_panel.draw_unread(page, run)
-        if run.kind in OPENS:
-            screen, title, icon, named = OPENS[run.kind]
-            link_to(screen, title, icon=icon, **{named: run.run_id})
         if run.kind == "recheck":
             # the history of a judge stands with the golden set that it was calibrated on
             request = run_panel.read_run(page, run.run_id).request
@@ -87,9 +76,8 @@ def draw_picked(page: Opened, run: Run) -> None:
                 home = run_panel.read_run(page, request.run_id)
                 where = {"golden": home.golden_id, "aspect": home.aspect, "section": "drift"}
                 link_to("report", "Open in Report, Drift", icon=":material/monitoring:", **where)
-        elif run.kind not in ("rescore", "trial") and run.status in ("done", "budget"):
-            compare = {"golden": run.golden_id, "aspect": run.aspect}
-            link_to("compare", "Compare its judges", icon=":material/leaderboard:", **compare)
+        else:
+            run_panel.link_to_result(run)
 
 
 def switch_view() -> None:

@@ -1,30 +1,15 @@
 """Calibrate: what the newest calibration found, drafts ranked while one runs, and the form that starts another."""
 
-from typing import NoReturn
-
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.project_records import RunKind
 from core.projects.calibration import CalibrationRequest
 from core.projects.run_kinds import RunDetail
 from pages.calibrate import calibration_view, ranking
 from pages.ui import forms, run_panel, state
 from pages.ui.page import Opened, link_to, open_page, stop_with
-from pages.ui.screens import SCREENS, Screen, plain
-
-ELSEWHERE: dict[RunKind, Screen] = {
-    "rescore": "criteria",
-    "trial": "criteria",
-    "round": "misaligned",
-    "metrics": "compare",
-    "styles": "compare",
-    "repeval": "repeval",
-    "fusion": "fusion",
-    "version": "overview",
-}
-"""Run of another kind → the screen of its result."""
+from pages.ui.screens import plain
 
 
 def show_run(page: Opened, run_id: str) -> None:
@@ -33,19 +18,9 @@ def show_run(page: Opened, run_id: str) -> None:
     except ConcordError as error:
         stop_with("This run cannot be shown.", str(error))
     if not isinstance(view.request, CalibrationRequest):
-        point_elsewhere(view)
+        title = run_panel.link_to_result(view) or "Runs"
+        stop_with("This run is not a calibration.", f"{title} shows its result: {view.title}.")
     run_panel.follow_run(page, run_id, lambda now: draw(page, now))
-
-
-def point_elsewhere(view: RunDetail) -> NoReturn:
-    """A run of another kind: the screen that shows its result."""
-    screen = ELSEWHERE.get(view.kind, "runs")
-    ids = {"golden": view.golden_id, "aspect": view.aspect}
-    if screen not in ("compare", "overview"):
-        ids = {view.kind if screen in ("criteria", "misaligned") else "run": view.run_id}
-    title = SCREENS[screen].title
-    link_to(screen, f"Open in {title}", icon=":material/arrow_forward:", **ids)
-    stop_with("This run is not a calibration.", f"{title} shows its result: {view.title}.")
 
 
 def draw(page: Opened, view: RunDetail) -> None:

@@ -13,7 +13,7 @@ from core.projects.criteria import Review
 from core.projects.edit_scoring import RescoreRequest
 from core.word_diff import word_diff
 from pages.criteria import criteria_try
-from pages.ui import diff_view, drafts, people, run_panel, state
+from pages.ui import diff_view, drafts, people, state
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
@@ -136,7 +136,6 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str, *, held_out: bool
             page.settings,
             RescoreRequest(*where, edited, parent.criteria_id, run_id, held_out=held_out),
         )
-        run_panel.give_a_moment(page, rescore_id)
     except ConcordError as error:
         state.leave_notice(f"Saved, but not re-scored: {error}", good=False)
         return None

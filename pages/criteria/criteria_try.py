@@ -57,7 +57,6 @@ def start(page: Opened, entry: CriteriaEntry, run_id: str, item_id: str, text: s
     where = (page.project.project_id, entry.golden_id, entry.aspect)
     request = TrialRequest(*where, run_id, item_id, text, criteria_id=entry.criteria_id)
     trial_id = projects.start_trial(page.store, page.settings, request)
-    run_panel.give_a_moment(page, trial_id)
     state.put_in_url(trial=trial_id, item=item_id)
 
 

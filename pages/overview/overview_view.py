@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
-from core import projects
 from core.findings import Finding
-from core.project_records import GoldenSummary
 from core.projects.judge_line import JudgeVersion
 from core.projects.overview import Overview, StageName, Task, Waiting
-from core.report.figures import describe
 from core.report.figures.svg import shortened
 from core.report.headline import readiness
-from core.wording import VERSION_STATES, number
+from core.wording import number
 from pages.overview import judge_view
-from pages.ui import grid, people, state
+from pages.ui import people, state
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import Screen, plain
 
@@ -38,8 +34,8 @@ TASKS: dict[Task, tuple[Screen, str, str]] = {
     "grow": ("overview", "", ""),
 }
 """Task → screen, words, and what its subject is called in the URL."""
-MOST_WAITING, LONGEST = 6, 60
-"""Entries listed, and letters of a name within a sentence."""
+LONGEST = 60
+"""Letters of a name within a sentence."""
 
 
 def finding_of(page: Opened, now: Overview) -> Finding:
@@ -102,13 +98,11 @@ def draw_waiting(page: Opened, now: Overview, shown: JudgeVersion | None) -> Non
     st.subheader("To do", anchor=False)
     if not now.waiting:
         st.caption("Nothing. Edit criteria, look at misaligned items, or label more to make the judge better.")
-    for waiting in now.waiting[:MOST_WAITING]:
+    for waiting in now.waiting:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", border=True):
             st.markdown(plain(waiting.words[:1].upper() + waiting.words[1:]), width="stretch")
             if not _in_view(waiting, shown):
                 _draw_way(page, now, waiting, place="list")
-    if len(now.waiting) > MOST_WAITING:
-        st.caption(f"and {len(now.waiting) - MOST_WAITING:,} more")
 
 
 def _in_view(waiting: Waiting, shown: JudgeVersion | None) -> bool:
@@ -136,23 +130,6 @@ def _draw_way(page: Opened, now: Overview, waiting: Waiting, *, place: str) -> N
     screen, words, name = TASKS[waiting.task]
     ids = at | ({name: waiting.subject} if name and waiting.subject else {})
     link_to(screen, words, icon=":material/arrow_forward:", key=place, **ids)
-
-
-def draw_aspects(page: Opened, golden: GoldenSummary) -> None:
-    """The judge of every aspect of the golden set, a row each."""
-    lines = projects.judge_lines(page.store, page.project.project_id)
-    rows = []
-    for aspect in golden.aspects:
-        row: dict[str, object] = {"aspect": aspect.aspect, "labelled": aspect.n_labelled}
-        line = lines.get(aspect.aspect)
-        if line is not None and (version := line.default) is not None:
-            row |= {"judge": f"version {version.number}", "state": VERSION_STATES[version.state]}
-            if version.newest is not None:
-                evidence = version.newest.evidence
-                row |= {"agreement": describe(evidence.alignment), "on": evidence.side}
-        rows.append(row)
-    columns = ["aspect", "labelled", "judge", "state", "agreement", "on"]
-    grid.draw(pd.DataFrame(rows, columns=columns), alt="The judge of every aspect")
 
 
 def draw_beginning(page: Opened) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -16,12 +15,10 @@ from core.project_records import Run, RunKind, RunStatus
 from core.projects.run_kinds import RunDetail
 from core.wording import counted, duration, money
 from pages.ui import chosen, people, state, tables
-from pages.ui.page import Opened
-from pages.ui.screens import draw_notice, plain
+from pages.ui.page import Opened, link_to
+from pages.ui.screens import SCREENS, Screen, draw_notice, plain
 
 POLL_SECONDS = 0.7
-MOMENT = 0.5
-"""Seconds; an offline judge scores an edit on 1,600 items in .2, and a look every .3 would show it after up to .6."""
 NEW = "new"
 """`?section=new`: the form that starts a run."""
 BadgeColour = Literal["green", "red", "gray", "orange", "blue"]
@@ -38,11 +35,35 @@ ENDED_WITHOUT: dict[RunStatus, str] = {
     "budget": "came to the end of its budget",
     "done": "ended",
 }
+RESULTS: dict[RunKind, Screen] = {
+    "calibration": "calibrate",
+    "rescore": "criteria",
+    "trial": "criteria",
+    "round": "misaligned",
+    "metrics": "compare",
+    "styles": "compare",
+    "repeval": "repeval",
+    "fusion": "fusion",
+    "version": "overview",
+}
+"""Kind of run → the screen that shows its result."""
 _TURN = threading.RLock()
 """Whoever looks again without having pressed anything waits their turn: fifty open tabs never draw all at once, in the
 way of somebody who saves a label (95th percentile of a save with 14 such tabs: 550 → 240 ms, bench_labelling)."""
 
 T = TypeVar("T")
+
+
+def link_to_result(run: Run) -> str:
+    """Draw a link to the screen that shows what came of a run; the title of that screen, "" for none."""
+    screen = RESULTS.get(run.kind)
+    if screen is None:
+        return ""
+    ids = {"golden": run.golden_id, "aspect": run.aspect}
+    if screen not in ("compare", "overview"):
+        ids = {run.kind if screen in ("criteria", "misaligned") else "run": run.run_id}
+    link_to(screen, f"Open in {SCREENS[screen].title}", icon=":material/arrow_forward:", **ids)
+    return SCREENS[screen].title
 
 
 def draw_start(
@@ -71,13 +92,6 @@ def draw_start(
     if shown is not None:
         shown(run_id)
     st.rerun()
-
-
-def give_a_moment(page: Opened, run_id: str) -> None:
-    """Waits up to `MOMENT` for a run that a press has begun: what ends at once is drawn once, with its result."""
-    end = time.monotonic() + MOMENT
-    while not read_run(page, run_id).finished and time.monotonic() < end:
-        time.sleep(MOMENT / 20)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

@@ -22,7 +22,6 @@ import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
-from pages.ui import run_panel
 from tests.forking import WORKER, Forks
 from tests.outside.driving import Place, words
 from tests.outside.endpoint import FAILURES, CountingEndpoint, fault_of, serving
@@ -375,7 +374,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with pytest.MonkeyPatch.context() as patch, serving(endpoint) as url:
         patch.setattr(bare, "disabled", True)  # a line for every widget that no browser shows
         patch.setattr(manifest_scanner, "scan_component_manifests", lambda: list(components))  # slow, for each screen
-        patch.setattr(run_panel, "MOMENT", 0.0)  # a press comes back before its run has asked anything
         made = Bench(tmp_path_factory.mktemp("killed"), url, endpoint)
         yield made
         made.close()

@@ -14,7 +14,7 @@ from core.projects.judge_versions import VersionOptions
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Calibrated, Place, golden_of
-from tests.pages.screen import HOSTILE, as_sent, choose, has_button, open_screen, press, texts
+from tests.pages.screen import HOSTILE, as_sent, has_button, open_screen, press, texts
 
 CALIBRATED = True
 ASPECT = "coherence"
@@ -62,7 +62,6 @@ def test_an_edit_is_seen_beside_the_version_before(second: None, line: Callable[
     screen.segmented_control[0].set_value("History").run()
     assert "Ann took version 2 of the judge into use" in texts(screen)
     assert "<img" not in as_sent(screen).replace("\\<img", "")
-    choose(screen, "Part", "All aspects")
 
 
 def test_who_was_second_is_told(second: None, line: Callable[[], JudgeLine], store: Store) -> None:

@@ -134,12 +134,12 @@ def test_the_marked_run_can_be_cancelled_or_resumed(place: Place) -> None:
 @pytest.mark.parametrize(
     ("kind", "status", "labels"),
     [
-        ("calibration", "done", ["Open in Calibrate", "Compare its judges"]),
+        ("calibration", "done", ["Open in Calibrate"]),
         ("calibration", "running", ["Open in Calibrate"]),
         ("rescore", "done", ["Open in Criteria"]),
-        ("metrics", "done", ["Compare its judges"]),
-        ("styles", "budget", ["Compare its judges"]),
-        ("styles", "failed", []),
+        ("metrics", "done", ["Open in Compare"]),
+        ("styles", "budget", ["Open in Compare"]),
+        ("styles", "failed", ["Open in Compare"]),
     ],
 )
 def test_a_run_leads_to_where_its_result_stands(place: Place, kind: str, status: str, labels: list[str]) -> None:
@@ -155,8 +155,8 @@ def test_a_run_leads_to_where_its_result_stands(place: Place, kind: str, status:
     run_id = place.add_run(status, requests[kind])
     links = {link.label: link.url for link in open_screen(SCREEN, run=run_id).main.get("link_button")}
     assert list(links) == labels
-    if "Compare its judges" in links:
-        assert f"golden={quote_plus(place.golden_id)}&aspect=coherence" in links["Compare its judges"]
+    if "Open in Compare" in links:
+        assert f"golden={quote_plus(place.golden_id)}&aspect=coherence" in links["Open in Compare"]
 
 
 def test_ago_counts_from_now() -> None:
