@@ -14,7 +14,7 @@ ONE_CONTEXT = True
 Settle = Callable[..., None]
 
 
-def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, rounds: int) -> str:
+def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, choose: Settle) -> str:
     """Starts a calibration of the sample project's first aspect from the form; the id of the run.
 
     Every draft on every item and many rounds: long enough to be watched.
@@ -22,18 +22,18 @@ def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, round
     page.goto(f"{url}/calibrate?section=new")
     settle("Before the start")
     page.get_by_text("Advanced: presets").click()
-    page.get_by_text("full: every draft on every item").click()
-    enter(page.get_by_role("spinbutton", name="Rounds of refining"), str(rounds))
+    choose("Revisit", "full: every draft on every item")
+    enter(page.get_by_role("spinbutton", name="Rounds of refining"), "20")
     page.get_by_role("button", name="Start the calibration").click()
     page.wait_for_url(re.compile(r"run=r\w+"))
     return re.search(r"run=(\w+)", page.url)[1]  # type: ignore[index]
 
 
 def test_a_tab_closed_in_mid_run_finds_its_run_again(
-    page: Page, context: BrowserContext, app_url: str, settle: Settle, enter: Settle, known_as: Settle
+    page: Page, context: BrowserContext, app_url: str, settle: Settle, enter: Settle, choose: Settle, known_as: Settle
 ) -> None:
     known_as(app_url)
-    run_id = start_calibration(page, app_url, settle, enter, rounds=20)
+    run_id = start_calibration(page, app_url, settle, enter, choose)
     page.close()  # at once: the run takes several times as long as the next screen
     again = context.new_page()
     again.goto(f"{app_url}/calibrate")

@@ -106,14 +106,14 @@ def start_trial(project: Project) -> dict[str, str]:
 
 def start_round(project: Project) -> dict[str, str]:
     screen = project.place.screen("misaligned", run=project.calibration)
-    labelled(screen.segmented_control, "View").set_value("Rounds").run()
+    labelled(screen.segmented_control, "Section").set_value("Rounds").run()
     round_id = press(screen, "Start the round").query_params["round"]
     return {"run": project.calibration, "round": round_id}
 
 
 def start_ablation(project: Project) -> dict[str, str]:
-    address = {**project.asked, "section": "judge", "what": "parts"}
-    press(project.place.screen("compare", **address), "Run the ablations")
+    address = {"run": project.calibration}
+    press(open_figures(project, address), "Run the ablations")
     return address
 
 
@@ -163,6 +163,11 @@ def open_judges(project: Project, way: str) -> AppTest:
     return labelled(screen.segmented_control, "Add judges").set_value(way).run()
 
 
+def open_figures(project: Project, address: dict[str, str]) -> AppTest:
+    screen = project.place.screen("calibrate", **address)
+    return labelled(screen.segmented_control, "More").set_value("All figures").run()
+
+
 def open_styles(project: Project, address: dict[str, str]) -> AppTest:
     return open_judges(project, "Judging styles")
 
@@ -192,7 +197,7 @@ KINDS = {
     "round": Kind(start_round, "misaligned"),
     "version": Kind(start_version, "overview", after="rescore"),
     "trial": Kind(start_trial, "criteria", asks_once=True),
-    "ablation": Kind(start_ablation, "compare"),
+    "ablation": Kind(start_ablation, open_figures, asks_a_model=False),
     "metrics": Kind(start_metrics, "compare", asks_a_model=False),
     "styles": Kind(start_styles, open_styles),
     "fusion": Kind(start_fusion, open_model_fusion, after="metrics"),
