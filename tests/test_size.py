@@ -6,7 +6,7 @@ import pytest
 
 from tests.size import sizes
 
-RECORD = {"core": 417_000, "pages": 96_500, "tests": 391_500}
+RECORD = {"core": 416_000, "pages": 95_000, "tests": 391_000}
 """The most Python tokens that each folder may have, as `python tests/size.py` counts them."""
 
 
