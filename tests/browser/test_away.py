@@ -29,5 +29,5 @@ def test_a_cut_connection_is_told_and_the_screen_goes_on(page: Page, app_url: st
     page.evaluate("window.cut = false")
     expect(note).to_have_count(0)
     with watching(page):
-        page.get_by_text("History").click()
-    expect(page.get_by_role("radio", name="History")).to_be_checked()
+        page.get_by_role("button", name="New project").click()
+    expect(page.get_by_role("dialog")).to_be_visible()

@@ -94,8 +94,8 @@ def place_of(screen: AppTest) -> str:
     return str(screen.get("progress")[0].proto.text).replace("*", "")
 
 
-def shown(screen: AppTest) -> label_shown.Shown:
-    found: label_shown.Shown = screen.session_state[state.LABEL_SHOWN]
+def shown(screen: AppTest) -> label_shown.ShownItem:
+    found: label_shown.ShownItem = screen.session_state[state.LABEL_SHOWN]
     return found
 
 
@@ -313,7 +313,7 @@ def test_a_press_meant_for_another_item_pass_or_rater_changes_nothing(
         for name in ("first", "other")
     )
     assignment = label_shown.Assignment(store.acting(Actor("Ann", "annotator")), passed)
-    session = {state.LABEL_SHOWN: label_shown.Shown(passed.pass_id, "Ann", "i0", "form-1")}
+    session = {state.LABEL_SHOWN: label_shown.ShownItem(passed.pass_id, "Ann", "i0", "form-1")}
     monkeypatch.setattr(label_shown.st, "session_state", session)
     label_shown.go("i0", "next")  # Enter overtook the label of its own item: the label still counts
     label_shown.answer(assignment, "i0", "clarity", 4.0)

@@ -89,7 +89,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from core.scoring import ScoreRequest, scoring_judges, output, score_file
-judges.BATCH = 20
+scoring_judges.BATCH = 20
 replacing, times = output.replacing, []
 def noted(path):
     times.append(1)
