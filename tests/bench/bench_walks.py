@@ -176,8 +176,8 @@ def to_heat_map(settings: Settings) -> Walk:
     from core.demo.build import do_here
     from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest
     from core.repeval.repeval_records import RepEvalSettings
+    from core.report.figures import measure_name
     from core.report.figures.heat_maps import Heat, heat_figure
-    from pages.repeval.repeval_view import measure_of
 
     whole = core.load_golden(SAMPLES / "summaries.jsonl")
     sources = list(dict.fromkeys(item.source_id for item in whole.items))[:N_SOURCES]
@@ -199,7 +199,8 @@ def to_heat_map(settings: Settings) -> Walk:
         assert do_here(store, settings, run_id) == "done"
         outcome = projects.run_view(store, run_id).outcome
         assert isinstance(outcome, RepEvalOutcome)
-        return heat_figure(Heat.of(outcome.result), measure=measure_of(outcome.result))
+        measure = outcome.result.settings.measure
+        return heat_figure(Heat.of(outcome.result), measure=measure_name(measure.statistic, measure.level))
 
     return walk
 
