@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import threading
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from core.data import load_items
-from core.errors import ConcordError, JobError, UsageError
+from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.files import write_text
 from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
@@ -40,6 +46,13 @@ SAMPLE = 200
 
 BATCHES_AHEAD = 64
 """Batches that are asked at the same time, so that a slow reply holds up no others."""
+
+WORTH_PROCESSES, MOST_PROCESSES = 4_000, 16
+"""Items from which the offline judge scores in several processes, and the most of them."""
+
+_PROCESSES = multiprocessing.get_context(
+    "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+)
 
 
 def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> ScoredFile:
@@ -135,7 +148,7 @@ def score_fused(request: ScoreRequest, *, replies: ReplyStore | None = None) -> 
     return FusedScores(batch.n_items, batch.n_scored, used, dict(judge.missing), judge.marks)
 
 
-def score_batch(judge: RowJudge, items: Sequence[Item], request: ScoreRequest) -> Batch:
+def score_batch(request: ScoreRequest, judge: RowJudge, items: Sequence[Item]) -> Batch:
     """Score `items` and put them in lines.  An item's line is the same in whatever batch it comes."""
     verdicts = judge.score(items, explain=request.explain, of_more=True, coverage=request.coverage)
     forget_items()  # each item comes once: kept features would only fill the memory
@@ -156,8 +169,11 @@ def _score_rest(
     wanted = left if affordable is None else min(left, affordable)
     batches = _limited(items.batches(batch_size(judge), checkpoint.done.items), wanted)
     progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items))
+    several = judge.spec == "offline" and wanted >= WORTH_PROCESSES
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    n_processes = min(cores, MOST_PROCESSES) if several else 1
     try:
-        with closing(scored_batches(request, judge, batches)) as scored:
+        with closing(scored_batches(request, judge, batches, n_processes)) as scored:
             for batch in scored:
                 checkpoint.add(batch, batch.n_items * judge.calls_an_item)
                 progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items, judge.spent))
@@ -185,18 +201,52 @@ def _check_unchanged(items: ItemFile, n_scored: int) -> None:
         )
 
 
-def scored_batches(request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]]) -> Generator[Batch]:
-    """Score batches and yield them in their order; several at a time where an endpoint answers."""
-    if (model := model_behind(judge)) is None or not model.spec.startswith("openai:"):
-        yield from (score_batch(judge, batch, request) for batch in batches)
+def scored_batches(
+    request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]], n_processes: int = 1
+) -> Generator[Batch]:
+    """Score batches and yield them in their order; several at a time in processes, or if an endpoint answers."""
+    pool: Executor
+    score: Callable[[Sequence[Item]], Batch]
+    if n_processes > 1:
+        pool, ahead = ProcessPoolExecutor(n_processes, _PROCESSES, _begin_process), 2 * n_processes
+        score = partial(_score_in_process, request)
+    elif (model := model_behind(judge)) is not None and model.spec.startswith("openai:"):
+        pool, ahead = ThreadPoolExecutor(BATCHES_AHEAD, "concord-score"), BATCHES_AHEAD
+        score = partial(score_batch, request, judge)
+    else:
+        yield from (score_batch(request, judge, batch) for batch in batches)
         return
-    pool, waiting = ThreadPoolExecutor(BATCHES_AHEAD, "concord-score"), deque[Future[Batch]]()
+    waiting = deque[Future[Batch]]()
     try:
         for batch in batches:
-            waiting.append(pool.submit(score_batch, judge, batch, request))
-            while waiting and (len(waiting) >= BATCHES_AHEAD or waiting[0].done()):
+            waiting.append(pool.submit(score, batch))
+            while waiting and (len(waiting) >= ahead or waiting[0].done()):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise ConcordError("A scoring process ended by itself; perhaps the memory is full. Free some.") from error
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # closing the judge ends what is under way
+        pool.shutdown(wait=False, cancel_futures=True)  # closing the judge ends pending requests
+
+
+def _begin_process() -> None:
+    """Leave Ctrl-C to the parent process, and end with it."""
+
+    def end_with_parent() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+_judge_of_process = cache(open_judge)
+
+
+def _score_in_process(request: ScoreRequest, items: Sequence[Item]) -> Batch:
+    try:
+        return score_batch(request, _judge_of_process(request), items)
+    except ConcordError as error:
+        raise JudgeError(str(error)) from None  # which can be pickled, whatever the error was made of

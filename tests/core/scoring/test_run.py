@@ -23,7 +23,7 @@ from core.errors import JobError, UsageError
 from core.judge_files import CalibratedJudge, read_verdicts, verdict_lines
 from core.progress import Shown
 from core.records import Item
-from core.scoring import ScoreRequest, score_file, scoring_judges
+from core.scoring import ScoreRequest, run, score_file, scoring_judges
 from core.scoring.run import score_batch
 
 WriteItems = Callable[[Path, int], Path]
@@ -81,8 +81,8 @@ def test_a_score_does_not_depend_on_its_batch(
 ) -> None:
     judge = loaded(request_.judge_file)
     bounds = zip([0, *sorted(cuts)], [*sorted(cuts), 40], strict=True)
-    parts = [score_batch(judge, sample_items[a:b], request_).text for a, b in bounds]
-    assert "".join(parts) == score_batch(judge, sample_items[:40], request_).text
+    parts = [score_batch(request_, judge, sample_items[a:b]).text for a, b in bounds]
+    assert "".join(parts) == score_batch(request_, judge, sample_items[:40]).text
 
 
 KILLED = """
@@ -99,6 +99,22 @@ def noted(path):
 output.replacing = noted
 score_file(ScoreRequest(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])))
 """
+
+
+def test_several_processes_give_the_same_bytes(request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    undisturbed = scored(request_)
+    monkeypatch.setattr(scoring_judges, "BATCH", 16)
+    monkeypatch.setattr(run, "WORTH_PROCESSES", 0)
+    score_file(request_)
+    assert request_.out.read_bytes() == undisturbed
+
+
+def test_no_process_is_left_behind_a_killed_parent(request_: ScoreRequest, repository: Path) -> None:
+    code = "from core.scoring import run\nrun.WORTH_PROCESSES = 0\n" + KILLED
+    arguments = [sys.executable, "-c", code, *map(str, (request_.items, request_.judge_file, request_.out, 3))]
+    with subprocess.Popen(arguments, cwd=repository, stderr=subprocess.PIPE) as killed:
+        killed.communicate(timeout=60)  # ends when the last process that holds its standard error does
+    assert killed.returncode == -signal.SIGKILL
 
 
 def test_killed_and_started_again_the_output_is_the_same(
