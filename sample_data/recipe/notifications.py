@@ -20,7 +20,7 @@ FIGURES = ("exact", "inexact", "left out", "false")
 MOST_WORDS, FAR_TOO_MANY = 25, 33
 
 
-class Report(TypedDict):
+class NewsReport(TypedDict):
     """A hand-written report, its result in two wordings, and what a system may put beside it."""
 
     id: str
@@ -78,18 +78,20 @@ _COMMON = re.compile(
 )
 
 
-def build(reports: Sequence[Report], seed: int) -> list[dict[str, object]]:
+def build(reports: Sequence[NewsReport], seed: int) -> list[dict[str, object]]:
     """40 × 6 items."""
     return _rows(reports, SYSTEMS, seed, "")
 
 
-def newer(later: Sequence[Report], seed: int) -> dict[str, list[dict[str, object]]]:
+def newer(later: Sequence[NewsReport], seed: int) -> dict[str, list[dict[str, object]]]:
     """Two later batches about reports of their own: the same systems again, and careful ones that lead with a scene."""
     batches = {"second_batch": SYSTEMS, "careful_systems": CAREFUL_SYSTEMS}
     return {f"notifications_{name}": _rows(later, systems, seed, name) for name, systems in batches.items()}
 
 
-def _rows(reports: Sequence[Report], systems: Mapping[str, Habit], seed: int, batch: str) -> list[dict[str, object]]:
+def _rows(
+    reports: Sequence[NewsReport], systems: Mapping[str, Habit], seed: int, batch: str
+) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for report in reports:
         told: set[str] = set()
@@ -112,7 +114,7 @@ def _rows(reports: Sequence[Report], systems: Mapping[str, Habit], seed: int, ba
     return rows
 
 
-def write(report: Report, habit: Habit, rng: Random) -> Written:
+def write(report: NewsReport, habit: Habit, rng: Random) -> Written:
     """A notification and the rules of the house that it breaks."""
     figure = rng.choices(range(len(FIGURES)), habit.figure)[0]
     text = _FIGURE.sub(lambda match: match[figure + 1], rng.choice((report["a"], report["b"])))

@@ -27,7 +27,7 @@ class Record(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Habit:
+class VerbalisationHabit:
     """How a system fails: weights of what it does to the content and of what it does to the wording."""
 
     content: dict[str, float]
@@ -35,19 +35,19 @@ class Habit:
 
 
 SYSTEMS = {
-    "brook-full": Habit(
+    "brook-full": VerbalisationHabit(
         {"keep": 5.0, "omit": 1.5, "confuse": 1.5, "misread": 0.8},
         {"keep": 5.0, "list": 0.5, "garble": 0.6, "spell_out": 0.8},
     ),
-    "brook-tiny": Habit(
+    "brook-tiny": VerbalisationHabit(
         {"keep": 1.5, "omit": 4.0, "misread": 1.5, "confuse": 0.8},
         {"keep": 3.0, "garble": 2.0, "cut_off": 1.5, "jumble": 1.0},
     ),
-    "slate-template": Habit(
+    "slate-template": VerbalisationHabit(
         {"keep": 4.0, "omit": 1.0, "confuse": 1.0, "misread": 0.8},
         {"list": 2.5, "spell_out": 3.0, "keep": 1.0, "repeat": 1.0},
     ),
-    "ember": Habit(
+    "ember": VerbalisationHabit(
         {"keep": 1.5, "invent": 3.0, "misread": 2.0, "confuse": 2.0, "omit": 1.0},
         {"keep": 4.0, "repeat": 2.0, "stutter": 1.5, "garble": 0.8},
     ),
@@ -96,7 +96,7 @@ def _row(record: Record, system: str, written: Written, rng: Random) -> dict[str
     return place | texts | label_columns(rate(written, SCALES, rng))
 
 
-def _write(record: Record, others: Sequence[Record], habit: Habit, rng: Random) -> Written:
+def _write(record: Record, others: Sequence[Record], habit: VerbalisationHabit, rng: Random) -> Written:
     content = wording.pick_weighted(habit.content, 1, rng)[0]
     form = wording.pick_weighted(habit.form, 1, rng)[0]
     damages: list[Damage] = []
