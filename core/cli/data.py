@@ -43,7 +43,7 @@ def check(
 def fetch(
     name: Annotated[str, typer.Argument(help="The set, such as summeval; --list shows all.")] = "",
     *,
-    out: Annotated[Path | None, typer.Option(help="Golden file to write; NAME.jsonl where you stand.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Golden file to write; NAME.jsonl in this folder.")] = None,
     files: Annotated[
         list[Path] | None, typer.Option("--from", help="Convert a file downloaded by hand; once for each file.")
     ] = None,

@@ -73,7 +73,7 @@ def calibration_curve(
     if not telling.size:
         raise UsageError(
             f"{judge.name} has no unseen item with a score and a label ({usable.size:,} with both, all of them seen), "
-            "so what its scores mean cannot be told honestly. Label more items, or score more of them."
+            "too few to say what its scores mean. Label more items, or score more of them."
         )
     crossed = own is None and fitting.size < MIN_LABELS
     at = telling if crossed else fitting

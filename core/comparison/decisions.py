@@ -141,7 +141,7 @@ def preferences(
     if golden.kind != "pair":
         raise UsageError(
             f"{golden.name} holds no pairs. Name its columns text_a and text_b (or response_a, response_b and the "
-            "like), the systems model_a and model_b, and what people prefer winner (A, B or tie)."
+            "like), the systems model_a and model_b, and what raters prefer winner (A, B or tie)."
         )
     if verdicts is None:
         return preferred(golden, aspect)

@@ -154,7 +154,7 @@ def _by_disagreement(examined: ExaminedItems) -> _Divided:
     twice = table.rated_twice
     spread = np.full(examined.positions.size, np.nan)
     if not twice.size:
-        return _Divided(np.empty(0, dtype=np.intp), (), "no item was rated by two people")
+        return _Divided(np.empty(0, dtype=np.intp), (), "no item was rated by two raters")
     spread[twice] = np.nanstd(table.values[:, twice], axis=0)
     return _by_number(np.round(spread, 9), " points (SD)")
 

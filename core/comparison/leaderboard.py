@@ -101,7 +101,7 @@ def item_pool(golden: GoldenSet, aspect: str, judges: Sequence[JudgeScores]) -> 
         known = ", ".join(golden.aspects) or "none"
         raise AspectError(f"there is no aspect {aspect!r}; it has {known}. Name one of them.", file=golden.name)
     if not judges:
-        raise UsageError("There is no judge to compare. Calibrate one, bring in replies, or compute a metric.")
+        raise UsageError("There is no judge to compare. Calibrate one, import replies, or compute a metric.")
     for judge in judges:
         if judge.values.size != len(golden.items) or judge.aspect != aspect:
             raise UsageError(
@@ -426,7 +426,7 @@ def human_ceiling(
         return HumanCeiling(None, reason=str(error))
     here = table.at(positions)
     if not here.rated_twice.size:
-        return HumanCeiling(None, table.n_raters, table.panel, "no item here was rated by two people")
+        return HumanCeiling(None, table.n_raters, table.panel, "no item here was rated by two raters")
     items, here = LabelledItems.of(golden, aspect, positions), here.present
     alignment = leave_one_out(here, items, measure, resamples=resamples, seed=seed).alignment
     return HumanCeiling(alignment, here.n_raters, table.panel, alignment.reason)
@@ -473,7 +473,7 @@ def _nothing_left(names: Sequence[str], pool: ItemPool) -> str:
         return "No item has a label on this aspect."
     dearest = max(range(len(names)), key=lambda k: pool.costs[k].alone)
     brings = pool.costs[dearest].alone
-    way_out = f"Leaving out {names[dearest]} brings back {brings:,}." if brings else "Leave out some judges."
+    way_out = f"Leaving out {names[dearest]} restores {brings:,}." if brings else "Leave out some judges."
     return (
         f"Of {pool.n_labelled:,} labelled items {pool.n_seen:,} were seen by one of the judges, and "
         f"{pool.n_unscored:,} more have no score from one of them. {way_out}"

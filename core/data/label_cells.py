@@ -3,7 +3,7 @@
 Cells become gold labels, individual ratings and metrics, with a finding for every cell refused.  Then a person's
 answers are applied, and a question is asked where an answer is needed.
 
-A rank, 1 the best, becomes the share of the other texts of its source that it stands above, (n − rank) / (n − 1) with n
+A rank, 1 the best, becomes the share of the other texts of its source that rank below it, (n − rank) / (n − 1) with n
 texts: 1 the best, 0 the last, whatever other sources hold.  Texts of one source may share a rank, or the mean of the
 places that they share (2.5 and 2.5: half a win each), and some may have none; of a source of one text nothing is known.
 """

@@ -221,7 +221,7 @@ def each_once(rows: Iterable[RecordedRow], name: str) -> Iterator[RecordedRow]:
     seen: set[tuple[str, str]] = set()
     for entry in rows:
         if (key := (entry.item_id, entry.sample)) in seen:
-            message = f"item {shown(entry.item_id)} stands twice; keep one line per item, or number its samples"
+            message = f"item {shown(entry.item_id)} comes twice; keep one line per item, or number its samples"
             raise GoldenError(message, file=name, row=entry.row)
         seen.add(key)
         yield entry

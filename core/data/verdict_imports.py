@@ -564,7 +564,7 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
         if not item_id:
             raise GoldenError("there is no item_id", file=path.name, row=row, column=item)
         if item_id in scores:
-            raise GoldenError(f"item {shown(item_id)} stands twice; keep one line per item", file=path.name, row=row)
+            raise GoldenError(f"item {shown(item_id)} comes twice; keep one line per item", file=path.name, row=row)
         if isinstance(number, str):
             raise GoldenError(f"{number} (empty or null means unscored)", file=path.name, row=row, column=score)
         scores[item_id] = np.nan if number is None else number

@@ -128,7 +128,7 @@ def fuse(
     """
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
-        raise UsageError("Two parts have the same name; rename one, so that people can tell them apart.")
+        raise UsageError("Two parts have the same name; rename one, so that their names differ.")
     split = split or unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
     fit, report, notes = split.fit, split.report, list(split.notes)
     if settings.method == "llm":

@@ -177,7 +177,7 @@ class RunProgress:
             if self._worker_stops.is_set():
                 self._stop = LostRunError("This worker stops; the next one resumes the run.")
             elif reason == "cancelled":
-                self._stop = CancelledRunError("A person cancelled the run. What was paid for is kept.")
+                self._stop = CancelledRunError("Somebody cancelled the run. Replies that were paid for stay cached.")
             elif reason == "lost":
                 self._stop = LostRunError("Another worker has the run.")
 

@@ -68,7 +68,7 @@ def _named_sampling(body: Mapping[str, Any]) -> Style:
 
 def _each_once(values: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(values)) < len(values):
-        raise ValueError("a part stands in the list twice")
+        raise ValueError("a part comes twice")
     return values
 
 
@@ -496,7 +496,7 @@ class FusedPart(FilePart):
     def requirement(self) -> str:
         """What scoring with it takes, in words: `needs` of the part as it is now, whatever the file says."""
         if self.judge is not None:
-            return f"the judge {self.judge.get('judge', {}).get('spec', 'offline')}, which stands in this file"
+            return f"the judge {self.judge.get('judge', {}).get('spec', 'offline')}, which this file holds"
         if self.repeval is None and (not self.assistant or self.assistant.startswith("metric_")):
             return f"a column {self.assistant or f'{self.column} with its scores'}"
         metric = self.fitted or make_metric(self.assistant)
@@ -504,7 +504,7 @@ class FusedPart(FilePart):
         if self.repeval is None:
             return f"computed from {texts}"
         model = f"the model {self.repeval['model']}" if "model" in metric.needs else "the embedded encoder"
-        return f"computed from {texts} with {model}; its directions stand in this file"
+        return f"computed from {texts} with {model}; this file holds its directions"
 
     def as_json(self) -> dict[str, Any]:
         """Return the part's entry in the file."""

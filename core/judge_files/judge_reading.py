@@ -221,7 +221,7 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
         keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         for key, times in keys.most_common(1):
             if times > 1:
-                raise ValueError(f"line {node.start_mark.line + 1}: the key {_shown(key)} stands twice")
+                raise ValueError(f"line {node.start_mark.line + 1}: the key {_shown(key)} comes twice")
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return mapping
 
@@ -229,7 +229,7 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key comes twice in one object")
     return mapping
 
 

@@ -167,7 +167,7 @@ def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
             "rests on the few others."
         )
     if len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}) < 2:
-        warnings.append("The golden set holds no ratings by several people, so how well people agree is not known.")
+        warnings.append("The golden set holds no ratings by several raters, so their agreement is unknown.")
     return warnings
 
 

@@ -132,7 +132,7 @@ class LLMJudge(Judge):
         if self.spec == "scripted:newsroom":
             return "This is the simulated reader of the demo: a program of a few rules, no language model."
         if not self.is_llm:
-            return "This is the scripted stand-in for tests and demos: no language model, its scores mean nothing."
+            return "This scripted stand-in for tests and demos is not a language model. Its scores mean nothing."
         return f"Scores come from the language model {self.model} at {self.provider.endpoint}."
 
     # ── scoring ──────────────────────────────────────────────────────────────────────────────────────────────

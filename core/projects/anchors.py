@@ -83,7 +83,7 @@ class Highlighted(Entry):
 
     def __post_init__(self) -> None:
         if len(self.spans) > MOST_SPANS:
-            raise UsageError(f"An item may have {MOST_SPANS} highlights of one person; these are {len(self.spans)}.")
+            raise UsageError(f"An item may have {MOST_SPANS} highlights of one rater; these are {len(self.spans)}.")
 
 
 def find_span(text: str, words: str, near: int) -> Span:

@@ -66,7 +66,7 @@ def start_replay(store: Store, settings: Settings) -> str:
     goldens = store.goldens.all(DEMO_PROJECT)
     request = next((replay_request(golden.golden_id) for golden in goldens if golden.name == REPLAYED_ON), None)
     if request is None:
-        raise NotFoundError("There is no demo project here. `python -m core demo` brings it in.")
+        raise NotFoundError("This installation has no demo project. `python -m core demo` imports it.")
     return start_calibration(store, settings, request)
 
 
@@ -77,5 +77,5 @@ def _stop_runs(store: Store) -> None:
         for run_id in going:
             store.runs.request_cancel(run_id)
         if time.monotonic() > end:
-            raise JobError(f"{len(going)} runs of the demo go on, and were told to stop. Try again in a moment.")
+            raise JobError(f"{len(going)} runs of the demo are still stopping. Try again in a moment.")
         time.sleep(0.2)

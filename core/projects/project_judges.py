@@ -71,7 +71,7 @@ def remove_judge(store: Store, project_id: str, judge_id: str) -> None:
 
 def _check_name(name: str) -> None:
     if not name.strip():
-        raise UsageError("A judge needs a name, so that people can tell it from others.")
+        raise UsageError("A judge needs a name.")
     if len(name) > _LONGEST_NAME:
         raise UsageError(f"The judge's name has {len(name)} characters; at most {_LONGEST_NAME} are shown.")
 

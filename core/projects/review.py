@@ -344,7 +344,7 @@ def _disagreements(
         "ambiguous": "Do the criteria need a rule for this?",
         "judge wrong": "Is the judge wrong here?",
         "label wrong": "Is the label wrong here?",
-        "": "Who is right here, judge or people?",
+        "": "Who is right here, judge or raters?",
     }
     points = []
     for item_id, triage in list_triage(store, project_id, golden_id, aspect).items():

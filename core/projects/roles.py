@@ -99,5 +99,5 @@ def log_csv(store: Store, project_id: str) -> str:
 def given_reason(reason: str) -> str:
     """The reason for a decision, trimmed.  UsageError without one."""
     if not (trimmed := reason.strip()):
-        raise UsageError("A decision needs a reason, so that people can follow it later.")
+        raise UsageError("A decision needs a reason for those who read it later.")
     return trimmed

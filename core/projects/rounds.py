@@ -206,7 +206,7 @@ def edit_proposal(store: Store, settings: Settings, run_id: str, criteria_id: st
     proposal = _proposal(store, run_id, criteria_id)
     why = given_reason(note)
     if text.strip() == proposal.criteria.text.strip():
-        raise UsageError("The text is unchanged; accept the proposal as it stands.")
+        raise UsageError("The text is unchanged; accept the proposal as it is.")
     edited_id = save_edit(store, run.project_id, criteria_id, text, store.actor.name, note=why)
     of = unpack(RoundRequest, run.request_json).run_id
     request = RescoreRequest(run.project_id, run.golden_id, run.aspect, edited_id, criteria_id, of)

@@ -154,7 +154,7 @@ def _headers(headers: dict[str, str]) -> dict[str, str]:
         if not VARIABLE.search(value) and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)):
             raise ValueError(f"{name} looks like a secret: put it into an environment variable, and write $NAME here")
     if len({name.lower() for name in headers}) < len(headers):
-        raise ValueError("a header stands there twice")
+        raise ValueError("a header comes twice")
     return headers
 
 
@@ -162,7 +162,7 @@ def _extra_body(body: dict[str, Any]) -> dict[str, Any]:
     if taken := sorted(_OF_THE_JUDGE & body.keys()):
         raise ValueError(f"{', '.join(taken)} belongs to the judge, not to the endpoint")
     if _SECRET_FIELD.search(json.dumps(body)):
-        raise ValueError("is kept with the judge, so no secret may stand in it: send that as a header")
+        raise ValueError("is kept with the judge, so it may hold no secret: send that as a header")
     return body
 
 
@@ -215,7 +215,7 @@ def _read(path: Path, _changed_ns: int, size: int) -> EndpointFile:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
         where = f", line {mark.line + 1}" if mark else ""
         words = str(problem or "it cannot be parsed").split("'")[0].strip()  # what is quoted might be a secret
-        raise UsageError(f"{path}{where}: is no YAML that is read here: {words}.") from None
+        raise UsageError(f"{path}{where}: is not YAML that Concord reads: {words}.") from None
     try:
         checked = EndpointFile.model_validate_json(text)
     except ValidationError as error:
@@ -236,7 +236,7 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(set(names)) < len(names):
-            raise yaml.constructor.ConstructorError(None, None, "a key stands there twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, "a key comes twice", node.start_mark)
         return super().construct_mapping(node, deep)
 
 

@@ -308,4 +308,4 @@ def _looks_like(body: bytes) -> str:
     start = body[:200].lstrip().lower()
     if not start:
         return "an empty body"
-    return "an HTML page" if start.startswith((b"<!doctype", b"<html", b"<")) else "text that is no JSON"
+    return "an HTML page" if start.startswith((b"<!doctype", b"<html", b"<")) else "text that is not JSON"

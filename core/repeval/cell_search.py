@@ -349,7 +349,7 @@ def search(
     if alignments is None or np.isnan(alignments).all():
         raise AspectError(
             f"No cell of {n_layers} layers x {n_tokens} tokens has an alignment on the {validation.labels.size} "
-            "validation items: their labels, or all states, are constant. Label more items on which people differ."
+            "validation items: their labels, or all states, are constant. Label more items on which raters differ."
         )
     return SearchResult(alignments, best_k, scores)
 

@@ -206,7 +206,7 @@ def _of_labels(report: Report) -> Iterator[Finding]:
     split, share, alpha = report.calibration.split, report.labels.largest_share, report.raters.alpha
     if report.labels.simulated:
         yield Finding(
-            "No person rated these texts",
+            "No rater rated these texts",
             "A program made these labels. The report shows how Concord works, not how good a judge is.",
         )
     if few := [words for words in (few_labels(len(split.calibration)), few_held_out(len(split.held_out))) if words]:
@@ -272,7 +272,7 @@ def _of_figures(report: Report) -> Iterator[Finding]:
         )
     if wrong := report.misaligned.by_verdict.get("label wrong", 0):
         yield Finding("Doubted labels", f"Reviewers called {counted(wrong, 'label')} wrong; they still count here.")
-    # the calibration's own warnings, without those that stand above in other words
+    # the calibration's own warnings, without those that the report says above in other words
     elsewhere = (f"Only {len(c.split.calibration)} labels to", f"Only {len(c.split.held_out)} held-out labels")
     for warning in c.warnings:
         unread = c.held_out.n_unscored and " items have no score (" in warning

@@ -370,7 +370,7 @@ def _simulated(golden: GoldenSet, aspect: str) -> bool:
 
 @dataclass(frozen=True)
 class Raters:
-    """By whom labelled, how well they agree, and the judge beside them.
+    """Who labelled, how well they agree, and how the judge compares.
 
     `n_rated` maps rater → items rated on this aspect, empty without single ratings.  `alpha` is Krippendorff's, with
     its interval; `ceiling` is one rater against the mean of the others on the held-out items that the judge is

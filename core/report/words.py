@@ -33,7 +33,7 @@ ORIGIN_WORDS = {
     "draft": "drafted by the judge from labelled examples",
     "refine": "refined by the judge",
     "edit": "edited by hand",
-    "given": "written or brought in by hand",
+    "given": "written by hand or imported",
     "none": "without criteria",
 }
 RUN_WORDS = {

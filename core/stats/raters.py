@@ -105,7 +105,7 @@ def rater_table(golden: GoldenSet, aspect: str, panel: str | None = None) -> Rat
         others = ", ".join(sorted({rating.aspect for rating in golden.ratings}))
         there = f" Single ratings are there for {others}." if others else ""
         raise AspectError(
-            f"{aspect!r} has only one label an item, so how well raters agree cannot be told. Add the single ratings: "
+            f"{aspect!r} has only one label an item, so the agreement of raters is unknown. Add the single ratings: "
             f"a column ann_{aspect} with a list an item, or one row a rating with the rater in annotator_id.{there}",
             file=golden.name,
         )

@@ -112,7 +112,7 @@ def _share(transaction: Transaction, new: Sequence[tuple[str, str]]) -> set[str]
 
 
 def _serves_everybody(text: str) -> bool:
-    """Whether a reply can be read: the next run asks again what was cut off, refused, empty or beside the point."""
+    """Whether a reply can be read.  The next run asks again for one that was cut off, refused or empty."""
     reply = json.loads(text)
     whole = reply.get("finish", "stop") == "stop" and bool(str(reply.get("text", "-")).strip())
     return whole and not reply.get("unread") and "failure" not in reply

@@ -96,7 +96,7 @@ class JudgeFacts:
             f"Judge file: written {document.created or 'at an unknown time'}, {document.digest or 'without digest'}.",
             f"Version {version.number} of this judge ({version.id}), {version.state}." if version else "",
             f"Alignment with raters on held-out items: {_words(measured.held_out)}.",
-            f"The baseline (no criteria) there: {_words(baseline)}.",
+            f"Its baseline, without criteria: {_words(baseline)}.",
             f"On the calibration items (optimistic): {_words(measured.calibration)}.",
             f"One rater compared with the mean of the others (ceiling): {_words(document.ceiling)}. This is a harder "
             "target than the mean of all, so do not compare the judge's figure above with it."

@@ -273,7 +273,7 @@ def mlflow(facts: JudgeFacts) -> Adapter:
     if facts.sampling.weighted:
         lost.append("The weighting by token probabilities: MLflow passes on the stated rating alone.")
     if _BRACES.search("\n".join((*facts.criteria, task.definition, steps))):
-        lost.append("Double braces in the criteria: a space stands between them, since MLflow would read a variable.")
+        lost.append("Double braces in the criteria: a space separates them, since MLflow would read a variable.")
     shown = {
         "inputs": f"{words.source.lower()} and what else belongs to it: {{{{ inputs }}}}",
         "outputs": f"{words.target.lower()} to rate: {{{{ outputs }}}}",
@@ -312,7 +312,7 @@ def mlflow(facts: JudgeFacts) -> Adapter:
 
 _PROMPTFOO_USE = (
     "promptfoo eval -c concord_judge.yaml",
-    "As it stands it scores the texts under 'tests' (var target): put your items there, or name a file with --tests.",
+    "It scores the texts under 'tests' (var target): put your items there, or name a file with --tests.",
     "In a configuration of your own keep 'defaultTest' alone; the output to rate is then that of your provider.",
     "The vars source, context and reference are the other parts of an item, where this judge is shown them.",
     "The score is between 0 and 1 (the ends of the scale); human_score is on the scale itself. Raise 'threshold' to",
@@ -415,7 +415,7 @@ def openai(facts: JudgeFacts) -> Adapter:
     return Adapter("openai", "OpenAI-compatible prompt", "concord_judge.txt", "text/plain", kept, tuple(lost), text)
 
 
-# ── Concord itself: a script and a notebook beside the judge file; nothing is lost ──────────────────────────────────
+# ── Concord itself: a script and a notebook next to the judge file; nothing is lost ──────────────────────────────────
 
 _CONCORD_USE = (
     "Put judge.yaml next to this file and run it where Concord is installed (its folder on the Python path).",

@@ -107,7 +107,7 @@ def curve_figure(
     room, aside = 0.04 * (scale.high - scale.low), 0.04 * ((high - low) or 1.0)
     ends = (low - aside, high + aside), (scale.low - room, scale.high + 3 * room)
     panel = Panel.sized(width, 380, *ends, signs=signs)
-    parts = list(panel.ground("judge's score", "mean label of the people"))
+    parts = list(panel.ground("judge's score", "mean label of the raters"))
     for k, (x, y) in enumerate(points):  # points on one another are moved apart a little, always the same way
         aside_px, above_px = ((k * 0.618034) % 1 - 0.5) * 4, ((k * 0.754878) % 1 - 0.5) * 8
         parts.append(mark(panel.x(x) + aside_px, panel.y(y) + above_px, PALE, size=2.6, opacity=0.7))

@@ -92,7 +92,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def periods_figure(watched: Watched, *, aspect: str, scale: Scale) -> Drawing:
-    """A mark a period: hollow in the baseline, a diamond where it has moved; corrected means beside them.
+    """Draw one mark per period, hollow in the baseline and a diamond after a move, next to corrected means.
 
     The line is the baseline's mean; a whisker that leaves it out has moved, at whatever number of looks.
     """

@@ -147,7 +147,7 @@ def a_scorer(**changes: Any) -> Card:
 @pytest.mark.slow
 def test_a_fitted_repeval_score_is_read_from_the_texts(fused: Any) -> None:
     recipe = part("repeval", repeval=a_scorer())
-    assert recipe.requirement == "computed from the target with the embedded encoder; its directions stand in this file"
+    assert recipe.requirement == "computed from the target with the embedded encoder; this file holds its directions"
     judge = fused(recipe, part("other"))
     golden = GoldenSet("new", "single", (A, B), {})
     states = extract(golden, extraction=Extraction(layers=(6,), tokens=("mean",), max_tokens=256)).values

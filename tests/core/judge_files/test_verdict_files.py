@@ -68,7 +68,7 @@ def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([{"item_id": "a", "score": 1}, {"item_id": "a", "score": 2}], "row 2: item 'a' stands twice"),
+        ([{"item_id": "a", "score": 1}, {"item_id": "a", "score": 2}], "row 2: item 'a' comes twice"),
         ([{"item_id": "a", "score": "good"}], "row 1: 'good' is no number"),
         ([{"score": 1}], "row 1: there is no item_id"),
         ([{"item_id": "a", "score": 1}, {"score": 1}], "row 2, column 'item_id'"),
@@ -133,7 +133,7 @@ def test_the_papers_parser_takes_the_first_digit_after_the_last_label(tmp_path: 
         ('{"item_id": " ", "responses": ["4"]}', "item_id"),
         ('{"item_id": true, "responses": ["4"]}', "item_id"),
         ('{"item_id": "\\ud800", "responses": ["4"]}', "cannot be shown"),
-        ('{"item_id": "first", "responses": ["4"]}', "stands twice"),
+        ('{"item_id": "first", "responses": ["4"]}', "comes twice"),
         ('{"item_id": "a", "score": 4}', "list of texts"),
         ("[" * 5_000, "not JSON"),
     ],

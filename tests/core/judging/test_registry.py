@@ -45,7 +45,7 @@ def test_sampling_survives_the_state() -> None:
     assert isinstance(again, LLMJudge)
     assert (again.sampling, again.spec) == (sampling, "scripted:7")
     assert not again.is_llm
-    assert "no language model" in again.notice
+    assert "not a language model" in again.notice
 
 
 def test_openai_itself_needs_a_key() -> None:

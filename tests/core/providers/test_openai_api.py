@@ -74,7 +74,7 @@ def test_replies_keep_their_places_when_they_arrive_out_of_order(
         ("503", EndpointDownError, "503"),
         ("418", ProviderError, "418"),
         ("html", BadReplyError, "HTML"),
-        ("garbage", BadReplyError, "no JSON"),
+        ("garbage", BadReplyError, "not JSON"),
     ],
 )
 def test_what_stops_a_batch(

@@ -49,7 +49,7 @@ def test_completions_without_text_are_failures(body: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("body", "says"),
-    [(b"", "empty"), (b"<html>", "HTML"), (b"oops", "no JSON"), (b"[]", "choices"), (b'{"choices": 1}', "choices")],
+    [(b"", "empty"), (b"<html>", "HTML"), (b"oops", "not JSON"), (b"[]", "choices"), (b'{"choices": 1}', "choices")],
 )
 def test_what_is_no_completion_says_what_it_looks_like(body: bytes, says: str) -> None:
     with pytest.raises(NotACompletionError, match=says):
