@@ -95,7 +95,10 @@ def readiness(report: Report) -> Finding:
     `LEAST_SOURCES` sources), and is not significantly below a rater.  Without raters it has to beat the regression.
     """
     shown, name, table = standing(report), report.judge_name, report.judges
-    if shown in ("undefined", "none") or report.held_out.interval is None:
+    if shown == "undefined" or report.held_out.interval is None:
+        what = "agreement" if shown == "undefined" else "interval of the agreement"
+        return Finding(f"Not yet: the {what} of {name} with raters is undefined.", headline(report).detail)
+    if shown == "none":
         return Finding(f"Not yet: {name} may agree with raters only by chance.", headline(report).detail)
     reasons = []
     if report.version is None or not report.version.in_force:

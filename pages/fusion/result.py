@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from pages.compare.choices import kept_golden
 from pages.fusion.parts import METHOD_WORDS, Choice, names_of
 from pages.label import label_item
 from pages.ui import charts, grid, people, state, tables
+from pages.ui.cached import cached
 from pages.ui.grid import Column
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -58,7 +59,7 @@ class Fused:
     names: Mapping[str, str]
     settings: FusionSettings
     table: FusionTable
-    key: Hashable
+    key: tuple[Hashable, ...]
 
     @property
     def measure(self) -> str:
@@ -80,19 +81,24 @@ def fuse(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> Fuse
     ]
     names = names_of([*choice.parts, *beside])
     part_ids, beside_ids = [one.judge_id for one in choice.parts], [one.judge_id for one in beside]
-    key = (view.golden_id, aspect, *part_ids, "", *beside_ids, *names.values(), settings.statistic, settings.level)
+    key = (
+        "fusion",
+        view.golden_id,
+        aspect,
+        *part_ids,
+        "",
+        *beside_ids,
+        *names.values(),
+        settings.statistic,
+        settings.level,
+    )
 
     def compute() -> FusionTable:
         where = (page.store, page.project.project_id, view.golden_id, aspect)
         return projects.compare_fusions(*where, judge_ids=part_ids, settings=settings, beside=beside_ids)
 
     golden = kept_golden(view.golden_id, page)
-    return Fused(view, golden, aspect, choice.parts, names, settings, _cached(key, compute), (*key, settings.method))
-
-
-@st.cache_resource(max_entries=64, show_spinner="Fusing …")
-def _cached(key: Hashable, _compute: Callable[[], FusionTable]) -> FusionTable:
-    return _compute()
+    return Fused(view, golden, aspect, choice.parts, names, settings, cached(key, compute), (*key, settings.method))
 
 
 def headline(fused: Fused) -> str:
@@ -116,7 +122,8 @@ def headline(fused: Fused) -> str:
 def draw(page: Opened, fused: Fused) -> None:
     """Draw one axis with intervals, the table, the items on which the parts contradict, and the files of fusions."""
     _draw_notes(fused)
-    charts.place(_whiskers(fused.key, fused), key="fusion_whiskers", alt=f"{fused.measure} of fusions and parts")
+    figure = cached(("whiskers", *fused.key), lambda: _whiskers(fused))
+    charts.place(figure, key="fusion_whiskers", alt=f"{fused.measure} of fusions and parts")
     frame = table_frame(fused)
     heading = Column(digits=2, help=f"alignment with raters: {fused.measure}")
     columns = TABLE_COLUMNS | {str(frame.columns[1]): heading}
@@ -205,20 +212,19 @@ def _height(alignment: Alignment) -> float:
     return -2.0 if alignment.value is None else alignment.value
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _whiskers(key: Hashable, _fused: Fused) -> Drawing:
-    kinds = {_fused.names[part.judge_id]: part.judge.kind for part in _fused.parts}
+def _whiskers(fused: Fused) -> Drawing:
+    kinds = {fused.names[part.judge_id]: part.judge.kind for part in fused.parts}
     marks = [
         JudgeMark(f"fusion, {METHOD_WORDS[method]}", "fused", fusion.fused)
-        for method, fusion in _fused.table.fusions.items()
+        for method, fusion in fused.table.fusions.items()
     ]
-    marks += [JudgeMark(name, kinds.get(name, "imported"), alignment) for name, alignment in _fused.shown.parts.items()]
+    marks += [JudgeMark(name, kinds.get(name, "imported"), alignment) for name, alignment in fused.shown.parts.items()]
     marks += [
         JudgeMark(name, "no criteria" if _role(name) == "baseline" else "fused", alignment)
-        for name, alignment in _fused.table.beside.items()
+        for name, alignment in fused.table.beside.items()
     ]
     marks.sort(key=lambda mark: -_height(mark.alignment))
-    return leaderboard_figure(marks, None, measure=_fused.measure)
+    return leaderboard_figure(marks, None, measure=fused.measure)
 
 
 def draw_keep(page: Opened, fused: Fused) -> None:

@@ -157,9 +157,13 @@ def test_a_judge_is_ready_only_without_a_reason_against_it(report: Report) -> No
         "not tested": with_calibration(good, gain=few),
         "less well than a rater": with_figures(good, GOOD, beside(-0.3, -0.01)),
         "plain regression": with_figures(unbeaten, GOOD, None),
-        "Not yet": with_figures(good, aligned(0.2, -0.1, 0.5), None),
+        "only by chance": with_figures(good, aligned(0.2, -0.1, 0.5), None),
+        "agreement of the judge": with_figures(good, aligned(None, reason="all scores are equal"), None),
+        "the interval of the agreement": with_figures(good, aligned(0.6), None),
     }
     for words, case in expected.items():
         said = readiness(case).headline
-        assert words in said
-        assert said.startswith(words if words in ("Ready", "Not yet") else "Caution: ")
+        assert words in said.replace(report.judge_name, "the judge")
+        held = case.held_out
+        open_ = held.value is None or held.interval is None or held.interval.low <= 0
+        assert said.startswith("Ready" if words == "Ready" else "Not yet: " if open_ else "Caution: ")
