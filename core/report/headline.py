@@ -209,7 +209,7 @@ def _of_labels(report: Report) -> Iterator[Finding]:
     split, share, alpha = report.calibration.split, report.labels.largest_share, report.raters.alpha
     if report.labels.simulated:
         yield Finding(
-            "No rater rated these texts",
+            "Nobody rated these texts",
             "A program made these labels. The report shows how Concord works, not how good a judge is.",
         )
     if few := [words for words in (few_labels(len(split.calibration)), few_held_out(len(split.held_out))) if words]:

@@ -63,7 +63,7 @@ def test_it_writes_the_page_its_appendix_and_the_figures_and_tells(call: Run) ->
     assert body["headline"] in (out / "appendix.html").read_text("utf-8").replace("&#39;", "'")
     assert body["version"] == {"number": 1, "state": "proposed"}
     assert body["signed_off"] == "Nobody here has approved version 1 of the judge."
-    assert {limit["title"] for limit in body["limits"]} >= {"No rater rated these texts", "Not signed off"}
+    assert {limit["title"] for limit in body["limits"]} >= {"Nobody rated these texts", "Not signed off"}
     assert body["ceiling"]["n"] == body["held_out"]["n"]
 
 

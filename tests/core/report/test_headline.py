@@ -117,7 +117,7 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
     )
     assert titles(calm) == []
     own = titles(report)
-    assert own[0] == "No rater rated these texts"
+    assert own[0] == "Nobody rated these texts"
     assert {"Few labels", "What the judge is", "The same systems on both sides", "Doubted labels"} <= set(own)
     for title, changed in cases.items():
         assert title in titles(changed), title
