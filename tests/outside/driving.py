@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +112,21 @@ class Place:
             time.sleep(STEP_SECONDS)
             self._signal(signal.SIGSTOP)
 
-        self._signal(signal.SIGSTOP)
+        self._stop_between_writes()
         yield step
         self._signal(signal.SIGCONT)
+
+    def _stop_between_writes(self) -> None:
+        """Stopped in the middle of a write, it would keep every screen from writing."""
+        while True:
+            self._signal(signal.SIGSTOP)
+            time.sleep(STEP_SECONDS)
+            database = sqlite3.connect(self.home / "concord.sqlite", timeout=0, isolation_level=None)
+            with closing(database), suppress(sqlite3.OperationalError):
+                database.execute("BEGIN IMMEDIATE")
+                return
+            self._signal(signal.SIGCONT)
+            time.sleep(STEP_SECONDS)
 
     def _signal(self, number: signal.Signals) -> None:
         if self.worker is not None:
