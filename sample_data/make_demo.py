@@ -21,9 +21,9 @@ def main() -> None:
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
     from core import projects
-    from core.demo.build import build_demo
     from core.project_records import DEMO_PROJECT
     from core.settings import Settings
+    from sample_data.recipe.demo_project import build_demo
 
     with tempfile.TemporaryDirectory(prefix="concord-demo-") as folder:
         settings = Settings(home=Path(folder), worker="external", worker_id="demo")

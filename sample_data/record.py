@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None, help="default: sample_data/recorded")
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
-    from core.demo import demo_calibration, recorded_session
+    from sample_data.recipe import demo_calibration, recorded_session
 
     for result in (
         recorded_session.record(out=options.out),

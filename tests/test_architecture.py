@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TOP_LEVEL = {"app.py", "pages", "core", "tests", "sample_data", "requirements.txt", "README.md"}
 TOOL_FILES = {"pyproject.toml", ".streamlit", ".ci", ".gitignore", "LICENSE", "CONTRIBUTING.md", "llms.txt"}
 
-PROJECT_LAYERS = ("core.store", "core.projects", "core.jobs", "core.cli", "core.demo", "pages")
+PROJECT_LAYERS = ("core.store", "core.projects", "core.jobs", "core.cli", "pages")
 COMPUTATIONS = (
     *("core.calibration", "core.comparison", "core.data", "core.fusion", "core.judging", "core.metrics"),
     *("core.providers", "core.repeval", "core.scoring", "core.stats"),
@@ -33,7 +33,7 @@ MUST_NOT_IMPORT: dict[str, tuple[str, ...]] = {
     "core.store": ("core.projects", "core.jobs", "core.cli", "pages"),
     "core.jobs": ("core.projects", "core.cli", "pages"),
     "core.jobs.worker": ("core.cli", "pages"),
-    "pages": ("core.providers", "core.cli", "core.demo"),
+    "pages": ("core.providers", "core.cli"),
 }
 MAY_STILL = {("core.records", "core.errors"), ("core.records", "core.json_form")}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import JobError, NotFoundError
 from core.project_records import DEMO_PROJECT, ProjectSummary
 from core.projects.calibration import CalibrationRequest, start_calibration
@@ -19,6 +20,10 @@ DEMO_FILE = _SAMPLES / "demo_project.zip"
 REPLAY_SPEC = "recorded:sample_data/recorded/newsroom_session.jsonl"
 REPLAYED_ON = "notifications"
 """The golden set that the recorded calibration asked about."""
+ASPECT = "house_style"
+DEFINITION = "The notification keeps to the house style of the newsroom."
+CHOSEN = CalibrationSettings(preset="quick", rounds=1, keep=2, ensemble=1)
+"""Settings of the recorded calibration; others would ask for replies that nobody has written."""
 _STOP_SECONDS = 8.0
 
 
@@ -50,23 +55,16 @@ def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> Proj
     return ensure_demo(store, settings, file)
 
 
-def replay_request(golden_id: str) -> CalibrationRequest:
-    """The recorded calibration: with any other settings it would ask for replies that nobody has written."""
-    from core.demo.demo_calibration import ASPECT, CHOSEN, DEFINITION
-
-    return CalibrationRequest(DEMO_PROJECT, golden_id, ASPECT, REPLAY_SPEC, CHOSEN, DEFINITION)
-
-
 @requires("reviewer")
 def start_replay(store: Store, settings: Settings) -> str:
     """Start the recorded calibration in the demo project and return the run's id; no key, no network, 47 seconds.
 
     NotFoundError where there is no demo project.
     """
-    goldens = store.goldens.all(DEMO_PROJECT)
-    request = next((replay_request(golden.golden_id) for golden in goldens if golden.name == REPLAYED_ON), None)
-    if request is None:
+    golden_id = next((each.golden_id for each in store.goldens.all(DEMO_PROJECT) if each.name == REPLAYED_ON), None)
+    if golden_id is None:
         raise NotFoundError("This installation has no demo project. `python -m core demo` imports it.")
+    request = CalibrationRequest(DEMO_PROJECT, golden_id, ASPECT, REPLAY_SPEC, CHOSEN, DEFINITION)
     return start_calibration(store, settings, request)
 
 

@@ -7,6 +7,7 @@ inputs are pinned, and requests, seeds and tie-breaks come in a fixed order.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -119,6 +120,18 @@ def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) ->
     if kind.enter is not None:
         kind.enter(work, result)
     return "budget" if getattr(result, "stopped_early", "") else "done"
+
+
+def do_here(store: Store, settings: Settings, run_id: str) -> str:
+    """Do a queued run in this process, with its snapshots; returns the status it ends with."""
+    attempt = store.runs.get(run_id).attempt
+    if not store.runs.claim(run_id, attempt, "here"):
+        raise JobError(f"Run {run_id} does not wait to be done.")
+    run = store.runs.get(run_id)
+    with RunProgress(store, run, threading.Event()) as progress:
+        status = do_run(store, settings, run, progress)
+    store.runs.finish(run_id, attempt, status)
+    return status
 
 
 def wants_of(run: Run) -> Wants:

@@ -21,14 +21,13 @@ from core.calibration.calibration_result import (
 from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
 from core.data.split import KnownTexts
-from core.demo.build import do_here
 from core.people import Actor
 from core.progress import Stage
 from core.project_records import FINISHED, CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.misaligned_items import TriageRequest, TriageVerdict
 from core.projects.rounds import RoundRequest
-from core.projects.run_kinds import KINDS
+from core.projects.run_kinds import KINDS, do_here
 from core.records import (
     Alignment,
     AspectLabels,

@@ -9,9 +9,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.demo.build import do_here
 from core.people import Actor
 from core.projects.edit_scoring import ChangedItem, PairedDifference, RescoreRequest, RescoreResult
+from core.projects.run_kinds import do_here
 from core.projects.run_work import JudgeState
 from core.records import Criteria, Interval, Provenance
 from core.settings import Settings

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
 from core.data import load_golden
-from core.demo.build import do_here
 from core.findings.over_time import recheck_finding
+from core.projects.run_kinds import do_here
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store

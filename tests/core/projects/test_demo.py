@@ -14,8 +14,6 @@ from core.calibration.calibration_result import Calibration
 from core.calibration.calibration_settings import CalibrationSettings
 from core.comparison.recheck import recheck
 from core.data import load_golden
-from core.demo import build, demo_calibration
-from core.demo.recorded_session import FOLDER, SAMPLES
 from core.errors import AccessError, ArchiveError, NotFoundError
 from core.judge_files import judge_card
 from core.judge_files.calibrated_judge import restored
@@ -25,6 +23,9 @@ from core.projects.demo import DEMO_FILE, DEMO_NAME
 from core.settings import Settings
 from core.store.log import Entry
 from core.store.store import Store
+from sample_data.recipe import demo_calibration
+from sample_data.recipe import demo_project as build
+from sample_data.recipe.recorded_session import FOLDER, SAMPLES
 
 
 @pytest.fixture

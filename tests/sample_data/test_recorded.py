@@ -14,11 +14,11 @@ from core.calibration.calibrated import calibrate
 from core.calibration.calibration_result import Calibration
 from core.data import load_golden
 from core.data.split import task_of
-from core.demo import recorded_session
 from core.errors import ProviderError
 from core.judging.recorded_judge import RecordedJudge
 from core.providers import recordings as provider
 from core.records import Criteria, GoldenSet, Provenance
+from sample_data.recipe import recorded_session
 
 SPEC = "recorded:sample_data/recorded/consistency_session.jsonl"
 

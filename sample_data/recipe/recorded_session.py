@@ -29,7 +29,7 @@ from core.providers.recordings import write_recording
 from core.providers.scripted import ScriptedProvider
 from core.records import GoldenSet, Task, Usage
 
-SAMPLES = Path(__file__).parents[2] / "sample_data"
+SAMPLES = Path(__file__).parents[1]
 FOLDER = SAMPLES / "recorded"
 GOLDEN = SAMPLES / "summaries.jsonl"
 SESSION = "consistency_session.jsonl"

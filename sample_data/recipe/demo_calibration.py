@@ -9,25 +9,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from core.calibration.calibration_result import Calibration
-from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.loop import calibrate
 from core.data import load_golden
 from core.data.split import task_of
-from core.demo.recorded_session import FOLDER, PACE, SAMPLES
 from core.judging.llm_judge import LLMJudge
+from core.projects.demo import ASPECT, CHOSEN, DEFINITION
 from core.providers import simulated_reader
 from core.providers.cached import reply_to_json
 from core.providers.completions import Reply, Request
 from core.providers.recordings import write_recording
 from core.providers.scripted import ScriptedProvider
+from sample_data.recipe.recorded_session import FOLDER, PACE, SAMPLES
 
 SPEC = "scripted:newsroom"
 GOLDEN = SAMPLES / "notifications.jsonl"
 SESSION = "newsroom_session.jsonl"
 MODEL, ENDPOINT = "newsroom", "a recording in sample_data"
-ASPECT = "house_style"
-DEFINITION = "The notification keeps to the house style of the newsroom."
-CHOSEN = CalibrationSettings(preset="quick", rounds=1, keep=2, ensemble=1)
 NEWER = ("notifications_second_batch", "notifications_careful_systems")
 """Golden sets of sample_data/newer, in the order in which the judge is rechecked on them."""
 

@@ -6,7 +6,6 @@ The people are invented and named so; their labels in the labelling pass are tho
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,15 +17,12 @@ import numpy as np
 from core import projects
 from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
-from core.demo.demo_calibration import ASPECT, CHOSEN, DEFINITION, GOLDEN, NEWER, SPEC
-from core.demo.recorded_session import SAMPLES
 from core.errors import JobError
 from core.fusion.fusion_settings import FusionSettings
-from core.jobs.queue import RunProgress
 from core.people import Actor
 from core.project_records import DEMO_PROJECT
 from core.projects.calibration import CalibrationRequest
-from core.projects.demo import DEMO_NAME
+from core.projects.demo import ASPECT, CHOSEN, DEFINITION, DEMO_NAME
 from core.projects.edit_scoring import RescoreRequest
 from core.projects.judge_checks import AblationRequest, RecheckRequest
 from core.projects.judge_line import VersionState
@@ -37,17 +33,18 @@ from core.projects.project_judges import MetricsRequest
 from core.projects.repeval_runs import RepEvalRequest
 from core.projects.review import Choice, Point, Verdict
 from core.projects.rounds import RoundRequest
-from core.projects.run_kinds import do_run
+from core.projects.run_kinds import do_here
 from core.records import GoldenSet, Scale
 from core.repeval.repeval_records import RepEvalSettings
 from core.repeval.states import Extraction
 from core.settings import Settings
 from core.store.store import Store
+from sample_data.recipe.demo_calibration import GOLDEN, NEWER, SPEC
+from sample_data.recipe.recorded_session import SAMPLES
 
 T = TypeVar("T")
 ADA, BEN, CHI = "Ada (demo)", "Ben (demo)", "Chi (demo)"
 PEOPLE = (ADA, BEN, CHI)
-WORKER = "demo"
 OFFLINE = CalibrationSettings(rounds=2, fit_strengths=False)
 PASS_ITEMS, LEFT_OPEN = 24, 3
 NEW_RULE = "The result comes first: take off 2 where a scene, a question or background opens the text."
@@ -105,18 +102,6 @@ def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = 
     for chapter in CHAPTERS:
         say(chapter.__name__.strip("_"))
         chapter(build)
-
-
-def do_here(store: Store, settings: Settings, run_id: str) -> str:
-    """Do a queued run in this process, with its snapshots; returns the status it ends with."""
-    attempt = store.runs.get(run_id).attempt
-    if not store.runs.claim(run_id, attempt, WORKER):
-        raise JobError(f"Run {run_id} does not wait to be done.")
-    run = store.runs.get(run_id)
-    with RunProgress(store, run, threading.Event()) as progress:
-        status = do_run(store, settings, run, progress)
-    store.runs.finish(run_id, attempt, status)
-    return status
 
 
 # ── the chapters ─────────────────────────────────────────────────────────────────────────────────────────────
