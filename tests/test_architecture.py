@@ -42,7 +42,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "streamlit": ("app", "pages"),
     **dict.fromkeys(("sqlalchemy", "alembic", "sqlite3", "psycopg"), ("core.store",)),
     **dict.fromkeys(
-        ("openai", "aiohttp", "httpx", "httpx2", "requests", "urllib.request", "urllib3", "http.client"),
+        ("aiohttp", "httpx", "requests", "urllib.request", "urllib3", "http.client"),
         ("core.providers",),
     ),
     **dict.fromkeys(

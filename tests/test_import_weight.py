@@ -36,7 +36,7 @@ def web_imports() -> list[str]:
 def test_import_core_loads_nothing_heavy() -> None:
     loaded = loaded_after("import core")
     assert "core" in loaded
-    assert not loaded & (WEB_HEAVY | {"streamlit", "sqlalchemy", "pandas", "scipy", "openai"})
+    assert not loaded & (WEB_HEAVY | {"streamlit", "sqlalchemy", "pandas", "scipy", "aiohttp"})
 
 
 def test_what_screens_import_is_light() -> None:

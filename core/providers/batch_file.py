@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple
 from core.errors import UsageError
 from core.files import saving
 from core.providers.completions import Completion, Failure, OnReply, Reply, ReplyStore, Request
-from core.providers.prices import Price
+from core.providers.endpoints import Price
 from core.providers.wire import (
     MOST_AT_ONCE,
     Capabilities,
-    NotACompletionError,
+    UnansweredError,
     came_empty,
     prompts_of,
     read_completions,
@@ -103,7 +103,7 @@ def read_result(line: bytes, price: Price | None) -> Result | None:
         return Result(custom_id, (), f"status {status}" if isinstance(status, int) else "no status")
     try:
         replies = read_completions(json.dumps(completion).encode(), price)
-    except NotACompletionError:
+    except UnansweredError:
         return Result(custom_id, (), "no completion")
     if came_empty(replies):
         return Result(custom_id, (), "no choices")

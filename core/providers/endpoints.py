@@ -16,20 +16,19 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from core.errors import AuthError, UsageError
-from core.providers.pace import RequestLimits
-from core.providers.prices import Price, list_price
 from core.secret_values import remember
 from core.settings import Settings, variable
 
@@ -118,6 +117,72 @@ def _unusable() -> UsageError:
         "backslash, and a host in plain letters, digits, dots and hyphens."
     )
 
+
+# ── prices and limits ────────────────────────────────────────────────────────────────────────────────────────
+
+PER_MILLION = 1_000_000
+_SNAPSHOT = re.compile(r"-(?:\d{8}|\d{4}-\d\d-\d\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars per million tokens.
+
+    `cached` is for prompt tokens that the endpoint had in its own cache, None for as much as the others; thoughts cost
+    what a completion does.  ValueError for anything but finite numbers of at least 0.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True}
+
+    prompt: float
+    completion: float
+    cached: float | None = None
+
+    def __post_init__(self) -> None:
+        for value in (self.prompt, self.completion, self.cached):
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"a price is a number of at least 0, in dollars per million tokens; {value:g} came")
+
+    def cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
+        """Dollars for that many tokens; `cached_tokens` are among the prompt's."""
+        cheaper = self.prompt if self.cached is None else self.cached
+        n_cached = min(cached_tokens, prompt_tokens)
+        dollars = (prompt_tokens - n_cached) * self.prompt + n_cached * cheaper + completion_tokens * self.completion
+        return dollars / PER_MILLION
+
+
+def list_price(base_url: str, model: str) -> Price | None:
+    """What `model` costs at `base_url` by the table that ships; a dated snapshot costs what its model does."""
+    prices = _shipped().get(base_url, {})
+    return prices.get(model) or prices.get(_SNAPSHOT.sub("", model))
+
+
+@cache
+def _shipped() -> Mapping[str, Mapping[str, Price]]:
+    shipped: dict[str, dict[str, Price]] = {}
+    for part in yaml.safe_load(Path(__file__).with_name("prices.yaml").read_text("utf-8")):
+        prices = shipped.setdefault(part["url"], {})
+        prices |= {model: Price(**price) for model, price in part["models"].items()}
+    return shipped
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """How an endpoint is asked; `timeout` is in seconds for one attempt.
+
+    After 408, 409, 5xx, a lost connection or a reply that is not a completion, a request is sent again up to `retries`
+    times. After 429 it is sent as often as it takes, unless nothing else comes for `patience` seconds.
+    """
+
+    concurrency: int = 64
+    timeout: float = 120.0
+    retries: int = 5
+    patience: float = 600.0
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+
+# ── the endpoint file ────────────────────────────────────────────────────────────────────────────────────────
 
 MOST_BYTES = 1 << 20
 VARIABLE = re.compile(r"\$(?:\{([A-Z][A-Z0-9_]*)\}|([A-Z][A-Z0-9_]*))")

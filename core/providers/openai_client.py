@@ -1,403 +1,302 @@
-"""A client for one endpoint that sends only what it was told to send, and only to that place.
+"""The connection to one endpoint: posts what it is told to, to that place alone, and no faster than it allows.
 
-Keys and headers of its own belong to one place (scheme, host, port).  A redirect that leads to another is an error:
-what was meant for the one is not sent to the other, neither the key nor the texts.
-
-Whatever a server sends becomes a bounded HTTP response, or an error without foreign words: messages of aiohttp hold the
-headers of the request, the key among them, so none of them goes on from here.
-
-`as_provider_error` turns what the SDK raises into our errors: messages name the endpoint, the model and the way out,
-never key or prompt.
+Keys and headers belong to one place (scheme, host, port), so no redirect is followed.  Whatever a server sends becomes
+the bytes of a bounded body or an `UnansweredError` without foreign words: messages of aiohttp hold the headers of the
+request, the key among them, so none of them goes on from here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import email.utils
+import json
+import logging
+import math
+import random
 import re
-import threading
-import zlib
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from concurrent.futures import Future
-from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-import httpx2
-import openai
-from openai import AsyncOpenAI, DefaultAioHttpClient
+from multidict import CIMultiDict
+from yarl import URL
 
 from core.errors import (
     AuthError,
     BadReplyError,
-    ConcordError,
     EndpointDownError,
     ModelNotFoundError,
     ProviderError,
     RateLimitError,
-    UsageError,
 )
 from core.providers.completions import Request
-from core.providers.endpoints import place_of
-from core.providers.pace import wait_asked_for
-from core.providers.wire import NotACompletionError
+from core.providers.endpoints import RequestLimits
+from core.providers.wire import UnansweredError
 from core.secret_values import hide, remember
 
-T = TypeVar("T")
-
-
-class LoopThread:
-    """The thread starts with the first `submit`, which may come from any thread."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._lock = threading.Lock()
-        self._running: tuple[asyncio.AbstractEventLoop, threading.Thread] | None = None
-
-    @property
-    def started(self) -> bool:
-        return self._running is not None
-
-    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run `coroutine` in the loop; cancelling the future cancels the coroutine."""
-        with self._lock:
-            if self._running is None:
-                loop = asyncio.new_event_loop()
-                self._running = loop, threading.Thread(target=_run_forever, args=(loop,), name=self._name, daemon=True)
-                self._running[1].start()
-            return asyncio.run_coroutine_threadsafe(coroutine, self._running[0])
-
-    def stop(self) -> None:
-        """End the loop and its thread; what still runs there is cancelled.  A later `submit` starts a fresh one."""
-        with self._lock:
-            running, self._running = self._running, None
-        if running is not None:
-            running[0].call_soon_threadsafe(running[0].stop)
-            running[1].join()
-
-
-def _run_forever(loop: asyncio.AbstractEventLoop) -> None:
-    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.get_loop().run_forever()
-
-
-_NO_KEY = "none"
-_CONNECT_SECONDS = 10.0
-_OF_THE_SDK = ("host", "accept", "content-", "user-agent", "x-stainless-", "connection", "transfer-encoding")
-"""How the names of headers begin that say nothing of who asks."""
-
-
-class RedirectedError(httpx2.TransportError):
-    """The endpoint answered with a redirect to another place; `target` is that place, without path and query."""
-
-    def __init__(self, target: str) -> None:
-        super().__init__(f"redirected to {target}")
-        self.target = target
-
-
-# ── what a server sends ──────────────────────────────────────────────────────────────────────────────────────
+log = logging.getLogger(__name__)
 
 MOST_BYTES = 8 << 20
 """Bytes of a decompressed body that are read; a completion has some thousands."""
 
-CODINGS = "gzip"
-"""What a server may compress its body with."""
+_CONNECT_SECONDS = 10.0
+_PATH = "/chat/completions"
+_SEARCHED, _SHOWN, _ECHO_WINDOW = 20_000, 200, 20
 
 
-class NotHttpError(httpx2.RemoteProtocolError):
-    """The server sent something that is not HTTP, or HTTP that breaks its rules."""
+class Connection:
+    """Lives in one event loop.  Without an `api_key`, no `Authorization` is sent unless `headers` hold one."""
 
+    def __init__(self, base_url: str, api_key: str | None, headers: Mapping[str, str], limits: RequestLimits) -> None:
+        own = CIMultiDict({"Authorization": f"Bearer {api_key}"} if api_key else {})
+        own.update(headers)
+        for value in own.values():
+            remember(value)
+        self._url = URL(base_url + _PATH)
+        self._proxy = None if proxy_bypass(self._url.host or "") else getproxies().get(self._url.scheme)
+        self._session = aiohttp.ClientSession(
+            headers=own,
+            connector=aiohttp.TCPConnector(limit=0),  # the pace says how many
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(limits.timeout, sock_connect=min(_CONNECT_SECONDS, limits.timeout)),
+        )
+        self.pace = Pace(limits)
 
-class NotTlsError(httpx2.ConnectError):
-    """The TLS handshake failed."""
-
-
-class TooLargeError(httpx2.TransportError):
-    """The body is longer than `MOST_BYTES`."""
-
-
-class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Pass requests on to `inner`; decompress the body here, where its size can be bounded."""
-
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
-        self._inner = inner
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        problem: Exception
+    async def post(self, body: Mapping[str, Any]) -> bytes:
+        """The body of a 200 reply.  UnansweredError for everything else."""
         try:
-            response = await self._inner.handle_async_request(request)
+            async with self._session.post(self._url, json=body, allow_redirects=False, proxy=self._proxy) as response:
+                raw = bytearray()
+                async for chunk in response.content.iter_any():
+                    raw += chunk
+                    if len(raw) > MOST_BYTES:
+                        raise UnansweredError("odd body", f"a body of more than {MOST_BYTES >> 20} MB")
+                if response.status < 300:
+                    return bytes(raw)
+                problem = self._refusal(response, bytes(raw))
+        except UnansweredError:
+            raise
         except Exception as error:
-            problem = in_our_words(error)
-        else:
-            coding = response.headers.pop("content-encoding", "identity").strip().lower()
-            response.headers.pop("content-length", None)
-            body = _Body(response.stream, coding)
-            return httpx2.Response(
-                response.status_code, headers=response.headers, stream=body, extensions=response.extensions
-            )
+            problem = UnansweredError(_kind(error))
         raise problem  # outside of the handler, so that it carries no foreign error along
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
+    def _refusal(self, response: aiohttp.ClientResponse, raw: bytes) -> UnansweredError:
+        if response.status < 400:
+            place = "a URL that cannot be read"
+            with suppress(ValueError):
+                target = self._url.join(URL(response.headers.get("location", "")))
+                place = str(target.origin()) + target.path.removesuffix(_PATH)
+            return UnansweredError("redirect", place, status=response.status)
+        fields: Any = None
+        with suppress(ValueError, RecursionError):
+            fields = json.loads(raw)
+        fields = fields.get("error", fields) if isinstance(fields, dict) else {}
+        words, param = (
+            str(fields.get(name) or "") if isinstance(fields, dict) else "" for name in ("message", "param")
+        )
+        told, wait = raw[:_SEARCHED].decode("utf-8", "replace"), wait_asked_for(response.headers)
+        return UnansweredError("status", words, status=response.status, told=told, param=param, wait=wait)
+
+    async def close(self) -> None:
+        await self._session.close()
 
 
-class _Body(httpx2.AsyncByteStream):
-    def __init__(self, stream: object, coding: str) -> None:
-        assert isinstance(stream, httpx2.AsyncByteStream)
-        self._stream, self._coding = stream, coding
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        problem: Exception | None = None
-        try:
-            async for chunk in self._plain():
-                yield chunk
-        except Exception as error:
-            problem = in_our_words(error)
-        if problem is not None:
-            raise problem
-
-    async def _plain(self) -> AsyncIterator[bytes]:
-        if self._coding not in ("identity", "", "gzip"):
-            raise NotHttpError("a content coding that was not asked for")
-        unpack = zlib.decompressobj(wbits=31) if self._coding == "gzip" else None
-        total = 0
-        async for raw in self._stream:
-            rest = raw
-            while rest:
-                chunk = unpack.decompress(rest, 1 << 16) if unpack else rest
-                rest = unpack.unconsumed_tail if unpack else b""
-                total += len(chunk)
-                if total > MOST_BYTES:
-                    raise TooLargeError(f"a body of more than {MOST_BYTES >> 20} MB")
-                if chunk:
-                    yield chunk
-
-    async def aclose(self) -> None:
-        with suppress(Exception):  # what closing an odd connection says is of no use, and may hold headers
-            await self._stream.aclose()
+def _kind(error: Exception) -> str:
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return "unreachable"
+        case TimeoutError():
+            return "timeout"
+        case aiohttp.ClientSSLError():
+            return "no TLS"
+        case aiohttp.ClientConnectionError() | aiohttp.ClientHttpProxyError() | OSError():
+            return "unreachable"
+        case _:
+            return "no HTTP"
 
 
-def in_our_words(error: Exception) -> Exception:
-    """An error of the same meaning that holds nothing of the request and of the answer."""
-    if isinstance(error, NotHttpError | NotTlsError | TooLargeError):
-        return error
-    if isinstance(error.__cause__ or error, aiohttp.ClientSSLError):
-        return NotTlsError("the TLS handshake failed")
-    same = isinstance(error, httpx2.TimeoutException | httpx2.NetworkError | httpx2.ProxyError)
-    kind = type(error) if same else NotHttpError
-    return kind(f"{kind.__name__} of the transport")
+# ── what went wrong ──────────────────────────────────────────────────────────────────────────────────────────
 
-
-# ── the client ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class _Client(DefaultAioHttpClient):
-    """The SDK's client, with every transport bounded; it makes them in these two methods."""
-
-    def _init_transport(self, *arguments: Any, **named: Any) -> httpx2.AsyncBaseTransport:
-        return BoundedTransport(super()._init_transport(*arguments, **named))
-
-    def _init_proxy_transport(self, *arguments: Any, **named: Any) -> httpx2.AsyncBaseTransport:
-        return BoundedTransport(super()._init_proxy_transport(*arguments, **named))
-
-
-def client_of(base_url: str, api_key: str | None, headers: Mapping[str, str], timeout: float) -> AsyncOpenAI:
-    """A client for `base_url`; its own retries are off."""
-    own = httpx2.Headers({"Authorization": f"Bearer {api_key or _NO_KEY}"})
-    own.update(headers)
-    for value in (api_key, *headers.values()):
-        remember(value)
-
-    async def send_ours(request: httpx2.Request) -> None:
-        """The SDK reads further keys and headers from the environment, which only Settings does here."""
-        for name in [name for name in request.headers if not name.lower().startswith(_OF_THE_SDK)]:
-            del request.headers[name]
-        request.headers.update(own)
-        request.headers["accept-encoding"] = CODINGS
-
-    limits = httpx2.Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout))
-    return AsyncOpenAI(
-        api_key=api_key or _NO_KEY,
-        base_url=base_url,
-        timeout=limits,
-        max_retries=0,
-        http_client=_Client(
-            timeout=limits,
-            event_hooks={"request": [send_ours], "response": [_refuse_redirect_elsewhere]},
-        ),
-    )
-
-
-async def _refuse_redirect_elsewhere(response: httpx2.Response) -> None:
-    if not response.has_redirect_location:
-        return
-    asked = response.request.url
-    try:
-        target = asked.join(response.headers["location"])
-        shown = f"{target.scheme}://{target.host}" + (f":{target.port}" if target.port else "")
-        elsewhere = place_of(shown) != place_of(str(asked.copy_with(query=None)))
-    except (UsageError, httpx2.InvalidURL, ValueError):
-        elsewhere, shown = True, "a URL that cannot be read"
-    if elsewhere:
-        raise RedirectedError(shown)
-
-
-PER_REQUEST_CODES = frozenset({"context_length_exceeded", "content_filter", "string_above_max_length"})
-_REFUSES = re.compile(
-    r"support|unknown|unrecogni[sz]ed|unexpected|extra|permitted|allowed|cannot|can ?not|can't|must|only|invalid|"
-    r"incompatible|deprecated|disabled|not enabled|removed|not accept",
-    re.IGNORECASE,
-)
 _NO_QUOTA = re.compile(r"insufficient.quota|exceeded your current quota|billing|credit balance", re.IGNORECASE)
-_ECHO_WINDOW = 20
-_ECHOED_KEY = 6
-_DETAIL_LENGTH = 200
+
+
+def used_up_quota(error: UnansweredError) -> bool:
+    """Whether there is no credit left (often told as 429), which no waiting changes."""
+    told = error.status in (403, 429) and _NO_QUOTA.search(error.told)
+    return error.status == 402 or bool(told)
+
+
+def worth_another_try(error: UnansweredError, *, known: bool) -> bool:
+    """Whether the same request may be answered a little later.
+
+    A web page, or what is not HTTP, from an endpoint that is not `known` to answer is a wrong URL.
+    """
+    if error.status:
+        return error.status in (408, 409) or error.status >= 500
+    return known or not (error.kind in ("no HTTP", "no TLS") or "HTML" in error.words)
+
+
+def concerns_everything(error: UnansweredError) -> bool:
+    """Whether one such error is enough to stop: the key, the model, the path, the quota, or a redirect."""
+    return error.status in (401, 402, 403, 404, 429) or error.kind == "redirect"
 
 
 def as_provider_error(
-    error: Exception, *, endpoint: str, request: Request, has_key: bool, key_name: str = "OPENAI_API_KEY"
+    error: UnansweredError, *, endpoint: str, request: Request, has_key: bool, key_name: str = ""
 ) -> ProviderError:
-    """The `ProviderError` for whatever ended `request` (after the SDK's retries)."""
-    where = f"{endpoint} (model {request.model!r})"
-    if isinstance(error, openai.APIStatusError):
-        return _as_status_error(error, where, request, has_key, key_name)
-    if isinstance(error.__cause__, RedirectedError):
-        return ProviderError(
-            f"{where} redirects to {error.__cause__.target}, which is another place: nothing was sent there.",
-            hint="If you trust that place, name its own URL.",
+    """The `ProviderError` for whatever ended `request`; it names the endpoint, the model and the way out."""
+    where, status = f"{endpoint} (model {request.model!r})", error.status
+    key_name, again = key_name or "OPENAI_API_KEY", "and start again: replies so far are kept."
+    match error.kind:
+        case "redirect":
+            return ProviderError(
+                f"{where} redirects to {hide(error.words)}, which is another place: nothing was sent there.",
+                hint="If you trust that place, name its own URL.",
+            )
+        case "no HTTP":
+            return BadReplyError(f"{where} does not speak HTTP.", hint="Is it https? Check the URL and its port.")
+        case "no TLS":
+            hint = "Is it http? Check the URL, its port and its certificate."
+            return EndpointDownError(f"{where} cannot be reached over TLS.", hint=hint)
+        case "odd body":
+            return BadReplyError(
+                f"{where} answered 200 with {error.words}, not with a completion.",
+                hint="Check the URL: it should be an OpenAI-compatible API (often ending in /v1), not a web page.",
+            )
+        case "timeout":
+            hint = "Check that it is not overloaded, then start again."
+            return EndpointDownError(f"{where} did not answer in time.", hint=hint)
+        case "unreachable":
+            hint = "Check the URL and that the server runs, then start again."
+            return EndpointDownError(f"{where} cannot be reached.", hint=hint)
+    if used_up_quota(error):
+        return RateLimitError(
+            f"{where}: the quota of this key is used up ({status}, insufficient_quota); waiting does not help.",
+            hint=f"Add credit or raise the spending limit at the endpoint, or use another key, {again}",
         )
-    if isinstance(error.__cause__, NotHttpError):
-        return BadReplyError(f"{where} does not speak HTTP.", hint="Is it https? Check the URL and its port.")
-    if isinstance(error.__cause__, NotTlsError):
-        return EndpointDownError(
-            f"{where} cannot be reached over TLS.", hint="Is it http? Check the URL, its port and its certificate."
-        )
-    if isinstance(error, NotACompletionError):
-        return BadReplyError(
-            f"{where} answered 200 with {error}, not with a completion.",
-            hint="Check the URL: it should be an OpenAI-compatible API (often ending in /v1), not a web page.",
-        )
-    if isinstance(error, openai.APITimeoutError) and not isinstance(error.__cause__, httpx2.ConnectTimeout):
-        return EndpointDownError(
-            f"{where} did not answer in time.", hint="Check that it is not overloaded, then start again."
-        )
-    if isinstance(error, openai.APIConnectionError):
-        return EndpointDownError(
-            f"{where} cannot be reached.", hint="Check the URL and that the server runs, then start again."
-        )
-    return ProviderError(f"{where} failed: {type(error).__name__}.")
-
-
-def _as_status_error(
-    error: openai.APIStatusError, where: str, request: Request, has_key: bool, key_name: str
-) -> ProviderError:
-    if error.status_code in (401, 403) and not used_up_quota(error):
-        return _refused_key(where, error.status_code, has_key, key_name)
-    if error.status_code == 404:
+    if status in (401, 403) and has_key:
+        return AuthError(f"{where} refused the key ({status}).", hint=f"Put a valid key into {key_name}.")
+    if status in (401, 403):
+        return AuthError(f"{where} asks for a key ({status}).", hint=f"Set {key_name}.")
+    if status == 404:
         return ModelNotFoundError(
             f"{where} answered 404: it knows no such model or path.",
             hint="Check the model's name and that the URL ends where the API starts (often /v1).",
         )
-    if used_up_quota(error):
-        return RateLimitError(
-            f"{where}: the quota of this key is used up ({error.status_code}, insufficient_quota); waiting does not "
-            "help.",
-            hint="Add credit or raise the spending limit at the endpoint, or use another key, and start again: replies "
-            "so far are kept.",
-        )
-    if error.status_code == 429:
-        wait = wait_asked_for(error.response.headers)
-        told = f" It asks for a wait of {wait:,.0f} s." if wait else ""
+    if status == 429:
+        told = f" It asks for a wait of {error.wait:,.0f} s." if error.wait else ""
         return RateLimitError(
             f"{where} still answered 429 (too many requests) after waiting, with no other answer between.{told}",
-            hint="Start again later, or set CONCORD_REQUESTS_PER_MINUTE to what the endpoint allows, or lower "
-            "CONCORD_CONCURRENCY: replies so far are kept.",
+            hint="Lower CONCORD_CONCURRENCY, or set CONCORD_REQUESTS_PER_MINUTE to what the endpoint allows, " + again,
         )
-    if error.status_code >= 500:
+    if status >= 500:
         return EndpointDownError(
-            f"{where} still answered {error.status_code} after the retries.",
+            f"{where} still answered {status} after the retries.",
             hint="The server has trouble of its own: look at its log, or start again later.",
         )
-    return ProviderError(f"{where} refused the request ({error.status_code}).{_detail(error, request)}")
-
-
-def concerns_one_request(error: Exception) -> bool:
-    """Whether `error` is about this prompt alone (too long, filtered), so that the others may go on."""
-    if not isinstance(error, openai.APIStatusError) or error.status_code not in (400, 413, 422):
-        return False
-    return error.code in PER_REQUEST_CODES or "context length" in str(error.message)
-
-
-def refuses_parameter(error: openai.APIStatusError) -> bool:
-    """Whether the endpoint says that it does not take some parameter or value (400, or 422 of stricter servers)."""
-    return error.status_code in (400, 422) and not concerns_one_request(error) and bool(_REFUSES.search(error.message))
-
-
-def used_up_quota(error: Exception) -> bool:
-    """Whether there is no credit left (often told as 429), which no waiting changes."""
-    if not isinstance(error, openai.APIStatusError) or error.status_code not in (402, 403, 429):
-        return False
-    return error.status_code == 402 or bool(_NO_QUOTA.search(f"{error.code} {error.type} {error.message}"))
-
-
-def worth_another_try(error: Exception, *, known: bool) -> bool:
-    """Whether the same request may be answered a little later; `x-should-retry` is obeyed.
-
-    A web page, or what is not HTTP, from an endpoint that is not `known` to answer is a wrong URL.
-    """
-    if isinstance(error.__cause__, RedirectedError):
-        return False
-    if isinstance(error, openai.APIStatusError):
-        told = error.response.headers.get("x-should-retry")
-        return told == "true" or (told != "false" and (error.status_code in (408, 409) or error.status_code >= 500))
-    wrong_url = isinstance(error.__cause__, NotHttpError | NotTlsError) or "HTML" in str(error)
-    return known or not wrong_url
-
-
-def may_be_about_extras(error: openai.APIStatusError) -> bool:
-    """Whether asking for less may help: not where the key, the load or this one prompt is the trouble."""
-    return error.status_code not in (401, 402, 403, 429) and not concerns_one_request(error)
-
-
-def concerns_everything(error: Exception) -> bool:
-    """Whether one such error is enough to stop: the key, the model, the path, the quota, or a redirect elsewhere."""
-    wrong = openai.AuthenticationError | openai.PermissionDeniedError | openai.NotFoundError | openai.RateLimitError
-    return isinstance(error, wrong) or used_up_quota(error) or isinstance(error.__cause__, RedirectedError)
-
-
-def _refused_key(where: str, status: int, has_key: bool, key_name: str) -> AuthError:
-    if has_key:
-        return AuthError(
-            f"{where} refused the key ({status}).", hint=f"Put a valid key for this endpoint into {key_name}."
-        )
-    return AuthError(f"{where} asks for a key ({status}).", hint=f"Set {key_name or 'OPENAI_API_KEY'}.")
-
-
-def _detail(error: openai.APIStatusError, request: Request) -> str:
-    """The server's own words, cut short, and left out when they repeat a piece of the prompt or a key."""
-    body = error.body
-    message = body.get("message") if isinstance(body, dict) else None
-    if not isinstance(message, str) or not message:
-        return ""
-    message = " ".join(message[:_DETAIL_LENGTH].split())
+    # the server's own words, unless they repeat a piece of the prompt
+    words = " ".join(hide(error.words)[:_SHOWN].split())
     prompt = " ".join(" ".join(part.content for part in request.messages).split())
-    echoed = any(
-        message[start : start + _ECHO_WINDOW] in prompt for start in range(max(1, len(message) - _ECHO_WINDOW + 1))
-    )
-    sent = [part for value in error.request.headers.values() for part in (value, value.rpartition(" ")[2])]
-    echoed = echoed or any(len(part) >= _ECHOED_KEY and part in str(body) for part in sent)
-    return "" if echoed else f" It says: {hide(message)}"
+    pieces = (words[start : start + _ECHO_WINDOW] for start in range(max(1, len(words) - _ECHO_WINDOW + 1)))
+    says = f" It says: {words}" if words and not any(piece in prompt for piece in pieces) else ""
+    return ProviderError(f"{where} refused the request ({status}).{says}")
 
 
-@contextmanager
-def foreign_errors_hidden(url: str) -> Iterator[None]:
-    """Turn whatever the SDK lets through, which may hold headers, into a connection error that says none of it."""
+# ── pace ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LONGEST_WAIT = 3600.0
+"""Seconds that an endpoint may ask for with no answer in between."""
+
+FIRST_WAIT, LONGEST_OWN_WAIT = 0.5, 30.0
+"""Seconds waited if the endpoint does not say how long, doubled each time."""
+
+_LOGGED_FROM = 5.0
+_CALM, _CALM_PACE = 4, 16
+_LEAST_GAP, _MOST_GAP = 0.02, 60.0
+
+
+class Pace:
+    """As many requests at once as the endpoint takes, no sooner than it allows.
+
+    A 429 takes away a place in flight and makes everybody wait; answers give the places back one by one. If one at a
+    time is still too fast, requests keep a distance that grows with each refusal and shrinks without refusals. So a
+    strict endpoint makes a run slow and does not end it. A run ends if nothing but 429 comes for `patience` seconds, or
+    if the endpoint asks for a wait of more than `LONGEST_WAIT`.
+    """
+
+    def __init__(self, limits: RequestLimits) -> None:
+        self.limits = limits
+        self.limit, self.in_flight = limits.concurrency, 0
+        self._least_gap = self._gap = 60.0 / limits.requests_per_minute if limits.requests_per_minute else 0.0
+        self._open_at = self._waited = self._asked = 0.0
+        self._epoch = self._in_a_row = self._calm = 0
+        self._turn, self._freed = asyncio.Lock(), asyncio.Event()
+
+    async def begin(self) -> int:
+        """Wait for a place, in the order of the calls; the number goes back into `answered` or `refused`."""
+        async with self._turn:
+            while self.in_flight >= self.limit:
+                self._freed.clear()
+                await self._freed.wait()
+            while (wait := self._open_at - time.monotonic()) > 0:
+                await asyncio.sleep(wait)
+            if self._gap:
+                self._open_at = time.monotonic() + self._gap
+            self.in_flight += 1
+            return self._epoch
+
+    def end(self) -> None:
+        """Give the place back, whatever came of the request."""
+        self.in_flight -= 1
+        self._freed.set()
+
+    def answered(self, begun: int, tokens: int) -> None:
+        """An answer of so many tokens came: go faster by and by."""
+        if begun == self._epoch:
+            self._in_a_row, self._waited, self._asked = 0, 0.0, 0.0
+            self._calm += 1
+        most = self.limits.concurrency
+        if self.limit < most and self._calm >= _CALM * self.limit:
+            self.limit, self._calm = min(most, self.limit + max(1, self.limit // 4)), 0
+        elif self._gap > self._least_gap and self._calm >= _CALM_PACE:
+            slower = self._gap * 0.8
+            self._gap, self._calm = max(self._least_gap, slower if slower > _LEAST_GAP else 0.0), 0
+        if self.limits.tokens_per_minute:
+            self._open_at = max(self._open_at, time.monotonic()) + 60.0 * tokens / self.limits.tokens_per_minute
+
+    def refused(self, begun: int, asked: float | None) -> bool:
+        """A 429 came, asking for a wait of so many seconds; False if it is no use to try again."""
+        crowded = self.limit > 1 and self.in_flight > 1
+        self.limit = max(1, min(self.limit, self.in_flight) - 1)
+        self._calm = 0
+        patience = self.limits.patience
+        if begun != self._epoch:  # sent before others were refused: nothing new
+            return patience > 0
+        if not crowded or self._gap > self._least_gap:
+            self._gap = min(_MOST_GAP, max(2 * _LEAST_GAP, 1.5 * self._gap))
+        own = min(LONGEST_OWN_WAIT, FIRST_WAIT * 2.0 ** min(self._in_a_row, 10)) * random.uniform(0.8, 1.0)
+        self._asked += asked or 0.0
+        self._waited += 0.0 if asked else own
+        if self._waited > patience or self._asked > LONGEST_WAIT or not patience:
+            return False
+        self._epoch += 1
+        self._in_a_row += 1
+        wait = asked or own
+        self._open_at = max(self._open_at, time.monotonic() + wait)
+        if wait >= _LOGGED_FROM:
+            log.warning("The endpoint answers 429 (too many requests): waiting %.0f s.", wait)
+        return True
+
+
+def wait_asked_for(headers: Mapping[str, str]) -> float | None:
+    """Seconds that `retry-after-ms` or `retry-after` (a number or a date) asks for; None if nothing usable."""
+    told, wait = headers.get("retry-after", ""), math.nan
     try:
-        yield
-    except (openai.OpenAIError, ConcordError):
-        raise
-    except Exception as error:
-        hidden = openai.APIConnectionError(request=httpx2.Request("POST", url))
-        hidden.__cause__ = in_our_words(error)
-    else:
-        return
-    raise hidden
+        wait = float(headers["retry-after-ms"]) / 1000.0 if "retry-after-ms" in headers else float(told)
+    except ValueError:
+        with suppress(ValueError, TypeError, OverflowError):
+            wait = email.utils.parsedate_to_datetime(told).timestamp() - time.time()
+    return wait if wait > 0 else None

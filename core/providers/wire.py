@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from core.providers.completions import Completion, Failure, Reply, Request, TokenLogprobs
-from core.providers.prices import Price
+from core.providers.endpoints import Price
 from core.records import Usage
 from core.secret_values import hide_sent
 
@@ -61,8 +61,23 @@ def prompts_of(requests: Sequence[Request], *, several: bool = True) -> list[Pro
     return prompts
 
 
-class NotACompletionError(ValueError):
-    """The body of a 200 reply is not the JSON of a chat completion (a proxy's HTML page, say)."""
+class UnansweredError(Exception):
+    """What came instead of a completion.
+
+    Attributes:
+        kind: "status", "redirect", "timeout", "unreachable", "no TLS", "no HTTP", or "odd body" of a 200 reply.
+        words: The server's own message, what the body looks like, or where the redirect leads.
+        status: The HTTP status, 0 without one.
+        told: All that the server said, to search in.
+        param: The parameter that it names.
+        wait: The seconds that it asks to wait.
+    """
+
+    def __init__(
+        self, kind: str, words: str = "", *, status: int = 0, told: str = "", param: str = "", wait: float | None = None
+    ) -> None:
+        super().__init__(words or kind)
+        self.kind, self.words, self.status, self.told, self.param, self.wait = kind, words, status, told, param, wait
 
 
 @dataclass
@@ -87,7 +102,7 @@ class Capabilities:
         """The extras in `body` of which it is not known yet whether the endpoint does them."""
         return {name for name in EXTRAS if name in body} - self.proven
 
-    def named_in(self, message: str, param: str | None, body: Mapping[str, Any]) -> str | None:
+    def named_in(self, message: str, param: str, body: Mapping[str, Any]) -> str | None:
         """The optional part of `body` that an error about it names; None if sending less makes no sense."""
         sent = [name for name in OPTIONAL if name in body]
         if any(part["role"] == "system" for part in body.get("messages", ())):
@@ -97,12 +112,6 @@ class Capabilities:
             return param
         patterns = ((name, _MENTION.get(name, rf"(?<!\w){name}(?!\w)")) for name in sent)
         return next((name for name, pattern in patterns if re.search(pattern, message)), None)
-
-    def lesser(self, body: Mapping[str, Any]) -> list[tuple[set[str], dict[str, Any]]]:
-        """(what is left out, the body without it), to try if `body` failed: each unproven extra, then all of them."""
-        extras = self.unproven(body)
-        missing = [{name} for name in sorted(extras)] + ([extras] if len(extras) > 1 else [])
-        return [(names, without(body, names)) for names in missing]
 
     def learn_from_answer(self, body: Mapping[str, Any], replies: Sequence[Reply]) -> None:
         """Note which extras of `body` the endpoint did, and which it silently ignored."""
@@ -203,16 +212,16 @@ def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str
 def read_completions(body: bytes, price: Price | None) -> list[Reply]:
     """The choices of a 200 reply, at least one; the first carries the usage of all.
 
-    A choice without text (content filter, say) is a `Failure`, paid for like any other.  NotACompletionError if the
+    A choice without text (content filter, say) is a `Failure`, paid for like any other.  UnansweredError if the
     body is something else altogether.
     """
     try:
         reply = json.loads(body)
     except (ValueError, RecursionError):
-        raise NotACompletionError(_looks_like(body)) from None
+        raise UnansweredError("odd body", _looks_like(body)) from None
     choices = _part(reply, "choices", list)
     if choices is None:
-        raise NotACompletionError("JSON without the field 'choices'")
+        raise UnansweredError("odd body", "JSON without the field 'choices'")
     usage = read_usage(reply.get("usage"), price)
     if not choices:
         return [Failure(NO_CHOICES, usage)]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from core.providers.completions import Message, Request
+from core.providers.endpoints import RequestLimits
 from core.providers.openai_api import OpenAIProvider
-from core.providers.pace import RequestLimits
 from tests.fake_openai import RunningServer
 from tests.replies import MemoryReplies
 

@@ -52,7 +52,7 @@ def test_headers_and_extra_body_are_sent(make: Make, server: RunningServer, requ
     assert requests[0].key(provider.endpoint) != requests[0].key(make().endpoint), "it may change the answer"
 
 
-def test_the_sdk_sends_nothing_that_it_finds_in_the_environment(
+def test_nothing_that_stands_in_the_environment_is_sent(
     make: Make, server: RunningServer, requests: list[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-token: {HEADER}")
@@ -71,7 +71,7 @@ def test_no_redirect_to_another_place_is_followed(
     thief = start()
     port = thief.port if host == "127.0.0.1" else server.port
     server.fake.redirect = f"http://{host}:{port}/v1/chat/completions?leak={KEY}"
-    with pytest.raises(ProviderError, match=f"redirects to http://{host}:{port}, which is another place") as caught:
+    with pytest.raises(ProviderError, match=f"redirects to http://{host}:{port}/v1, which is another place") as caught:
         make(api_key=KEY, headers={"x-token": HEADER}, retries=3).complete(requests)
     assert not thief.fake.seen
     assert len(server.fake.seen) == 1, "no use to ask again"

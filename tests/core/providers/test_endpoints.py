@@ -11,10 +11,8 @@ import pytest
 from core.errors import AuthError, ConsentError, UsageError
 from core.judging.judge_specs import CAREFUL, SILENT, make_judge
 from core.providers.cached import CachedProvider
-from core.providers.endpoints import Installation, checked_base_url
+from core.providers.endpoints import Installation, Price, RequestLimits, checked_base_url
 from core.providers.openai_api import OpenAIProvider
-from core.providers.pace import RequestLimits
-from core.providers.prices import Price
 from core.settings import Settings
 from tests.fake_openai import RunningServer
 from tests.replies import MemoryReplies

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from core.errors import AuthError, EndpointDownError
 from core.providers.cached import CachedProvider
 from core.providers.completions import Completion, Message, Reply, Request
-from core.providers.prices import Price
+from core.providers.endpoints import Price
 from core.providers.wire import Capabilities, read_completions, request_body
 from core.records import Usage
 from tests.core.providers.conftest import Make

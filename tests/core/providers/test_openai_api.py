@@ -17,8 +17,8 @@ from core.errors import (
     RateLimitError,
 )
 from core.providers.completions import Completion, Failure, Message, Reply, Request
+from core.providers.endpoints import Price
 from core.providers.openai_api import FAILURES_IN_A_ROW
-from core.providers.prices import Price
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
 
@@ -106,7 +106,7 @@ def test_an_endpoint_that_wants_a_key_is_down_hangs_or_fails_still(
     server.fake.fault, server.fake.requests = "500", 0
     with pytest.raises(EndpointDownError):
         make(retries=1).complete(requests)
-    assert server.fake.requests == 2, "the SDK retries and nothing else does"
+    assert server.fake.requests == 2, "one retry and no more"
 
 
 @pytest.mark.parametrize(

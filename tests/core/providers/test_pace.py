@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import RateLimitError
 from core.providers.completions import Completion, Message, Request
-from core.providers.pace import LONGEST_WAIT, wait_asked_for
+from core.providers.openai_client import LONGEST_WAIT, wait_asked_for
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
 

@@ -6,7 +6,7 @@ import pytest
 
 from core.providers.cached import CachedProvider
 from core.providers.completions import Failure, Request
-from core.providers.prices import Price, list_price
+from core.providers.endpoints import Price, list_price
 from core.records import Usage
 from core.store.store import Store
 from tests.core.providers.conftest import Make

@@ -14,9 +14,8 @@ from core.judging.reply_verdicts import FIRST_RATINGS, FirstReplies, reading_of,
 from core.judging.scoring_styles import Style
 from core.providers.cached import reply_from_json, reply_to_json
 from core.providers.completions import Completion
+from core.providers.endpoints import Price, RequestLimits
 from core.providers.openai_api import OpenAIProvider
-from core.providers.pace import RequestLimits
-from core.providers.prices import Price
 from core.providers.wire import read_completions
 from core.records import Criteria, Item, Scale, Task, Usage
 from tests.fake_openai import RunningServer

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import httpx2
-import openai
 import pytest
 
 from core.providers.completions import Completion, Failure, Message, Request
 from core.providers.openai_client import as_provider_error
-from core.providers.wire import NotACompletionError, read_completions
+from core.providers.wire import UnansweredError, read_completions
 from core.records import Usage
 
 
@@ -52,14 +50,13 @@ def test_completions_without_text_are_failures(body: bytes) -> None:
     [(b"", "empty"), (b"<html>", "HTML"), (b"oops", "not JSON"), (b"[]", "choices"), (b'{"choices": 1}', "choices")],
 )
 def test_what_is_no_completion_says_what_it_looks_like(body: bytes, says: str) -> None:
-    with pytest.raises(NotACompletionError, match=says):
+    with pytest.raises(UnansweredError, match=says):
         read_completions(body, None)
 
 
 def _refused(message: str, prompt: str) -> str:
-    response = httpx2.Response(400, request=httpx2.Request("POST", "http://h/v1"))
-    error = openai.BadRequestError(message, response=response, body={"message": message})
     request = Request("m", (Message("user", prompt),), 0.0, 64)
+    error = UnansweredError("status", message, status=400)
     return str(as_provider_error(error, endpoint="http://h/v1", request=request, has_key=True))
 
 
