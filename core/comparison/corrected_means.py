@@ -12,9 +12,9 @@ import numpy as np
 from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, calibration_items, in_records
 from core.data import load_items
 from core.data.item_rows import repeated_texts
+from core.data.reply_files import ScoredRows, read_groups, read_scored
 from core.data.scale import off_scale
 from core.data.split import task_of
-from core.data.verdict_imports import ScoredRows, read_groups, read_scored
 from core.errors import UsageError
 from core.records import GoldenSet, IntArray, Item, Task
 from core.stats.items import BoolArray

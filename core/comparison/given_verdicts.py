@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
+from core.data.reply_files import out_of_range
 from core.data.scale import Codes, off_scale
 from core.data.split import task_of, text_digest, texts_behind
 from core.errors import UsageError
 from core.judge_files.judge_reading import kind_of_file, open_file
-from core.judge_files.verdict_files import OFF_SCALE, read_verdicts
+from core.judge_files.verdict_files import read_verdicts
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Scale, Scored, Task, Unscored, Verdict
 from core.stats import LabelledItems
 from core.stats.threshold import YesNo
@@ -164,7 +165,7 @@ def in_records(verdicts: AnyVerdicts, task: Task, codes: Codes | Literal["scale"
         Unscored(
             one.item_id,
             "out of range",
-            OFF_SCALE.format(value=one.value, scale=task.scale),
+            out_of_range(one.value, task.scale).detail,
             calibration_item=one.calibration_item,
         )
         if is_off and isinstance(one, Scored)

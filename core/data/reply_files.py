@@ -3,7 +3,8 @@
 ::
 
     load_recording(file) ── Recording ── propose_columns(recording, aspect) ── Columns (correctable)
-                                └── entries(recording, columns) ── RecordedRow for each row
+                                └── entries(recording, columns) ── RecordedRow for each row ── verdict_of an item's
+    read_scored(path) ── ScoredRows: the scores of a file of any length
 
 Formats: whatever `core.data.read_table` reads, with one row per item, or per item and sample.  Nested objects become
 columns with dotted names.
@@ -11,21 +12,41 @@ columns with dotted names.
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from core.data.cells import aspect_key, clean_text, folded, read_id, read_list, shown
+import numpy as np
+
+from core.data.cells import (
+    AmbiguousCommaError,
+    CellError,
+    aspect_key,
+    clean_text,
+    folded,
+    is_no_value,
+    read_id,
+    read_list,
+    read_number,
+    shown,
+)
 from core.data.columns import ALIASES as GOLDEN_ALIASES
-from core.data.columns import KNOWN_ASPECTS, ColumnRoles, How, by_name
-from core.data.sources import MAX_COLUMNS, USUAL_MB, FileFinding, open_source, suffix_of
+from core.data.columns import KNOWN_ASPECTS, ColumnRoles, How, by_name, first_named
+from core.data.pairs import side_named
+from core.data.sources import MAX_COLUMNS, USUAL_MB, open_source, suffix_of
 from core.data.tables import Row, Table, TableFile, open_table, read_table
 from core.errors import GoldenError, UsageError
+from core.records import FloatArray, Scale, Scored, Verdict
+from core.verdicts import Reading, mean_verdict
+
+Use = Literal["replies", "scores"]
+ReadReply = Callable[..., Reading]
+"""The reader of replies (`core.judging.parse.read_rating`), handed in: this layer knows no judges."""
 
 CALIBRATED, CALIBRATION_ITEM = "calibrated", "calibration_item"
 """Columns of our own verdict files: the score on the raters' scale, and whether the label chose or fitted the judge."""
@@ -34,7 +55,7 @@ BY_ORDER = ("score_a_first", "score_b_first")
 
 MAX_ROWS = 400_000
 """Rows of a recording: one per item, or one per item and sample."""
-HEAD_ROWS = 1_000
+_HEAD_ROWS = 1_000
 """Rows that say which columns a recording of any length has."""
 
 _LONGEST_ID, _DEEPEST, _DEEPEST_TEXT = 500, 4, 8
@@ -80,29 +101,15 @@ def flattened(row: Row, prefix: str = "", depth: int = 0) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Recording:
-    """What the file holds: the columns in their order, and flat rows (column → cell, an absent key is an empty cell).
-
-    `digest` is the hash of the bytes that were read; `findings` are those of the reading itself.  The rows of a
-    `TableFile` are read anew on each pass.
-    """
+    """What the file holds: the columns in their order, and flat rows, read anew on each pass of a `TableFile`."""
 
     name: str
     columns: tuple[str, ...]
     table: Table | TableFile = field(repr=False)
-    digest: str = ""
-    findings: tuple[FileFinding, ...] = ()
 
     def numbered(self) -> Iterator[tuple[int, Row]]:
-        """Every row with its number in the file."""
-        if isinstance(self.table, Table):
-            yield from self.table.numbered()
-            return
-        for row in (rows := self.table.rows()):
-            yield rows.number, flattened(row)
-
-    @property
-    def rows(self) -> Iterator[Row]:
-        return (row for _, row in self.numbered())
+        """Every row (column → cell, an absent key is an empty cell) with its number in the file."""
+        return ((number, flattened(row)) for number, row in self.table.numbered())
 
 
 def load_recording(
@@ -123,108 +130,29 @@ def load_recording(
     suffix = _suffix(label)
     data = file if isinstance(file, bytes) else open_source(file, suffix=suffix, max_mb=max_mb).data()
     table = read(data, label, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
-    rows = tuple(map(flattened, table.rows))
-    digest = hashlib.sha256(data).hexdigest()
-    return Recording(label, _columns_of(rows, label), replace(table, rows=rows), digest, table.findings)
+    return _recording(label, table, table.rows)
 
 
 def open_recording(path: Path) -> Recording:
-    """As `load_recording`, for a file of any length, with the columns of its first `HEAD_ROWS` rows.
+    """As `load_recording`, for a file of any length, with the columns of its first `_HEAD_ROWS` rows.
 
     An encoding is not guessed: text has to be UTF-8 or UTF-16.
     """
     table = open_table(path, suffix=_suffix(path.name), max_mb=None)
     if table.encoding == "cp1252":
         raise table.source.refuse("The text is not UTF-8; save the file as UTF-8.")
-    return Recording(path.name, _columns_of(map(flattened, islice(table.rows(), HEAD_ROWS)), path.name), table)
+    return _recording(path.name, table, islice(table.rows(), _HEAD_ROWS))
 
 
 def _suffix(label: str) -> str:
     return (suffix_of(label) or ".jsonl").removesuffix(".gz")
 
 
-def _columns_of(rows: Iterable[Row], label: str) -> tuple[str, ...]:
-    columns = tuple(dict.fromkeys(column for row in rows for column in row))
+def _recording(label: str, table: Table | TableFile, rows: Iterable[Row]) -> Recording:
+    columns = tuple(dict.fromkeys(column for row in rows for column in flattened(row)))
     if len(columns) > MAX_COLUMNS:
         raise GoldenError(f"{len(columns)} columns came; at most {MAX_COLUMNS} are read", file=label)
-    return columns
-
-
-# ── what a row says ──────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedRow:
-    """One row: `row` is its number in the file; `replies` None where the row has no such cell; `score` as it came.
-
-    `has_score` tells an empty score (unscored) from a missing cell.  `sample` "" where no column numbers samples.
-    `calibrated` and `calibration_item` are what our own verdict files say next to a score.
-    """
-
-    row: int
-    item_id: str
-    replies: tuple[str, ...] | None
-    score: Any
-    has_score: bool
-    reason: str = ""
-    sample: str = ""
-    calibrated: Any = None
-    calibration_item: bool = False
-
-
-def is_marked(cell: Any) -> bool:
-    """Whether a cell of the column `calibration_item` says yes, in JSON or in a table of texts."""
-    return str(cell).strip().lower() in ("true", "1", "1.0", "yes")
-
-
-def entries(recording: Recording, columns: Columns, aspect: str = "", *, any_id: bool = False) -> Iterator[RecordedRow]:
-    """What each row says, in the file's order.
-
-    Where a column names the aspect of each row, only the rows of `aspect` are given.  GoldenError without a column of
-    item ids, and for a row whose id is missing or cannot be shown; `any_id` takes those too, as golden sets do.
-    """
-    roles, name = columns.roles, recording.name
-    if "item_id" not in roles:
-        raise GoldenError(
-            f"there is no item_id; no column is named so, or id, custom_id and the like. There are "
-            f"{', '.join(columns.columns)[:300]}",
-            file=name,
-            row=1,
-        )
-    id_column, replies, score = roles["item_id"], roles.get("replies", ""), roles.get("score", "")
-    reason, sample, of_aspect = roles.get("reason", ""), roles.get("sample", ""), columns.of_rows(aspect)
-    for row, cells in recording.numbered():
-        if not of_aspect(cells):
-            continue
-        cell = cells.get(id_column)
-        item_id = "" if isinstance(cell, bool | list | dict) else read_id(cell)
-        if not item_id:
-            raise GoldenError("there is no item_id", file=name, row=row, column=id_column)
-        plain = cell.strip() if isinstance(cell, str) else item_id  # `read_id` mends what is damaged
-        if not any_id and (not plain.isprintable() or len(item_id) > _LONGEST_ID):
-            raise GoldenError(f"the item_id {shown(item_id)} cannot be shown", file=name, row=row, column=id_column)
-        yield RecordedRow(
-            row,
-            item_id,
-            replies_in(cells[replies]) if replies in cells else None,
-            cells.get(score) if score else None,
-            score in cells,
-            text_of(cells.get(reason)) if reason else "",
-            read_id(cells.get(sample)) if sample else "",
-            cells.get(CALIBRATED),
-            is_marked(cells.get(CALIBRATION_ITEM)),
-        )
-
-
-def each_once(rows: Iterable[RecordedRow], name: str) -> Iterator[RecordedRow]:
-    """The same rows; GoldenError for one whose item came before and that no sample number tells apart."""
-    seen: set[tuple[str, str]] = set()
-    for entry in rows:
-        if (key := (entry.item_id, entry.sample)) in seen:
-            message = f"item {shown(entry.item_id)} comes twice; keep one line per item, or number its samples"
-            raise GoldenError(message, file=name, row=entry.row)
-        seen.add(key)
-        yield entry
+    return Recording(label, columns, table)
 
 
 # ── which column plays which part ────────────────────────────────────────────────────────────────────────────────
@@ -259,25 +187,14 @@ _SCORE_WORDS = "score|scores|rating|ratings|grade|value"
 
 @dataclass(frozen=True)
 class Columns(ColumnRoles):
-    """The roles of a recording.  `also` lists the other columns that could play a role.
+    """The roles of a recording; `of_aspect` maps an aspect → the column of its scores, where the file holds several."""
 
-    `of_aspect` maps an aspect → the column of its scores, where the file holds several.
-    """
-
-    also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     of_aspect: Mapping[str, str] = field(default_factory=dict)
 
     def check_role(self, role: str) -> None:
         """Raise UsageError for a name that is no role in a recording."""
         if role not in ROLES:
             raise UsageError(f"{role!r} is no part of a recording; there are {', '.join(ROLES)}.")
-
-    def corrected(self, changes: Mapping[Role, str | None]) -> Columns:
-        """With a person's corrections, one after the other, as `with_role`."""
-        columns = self
-        for role, column in changes.items():
-            columns = columns.with_role(role, column)
-        return columns
 
     @property
     def replies_first(self) -> bool:
@@ -294,41 +211,255 @@ def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[
     """The columns of `recording` by name: a role's own name first, then aliases in their order.
 
     A column of scores named after `aspect` goes before a general one.  `aspects` are names to look for besides the
-    usual ones.  Where a column could be the judged text rather than the judge's words, it is left in `also`.
+    usual ones.  A column that could be the judged text rather than the judge's words plays no part next to scores.
     """
     names = recording.columns
     shallow = sorted(names, key=lambda column: column.count("."))  # before a nested one of the same name
     found: dict[Role, list[str]] = {role: by_name(shallow, (OWN_NAMES[role], *_ALIASES[role]), _last) for role in ROLES}
     wanted = {folded(name): name for name in (*sorted(KNOWN_ASPECTS), *aspects, aspect) if folded(name)}
     of_aspect: dict[str, str] = {}  # coherence, score_coherence, scores.coherence
+    of_reply: list[str] = []  # responses.coherence
     for column in names:
-        stem = re.sub(f"^({_SCORE_WORDS})_|_({_SCORE_WORDS})$", "", _last(column))
-        stem = stem.removeprefix("judge_").removeprefix("llm_")
-        if stem in wanted and not _in_replies(column):
+        name, (parent, *inner) = _last(column), column.split(".")
+        if inner and folded(parent) in _PLAIN_REPLIES:
+            of_reply += [column] if name == folded(aspect) != "" else []
+            continue
+        stem = re.sub(f"^({_SCORE_WORDS})_|_({_SCORE_WORDS})$", "", name).removeprefix("judge_").removeprefix("llm_")
+        if stem in wanted:
             of_aspect.setdefault(wanted[stem], column)
-    of_reply = [c for c in names if _in_replies(c) and _last(c) == folded(aspect) != ""]
-    found["replies"] = list(dict.fromkeys([*of_reply, *found["replies"]]))
     if aspect in of_aspect:
-        found["score"] = list(dict.fromkeys([of_aspect[aspect], *found["score"]]))
-    if found["score"]:
-        found["replies"].sort(key=lambda column: _last(column) not in _PLAIN_REPLIES)  # stable
+        found["score"].insert(0, of_aspect[aspect])
+    if found["score"]:  # only the judge's own words count as replies next to a score
+        found["replies"] = [name for name in found["replies"] if _last(name) in _PLAIN_REPLIES]
+    found["replies"] = [*of_reply, *found["replies"]]
     roles: dict[str, str] = {}
     for role in ROLES:
-        free = next((column for column in found[role] if column not in roles.values()), "")
-        plain = free in _PLAIN_REPLIES or _last(free) in _PLAIN_REPLIES or _in_replies(free)
-        if free and (role != "replies" or not found["score"] or plain):
-            roles[role] = free
+        if free := [column for column in found[role] if column not in roles.values()]:
+            roles[role] = free[0]
     if "replies" in roles and "score" not in roles and "reason" in roles:
         del roles["reason"]  # a reason explains a score; without one it may be the reply itself
     how: dict[str, How] = {r: "exact" if column.lower() == OWN_NAMES[r] else "alias" for r, column in roles.items()}
-    also = {role: tuple(c for c in found[role] if c != roles.get(role)) for role in ROLES}
-    return Columns(roles, names, how, {role: rest for role, rest in also.items() if rest}, of_aspect)
+    return Columns(roles, names, how, of_aspect)
 
 
 def _last(column: str) -> str:
     return folded(column.rsplit(".", 1)[-1])
 
 
-def _in_replies(column: str) -> bool:
-    """Whether the column lies within an object of replies by aspect: ``responses.coherence``."""
-    return "." in column and folded(column.split(".", 1)[0]) in _PLAIN_REPLIES
+# ── what a row says ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRow:
+    """One row: its number in the file, its `cells`, and what the columns say of them.
+
+    `replies` is None where the row has no such cell.  `score` is as it came; `has_score` tells an empty score
+    (unscored) from a missing cell.  `sample` is "" where no column numbers samples.
+    """
+
+    row: int
+    item_id: str
+    replies: tuple[str, ...] | None
+    score: Any
+    has_score: bool
+    reason: str
+    sample: str
+    cells: Row
+
+
+def entries(
+    recording: Recording, columns: Columns, aspect: str = "", *, any_id: bool = False, once: bool = False
+) -> Iterator[RecordedRow]:
+    """What each row says, in the file's order.
+
+    Where a column names the aspect of each row, only the rows of `aspect` are given.  GoldenError without a column of
+    item ids, and for a row whose id is missing or cannot be shown; `any_id` takes those that cannot be shown, as golden
+    sets do.  With `once` also for an item that came before and that no sample number tells apart.
+    """
+    roles, name = columns.roles, recording.name
+    if "item_id" not in roles:
+        raise GoldenError(
+            f"there is no item_id; no column is named so, or id, custom_id and the like. There are "
+            f"{', '.join(columns.columns)[:300]}",
+            file=name,
+            row=1,
+        )
+    id_column, replies, score = roles["item_id"], roles.get("replies", ""), roles.get("score", "")
+    reason, sample, of_aspect = roles.get("reason", ""), roles.get("sample", ""), columns.of_rows(aspect)
+    seen: set[tuple[str, str]] = set()
+    for row, cells in recording.numbered():
+        if not of_aspect(cells):
+            continue
+        cell = cells.get(id_column)
+        item_id = "" if isinstance(cell, bool | list | dict) else read_id(cell)
+        if not item_id:
+            raise GoldenError("there is no item_id", file=name, row=row, column=id_column)
+        plain = cell.strip() if isinstance(cell, str) else item_id  # `read_id` mends what is damaged
+        if not any_id and (not plain.isprintable() or len(item_id) > _LONGEST_ID):
+            raise GoldenError(f"the item_id {shown(item_id)} cannot be shown", file=name, row=row, column=id_column)
+        entry = RecordedRow(
+            row,
+            item_id,
+            replies_in(cells[replies]) if replies in cells else None,
+            cells.get(score) if score else None,
+            score in cells,
+            text_of(cells.get(reason)) if reason else "",
+            read_id(cells.get(sample)) if sample else "",
+            cells,
+        )
+        if once and (item_id, entry.sample) in seen:
+            message = f"item {shown(item_id)} comes twice; keep one line per item, or number its samples"
+            raise GoldenError(message, file=name, row=row)
+        if once:
+            seen.add((item_id, entry.sample))
+        yield entry
+
+
+def number_in(cell: Any) -> float | str | None:
+    """The number in a score cell, None for an empty one, NaN or N/A, or a sentence that says why it is neither."""
+    if is_no_value(cell) or (isinstance(cell, float) and math.isnan(cell)):
+        return None
+    try:
+        return read_number(cell)
+    except AmbiguousCommaError as problem:
+        return f"{problem}: write it with a decimal point"
+    except CellError:
+        return f"{shown(cell)} is no number"
+
+
+def given_number(entry: RecordedRow, file: str) -> float | None:
+    """The score of a row, None for an empty one.  GoldenError for one that is no number."""
+    number = number_in(entry.score)
+    if isinstance(number, str):
+        raise GoldenError(f"{number} (empty or null means unscored)", file=file, row=entry.row)
+    return number
+
+
+def score_reading(cell: Any, scale: Scale | None, *, sides: bool = False) -> Reading:
+    """The score in a cell; out of range off `scale`, where there is one.  `sides`: it may be A, B or a tie in words."""
+    if sides and isinstance(cell, str) and (side := side_named(cell)) is not None:
+        return Reading(side)
+    number = number_in(cell)
+    if not isinstance(number, float):
+        return Reading(None, "no verdict", detail=f"{number or 'The score is empty'}.")
+    return Reading(number) if scale is None or scale.holds(number) else out_of_range(number, scale)
+
+
+def readings_of(
+    entry: RecordedRow,
+    use: Use,
+    scale: Scale,
+    aspect: str,
+    read_reply: ReadReply,
+    *,
+    letters: bool = False,
+    own_scale: bool = False,
+    sides: bool = False,
+) -> list[tuple[Reading, str]]:
+    """What a row says on `scale`: each reply, or its score, as it was read and as it came.
+
+    `letters` as in `core.judging.parse.read_rating`; with `own_scale` any score counts; `sides` as in `score_reading`.
+    """
+    if use == "scores":
+        reading = score_reading(entry.score, None if own_scale else scale, sides=sides)
+        return [(reading, "" if entry.score is None else shown(entry.score))]
+    found = [(read_reply(reply, scale, aspect, letters=letters), reply) for reply in entry.replies or ("",)]
+    why = "None of its replies could be read."
+    return [(replace(read, detail=why) if read.value is None else read, reply) for read, reply in found]
+
+
+def words_of(rows: Sequence[RecordedRow], use: Use) -> tuple[str, ...]:
+    """The judge's words on an item as they came: its replies, or next to scores without any its reasons."""
+    replies = tuple(reply for entry in rows for reply in entry.replies or ())
+    if use == "replies":
+        return replies
+    return tuple(filter(None, replies)) or tuple(entry.reason for entry in rows if entry.reason)
+
+
+def out_of_range(number: float, scale: Scale | str) -> Reading:
+    """No score: the number lies outside the scale."""
+    return Reading(None, "out of range", detail=f"The score {number:g} lies outside {scale}.")
+
+
+def verdict_of(
+    rows: Sequence[RecordedRow],
+    readings: Sequence[Reading],
+    raw: tuple[str, ...] = (),
+    place: Callable[[float], float] = float,
+) -> Verdict:
+    """What the `rows` of one item come to: the mean of their `readings`, and what our own files say next to it.
+
+    That are the mapped score, the calibration mark, and the score of each order of a pair.  `raw` are the judge's words
+    as they came.  `place` puts a score of the file on the scale that is wanted.
+    """
+    verdict, cells = mean_verdict(rows[0].item_id, readings, explanation=raw[0] if raw else "", raw=raw), rows[0].cells
+    marked = _is_marked(cells)
+    if not isinstance(verdict, Scored):
+        return replace(verdict, calibration_item=marked)
+    value, turned = place(verdict.value), None
+    mapped, *orders = (number_in(cells.get(name)) for name in (CALIBRATED, *BY_ORDER))
+    first, second = (place(score) if isinstance(score, float) else math.nan for score in orders)
+    if math.isclose((first + second) / 2.0, value, abs_tol=1e-9):
+        turned = second
+    calibrated = mapped if isinstance(mapped, float) and verdict.n_read + verdict.n_unread == 1 else None
+    return replace(verdict, value=value, turned=turned, calibrated=calibrated, calibration_item=marked)
+
+
+def _is_marked(cells: Row) -> bool:
+    """Whether the column `calibration_item` says yes, in JSON or in a table of texts."""
+    return str(cells.get(CALIBRATION_ITEM)).strip().lower() in ("true", "1", "1.0", "yes")
+
+
+# ── scores of any number ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """A row per item: ids, `scores` (n,) with NaN for unscored, and the names of its system and source.
+
+    `systems` and `sources` are empty where the file has no such column.  `calibration_items` are the ids that the file
+    marks: their labels chose or fitted the judge.
+    """
+
+    item_ids: Sequence[str]
+    scores: FloatArray
+    systems: Sequence[str] = ()
+    sources: Sequence[str] = ()
+    calibration_items: frozenset[str] = frozenset()
+
+
+def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
+    """The scores of a file of any length; None for one that is no plain table of scores.
+
+    Where a column names the aspect of each row, only the rows of `aspect` count.  GoldenError names the row of a
+    missing or doubled id and of a score that is no number.
+    """
+    recording = open_recording(path)
+    columns = propose_columns(recording, aspect)
+    if columns.replies_first or "sample" in columns.roles or "item_id" not in columns.roles:
+        return None
+    groups = [first_named(recording.columns, role) for role in ("system_id", "source_id")]
+    ids, scores = list[str](), list[float | None]()
+    named: tuple[list[str], list[str]] = ([], [])
+    marked: set[str] = set()
+    for entry in entries(recording, columns, aspect, any_id=True, once=True):
+        ids.append(entry.item_id)
+        scores.append(given_number(entry, path.name))
+        for names, column in zip(named, groups, strict=True):
+            names += [read_id(entry.cells.get(one)) for one in column]
+        if _is_marked(entry.cells):
+            marked.add(entry.item_id)
+    return ScoredRows(ids, np.array(scores, dtype=np.float64), named[0], named[1], frozenset(marked))
+
+
+def read_groups(path: Path) -> dict[str, tuple[str, str]]:
+    """item_id → system and source, "" where not named, of a table of replies; empty where it names neither."""
+    recording = open_recording(path)
+    item = propose_columns(recording).roles.get("item_id")
+    system, source = ("".join(first_named(recording.columns, role)) for role in ("system_id", "source_id"))
+    if not item or not system + source:
+        return {}
+    return {
+        read_id(row.get(item)): (read_id(row.get(system) if system else ""), read_id(row.get(source) if source else ""))
+        for _, row in recording.numbered()
+    }

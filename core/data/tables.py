@@ -94,6 +94,11 @@ class TableFile:
         """One pass over the rows after the first `start`; `log` takes the findings on rows."""
         return Rows(self, start, log)
 
+    def numbered(self) -> abc.Iterator[tuple[int, Row]]:
+        """Every row with its number in the file."""
+        for row in (rows := self.rows()):
+            yield rows.number, row
+
 
 class Rows:
     """One pass over the rows of a file, to be iterated once; `columns` and `findings` as far as it has come.

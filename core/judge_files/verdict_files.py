@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -17,27 +16,27 @@ import numpy as np
 
 from core.data.kinds import pair_in
 from core.data.label_cells import codes_of, meaning_of
-from core.data.pairs import PREFERENCES, side_named
+from core.data.pairs import PREFERENCES
 from core.data.reply_files import (
     BY_ORDER,
     CALIBRATION_ITEM,
     RecordedRow,
     Recording,
-    each_once,
     entries,
+    given_number,
     load_recording,
     open_recording,
+    out_of_range,
     propose_columns,
+    score_reading,
+    verdict_of,
 )
 from core.data.scale import Codes, off_scale
-from core.data.verdict_imports import by_order, number_in, with_notes
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
 from core.judging.parse import read_rating, read_rating_as_paper
 from core.records import Scale, Scored, Unscored, Verdict
-from core.verdicts import Reading, Verdicts, mean_verdict
-
-OFF_SCALE = "The score {value:g} lies outside {scale}."
+from core.verdicts import Reading, Verdicts
 
 Parser = Literal["concord", "paper"]
 
@@ -88,41 +87,46 @@ def read_verdicts(
     """
     recording = load_recording(path, max_rows=None)
     columns = propose_columns(recording)
-    replies_first, of_one = columns.replies_first, columns.found.get("aspect") == "exact"
-    wanted = aspect if of_one else ""
-    rows, texts, noted = list[tuple[str, Reading]](), dict[str, list[str]](), dict[str, RecordedRow]()
-    for entry in each_once(entries(recording, columns, wanted, any_id=True), recording.name):
-        noted.setdefault(entry.item_id, entry)
-        if entry.replies is not None and (replies_first or not entry.has_score):
+    wanted = aspect if columns.found.get("aspect") == "exact" else ""
+    rows: dict[str, list[RecordedRow]] = {}
+    readings: list[tuple[str, Reading]] = []
+    texts: dict[str, tuple[str, ...]] = {}
+    for entry in entries(recording, columns, wanted, any_id=True, once=True):
+        name = entry.item_id
+        rows.setdefault(name, []).append(entry)
+        if entry.replies is not None and (columns.replies_first or not entry.has_score):
             if scale is None:
                 raise GoldenError("replies are there, and no scale to read them on", file=recording.name, row=entry.row)
-            rows += ((entry.item_id, read_rating(reply, scale, aspect)) for reply in entry.replies)
-            texts.setdefault(entry.item_id, []).extend(entry.replies)
+            readings += ((name, read_rating(reply, scale, aspect)) for reply in entry.replies)
+            texts[name] = (*texts.get(name, ()), *entry.replies)
+        elif not entry.has_score:
+            message = "neither a 'score' nor 'responses' column is there, nor one of another usual name"
+            raise GoldenError(message, file=recording.name, row=entry.row)
         else:
-            rows.append((entry.item_id, _score(entry, recording.name, pairs=pairs)))
-    if wanted and not noted:
-        there = sorted({str(row.get(columns.roles["aspect"]) or "") for row in recording.rows} - {""})
+            reading = score_reading(entry.score, None, sides=pairs)
+            if reading.value is None:
+                given_number(entry, recording.name)
+                reading = Reading(None, "no verdict")
+            readings.append((name, reading))
+    if wanted and not rows:
+        there = sorted({str(row.get(columns.roles["aspect"]) or "") for _, row in recording.numbered()} - {""})
         named = ", ".join(there[:10])[:300] or "nothing"
         raise GoldenError(
             f"no row is about {aspect!r}: the column {columns.roles['aspect']!r} names {named}", file=recording.name
         )
     if pairs and scale == PREFERENCES and "n_read" not in recording.columns:  # our own files hold 1 to 3
-        rows = _choices(rows, recording, codes)
+        readings = _choices(readings, recording, codes)
     if scale is not None:
-        values = np.array([row.value for _, row in rows], dtype=np.float64)
+        values = np.array([reading.value for _, reading in readings], dtype=np.float64)
         outside = off_scale(values, scale).mask & ~np.isnan(values)
-        rows = [
-            (name, _out_of_range(OFF_SCALE.format(value=row.value, scale=scale)) if off else row)
-            for (name, row), off in zip(rows, outside.tolist(), strict=True)
+        readings = [
+            (name, out_of_range(value, scale) if off else reading)
+            for (name, reading), value, off in zip(readings, values.tolist(), outside.tolist(), strict=True)
         ]
-    readings: dict[str, list[Reading]] = {name: [] for name in noted}
-    for name, reading in rows:
-        readings[name].append(reading)
-    verdicts = (
-        with_notes(mean_verdict(name, of_item, raw=tuple(texts.get(name, ()))), noted[name])
-        for name, of_item in readings.items()
-    )
-    return by_order(Verdicts(verdicts), recording, columns, aspect=wanted)
+    of_item: dict[str, list[Reading]] = {name: [] for name in rows}
+    for name, reading in readings:
+        of_item[name].append(reading)
+    return Verdicts(verdict_of(rows[name], found, texts.get(name, ())) for name, found in of_item.items())
 
 
 def _choices(
@@ -143,31 +147,15 @@ def _choices(
             )
     if codes == "scale":
         return rows
-    found = []
-    for name, row in rows:
-        if row.value is None:
-            found.append((name, row))
-        elif (meant := meaning_of(row.value, codes)) is not None:
-            found.append((name, replace(row, value=meant)))
-        else:
-            found.append((name, _out_of_range(f"The score {row.value:g} is none of the numbers for a choice.")))
-    return found
 
+    def choice(reading: Reading) -> Reading:
+        if reading.value is None:
+            return reading
+        if (meant := meaning_of(reading.value, codes)) is not None:
+            return Reading(meant)
+        return Reading(None, "out of range", detail=f"The score {reading.value:g} is none of the numbers for a choice.")
 
-def _out_of_range(detail: str) -> Reading:
-    return Reading(None, "out of range", detail=detail)
-
-
-def _score(entry: RecordedRow, name: str, *, pairs: bool = False) -> Reading:
-    if not entry.has_score:
-        message = "neither a 'score' nor 'responses' column is there, nor one of another usual name"
-        raise GoldenError(message, file=name, row=entry.row)
-    if pairs and isinstance(entry.score, str) and (side := side_named(entry.score)) is not None:
-        return Reading(side)
-    number = number_in(entry.score)
-    if isinstance(number, str):
-        raise GoldenError(f"{number} (empty or null means unscored)", file=name, row=entry.row)
-    return Reading(number, None if number is not None else "no verdict")
+    return [(name, choice(reading)) for name, reading in rows]
 
 
 # ── replies → ratings ────────────────────────────────────────────────────────────────────────────────────────
@@ -214,7 +202,7 @@ def read_replies(
     recording = open_recording(Path(path))
     columns = propose_columns(recording)
     readings: dict[str, list[Reading]] = {}
-    for entry in each_once(entries(recording, columns), recording.name):
+    for entry in entries(recording, columns, once=True):
         if entry.replies is None:
             column = columns.roles.get("replies", "responses")
             raise GoldenError("a list of texts must be there", file=recording.name, row=entry.row, column=column)

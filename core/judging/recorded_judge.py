@@ -11,8 +11,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from core.data.reply_files import OWN_NAMES, RecordedRow, each_once, entries, load_recording, propose_columns
-from core.data.verdict_imports import ImportChoices, RecordingReader, Use, number_in
+from core.data.reply_files import (
+    OWN_NAMES,
+    RecordedRow,
+    Use,
+    entries,
+    load_recording,
+    number_in,
+    propose_columns,
+    readings_of,
+    verdict_of,
+    words_of,
+)
 from core.errors import GoldenError, JudgeError, UsageError
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
 from core.judging.parse import read_rating
@@ -43,7 +53,7 @@ class RecordedJudge(Judge):
             recording = load_recording(path, max_mb=_MOST_MB)
             columns = propose_columns(recording)
             rows: dict[str, list[RecordedRow]] = {}
-            for entry in each_once(entries(recording, columns), recording.name):
+            for entry in entries(recording, columns, once=True):
                 rows.setdefault(entry.item_id, []).append(entry)
         except GoldenError as error:
             raise UsageError(str(error)) from error
@@ -103,6 +113,6 @@ class RecordedJudge(Judge):
         if rows is None:
             return Unscored(item.item_id, "missing input", f"{self.path.name} holds no row for this item.")
         use: Use = "replies" if any(entry.replies for entry in rows) else "scores"
-        as_given = ImportChoices(scale=task.scale, take="own")
         answered = [entry for entry in rows if (entry.replies if use == "replies" else entry.has_score)]
-        return RecordingReader(use, as_given, task.scale, task.aspect, read_rating).verdict(item.item_id, answered)
+        read = [readings_of(entry, use, task.scale, task.aspect, read_rating) for entry in answered]
+        return verdict_of(answered, [reading for found in read for reading, _ in found], words_of(answered, use))

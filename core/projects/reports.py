@@ -14,7 +14,7 @@ import numpy as np
 
 from core.calibration.calibration_result import Calibration
 from core.comparison.corrected_means import MoreVerdicts
-from core.data.verdict_imports import ScoredRows, read_scored
+from core.data.reply_files import ScoredRows, read_scored
 from core.errors import AspectError, GoldenError, JobError
 from core.fusion.fusion_criteria import read_criteria
 from core.fusion.fusion_request import FusionRunView

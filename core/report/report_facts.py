@@ -37,7 +37,7 @@ from core.comparison.leaderboard import HumanCeiling
 from core.comparison.supervised import plain_regression
 from core.comparison.sureness import Sureness, calibrated_sureness
 from core.data import load_golden
-from core.data.verdict_imports import ScoredRows
+from core.data.reply_files import ScoredRows
 from core.errors import AspectError, UsageError
 from core.fusion.aspect_texts import OVERALL
 from core.records import (

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
 
 import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.data.reply_files import Columns, Role, propose_columns
-from core.data.verdict_imports import ImportChoices, ImportPreview, Use
+from core.data.reply_files import Columns, Role, Use, propose_columns
+from core.data.verdict_imports import ImportChoices, ImportPreview
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.project_judges import MetricsRequest, RepEvalFile, judge_file_facts
@@ -90,10 +89,11 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
         )
         if picked != proposed:
             changes[role] = picked
-    roles = columns.corrected(changes).roles
+    for role, column in changes.items():
+        columns = columns.with_role(role, column)
+    roles = columns.roles
     use: Use | None = None
     letters, scale, view = False, None, golden.aspect(aspect)
-    take: Literal["map", "own"] = "map"
     left, middle, right = st.columns([2, 3, 2], gap="large")
     with left:
         if roles.keys() >= {"replies", "score"}:
@@ -108,9 +108,7 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
         picked = st.selectbox(
             "Scale that the judge was given", list(named), key=widget(f"{key}_scale"), format_func=named.__getitem__
         )
-        if picked == OWN:
-            take = "own"
-        elif picked == MAPPED:
+        if picked == MAPPED:
             low, high = st.columns(2)
             bottom = low.number_input("from", value=0.0, key=widget(f"{key}_low"))
             top = high.number_input("to", value=10.0, key=widget(f"{key}_high"))
@@ -120,7 +118,7 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
                 st.warning("The upper end must be above the lower end.", icon=":material/edit:")
     with right:
         lower = st.checkbox("Lower is better", key=widget(f"{key}_lower"), help="For error counts and distances.")
-    return ImportChoices(changes, use, scale, take, letters, not lower)
+    return ImportChoices(changes, use, scale, picked == OWN, letters, not lower)
 
 
 def _show(preview: ImportPreview) -> None:
@@ -137,7 +135,7 @@ def _show(preview: ImportPreview) -> None:
         st.metric("Rows", f"{preview.n_rows:,}", width="content")
         st.metric("Items matched", f"{preview.n_matched:,} of {preview.n_items:,}", width="content")
         st.metric("Items scored", f"{preview.n_scored:,}", width="content")
-        st.metric(f"Unread {preview.use}", f"{preview.n_unread:,} of {preview.tally.n:,}", width="content")
+        st.metric(f"Unread {preview.use}", f"{preview.unread.total():,} of {preview.n:,}", width="content")
     for severity, place in (("error", st.error), ("warning", st.warning), ("note", st.caption)):
         sentences = [
             plain(f"Column {finding.column}: {finding.message}" if finding.column else finding.message)
@@ -147,9 +145,9 @@ def _show(preview: ImportPreview) -> None:
         if sentences:
             place("  \n".join(sentences))
     examples = [
-        {"reason": reason, "item": one.item_id, "row": one.row, "begins": tables.one_line(one.text) or "(empty)"}
-        for reason, unread in preview.tally.examples.items()
-        for one in unread
+        {"reason": reason, "item": item_id, "row": row, "begins": tables.one_line(text) or "(empty)"}
+        for reason, unread in preview.examples.items()
+        for item_id, row, text in unread
     ]
     if examples:
         st.markdown("**Examples of what could not be read**")

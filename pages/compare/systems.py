@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.comparison.corrected_means import MoreVerdicts, SystemItems, judged_items, next_labels
 from core.comparison.decisions import preferred
-from core.data.verdict_imports import ScoredRows
+from core.data.reply_files import ScoredRows
 from core.errors import ConcordError
 from core.findings.system_quality import (
     difference_words,

@@ -8,8 +8,7 @@ import pytest
 
 from core.data import check_file, load_golden, load_items, read_upload
 from core.data.golden import build_golden, golden_table
-from core.data.reply_files import load_recording
-from core.data.verdict_imports import read_scored
+from core.data.reply_files import load_recording, read_scored
 from core.errors import GoldenError
 from core.scoring.item_file import validate_items
 

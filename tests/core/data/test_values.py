@@ -114,9 +114,9 @@ def test_codes_among_scores_are_unread_everywhere(code: str, tmp_path: Path) -> 
         assert core.choose_threshold(golden, verdicts, "q", yes_from=4).n == 8
         assert core.estimate_means(golden, verdicts, "q").left_out["scores off the scale of the labels"] == 4
     preview = match(load_recording(path), golden, "q", read_reply=read_rating)
-    assert (preview.n_scored, preview.n_unread) == (8, 4)
-    own = match(load_recording(path), golden, "q", ImportChoices(take="own"), read_reply=read_rating)
-    assert (own.n_scored, own.n_unread) == (8, 4)
+    assert (preview.n_scored, preview.unread.total()) == (8, 4)
+    own = match(load_recording(path), golden, "q", ImportChoices(own_scale=True), read_reply=read_rating)
+    assert (own.n_scored, own.unread.total()) == (8, 4)
 
 
 def scored_without(place: Path, scores: list[str]) -> Path:

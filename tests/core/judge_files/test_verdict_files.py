@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.data.verdict_imports import read_scored
+from core.data.reply_files import read_scored
 from core.errors import GoldenError
 from core.judge_files import read_verdicts, verdict_row
 from core.judge_files.verdict_files import read_replies_file

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.comparison.corrected_means import judged_items
-from core.data.verdict_imports import ScoredRows
+from core.data.reply_files import ScoredRows
 from core.errors import GoldenError
 from core.findings.system_quality import means_finding
 from core.projects.reports import SentVerdicts, read_more_verdicts

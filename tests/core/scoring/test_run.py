@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import core
-from core.data.verdict_imports import read_scored
+from core.data.reply_files import read_scored
 from core.errors import JobError, UsageError
 from core.judge_files import CalibratedJudge, read_verdicts, verdict_lines
 from core.progress import Shown

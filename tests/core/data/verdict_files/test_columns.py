@@ -43,11 +43,11 @@ def test_roles(line: str) -> None:
 
 def test_corrections() -> None:
     found = columns({"id": 1, "key": 2, "score": 3})
-    changed = found.corrected({"item_id": "key", "score": None})
+    changed = found.with_role("item_id", "key").with_role("score", None)
     assert changed.roles == {"item_id": "key"}
     assert changed.found == {"item_id": "corrected"}
-    assert found.corrected({"score": "score"}).found["score"] == "exact"
+    assert found.with_role("score", "score").found["score"] == "exact"
     with pytest.raises(UsageError, match="no column 'nowhere'"):
-        found.corrected({"item_id": "nowhere"})
+        found.with_role("item_id", "nowhere")
     with pytest.raises(UsageError, match="no part"):
-        found.corrected({"judge": "id"})  # type: ignore[dict-item]
+        found.with_role("judge", "id")

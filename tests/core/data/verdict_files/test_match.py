@@ -54,14 +54,11 @@ def test_replies_are_matched_read_and_counted() -> None:
         ]
     )
     np.testing.assert_array_equal(result.values, [2.5, NAN, NAN, NAN])
-    assert (result.use, result.n_rows, result.n_matched, result.n_scored, result.tally.n) == ("replies", 4, 3, 1, 5)
+    assert (result.use, result.n_rows, result.n_matched, result.n_scored, result.n) == ("replies", 4, 3, 1, 5)
     assert result.unknown == ("x",)
     assert result.without_row == ("d",)
-    assert result.tally.unread == {"no verdict": 2, "out of range": 1}
-    assert [(one.item_id, one.row, one.text) for one in result.tally.examples["no verdict"]] == [
-        ("a", 1, "?"),
-        ("b", 3, "Nothing to say."),
-    ]
+    assert result.unread == {"no verdict": 2, "out of range": 1}
+    assert result.examples["no verdict"] == [("a", 1, "?"), ("b", 3, "Nothing to say.")]
     assert [(verdict.item_id, verdict.reason) for verdict in result.verdicts.unscored] == [
         ("b", "no verdict"),
         ("c", "out of range"),
@@ -80,7 +77,7 @@ def test_replies_are_matched_read_and_counted() -> None:
 def test_scores_as_they_come() -> None:
     result = preview("id,rating,explanation\nb,2,Dull.\na,4,\nc,,\nd,high,\n")
     np.testing.assert_array_equal(result.values, [4, 2, NAN, NAN])
-    assert (result.use, result.tally.unread) == ("scores", {"no verdict": 2})
+    assert (result.use, result.unread) == ("scores", {"no verdict": 2})
     assert [(verdict.item_id, verdict.detail) for verdict in result.verdicts.unscored] == [
         ("c", "The score is empty."),
         ("d", "'high' is no number."),
@@ -97,22 +94,18 @@ def test_scores_on_another_scale_are_counted_and_asked_about_never_clipped() -> 
     rows = scores(a=0, b=25, c=100, d=3)
     result = preview(rows)
     np.testing.assert_array_equal(result.values, [NAN, NAN, NAN, 3])
-    assert result.tally.unread == {"out of range": 3}
-    assert result.suggested == Scale(0, 100)
+    assert result.unread == {"out of range": 3}
     assert "run from 0 to 100, lie outside 1-5" in words(result, "warning")
     assert "They would fit 0-100" in words(result, "warning")
-    own = preview(rows, ImportChoices(take="own"))
+    own = preview(rows, ImportChoices(own_scale=True))
     np.testing.assert_array_equal(own.values, [0, 25, 100, 3])
     assert not own.on_scale
-    assert not own.tally.unread
+    assert not own.unread
     assert "scale of their own" in own.note
     told = preview(rows, ImportChoices(scale=Scale(0, 100)))
     np.testing.assert_array_equal(told.values, [1, 2, 5, 1 + 4 * 0.03])  # 1 + 4 s / 100
     assert told.on_scale
     assert "mapped linearly to 1-5" in told.note
-    both = preview(rows, ImportChoices(scale=Scale(0, 50), take="own"))
-    np.testing.assert_array_equal(both.values, [0, 25, NAN, 3])
-    assert (both.tally.unread, both.on_scale) == ({"out of range": 1}, False)
 
 
 def test_a_choice_between_two_texts_is_a_preference() -> None:
@@ -122,7 +115,6 @@ def test_a_choice_between_two_texts_is_a_preference() -> None:
     pairs = replace(GOLDEN, kind="pair", aspects={"coherence": labels})
     result = match(load_recording(data.encode(), "judge.csv"), pairs, "coherence", read_reply=read_rating)
     np.testing.assert_array_equal(result.values, [1, 2, 3, NAN])
-    assert "3 choices were taken as numbers: A 1, a tie 2, B 3." in words(result, "note")
     single = replace(pairs, kind="single")
     none = match(load_recording(data.encode(), "judge.csv"), single, "coherence", read_reply=read_rating)
     assert np.isnan(none.values).all()
@@ -140,12 +132,12 @@ def test_several_rows_are_samples_only_where_a_column_says_so() -> None:
     assert result.verdicts.by_id["a"].raw == ("Score: 2", "Score: 4")
     assert not result.problems
     doubled = preview(rows, ImportChoices(columns={"sample": None}))
-    assert doubled.doubled == {"a": (1, 3)}
+    assert doubled.doubled == {"a": [1, 3]}
     assert "'a' in rows 1 and 3" in doubled.problems[0]
     with pytest.raises(UsageError, match="rows 1 and 3"):
         doubled.as_judge("j")
     same_seed = preview([*rows, {"item_id": "a", "seed": 2, "reply": "Score: 1"}])
-    assert same_seed.doubled["a"] == (3, 4)
+    assert same_seed.doubled["a"] == [3, 4]
 
 
 @pytest.mark.parametrize(
@@ -167,5 +159,5 @@ def test_the_score_of_each_order_is_mapped_as_the_verdict_is() -> None:
     row = {"item_id": "a", "score": 25.0, "score_a_first": 0.0, "score_b_first": 50.0}
     result = preview([row], ImportChoices(scale=Scale(0, 100)))
     assert [result.verdicts.by_id["a"]] == [Scored("a", 2.0, turned=3.0)]
-    own = preview([row], ImportChoices(scale=Scale(0, 100), take="own"))
+    own = preview([row], ImportChoices(own_scale=True))
     assert [own.verdicts.by_id["a"]] == [Scored("a", 25.0, turned=50.0)]

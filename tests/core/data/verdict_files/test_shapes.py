@@ -35,9 +35,8 @@ def test_formats(name: str, data: bytes, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(data)
     for recording in (load_recording(path), load_recording(data, name)):
-        assert (recording.name, len(list(recording.rows))) == (name, 1)
+        assert (recording.name, len(list(recording.numbered()))) == (name, 1)
         assert recording.columns == ("item_id", "score")
-    assert load_recording(path).digest == load_recording(data, name).digest
 
 
 @pytest.mark.parametrize(
