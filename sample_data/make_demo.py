@@ -30,7 +30,7 @@ def main() -> None:
         with projects.open_store(settings) as store:
             build_demo(store, settings, lambda chapter: sys.stderr.write(f"{chapter}\n"))
             told = projects.export_project(store, settings, DEMO_PROJECT, options.out, replies=False)
-    sys.stdout.write(f"{options.out}: {told.size / 1e6:.1f} MB; {told.holds.words}\n")
+    sys.stdout.write(f"{options.out}: {told.size / 1e6:.1f} MB; {told.words}\n")
 
 
 if __name__ == "__main__":

@@ -114,10 +114,10 @@ def export_project(
         "out": str(path),
         "bytes": exported.size,
         "digest": exported.digest,
-        "holds": asdict(exported.holds),
+        "holds": dict(exported.holds),
         "unfinished_runs": exported.unfinished,
     }
-    lines = [f"{exported.project}: {exported.holds.words}.", f"Written to {path}, {exported.size / 1e3:,.1f} kB."]
+    lines = [f"{exported.project}: {exported.words}.", f"Written to {path}, {exported.size / 1e3:,.1f} kB."]
     if exported.unfinished:
         lines += notes(f"runs that are not over leave as cancelled: {exported.unfinished}.")
     tell(body, lines, as_json)
@@ -141,17 +141,17 @@ def import_project(
         "project": imported.project_id,
         "name": imported.project.name,
         "renamed": imported.renamed,
-        "digest": imported.digest,
-        "holds": asdict(imported.holds),
+        "digest": imported.file.digest,
+        "holds": dict(imported.file.holds),
         "runs_renamed": imported.runs_renamed,
         "home": str(settings.home),
     }
-    lines = [f"{imported.project.name}: {imported.holds.words}."]
+    lines = [f"{imported.project.name}: {imported.file.words}."]
     if imported.renamed:
         lines.append("Its name was taken here, so it got another.")
     if imported.runs_renamed:
         lines.append(f"Runs that have a new id, since theirs is taken here: {imported.runs_renamed}.")
-    if imported.holds.runs:
+    if imported.file.holds["runs"]:
         lines.append("Its runs are read-only. To run anything, start a calibration with a judge that you choose.")
     tell(body, lines, as_json)
 

@@ -1,5 +1,14 @@
 """A project as one file, and back: exported from one moment of the store, checked whole before it is imported.
 
+``concord-project`` version 1 is a zip of ``manifest.json`` and one ``tables/NAME.jsonl`` for each table of
+`core.store.project_rows.LAYOUT`, in that order.  JSON lines rather than Parquet: a person and any language read them
+without a library, a line at a time in bounded memory, and no native decoder sees bytes of unknown origin.
+
+It is read as if an enemy had made it.  Nothing is unpacked to disk, and every name has to be one of the manifest.  What
+the zip's directory declares is held against limits before a byte is read, what comes out is counted and hashed, and
+every row is read as the records that it holds.  Where a later version changes a column, it raises `VERSION` and brings
+the rows of earlier ones up to it on reading.
+
 An import never changes what is there.  It makes a project with a new id and, where the name is taken, the next free
 one; golden sets are the same under their hash everywhere and are shared.  Golden sets, labels and criteria can be used
 like any other.  Runs that came along are read-only (`run_work.require_made_here`): no endpoint, file or model that they
@@ -8,77 +17,79 @@ name is used.  Entries of the log keep who did what and when, and are marked as 
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
+import math
 import os
+import re
 import uuid
-from collections.abc import Iterator
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
+
+from pydantic_core import ValidationError
 
 from core.errors import ArchiveError, UsageError
 from core.files import saving
+from core.people import ROLES
 from core.project_records import ProjectSummary, moment
-from core.projects.archive import Archive, Manifest, Shapes, Writer, check_rows
+from core.projects.criteria import Comment, CommentSettled
 from core.projects.project_list import LONGEST_NAME
 from core.projects.roles import requires
-from core.projects.run_kinds import KINDS
+from core.projects.run_kinds import KINDS as RUN_KINDS
 from core.projects.run_work import JudgeState
+from core.records import Alignment, Criteria, ItemKind, JudgeScores, Usage
 from core.settings import Settings
-from core.store.log import Action
-from core.store.project_rows import UNFINISHED, Arrival
-from core.store.results import JUDGE, RESULT
-from core.store.schema import HEAD
+from core.store.codec import read
+from core.store.judge_store import CriteriaBody
+from core.store.log import IMPORTED, KINDS, Action
+from core.store.project_rows import LAYOUT, UNFINISHED, Row, decode, encode, json_text
+from core.store.projects import GoldenBody, RatingColumns, golden_row, item_rows, rebuilt
+from core.store.results import JUDGE, RESULT, Reasons
+from core.store.schema import HEAD, metadata
 from core.store.store import Store
 from core.texts import visible_name
-from core.version import VERSION
+from core.version import VERSION as CONCORD
 from core.wording import counted
 
-
-@dataclass(frozen=True, slots=True)
-class Holdings:
-    """How much of each kind a project's file holds; `replies` None where they were left out."""
-
-    goldens: int
-    items: int
-    runs: int
-    criteria: int
-    judges: int
-    labels: int
-    log: int
-    replies: int | None
-
-    @classmethod
-    def of(cls, manifest: Manifest) -> Holdings:
-        rows = {file.table: file.rows for file in manifest.files}
-        same = {table: rows[table] for table in ("runs", "criteria", "judges", "labels")}
-        replies = rows["run_replies"] if manifest.replies else None
-        return cls(
-            goldens=rows["project_goldens"], items=rows["golden_items"], log=rows["events"], replies=replies, **same
-        )
-
-    @property
-    def words(self) -> str:
-        """In one line, for people."""
-        parts = [
-            counted(self.goldens, "golden set") + f" with {counted(self.items, 'item')}",
-            counted(self.runs, "run"),
-            f"{self.criteria:,} criteria",
-            counted(self.judges, "judge"),
-            counted(self.labels, "label"),
-            counted(self.log, "entry", "entries") + " in the log",
-            "no replies" if self.replies is None else counted(self.replies, "reply", "replies"),
-        ]
-        return ", ".join(parts)
+FORMAT, VERSION = "concord-project", 1
+"""2 and 3 were used in development, so the next version is 4."""
+MANIFEST = "manifest.json"
+_MB = 1_000_000
+_LONGEST_LINE = 64 * _MB
+_MOST_FILES = 64
+_DIRECTORY = 65_536
+"""Bytes of the zip's directory; ours have about 1,100."""
+_RATIO, _RATIO_FROM = 300, 50 * _MB
+_MOST_VALUES = 2_000_000
+"""Lists and objects in one line: each takes some fifty times the memory of its two letters."""
+_LAST_SECOND = 253_402_300_799  # dates end with the year 9999
+_HELD = {
+    "goldens": "project_goldens",
+    "items": "golden_items",
+    "runs": "runs",
+    "criteria": "criteria",
+    "judges": "judges",
+    "labels": "labels",
+    "log": "events",
+    "replies": "run_replies",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """A project's file: what it says and holds, its size in bytes, the digest of its content.
+    """A project's file: what it says, its size in bytes, the digest of its content.
 
-    `exported` is when (an ISO moment), `concord` by which version.  Of one that was just written, `unfinished` runs
-    were queued or running and leave as cancelled.
+    `exported` is when (an ISO moment), `concord` by which version.  `holds` counts its rows by kind; replies are None
+    where they were left out.  Of one that was just written, `unfinished` runs were queued or running and leave as
+    cancelled.
     """
 
     project: str
@@ -86,14 +97,36 @@ class ProjectFile:
     concord: str
     size: int
     digest: str
-    holds: Holdings
+    holds: Mapping[str, int | None]
     golden_names: tuple[str, ...] = ()
     unfinished: int = 0
 
     @classmethod
-    def of(cls, manifest: Manifest, size: int, **more: Any) -> ProjectFile:
-        holds = Holdings.of(manifest)
-        return cls(manifest.project, manifest.exported, manifest.concord, size, manifest.digest, holds, **more)
+    def of(
+        cls, manifest: Mapping[str, Any], size: int, *, names: Iterable[str] = (), unfinished: int = 0
+    ) -> ProjectFile:
+        rows = {file["table"]: file["rows"] for file in manifest["files"]}
+        holds = {name: rows[table] for name, table in _HELD.items()}
+        if not manifest["replies"]:
+            holds["replies"] = None
+        said = {name: manifest[name] for name in ("project", "exported", "concord")}
+        names = tuple(names)
+        return cls(size=size, digest=_digest(manifest), holds=holds, golden_names=names, unfinished=unfinished, **said)
+
+    @property
+    def words(self) -> str:
+        """What it holds in one line, for people."""
+        n = {name: value or 0 for name, value in self.holds.items()}
+        parts = [
+            f"{counted(n['goldens'], 'golden set')} with {counted(n['items'], 'item')}",
+            counted(n["runs"], "run"),
+            f"{n['criteria']:,} criteria",
+            counted(n["judges"], "judge"),
+            counted(n["labels"], "label"),
+            f"{counted(n['log'], 'entry', 'entries')} in the log",
+            "no replies" if self.holds["replies"] is None else counted(n["replies"], "reply", "replies"),
+        ]
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +134,9 @@ class Imported:
     """A project that came in; `renamed` says that its name was taken, `runs_renamed` how many runs have a new id."""
 
     project: ProjectSummary
-    holds: Holdings
+    file: ProjectFile
     renamed: bool
     runs_renamed: int
-    digest: str
 
     @property
     def project_id(self) -> str:
@@ -122,17 +154,53 @@ def export_project(
     """
     project = store.projects.get(project_id)
     unfinished = sum(row.status in UNFINISHED for row in store.runs.all(project_id))
-    exported = datetime.now(UTC).isoformat(timespec="seconds")
-    with saving(path, ArchiveError) as part, part.open("wb") as file, Writer(file) as writer:
+    files: list[dict[str, Any]] = []
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "project": project.name,
+        "created_at": project.created_at.timestamp(),
+        "exported": datetime.now(UTC).isoformat(timespec="seconds"),
+        "concord": CONCORD,
+        "schema": HEAD,
+        "replies": replies,
+        "files": files,
+    }
+    with (
+        saving(path, ArchiveError) as part,
+        zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as zipped,
+    ):
         with closing(store.transfers.dump(project_id, replies=replies)) as tables:
-            for table, rows in tables:
-                writer.add(table, rows)
-        manifest = Manifest(
-            project.name, project.created_at.timestamp(), exported, VERSION, HEAD, replies, tuple(writer.files)
-        )
-        writer.finish(manifest)
-        size = file.tell()
-    return ProjectFile.of(manifest, size, unfinished=unfinished)
+            files += [_write(zipped, table, rows) for table, rows in tables]
+        zipped.writestr(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1))
+    return ProjectFile.of(manifest, path.stat().st_size, unfinished=unfinished)
+
+
+def _write(zipped: zipfile.ZipFile, table: str, rows: Iterable[Row]) -> dict[str, Any]:
+    """Write the rows of a table; what the manifest says of them.  ArchiveError for a row that no import would take."""
+    name, n, size, digest = _file_name(table), 0, 0, hashlib.sha256()
+    with zipped.open(name, "w", force_zip64=True) as file:
+        for row in rows:
+            line = (json_text(row) + "\n").encode()
+            n, size = n + 1, size + len(line)
+            if len(line) > _LONGEST_LINE:
+                raise ArchiveError(
+                    f"Row {n} of {table} has {len(line):,} bytes and a line at most {_LONGEST_LINE:,}: this "
+                    "project is too large for a file."
+                )
+            file.write(line)
+            digest.update(line)
+    return {"name": name, "table": table, "rows": n, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def _file_name(table: str) -> str:
+    return f"tables/{table}.jsonl"
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    """SHA-256 over the names and hashes of all files: says which content it is, whatever compressed it."""
+    lines = "".join(f"{file['sha256']}  {file['name']}\n" for file in manifest["files"])
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 @requires("admin", reads=True)
@@ -142,8 +210,8 @@ def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) ->
     ArchiveError for a file that is damaged, too large, of a newer Concord, or built to do harm.
     """
     with _opened(file, settings.max_upload_mb) as archive:
-        names = check_rows(archive, _shapes()).names
-        return ProjectFile.of(archive.manifest, archive.size, golden_names=tuple(names.values()))
+        names, _ = check_rows(archive)
+        return ProjectFile.of(archive.manifest, archive.size, names=names)
 
 
 @requires("admin")
@@ -159,45 +227,352 @@ def import_project(
     if len(wanted) > LONGEST_NAME:
         raise UsageError(f"A project's name has 1 to {LONGEST_NAME} characters, not {len(wanted)}.")
     with _opened(file, settings.max_upload_mb) as archive:
-        contents, manifest = check_rows(archive, _shapes()), archive.manifest
-        wanted = wanted or " ".join(manifest.project.split())[:LONGEST_NAME] or "Imported project"
+        (names, run_ids), manifest = check_rows(archive), archive.manifest
+        wanted = wanted or " ".join(manifest["project"].split())[:LONGEST_NAME] or "Imported project"
         others = {row.name for row in store.projects.all()}
-        names = (wanted, *(f"{wanted} ({k})" for k in range(2, len(others) + 3)))
-        chosen = next(name for name in names if name not in others)
-        taken = sorted(store.transfers.taken(contents.runs))
-        runs = {run_id: f"r{uuid.uuid4().hex[:12]}" for run_id in taken}
+        free = (wanted, *(f"{wanted} ({k})" for k in range(2, len(others) + 3)))
+        chosen = next(name for name in free if name not in others)
+        runs = {run_id: f"r{uuid.uuid4().hex[:12]}" for run_id in sorted(store.transfers.taken(run_ids))}
         about = {
-            "made": moment(manifest.created_at).isoformat(timespec="seconds"),
-            "exported": manifest.exported,
-            "digest": manifest.digest,
-            "rows": {file.table: file.rows for file in manifest.files},
+            "made": moment(manifest["created_at"]).isoformat(timespec="seconds"),
+            "exported": manifest["exported"],
+            "digest": _digest(manifest),
+            "rows": {entry["table"]: entry["rows"] for entry in manifest["files"]},
         }
-        log = Action(f"imported the project {manifest.project}", about)
-        arrival = Arrival(chosen, store.actor, log, runs, project_id)
-        tables = ((file.table, (row for _, row in archive.rows(file.table))) for file in manifest.files)
-        project_id = store.transfers.restore(arrival, tables)
-    view = store.projects.get(project_id)
-    return Imported(view, Holdings.of(manifest), chosen != wanted, len(runs), manifest.digest)
+        log = Action(f"imported the project {manifest['project']}", about)
+        tables = ((table, (row for _, row in archive.rows(table))) for table in LAYOUT)
+        new = store.transfers.restore(chosen, tables, log, store.actor, runs=runs, project_id=project_id)
+        described = ProjectFile.of(manifest, archive.size, names=names)
+    return Imported(store.projects.get(new), described, chosen != wanted, len(runs))
 
 
 @contextmanager
 def _opened(file: Path | IO[bytes], max_mb: int) -> Iterator[Archive]:
     if not isinstance(file, str | os.PathLike):
-        with Archive(file, max_mb) as archive:
+        with closing(Archive(file, max_mb)) as archive:
             yield archive
         return
     try:
         opened = Path(file).open("rb")  # noqa: SIM115
     except OSError as error:
         raise ArchiveError(f"{file}: cannot be read ({error.strerror}).") from error
-    with opened, Archive(opened, max_mb) as archive:
+    with opened, closing(Archive(opened, max_mb)) as archive:
         yield archive
 
 
-def _shapes() -> Shapes:
-    """Requests, results and other documents of the kinds of runs that this version knows."""
-    shapes: dict[tuple[str, str], Any] = {}
-    for name, kind in KINDS.items():
-        kept = {"request": kind.request, RESULT: kind.result, JUDGE: JudgeState, **kind.documents}
-        shapes |= {(name, document): record for document, record in kept.items()}
-    return shapes
+# ── the zip ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Archive:
+    """An opened zip whose directory and manifest have been checked."""
+
+    def __init__(self, file: IO[bytes], max_mb: int = 200) -> None:
+        """`max_mb` bounds the zip (CONCORD_MAX_UPLOAD_MB); it may unpack to twenty times as much.
+
+        ArchiveError for what is not a zip of ours, too large, or built to do harm.
+        """
+        self.size = _checked_end(file, max_mb)
+        try:
+            self._zip = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, ValueError, NotImplementedError, OverflowError, EOFError) as error:
+            raise ArchiveError(f"This is not a zip that can be read: {error}") from error
+        self.close = self._zip.close
+        members = self._zip.infolist()
+        for info in members:
+            if info.flag_bits & 0x41 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                name = info.orig_filename[:80]
+                raise ArchiveError(f"{name!r} is encrypted, or compressed by a method that a project's zip has not.")
+        unpacked, most = sum(info.file_size for info in members), max_mb * 20 * _MB
+        if unpacked > most or (unpacked > _RATIO_FROM and unpacked > _RATIO * self.size):
+            raise ArchiveError(
+                f"The zip of {self.size / _MB:,.1f} MB unpacks to {unpacked / _MB:,.0f} MB; {most / _MB:,.0f} MB and "
+                f"{_RATIO} times its own size are allowed."
+            )
+        if MANIFEST not in self._zip.namelist():
+            raise ArchiveError(f"This zip has no {MANIFEST}: it is not the file of a Concord project.")
+        with _as_refusal(MANIFEST), self._zip.open(MANIFEST) as file_said:
+            self.manifest = _read_manifest(file_said.read(_MB))
+        if sorted(self._zip.namelist()) != sorted((MANIFEST, *map(_file_name, LAYOUT))):
+            raise ArchiveError("The files of the zip are not those of its manifest, each once.")
+
+    def rows(self, table: str) -> Iterator[tuple[str, Any]]:
+        """(file and line, parsed JSON) of each row of a table; ArchiveError when count or hash do not hold."""
+        entry = next(file for file in self.manifest["files"] if file["table"] == table)
+        name, digest, n = entry["name"], hashlib.sha256(), 0
+        with _as_refusal(name), self._zip.open(name) as member:
+            file = io.BufferedReader(member)  # type: ignore[type-var]
+            while line := file.readline(_LONGEST_LINE):
+                if len(line) == _LONGEST_LINE:
+                    raise ArchiveError(f"{name} has a line of {_LONGEST_LINE:,} bytes or more.")
+                digest.update(line)
+                n += 1
+                where = f"{name}, line {n}"
+                try:
+                    if line.count(b"[") + line.count(b"{") > _MOST_VALUES:
+                        raise ValueError(f"it holds over {_MOST_VALUES:,} values")
+                    row = json.loads(line, parse_constant=_finite, parse_float=_finite)
+                except (ValueError, RecursionError) as error:
+                    raise ArchiveError(f"{where}: is not JSON ({str(error)[:120]}).") from error
+                yield where, row
+        if (n, digest.hexdigest()) != (entry["rows"], entry["sha256"]):
+            raise ArchiveError(
+                f"{name} is not what the manifest says: its {n:,} rows or its SHA-256 differ. The file was damaged or "
+                "changed after it was exported; export it again."
+            )
+
+
+@contextmanager
+def _as_refusal(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
+        raise ArchiveError(f"{name} cannot be unpacked: {error}. Export the project again.") from error
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:40]} is not a finite number")
+    return value
+
+
+def _checked_end(file: IO[bytes], max_mb: int) -> int:
+    """The size of the zip; its end is looked at before any library reads a directory of unknown length."""
+    size = file.seek(0, io.SEEK_END)
+    if size > max_mb * _MB:
+        raise ArchiveError(f"The file has {size / _MB:,.1f} MB and {max_mb:,} MB are allowed (CONCORD_MAX_UPLOAD_MB).")
+    file.seek(max(0, size - 42))
+    tail = file.read(42)
+    end = tail[-22:]
+    if not end.startswith(b"PK\x05\x06") or end[20:] != b"\0\0":
+        raise ArchiveError("This is not a zip, or it was cut short, or something was put behind its end.")
+    directory, n = int.from_bytes(end[12:16], "little"), int.from_bytes(end[10:12], "little")
+    zip64 = len(tail) == 42 and tail.startswith(b"PK\x06\x07")
+    if directory > _DIRECTORY or n > _MOST_FILES or zip64:
+        raise ArchiveError(f"The zip holds {n:,} files or more; a project has at most {_MOST_FILES}.")
+    file.seek(0)
+    return size
+
+
+def _read_manifest(data: bytes) -> dict[str, Any]:
+    """ArchiveError for anything that is not a manifest of a version that can be read."""
+    try:
+        manifest = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ArchiveError(f"{MANIFEST} is not JSON: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ArchiveError(f"{MANIFEST} does not say format {FORMAT!r}: this is not the file of a Concord project.")
+    version, schema = manifest.get("version"), manifest.get("schema")
+    newer_schema = isinstance(schema, str) and schema.isdigit() and int(schema) > int(HEAD)
+    if newer_schema or (isinstance(version, int) and version > VERSION):
+        raise ArchiveError(
+            f"The file was written by a newer Concord ({str(manifest.get('concord'))[:40]}). Update this Concord."
+        )
+    kinds = {"project": str, "created_at": float, "exported": str, "concord": str, "replies": bool, "files": list}
+    wrong = [name for name, kind in kinds.items() if not isinstance(manifest.get(name), kind)]
+    if wrong or len(manifest["project"]) > 400 or not 0 <= manifest["created_at"] <= _LAST_SECOND:
+        raise ArchiveError(f"{MANIFEST} cannot be read: {', '.join(wrong) or 'project or created_at'} is wrong.")
+    files = [isinstance(file, dict) and (file.get("table"), file.get("name")) for file in manifest["files"]]
+    if version != VERSION or files != [(table, _file_name(table)) for table in LAYOUT]:
+        raise ArchiveError(f"{MANIFEST} does not name every table once and in order. Export the project again.")
+    return manifest
+
+
+# ── rows as records ──────────────────────────────────────────────────────────────────────────────────────────
+
+_HOLDS: Mapping[tuple[str, str], Any] = {
+    ("goldens", "kind"): ItemKind,
+    ("goldens", "body"): GoldenBody,
+    ("goldens", "ratings"): RatingColumns,
+    ("golden_items", "body"): tuple[str, str, str, str, str, str, tuple[str, ...]],
+    ("runs", "status"): Literal["done", "budget", "failed", "cancelled"],  # a run that leaves is over
+    ("runs", "usage"): Usage,
+    ("run_scores", "body"): Reasons,
+    ("criteria", "body"): CriteriaBody,
+    ("criteria_alignments", "body"): Alignment,
+    ("judges", "replies"): dict[str, tuple[str, ...]],
+    ("events", "body"): dict[str, Any],
+    ("run_replies", "body"): dict[str, Any],
+}
+"""(table, column) → what stands in it, where that is always the same; any other column goes by its kind."""
+_NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
+_RETIRED = {"taken_over", "taken_from"}
+"""Fields that entries of earlier versions have."""
+
+
+def check_rows(archive: Archive) -> tuple[list[str], set[str]]:  # noqa: PLR0912 - one case a table
+    """Read every row of an archive as what its table holds; the names of its golden sets, and the ids of its runs.
+
+    ArchiveError for the first row that is wrong.  Only what the file itself brings may be referred to: golden sets and
+    runs are found by id in the whole store, so an id that is not in the file could be that of somebody else's there.
+    """
+    items: dict[str, frozenset[str]] = {}  # golden set → its items
+    runs: dict[str, tuple[str, str]] = {}  # run → its kind and golden set
+    names: dict[str, str] = {}
+    heads = {row["golden_id"]: (row, where) for row, _, where in _rows(archive, "goldens")}
+    for golden_id, lines in groupby(_rows(archive, "golden_items"), lambda line: str(line[0]["golden_id"])):
+        if golden_id not in heads:
+            raise ArchiveError(f"The items of golden set {golden_id[:24]} do not stand together, or it has no row.")
+        items[golden_id] = _checked_golden(*heads.pop(golden_id), [row for row, _, _ in lines])
+    if heads:
+        raise ArchiveError(f"Golden set {min(heads)[:24]} has no items.")
+    named: dict[str, str] = {}
+    for table in [table for table in LAYOUT if table not in ("goldens", "golden_items")]:
+        where, comments = table, set[int]()
+        try:
+            for row, stored, where in _rows(archive, table):
+                if "golden_id" in row and row["golden_id"] not in items:
+                    raise ValueError("it refers to a golden set that is not in the file")
+                if table == "project_goldens":
+                    names[row["golden_id"]] = row["name"]
+                elif table == "runs":
+                    runs[row["run_id"]] = (row["kind"], row["golden_id"])
+                elif table == "events":
+                    comments |= _check_event(row, where, comments)
+                elif row.get("run_id", "") not in ("", *runs):
+                    raise ValueError("it refers to a run that is not in the file")
+                _check_row(table, (row, stored, where), items, runs)
+                if table in ("runs", "run_documents", "events") and row.get("kind") != Action.kind:
+                    named |= dict.fromkeys(_NAMED.findall(json_text(row)), where)
+        except (ValueError, RecursionError, KeyError, TypeError, IndexError, OverflowError, UsageError) as error:
+            raise ArchiveError(f"{where}: {str(error)[:200]}.") from error
+    brought = set(runs).union(items, *items.values())
+    for name, where in named.items():
+        if name not in brought:
+            raise ArchiveError(f"{where}: it refers to {name}, which is not in the file.")
+    return list(names.values()), set(runs)
+
+
+def _rows(archive: Archive, table: str) -> Iterator[tuple[Row, Row, str]]:
+    """(the row as it stands in the file, what would be stored of it, where it stands) of each row of a table."""
+    columns, kinds = metadata.tables[table].c, LAYOUT[table]
+    for where, row in archive.rows(table):
+        if not isinstance(row, dict) or (odd := set(row) ^ set(kinds)):
+            raise ArchiveError(f"{where}: {min(odd) if isinstance(row, dict) else 'it'} is missing, or not of a row.")
+        for name, value in row.items():
+            if value is None and columns[name].nullable:
+                continue
+            if holds := _HOLDS.get((table, name)):
+                _read_as(holds, value, f"{where}: {name}")
+            elif not _fits(kinds[name], columns[name], value):
+                raise ArchiveError(f"{where}: {name}: it is not of the kind of this column; {str(value)[:60]!r} came.")
+        try:
+            yield row, decode(table, row), where
+        except ValueError as error:
+            raise ArchiveError(f"{where}: is not base64 ({error}).") from error
+
+
+def _fits(kind: str, column: Any, value: Any) -> bool:
+    """Whether a value of a file can stand in a column of that kind (`LAYOUT`)."""
+    match kind:
+        case "key":
+            return isinstance(value, str) and len(value) <= column.type.length and value.isprintable()
+        case "int":  # an integer column of Postgres holds no more
+            return type(value) is int and 0 <= value < 2**31
+        case "real":
+            number = type(value) in (int, float)
+            return number and (column.name == "value" or 0 <= value <= _LAST_SECOND)
+        case "bool":
+            return isinstance(value, bool)
+        case "json":  # text in place of an object is stored as it comes (with NaN, which JSON has no word for)
+            try:
+                value = json.loads(value) if isinstance(value, str) else value
+            except (ValueError, RecursionError):
+                return False
+            return isinstance(value, dict | list)
+    return isinstance(value, str)
+
+
+def _read_as(kind: Any, value: Any, where: str, blob: bytes = b"") -> Any:
+    """`value` (parsed JSON) as a `kind`; its arrays lie in `blob`.  ArchiveError names the first wrong field."""
+    try:
+        return read(kind, value, blob)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise ArchiveError(f"{where}: {place}: {fault['msg']}; {str(fault['input'])[:60]!r} came.") from error
+
+
+def _shape(kind: str, document: str) -> Any:
+    """The record that a run of that kind stores as its "request" or a document; None where this version knows none."""
+    known = RUN_KINDS.get(kind)
+    if known is None:
+        return None
+    return {"request": known.request, RESULT: known.result, JUDGE: JudgeState, **known.documents}.get(document)
+
+
+def _check_row(  # noqa: PLR0912 - one case a table
+    table: str, line: tuple[Row, Row, str], items: Mapping[str, frozenset[str]], runs: Mapping[str, tuple[str, str]]
+) -> None:
+    """What no kind of a column can say.  ArchiveError or ValueError for a row that is wrong."""
+    row, stored, where = line
+    match table:
+        case "runs":
+            if not re.fullmatch("r[0-9a-f]{12}", row["run_id"]):
+                raise ValueError("run_id is not the id of a run")
+            _read_as(_shape(row["kind"], "request") or dict[str, Any], row["request"], where)
+        case "run_documents":
+            shape = _shape(runs[row["run_id"]][0], row["name"]) or Any
+            _read_as(shape, json.loads(stored["body"]), where, stored["blob"])
+        case "run_scores":
+            n_items = len(items[runs[row["run_id"]][1]])
+            if len(stored["blob"]) not in (8 * n_items, 16 * n_items):  # of pairs: both ways round
+                raise ValueError(f"it has {len(stored['blob']) / 8:g} scores for {n_items} items")
+        case "criteria":
+            if Criteria(row["body"]["text"], row["aspect"]).criteria_id != row["criteria_id"]:
+                raise ValueError("criteria_id is not the hash of the text")
+        case "judges":
+            judge, n_items = _read_as(JudgeScores, row["body"], where, stored["blob"]), len(items[row["golden_id"]])
+            sizes = {scores.shape for scores in (judge.values, judge.turned) if scores is not None}
+            if sizes != {(n_items,)} or any(not 0 <= k < n_items for k in judge.seen):
+                raise ValueError("the scores, or the items seen, are not those of the golden set")
+            if judge.run_id not in ("", *runs):
+                raise ValueError("it refers to a run that is not in the file")
+        case "labels":
+            if row["item_id"] not in items[row["golden_id"]]:
+                raise ValueError("it refers to an item that is not in the file")
+        case "run_replies":
+            if row["body"] is not None and not isinstance(row["body"].get("text", row["body"].get("failure")), str):
+                raise ValueError("it is not a reply")
+
+
+def _check_event(row: Row, where: str, comments: set[int]) -> set[int]:
+    """The number of a comment; ArchiveError or ValueError for an entry that the program would not write."""
+    if row["role"].removesuffix(IMPORTED) not in ROLES:
+        raise ValueError(f"{row['role']!r} is not a role")
+    kind = KINDS.get(row["kind"])
+    if kind is None or set(row["body"]) - set(kind.body_fields()) - _RETIRED:
+        raise ValueError(f"an entry of kind {row['kind']!r} does not have these fields")
+    entry = _read_as(kind, row["body"], where)
+    if isinstance(entry, CommentSettled) and entry.comment not in comments:
+        raise ValueError("it settles a comment that is not in the file")
+    return {row["number"]} if isinstance(entry, Comment) else set()
+
+
+def _checked_golden(head: Row, where: str, items: list[Row]) -> frozenset[str]:
+    """The item ids of a golden set.  ArchiveError where the rows are not the golden set whose hash they carry.
+
+    A golden set is shared by everybody who has the same content, so nobody may bring one under another hash.
+    """
+    try:
+        golden = rebuilt(decode("goldens", head), [decode("golden_items", item)["body"] for item in items])
+        given: dict[str, list[float]] = {name: [] for name in golden.aspects}
+        for rating in golden.ratings:
+            given[rating.aspect].append(rating.value)
+        columns = [*golden.metrics.values(), *(labels.values for labels in golden.aspects.values())]
+        if {len(items), *map(len, columns)} != {len(set(golden.item_ids))}:
+            raise ValueError("two items have the same id, or labels or a metric have not one value for each item")
+        for name, labels in golden.aspects.items():
+            values = given[name] + [value for value in labels.values if value is not None]
+            if not all(map(labels.scale.holds, values)):
+                raise ValueError(f"a label of {name[:40]!r} is not on its scale")
+        if golden.digest != head["golden_id"]:
+            raise ValueError("the content has another hash")
+        # the demo's golden sets name no columns
+        theirs = {**head, "body": {"columns": {}} | head["body"]}
+        same = [encode("golden_items", row) for row in item_rows(golden)] == items
+        if not same or encode("goldens", golden_row(golden, head["created_at"])) != theirs:
+            raise ValueError("its columns are not those of its content")
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ArchiveError(f"{where}: this golden set cannot be read ({str(error)[:120]}).") from error
+    return frozenset(golden.item_ids)

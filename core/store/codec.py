@@ -90,20 +90,14 @@ def plain(value: Any, chunks: list[bytes]) -> Any:
 # ── annotations as schemas ───────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, eq=False)
-class Checked:
-    """The schema of a value, next to its type; in `Annotated`."""
-
-    schema: CoreSchema
-
-
-NUMBER = schemas.float_schema(strict=True)
 _WHOLE_NUMBER = schemas.int_schema(strict=True)
 _SCALARS: Mapping[Any, CoreSchema] = {
     str: schemas.is_instance_schema(str),
     bool: schemas.bool_schema(strict=True),
     int: _WHOLE_NUMBER,
-    float: schemas.union_schema([_WHOLE_NUMBER, NUMBER], mode="left_to_right", custom_error_type="float_type"),
+    float: schemas.union_schema(
+        [_WHOLE_NUMBER, schemas.float_schema(strict=True)], mode="left_to_right", custom_error_type="float_type"
+    ),
     datetime: schemas.no_info_after_validator_function(datetime.fromisoformat, schemas.str_schema(strict=True)),
     type(None): schemas.none_schema(),
     Any: schemas.any_schema(),
@@ -122,8 +116,7 @@ def _schema(kind: Any) -> CoreSchema:
     if isinstance(kind, type) and is_dataclass(kind):
         return _record(kind)
     if origin is Annotated:
-        own: CoreSchema | None = getattr(kind.__metadata__[0], "schema", None)  # else bounds, which files check
-        return own or _schema(inner[0])
+        return _schema(inner[0])  # bounds are checked where people give values
     if origin in (Union, types.UnionType):
         rest = [_schema(part) for part in inner if part is not type(None)]
         either = rest[0] if len(rest) == 1 else schemas.union_schema([*rest])
@@ -151,10 +144,9 @@ def _record(kind: type) -> CoreSchema:
         elif field.default is not MISSING:
             schema = schemas.with_default_schema(schema, default=field.default)
         of_each.append(schemas.dataclass_field(field.name, schema))
-    extra = getattr(kind, "__pydantic_config__", {}).get("extra", "ignore")
     return schemas.dataclass_schema(
         kind,
-        schemas.dataclass_args_schema(kind.__name__, of_each, extra_behavior=extra),
+        schemas.dataclass_args_schema(kind.__name__, of_each, extra_behavior="ignore"),
         [field.name for field in fields(kind)],
         post_init=hasattr(kind, "__post_init__"),
         slots=True,

@@ -113,7 +113,7 @@ class Events(StorePart):
         With `expected` (the number of the newest entry of this kind and subject that the person saw, 0 for none)
         ConflictError when somebody was faster.
         """
-        form, body = form or uuid.uuid4().hex, body_text(entry)
+        form = form or uuid.uuid4().hex
         newest = sa.select(events).filter_by(project_id=project_id).order_by(events.c.number.desc()).limit(1)
         with self._db.write() as transaction:
             if expected is not None:  # one at a time, so that nobody slips in between looking and writing
@@ -127,19 +127,9 @@ class Events(StorePart):
                         f"{same.actor or 'Somebody'} decided on this while you were looking at it. Look at what they "
                         "did, then decide again; nothing was overwritten.",
                         theirs=same.body,
-                        yours=body,
+                        yours=_body_text(entry),
                     )
-            row = {
-                "project_id": project_id,
-                "kind": entry.kind,
-                "subject": entry.subject,
-                "actor": actor.name,
-                "role": actor.role,
-                "form": form,
-                "body": body,
-                "created_at": transaction.now,
-            }
-            transaction.insert_new(events, row)
+            transaction.insert_new(events, event_row(project_id, entry, actor, form, transaction.now))
             return int(transaction.execute(newest.filter_by(form=form)).one().number)
 
     def all(self, project_id: str, kind: type[E], subject: str | None = None) -> list[E]:
@@ -171,8 +161,21 @@ class Events(StorePart):
         return tuple(sorted({row.actor for row in rows})), tuple(sorted({row.kind for row in rows}))
 
 
-def body_text(entry: Entry) -> str:
-    """The body of an entry as it is stored."""
+def event_row(project_id: str, entry: Entry, actor: Actor, form: str, now: float) -> dict[str, Any]:
+    """The row of an entry that `actor` writes now; the store numbers it."""
+    return {
+        "project_id": project_id,
+        "kind": entry.kind,
+        "subject": entry.subject,
+        "actor": actor.name,
+        "role": actor.role,
+        "form": form,
+        "body": _body_text(entry),
+        "created_at": now,
+    }
+
+
+def _body_text(entry: Entry) -> str:
     return pack({name: getattr(entry, name) for name in entry.body_fields()}).body
 
 

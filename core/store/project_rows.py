@@ -1,19 +1,22 @@
-"""A project whole: its rows out of one moment of the store, and into another store in one transaction.
+"""A project whole: its rows out of one moment of the store as JSON objects, and into another store in one transaction.
 
-Out come the rows of `core.store.layout`, table after table, never more than a few hundred in memory.  In go rows that
-somebody has checked (`core.projects.archive`): a new project is made, nothing that is there is changed, and either
-everything is kept or nothing.
+Stored JSON stays JSON, so that anybody can read a file of rows; arrays of float64 become base64 of their little-endian
+bytes, which keeps every bit (NaN = unscored among them): ``numpy.frombuffer(base64.b64decode(text), "<f8")``.  No row
+carries the id of its project.
 
-Numbers of events are handed out anew by the store that takes them in, as are ids of runs that are taken there; what
-refers to them follows, in columns and within JSON.
+In go rows that somebody has checked (`core.projects.project_files`): a new project is made, nothing that is there is
+changed, and either everything is kept or nothing.  Numbers of events are handed out anew by the store that takes them
+in, as are ids of runs that are taken there; what refers to them follows, in columns and within JSON.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import uuid
+import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -21,12 +24,43 @@ import sqlalchemy as sa
 from core.errors import StoreError
 from core.people import Actor
 from core.store import schema
-from core.store.database import StorePart, Transaction, in_chunks, only_once
+from core.store.database import StorePart, in_chunks, only_once
 from core.store.driver_errors import in_our_words
-from core.store.layout import LAYOUT, OF_THE_WORKER, Row, decode, encode
-from core.store.log import IMPORTED, Action, body_text
+from core.store.log import IMPORTED, Action, event_row
 
+Row = Mapping[str, Any]
 UNFINISHED = ("queued", "running")
+OF_THE_WORKER: Row = {"worker_id": "", "version": 1, "snapshots": 0, "begun_by": "", "cancel_requested": False}
+"""Columns of a run that say something of the worker here, and stay; how they begin in a store that takes it in."""
+_STAYING = {"project_id", *OF_THE_WORKER, "criteria_edits.number", "labels.number"}
+_KINDS: dict[Any, str] = {
+    schema.SafeText: "text",
+    sa.Text: "json",
+    sa.Integer: "int",
+    sa.Boolean: "bool",
+    sa.Double: "real",
+    sa.LargeBinary: "floats",
+    sa.String: "key",
+    "judges.replies": "replies",  # compressed JSON
+    "events.body": "json",
+    "run_replies.body": "json",
+}
+_TABLES = (
+    "goldens golden_items project_goldens runs run_documents run_scores criteria criteria_edits criteria_alignments "
+    "judges labels events run_replies"
+)
+LAYOUT: dict[str, dict[str, str]] = {
+    name: {
+        column.name: _KINDS.get(str(column)) or _KINDS[type(column.type)]
+        for column in schema.metadata.tables[name].columns
+        if not {column.name, str(column)} & _STAYING
+    }
+    for name in _TABLES.split()
+}
+"""Every table of a project → column → kind, each table after those that it refers to.
+
+`drafts` is none of them: what somebody has typed and not saved is theirs, and no part of what a project hands on.
+"""
 RUN_ID = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{12}(?![0-9A-Za-z])")
 _SETTLED = "comment settled"  # the one kind of event that names another event by its number
 _ROWS, _BYTES = 200, 8_000_000
@@ -34,90 +68,144 @@ _SHARED = ("goldens", "golden_items")  # known by the hash of their content: wha
 _OF_RUNS = ("runs", "run_documents")
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """What is made of a project that comes in; `runs` maps the ids of runs that change, `log` says who brought it.
+def encode(table: str, stored: Row) -> dict[str, Any]:
+    """A stored row as a JSON object."""
+    return {name: _encoded(kind, stored[name]) for name, kind in LAYOUT[table].items()}
 
-    With a `project_id` it is one that ships with Concord, as trusted as the program, and does not count as imported.
-    """
 
-    name: str
-    actor: Actor
-    log: Action
-    runs: Mapping[str, str]
-    project_id: str = ""
+def decode(table: str, row: Row) -> dict[str, Any]:
+    """The row to store, from an object whose columns are all there and of their kinds.  ValueError otherwise."""
+    return {name: _decoded(kind, row[name]) for name, kind in LAYOUT[table].items()}
+
+
+def _encoded(kind: str, value: Any) -> Any:
+    if value is None or kind not in ("json", "floats", "replies"):
+        return value
+    if kind == "floats":
+        return base64.b64encode(value).decode("ascii")
+    if kind == "replies":
+        return json.loads(zlib.decompress(value))
+    try:
+        parsed = json.loads(value, parse_constant=_refuse)
+    except ValueError:  # it holds what JSON has no word for (NaN), and leaves as the text that it is
+        return value
+    return value if isinstance(parsed, str) else parsed
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def _decoded(kind: str, value: Any) -> Any:
+    if value is None or kind not in ("json", "floats", "replies"):
+        return value
+    if kind == "floats":
+        return base64.b64decode(value, validate=True)
+    if kind == "replies":
+        return zlib.compress(json_text(value).encode())
+    return value if isinstance(value, str) else json_text(value)
+
+
+def json_text(value: Any) -> str:
+    """A value as stored JSON; escaped throughout where it holds half a surrogate pair, which no encoding takes."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return text
 
 
 class Transfers(StorePart):
     def dump(
         self, project_id: str, *, replies: bool = True
     ) -> Generator[tuple[str, Iterator[dict[str, Any]]], None, None]:
-        """(table, its rows) for every table of `core.store.layout`, all of one moment; read them in this order.
+        """(table, its rows) for every table of `LAYOUT`, all of one moment; read them in this order.
 
         Runs that are not over come as cancelled; without `replies` the table of replies is empty.
         """
+        numbers: dict[int, int] = {}
+
+        def leaving(name: str, query: sa.Select[Any]) -> Iterator[dict[str, Any]]:
+            with in_our_words():
+                for stored in transaction.connection.execution_options(yield_per=_ROWS).execute(query):
+                    row = encode(name, stored._asdict())
+                    if name == "runs" and row["status"] in UNFINISHED:
+                        row |= {"status": "cancelled", "message": "was not over when the project was exported"}
+                        row["finished_at"] = row["updated_at"]
+                    if name == "events":
+                        numbers[row["number"]] = len(numbers) + 1
+                        row = _renumbered(row, numbers) | {"number": numbers[row["number"]]}
+                    yield _of_project(row, "") if name in _OF_RUNS else row
+
         with self._db.read("REPEATABLE READ") as transaction:
-            numbers: dict[int, int] = {}
             for name in LAYOUT:
                 query = _rows_of(name, project_id)
-                if name == "run_replies" and not replies:
-                    query = query.where(sa.false())
-                yield name, _leaving(transaction, name, query, numbers)
+                yield name, leaving(name, query.where(sa.false()) if name == "run_replies" and not replies else query)
 
     def taken(self, run_ids: Iterable[str]) -> set[str]:
         """Those of the ids that runs of this store have."""
-        taken: set[str] = set()
-        for some in in_chunks(sorted(run_ids)):
-            rows = self._db.rows(sa.select(schema.runs.c.run_id).where(schema.runs.c.run_id.in_(some)))
-            taken.update(row.run_id for row in rows)
-        return taken
+        ids = schema.runs.c.run_id
+        chunks = in_chunks(sorted(run_ids))
+        return {row.run_id for some in chunks for row in self._db.rows(sa.select(ids).where(ids.in_(some)))}
 
     @only_once
-    def restore(self, arrival: Arrival, tables: Iterable[tuple[str, Iterable[Row]]]) -> str:
+    def restore(
+        self,
+        name: str,
+        tables: Iterable[tuple[str, Iterable[Row]]],
+        log: Action,
+        actor: Actor,
+        *,
+        runs: Mapping[str, str],
+        project_id: str = "",
+    ) -> str:
         """Make a project of checked rows and return its id; nothing is stored when anything goes wrong on the way.
 
-        Also what `tables` raises while it is read leaves nothing behind.  StoreError for two rows with one key.
+        `runs` maps the ids of runs that change; `log` says that `actor` brought it.  With a `project_id` it is one that
+        ships with Concord, as trusted as the program, and does not count as imported.  Also what `tables` raises while
+        it is read leaves nothing behind.  StoreError for two rows with one key.
         """
-        project_id = arrival.project_id or f"p{uuid.uuid4().hex[:12]}"
-        log, numbers = arrival.log, dict[int, int]()
+        new_id, numbers = project_id or f"p{uuid.uuid4().hex[:12]}", dict[int, int]()
+
+        def arriving(table: str, row: Row) -> dict[str, Any]:
+            """The row to store: of this project, with the ids that its runs have here."""
+            stored = decode(table, _of_project(row, new_id) if table in _OF_RUNS else row)
+            if runs and table not in _SHARED:
+                for column, value in stored.items():
+                    if isinstance(value, str):
+                        stored[column] = RUN_ID.sub(lambda match: runs.get(match[0], match[0]), value)
+            if table == "runs":  # whatever the file says: runs of a time after the import were made here
+                stored |= {**OF_THE_WORKER, "created_at": min(float(stored["created_at"]), now)}
+            if table == "events" and not stored["role"].endswith(IMPORTED):
+                stored["role"] += IMPORTED
+            return stored | ({"project_id": new_id} if "project_id" in schema.metadata.tables[table].c else {})
+
         with self._db.write() as transaction:
             now = transaction.now
-            project = {"project_id": project_id, "name": arrival.name, "created_at": now}
-            project["imported_at"] = None if arrival.project_id else now
-            brought = {
-                "project_id": project_id,
-                "kind": log.kind,
-                "subject": project_id,
-                "actor": arrival.actor.name,
-                "role": arrival.actor.role,
-                "form": uuid.uuid4().hex,
-                "body": body_text(log),
-                "created_at": now,
-            }
+            project = {"project_id": new_id, "name": name, "created_at": now}
+            project["imported_at"] = None if project_id else now
             try:
                 transaction.execute(sa.insert(schema.projects), project)
-                for name, rows in tables:
-                    table = schema.metadata.tables[name]
-                    if name == "events":  # one by one: each gets a number here that later ones refer to
+                for table, rows in tables:
+                    into = sa.insert(schema.metadata.tables[table])
+                    if table == "events":  # one by one: each gets a number here that later ones refer to
                         for row in rows:
-                            stored = _arriving(name, _renumbered(row, numbers), arrival, project_id, now)
+                            stored = arriving(table, _renumbered(row, numbers))
                             number = stored.pop("number")
-                            key = transaction.execute(sa.insert(table), stored).inserted_primary_key
-                            numbers[number] = key[0] if key else 0
-                    else:
-                        for chunk in _chunks(_arriving(name, row, arrival, project_id, now) for row in rows):
-                            if name in _SHARED:
-                                transaction.insert_new(table, chunk)
-                            else:
-                                transaction.execute(sa.insert(table), chunk)
-                transaction.execute(sa.insert(schema.events), brought)
+                            (numbers[number],) = transaction.execute(into, stored).inserted_primary_key or (0,)
+                        continue
+                    for chunk in _chunks(arriving(table, row) for row in rows):
+                        if table in _SHARED:
+                            transaction.insert_new(schema.metadata.tables[table], chunk)
+                        else:
+                            transaction.execute(into, chunk)
+                brought = event_row(new_id, log, actor, uuid.uuid4().hex, now)
+                transaction.execute(sa.insert(schema.events), brought | {"subject": new_id})
             except sa.exc.IntegrityError as error:
                 words = "Two rows of the file have the same key, or a row refers to none. Nothing was stored."
                 raise StoreError(words) from error
-        return project_id
-
-
-# ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────
+        return new_id
 
 
 def _rows_of(name: str, project_id: str) -> sa.Select[Any]:
@@ -141,23 +229,6 @@ def _rows_of(name: str, project_id: str) -> sa.Select[Any]:
     return query.where(runs.project_id == project_id).order_by(runs.created_at, *ids)
 
 
-def _leaving(
-    transaction: Transaction, name: str, query: sa.Select[Any], numbers: dict[int, int]
-) -> Iterator[dict[str, Any]]:
-    with in_our_words():
-        for stored in transaction.connection.execution_options(yield_per=_ROWS).execute(query):
-            row = encode(name, dict(stored._mapping))
-            if name == "runs" and row["status"] in UNFINISHED:
-                row |= {"status": "cancelled", "message": "was not over when the project was exported"}
-                row["finished_at"] = row["updated_at"]
-            if name in _OF_RUNS:
-                row = _of_project(row, "")
-            if name == "events":
-                numbers[row["number"]] = len(numbers) + 1
-                row = _renumbered(row, numbers) | {"number": numbers[row["number"]]}
-            yield row
-
-
 def _of_project(row: Row, project_id: str) -> dict[str, Any]:
     """The row with `project_id` wherever its JSON names the project it belongs to."""
 
@@ -176,25 +247,6 @@ def _renumbered(row: Row, numbers: Mapping[int, int]) -> dict[str, Any]:
     comment = numbers[row["body"]["comment"]]
     form = f"settled:{comment}" if row["form"].startswith("settled:") else row["form"]
     return {**row, "body": row["body"] | {"comment": comment}, "form": form}
-
-
-# ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _arriving(name: str, row: Row, arrival: Arrival, project_id: str, now: float) -> dict[str, Any]:
-    """The row to store in table `name`: of this project, with the ids that its runs have here."""
-    stored = decode(name, _of_project(row, project_id) if name in _OF_RUNS else row)
-    if arrival.runs and name not in _SHARED:
-        for column, value in stored.items():
-            if isinstance(value, str):
-                stored[column] = RUN_ID.sub(lambda match: arrival.runs.get(match[0], match[0]), value)
-    if name == "runs":  # whatever the file says: runs of a time after the import were made here
-        stored |= {**OF_THE_WORKER, "created_at": min(float(stored["created_at"]), now)}
-    if name == "events" and not stored["role"].endswith(IMPORTED):
-        stored["role"] += IMPORTED
-    if "project_id" in schema.metadata.tables[name].c:
-        stored["project_id"] = project_id
-    return stored
 
 
 def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -127,7 +127,7 @@ def draw_project(page: Opened) -> None:
         return
     path, exported = prepared[2:]
     st.success(f"Ready: {exported.size / 1e3:,.0f} kB.", icon=":material/check:")
-    st.text(exported.holds.words)
+    st.text(exported.words)
     if exported.unfinished:
         st.warning(f"{exported.unfinished} of its runs are not over: in the file they are cancelled.")
     st.download_button(

@@ -40,11 +40,11 @@ def bring_in_project(page: Opened) -> None:
         stop_with("This file was refused; nothing of it was kept.", str(error))
     st.text(arriving.project)
     st.caption(plain(f"Exported {arriving.exported} by Concord {arriving.concord}, {arriving.size / 1e3:,.0f} kB."))
-    st.text(arriving.holds.words)
+    st.text(arriving.words)
     if arriving.golden_names:
         names = ", ".join(" ".join(name.split())[:60] for name in arriving.golden_names[:MOST_NAMES])
         st.text(f"Golden sets: {names}{' and more' if len(arriving.golden_names) > MOST_NAMES else ''}")
-    if arriving.holds.runs:
+    if arriving.holds["runs"]:
         st.caption("Its runs will be read-only. Golden sets, labels and criteria can be used.")
     key_of_name = state.widget(f"transfer_name_{arriving.digest[:16]}")
     name = st.text_input("Name of the project here", value=arriving.project[:80], max_chars=80, key=key_of_name)
@@ -57,7 +57,7 @@ def bring_in_project(page: Opened) -> None:
     except ConcordError as error:
         stop_with("The project was not imported; nothing of it was kept.", str(error))
     under = f" as {arrived.project.name}, since its name is taken" if arrived.renamed else ""
-    state.leave_notice(f"{name.strip()} was imported{under}: {arrived.holds.words}.", good=True)
+    state.leave_notice(f"{name.strip()} was imported{under}: {arrived.file.words}.", good=True)
     state.leave_project()
     state.remember_project(arrived.project_id)
     st.rerun()

@@ -8,7 +8,7 @@ import pytest
 
 from core.records import GoldenSet
 from core.store.labels import Label
-from core.store.layout import LAYOUT
+from core.store.project_rows import LAYOUT
 from core.store.schema import metadata
 from core.store.store import Store
 

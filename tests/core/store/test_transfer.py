@@ -11,7 +11,6 @@ from core.errors import StoreError
 from core.people import LOCAL
 from core.records import GoldenSet
 from core.store.log import Action
-from core.store.project_rows import Arrival
 from core.store.store import Store
 
 
@@ -22,7 +21,7 @@ def run_id(store: Store, project: str, golden: GoldenSet) -> str:
 
 
 def test_rows_that_fail_half_way_leave_nothing(store: Store, project: str, golden: GoldenSet) -> None:
-    before = [row.project_id for row in store.projects.all()]
+    before, log = [row.project_id for row in store.projects.all()], Action("imported")
     row = {"golden_id": store.goldens.add(project, golden), "name": "n", "created_at": 1.0}
 
     def rows() -> Iterator[dict[str, Any]]:
@@ -30,9 +29,9 @@ def test_rows_that_fail_half_way_leave_nothing(store: Store, project: str, golde
         raise RuntimeError("the file ends here")
 
     with pytest.raises(RuntimeError, match="ends here"):
-        store.transfers.restore(Arrival("n", LOCAL, Action("imported"), {}), [("project_goldens", rows())])
+        store.transfers.restore("n", [("project_goldens", rows())], log, LOCAL, runs={})
     with pytest.raises(StoreError, match="same key"):
-        store.transfers.restore(Arrival("n", LOCAL, Action("imported"), {}), [("project_goldens", [row, row])])
+        store.transfers.restore("n", [("project_goldens", [row, row])], log, LOCAL, runs={})
     assert [row.project_id for row in store.projects.all()] == before
 
 

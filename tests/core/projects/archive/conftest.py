@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
 from core.people import Actor
 from core.project_records import CriteriaAlignment
-from core.projects.archive import Archive, Writer
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import Evidence, VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import LabelAspect, PassRequest
 from core.projects.misaligned_items import TriageRequest
+from core.projects.project_files import MANIFEST, Archive, _write
 from core.records import (
     Alignment,
     AspectLabels,
@@ -38,6 +38,7 @@ from core.records import (
 )
 from core.settings import Settings
 from core.store.codec import pack
+from core.store.project_rows import LAYOUT
 from core.store.store import Store
 
 ANN, BO = Actor("Ann", "reviewer"), Actor("Bo \x00", "reviewer", "bo@example.org")
@@ -166,8 +167,8 @@ def tables_of() -> Callable[[bytes], Tables]:
 
 
 def _tables_of(data: bytes) -> Tables:
-    with Archive(io.BytesIO(data)) as archive:
-        return {file.table: [row for _, row in archive.rows(file.table)] for file in archive.manifest.files}
+    with closing(Archive(io.BytesIO(data))) as archive:
+        return {table: [row for _, row in archive.rows(table)] for table in LAYOUT}
 
 
 @pytest.fixture
@@ -177,13 +178,10 @@ def bent(exported: bytes) -> Callable[[Callable[[Tables], None]], bytes]:
     def bend(change: Callable[[Tables], None]) -> bytes:
         tables = _tables_of(exported)
         change(tables)
-        with Archive(io.BytesIO(exported)) as archive:
-            manifest = archive.manifest
         out = io.BytesIO()
-        with Writer(out) as writer:
-            for table, rows in tables.items():
-                writer.add(table, rows)
-            writer.finish(replace(manifest, files=tuple(writer.files)))
+        with zipfile.ZipFile(out, "w") as new, closing(Archive(io.BytesIO(exported))) as archive:
+            files = [_write(new, table, rows) for table, rows in tables.items()]
+            new.writestr(MANIFEST, json.dumps(archive.manifest | {"files": files}))
         return out.getvalue()
 
     return bend

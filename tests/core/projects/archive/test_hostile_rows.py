@@ -60,7 +60,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a request of another shape": (lambda t: t["runs"][0]["request"].pop("aspect"), "aspect: "),
     "a document that is not JSON": (_put("run_documents", "body", "oops"), "body: "),
     "a document nested beyond reason": (_put("run_documents", "body", "[" * 99_999), "run_documents.jsonl, line 1"),
-    "a reply": (_put("run_replies", "body", {"text": 5}), r"body\.KeptReply\.text: "),
+    "a reply": (_put("run_replies", "body", {"text": 5}), "it is not a reply"),
     "a plan that makes no sense": (
         lambda t: _event(t, "labelling pass")["body"]["plan"].update(overlap=9),
         "Each item goes to 1 to 3 raters",

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import stat
 import struct
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from core import projects
 from core.errors import ArchiveError
-from core.projects.archive import Archive
+from core.projects.project_files import Archive
 from core.settings import Settings
+from core.store.project_rows import LAYOUT
 from core.store.store import Store
 
 Members = dict[str, bytes]
@@ -37,9 +38,9 @@ def _with_manifest(members: Members, change: Callable[[dict[str, object]], None]
 
 
 def _refused(data: bytes, words: str, max_mb: int = 200) -> None:
-    with pytest.raises(ArchiveError, match=words), Archive(io.BytesIO(data), max_mb) as archive:
-        for file in archive.manifest.files:
-            for _ in archive.rows(file.table):
+    with pytest.raises(ArchiveError, match=words), closing(Archive(io.BytesIO(data), max_mb)) as archive:
+        for table in LAYOUT:
+            for _ in archive.rows(table):
                 pass
 
 
@@ -50,18 +51,7 @@ def test_paths_that_lead_out(members: Members, name: str) -> None:
 
 def test_a_name_cut_by_nul(members: Members) -> None:
     data = _zipped(members | {"tables/runs.jsonlX": b""}).replace(b"runs.jsonlX", b"runs.jsonl\0")
-    _refused(data, "a file twice")
-
-
-@pytest.mark.parametrize("kind", [stat.S_IFLNK, stat.S_IFDIR, stat.S_IFIFO, stat.S_IFCHR])
-def test_links_and_devices(members: Members, kind: int) -> None:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as file:
-        for name, data in members.items():
-            info = zipfile.ZipInfo(name)
-            info.external_attr = ((kind if name == "tables/runs.jsonl" else stat.S_IFREG) | 0o644) << 16
-            file.writestr(info, data)
-    _refused(out.getvalue(), "link, a folder or a device")
+    _refused(data, "not those of its manifest")
 
 
 def _without(name: str) -> Callable[[Members], bytes]:
@@ -89,11 +79,11 @@ def _twice(members: Members) -> bytes:
 @pytest.mark.parametrize(
     ("bent", "words"),
     [
-        (_with("tables/", b""), "link, a folder or a device"),
-        (_with("tables/extra.jsonl", b"{}"), "not those of its manifest: 'tables/extra.jsonl'"),
-        (_without("tables/runs.jsonl"), "not those of its manifest: 'tables/runs.jsonl'"),
+        (_with("tables/", b""), "not those of its manifest"),
+        (_with("tables/extra.jsonl", b"{}"), "not those of its manifest"),
+        (_without("tables/runs.jsonl"), "not those of its manifest"),
         (_without("manifest.json"), "no manifest.json"),
-        (_twice, "a file twice"),
+        (_twice, "not those of its manifest"),
         (_encrypted, "is encrypted"),
         (lambda members: _zipped(members, zipfile.ZIP_BZIP2), "a method that a project's zip has not"),
         (_with("tables/runs.jsonl", bytes(60_000_000)), "unpacks to 60 MB"),
@@ -128,7 +118,7 @@ def test_too_many_files_are_not_even_listed(members: Members) -> None:
     _refused(_zipped(many), f"{len(many)} files or more; a project has at most 64")
     lying = bytearray(_zipped(many))
     lying[-12:-10] = lying[-14:-12] = struct.pack("<H", len(members))  # fewer than the directory lists
-    _refused(bytes(lying), "more than 64 files|not those of its manifest|not a zip")
+    _refused(bytes(lying), "not those of its manifest|not a zip")
 
 
 def test_a_second_end_hidden_before_the_first(members: Members) -> None:
@@ -181,10 +171,10 @@ def test_lines_that_are_no_json(members: Members, line: bytes) -> None:
         ("version", 0, "every table once"),
         ("format", "zip", "not the file of a Concord project"),
         ("files", [], "every table once"),
-        ("files", [{"name": 1}], r"files\.0"),
-        ("more", 1, "more: "),
-        ("project", "x" * 401, "project: "),
-        ("created_at", 1e300, "created_at: "),
+        ("files", [{"name": 1}], "every table once"),
+        ("project", "x" * 401, "cannot be read"),
+        ("project", 5, "project is wrong"),
+        ("created_at", 1e300, "cannot be read"),
     ],
 )
 def test_manifests(members: Members, key: str, value: object, words: str) -> None:
@@ -197,7 +187,7 @@ def test_a_manifest_that_names_other_files(members: Members) -> None:
         assert isinstance(files, list)
         files[0]["name"] = "../goldens.jsonl"
 
-    _refused(_zipped(_with_manifest(members, aside)), "not that of its table")
+    _refused(_zipped(_with_manifest(members, aside)), "every table once")
 
 
 # ── nothing is kept ──────────────────────────────────────────────────────────────────────────────────────────
