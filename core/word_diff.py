@@ -1,4 +1,4 @@
-"""A word diff of two texts, and the union of their lines."""
+"""A word diff of two texts."""
 
 from __future__ import annotations
 
@@ -31,17 +31,6 @@ def word_diff(old: str, new: str) -> tuple[Piece, ...]:
         else:
             pieces += _both("".join(a[a0:a1]), "".join(b[b0:b1]))
     return tuple(_bridged(pieces))
-
-
-def merged(first: str, second: str) -> str:
-    """The lines of `first`, then those of `second` that `first` does not have (case, spaces and bullets aside)."""
-    known = {_bare(line) for line in first.splitlines()}
-    extra = [line for line in second.strip().splitlines() if line.strip() and _bare(line) not in known]
-    return "\n".join([first.strip(), *extra]) if extra else first.strip()
-
-
-def _bare(line: str) -> str:
-    return " ".join(re.sub(r"^[\s\-*•·\d.)]+", "", line).split()).casefold()
 
 
 def _bridged(pieces: list[Piece]) -> Iterator[Piece]:

@@ -65,25 +65,24 @@ def show(page: Opened) -> None:
         versions_view.draw(page, opened, names)
         return
     rescore_id = criteria_effect.rescore_of(page, opened)
-    kept = projects.review_of(page.store, page.project.project_id, opened.criteria_id)
+    comments = projects.comments_on(page.store, page.project.project_id, opened.criteria_id)
     finding(criteria_list.finding(opened, entries, names), step=lambda: criteria_judge.draw(page, opened))
     st.caption(plain(criteria_list.measured_on(opened, scoring=criteria_effect.is_scoring(page, rescore_id))))
     left, right = st.columns(2, gap="medium")
     with left, st.container(border=True):
-        criteria_text.draw_head(page, opened, kept, names[opened.criteria_id])
-        if state.url_id("edit") and not kept.locked:
+        criteria_text.draw_head(page, opened, comments, names[opened.criteria_id])
+        if state.url_id("edit"):
             criteria_edit.draw_form(page, opened)
         else:
-            criteria_text.draw_lines(opened.text, kept)
+            criteria_text.draw_lines(opened.text, comments)
             st.caption(plain(criteria_text.origin_words(opened)))
             with st.container(horizontal=True, gap="small"):
-                criteria_edit.draw_way_in(page, opened, kept)
+                criteria_edit.draw_way_in(page, opened)
                 criteria_text.draw_comment_form(page, opened)
-                criteria_text.draw_lock(page, opened, kept)
     with right, st.container(key="effect"):
         if not criteria_try.draw(page, opened):
             criteria_effect.draw(page, opened, names, rescore_id)
-        criteria_text.draw_comments(page, opened, kept)
+        criteria_text.draw_comments(page, opened, comments)
     criteria_list.draw(page, entries, names)
     key = state.widget("criteria_origin")
     part = st.expander("Where these criteria come from", icon=":material/history:", key=key, on_change="rerun")

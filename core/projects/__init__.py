@@ -12,16 +12,13 @@ from core.projects.anchors import get_anchors, item_highlights, mark_words, my_h
 from core.projects.calibration import calibrations_of, estimate, judge_runs, keeping_sides, key_named, start_calibration
 from core.projects.criteria import (
     add_comment,
+    comments_on,
     criteria_names,
     draft_of,
     drop_draft,
     keep_draft,
-    merge_criteria,
-    others_drafting,
     rename_criteria,
-    review_of,
     save_edit,
-    set_lock,
     settle_comment,
 )
 from core.projects.demo import ensure_demo, reset_demo, start_replay, welcome

@@ -1,34 +1,37 @@
-"""Criteria of a project: names, edits, merges, comments by line, locks; drafts of texts.
+"""Criteria of a project: their names, edits and comments; drafts of texts.
 
 People sign off versions of the judge (`core.projects.judge_line`), not texts.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from textwrap import shorten
 from typing import Literal
 
 from core.errors import ConflictError, CriteriaError, UsageError
-from core.projects.criteria_naming import LONGEST_NAME, NamedText
-from core.projects.criteria_naming import criteria_names as names_of
 from core.projects.roles import requires
 from core.records import Criteria, Provenance
 from core.store.labels import Draft
 from core.store.log import Entry
 from core.store.store import Store
-from core.word_diff import merged
 
 LONGEST_TEXT = 20_000
 """Characters of criteria at most."""
+LONGEST_NAME = 80
+"""Characters of a name at most."""
+_LONGEST_COMMENT = 5_000
+_LONGEST_SUBJECT = 200
 
 
 # ── what is logged of criteria ───────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
 class CriteriaEvent(Entry):
-    """Something done to criteria, which are the subject."""
+    """A comment on criteria, which are the subject, or the end of one."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +50,6 @@ class CommentSettled(CriteriaEvent):
     kind = "comment settled"
     does = "settled a comment"
     comment: int
-
-
-@dataclass(frozen=True)
-class LockChange(CriteriaEvent):
-    kind = "lock"
-    locked: bool
-
-    @property
-    def did(self) -> str:
-        return "locked criteria" if self.locked else "unlocked criteria"
 
 
 @dataclass(frozen=True)
@@ -88,47 +81,71 @@ class ProposalDecided(Entry):
     edited_id: str = ""
 
 
-# ── what it adds up to ───────────────────────────────────────────────────────────────────────────────────────
+# ── names ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_LONGEST_POINT = 44
+_END = re.compile(r"[.;:!?](?=\s|$)|[。！？；：\n\r]+")
+_LEAD = re.compile(
+    r"^[\W\d_]*(?:(?:above all|most of all|very|strongly|slightly|always|to some extent|finally),?\s+)*"
+    r"(?:(?:reward|favou?r|prefer|(penali[sz]e|punish))\s+(?:texts?|summaries|answers|replies)\s+(?:that|which)\s+"
+    r"(?:(?:are|have|hold|use)\s+)?)?",
+    re.IGNORECASE,
+)
+"""Bullets, levels and words of emphasis at the start of a point, then what an offline judge begins its lines with."""
+_FRAME = re.compile(r"(?:judge|rate|score|assess|evaluate|with these points)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Review:
-    """What people remarked on criteria, and who locked them ("" for nobody)."""
-
-    criteria_id: str
-    comments: tuple[Comment, ...]
-    locked_by: str = ""
-
-    @property
-    def locked(self) -> bool:
-        return bool(self.locked_by)
-
-
-_LONGEST_COMMENT = 5_000
-_LONGEST_SUBJECT = 200
-_AFTER_ALL = 1e12
-"""When criteria were made that are not kept yet: after all others, round by round."""
+@lru_cache(maxsize=2_000)
+def _points(text: str) -> tuple[str, ...]:
+    """The points that a text makes, each short enough for a name; those that only frame the task come last."""
+    points = []
+    for clause in _END.split(text[:8_000]):
+        words = "".join(sign if sign.isprintable() else " " for sign in clause)
+        lead = _LEAD.match(words)
+        rest = " ".join(words[lead.end() if lead else 0 :].split()).strip(" ,–—-")
+        if len(rest) > 1:
+            short = shorten(rest, _LONGEST_POINT, placeholder="…")
+            short = f"{rest[: _LONGEST_POINT - 1]}…" if short == "…" else short  # one endless word
+            points.append(f"Penalise: {short}" if lead and lead[1] else short[:1].upper() + short[1:])
+    return tuple(dict.fromkeys(sorted(points, key=lambda point: bool(_FRAME.match(point)))))
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
-    """Criteria id → the name that people gave, else one proposed from the text; all of an aspect, no two alike.
+    """Criteria id → the name that people gave, else the first point of the text that its parents do not make.
 
-    `beside` are those of a run that goes on, which the project keeps once it has ended.
+    No two of an aspect are alike, and later criteria rename nothing.  `beside` are those of a run that goes on, which
+    the project keeps once it has ended.
     """
+    kept = sorted(store.criteria.texts(project_id, aspect), key=lambda pair: (pair[1], pair[0].criteria_id))
+    texts = {criteria.criteria_id: criteria for criteria, _ in kept}
+    for criteria in sorted(beside, key=lambda each: each.provenance.round):
+        texts.setdefault(criteria.criteria_id, criteria)
+
+    def free_name(candidates: Iterable[str], taken: set[str]) -> str:
+        """The first that nothing is called yet, else the first one with a number."""
+        offered = list(candidates)
+        number, name = 1, next((each for each in offered if each.casefold() not in taken), offered[0])
+        while name.casefold() in taken:
+            number += 1
+            name = f"{offered[0]} ({number})"
+        taken.add(name.casefold())
+        return name
+
+    proposed: dict[str, str] = {}
+    taken: set[str] = set()
+    for criteria_id, criteria in texts.items():
+        before = {point for each in criteria.provenance.parents if each in texts for point in _points(texts[each].text)}
+        points = sorted(_points(criteria.text), key=lambda point: point in before)
+        usual = "Criteria" if criteria.text.strip() else "No criteria"
+        proposed[criteria_id] = free_name(points or [usual], taken)
+    names: dict[str, str] = {}
+    taken = set()
     given = {named.subject: named.name for named in store.events.all(project_id, CriteriaNamed)}
-    texts = [
-        NamedText(criteria.criteria_id, criteria.text, at, criteria.provenance.parents)
-        for criteria, at in store.criteria.texts(project_id, aspect)
-    ]
-    known = {text.criteria_id for text in texts}
-    texts += [
-        NamedText(
-            criteria.criteria_id, criteria.text, _AFTER_ALL + criteria.provenance.round, criteria.provenance.parents
-        )
-        for criteria in beside
-        if criteria.criteria_id not in known
-    ]
-    return names_of(texts, given)
+    for source in (given, proposed):  # two may be given alike in a project that was imported
+        for criteria_id in texts:
+            if criteria_id not in names and criteria_id in source:
+                names[criteria_id] = free_name([source[criteria_id]], taken)
+    return names
 
 
 @requires("reviewer")
@@ -156,6 +173,9 @@ def rename_criteria(store: Store, project_id: str, criteria_id: str, name: str, 
         store.events.add(project_id, named, store.actor, expected=expected)
 
 
+# ── edits and comments ───────────────────────────────────────────────────────────────────────────────────────
+
+
 @requires("reviewer", "edited criteria")
 def save_edit(
     store: Store,
@@ -170,14 +190,11 @@ def save_edit(
     """Save `text` as a new version of the criteria `parent_id` and return its id; the parent stays as it is.
 
     With `expected_head` (`CriteriaEntry.head` as the author saw it) ConflictError, with both texts, when somebody
-    else saved another edit of the same parent since.  CriteriaError for an empty or overlong text or a
-    locked parent, NotFoundError for an unknown one.  A text equal to the parent's gives the parent's id.
+    else saved another edit of the same parent since.  CriteriaError for an empty or overlong text, NotFoundError for an
+    unknown parent.  A text equal to the parent's gives the parent's id.
     The author is whoever acts where nobody else is named; who signed in is always the author.
     """
     parent = store.criteria.get(project_id, parent_id).criteria
-    locked_by = review_of(store, project_id, parent_id).locked_by
-    if locked_by:
-        raise CriteriaError(f"{locked_by} locked these criteria. Copy the text, or ask them to unlock it.")
     trimmed = text.strip()
     if not trimmed:
         raise CriteriaError("Criteria need a text. To judge without criteria, choose the baseline.")
@@ -191,23 +208,15 @@ def save_edit(
     return store.criteria.save_edit(project_id, parent_id, edit, expected_head)
 
 
-# ── reviews ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def review_of(store: Store, project_id: str, criteria_id: str) -> Review:
-    """Remarks on criteria and their lock.  NotFoundError for unknown criteria."""
-    store.criteria.get(project_id, criteria_id)
+def comments_on(store: Store, project_id: str, criteria_id: str) -> tuple[Comment, ...]:
+    """All comments on criteria, oldest first, settled ones among them."""
     comments: dict[int, Comment] = {}
-    locked_by = ""
     for entry in store.events.all(project_id, CriteriaEvent, criteria_id):
-        who = entry.actor or "somebody"
         if isinstance(entry, Comment):
             comments[entry.number] = entry
         elif isinstance(entry, CommentSettled) and entry.comment in comments:
-            comments[entry.comment] = replace(comments[entry.comment], settled_by=who)
-        elif isinstance(entry, LockChange):
-            locked_by = who if entry.locked else ""
-    return Review(criteria_id, tuple(comments.values()), locked_by)
+            comments[entry.comment] = replace(comments[entry.comment], settled_by=entry.actor or "somebody")
+    return tuple(comments.values())
 
 
 @requires("annotator")
@@ -227,40 +236,10 @@ def add_comment(
 @requires("annotator")
 def settle_comment(store: Store, project_id: str, criteria_id: str, number: int) -> None:
     """Mark a comment as settled; it stays readable.  UsageError when there is no such comment."""
-    if all(comment.number != number for comment in store.events.all(project_id, Comment, criteria_id)):
+    if all(comment.number != number for comment in comments_on(store, project_id, criteria_id)):
         raise UsageError("There is no such comment on these criteria.")
     settled = CommentSettled(number, subject=criteria_id)
     store.events.add(project_id, settled, store.actor, form=f"settled:{number}")
-
-
-@requires("reviewer")
-def set_lock(store: Store, project_id: str, criteria_id: str, *, locked: bool) -> None:
-    """Lock criteria against edits, or unlock them."""
-    store.criteria.get(project_id, criteria_id)
-    store.events.add(project_id, LockChange(locked, subject=criteria_id), store.actor)
-
-
-@requires("reviewer", "merged criteria")
-def merge_criteria(store: Store, project_id: str, first_id: str, second_id: str, *, note: str = "") -> str:
-    """A new version with the lines of both, those of the first before those that only the second has; returns its id.
-
-    CriteriaError for criteria of different aspects.
-    """
-    first = store.criteria.get(project_id, first_id).criteria
-    second = store.criteria.get(project_id, second_id).criteria
-    if first.aspect != second.aspect:
-        raise CriteriaError(f"Criteria for {first.aspect} and for {second.aspect} cannot be merged into one.")
-    provenance = Provenance(
-        "edit",
-        max(first.provenance.round, second.provenance.round),
-        (first_id, second_id),
-        author=store.actor.name,
-        note=note.strip() or "merged",
-    )
-    union = Criteria(merged(first.text, second.text), first.aspect, provenance)
-    golden_id = store.criteria.get(project_id, first_id).golden_id
-    store.criteria.add(project_id, golden_id, [union])
-    return union.criteria_id
 
 
 # ── what is typed and not saved ──────────────────────────────────────────────────────────────────────────────
@@ -284,12 +263,6 @@ def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: 
 def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:
     """The newest text that whoever acts has typed of `subject` and not saved; None for none."""
     return next((draft for draft in store.drafts.of(project_id, subject) if draft.author == store.actor.name), None)
-
-
-def others_drafting(store: Store, project_id: str, subject: str) -> list[Draft]:
-    """Who else has typed of `subject` and not saved, who typed last first; their texts stay theirs and are left out."""
-    drafts = store.drafts.of(project_id, subject)
-    return [replace(draft, text="") for draft in drafts if draft.author not in ("", store.actor.name)]
 
 
 @requires("reviewer")

@@ -49,7 +49,7 @@ from core.records import Alignment, Criteria, ItemKind, JudgeScores, Usage
 from core.settings import Settings
 from core.store.codec import read
 from core.store.judge_store import CriteriaBody
-from core.store.log import IMPORTED, KINDS, Action
+from core.store.log import IMPORTED, KINDS, RETIRED, Action
 from core.store.project_rows import LAYOUT, UNFINISHED, Row, decode, encode, json_text
 from core.store.projects import GoldenBody, RatingColumns, golden_row, item_rows, rebuilt
 from core.store.results import JUDGE, RESULT, Reasons
@@ -396,7 +396,7 @@ _HOLDS: Mapping[tuple[str, str], Any] = {
 }
 """(table, column) → what stands in it, where that is always the same; any other column goes by its kind."""
 _NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
-_RETIRED = {"taken_over", "taken_from"}
+_RETIRED_FIELDS = {"taken_over", "taken_from"}
 """Fields that entries of earlier versions have."""
 
 
@@ -540,8 +540,10 @@ def _check_event(row: Row, where: str, comments: set[int]) -> set[int]:
     """The number of a comment; ArchiveError or ValueError for an entry that the program would not write."""
     if row["role"].removesuffix(IMPORTED) not in ROLES:
         raise ValueError(f"{row['role']!r} is not a role")
+    if row["kind"] in RETIRED and isinstance(row["body"], dict):
+        return set()
     kind = KINDS.get(row["kind"])
-    if kind is None or set(row["body"]) - set(kind.body_fields()) - _RETIRED:
+    if kind is None or set(row["body"]) - set(kind.body_fields()) - _RETIRED_FIELDS:
         raise ValueError(f"an entry of kind {row['kind']!r} does not have these fields")
     entry = _read_as(kind, row["body"], where)
     if isinstance(entry, CommentSettled) and entry.comment not in comments:

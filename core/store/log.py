@@ -7,6 +7,7 @@ something is one more entry.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -25,6 +26,8 @@ from core.store.schema import events, projects
 
 KINDS: dict[str, type[Entry]] = {}
 """Name in the store → record; every kind of entry enters itself."""
+RETIRED = {"lock": "locked or unlocked criteria"}
+"""Kinds that earlier versions wrote → what was done."""
 UNWRITTEN = datetime.fromtimestamp(0, UTC)
 IMPORTED = " (imported)"
 """Stands behind the role of who did something before the project was brought here; no action writes it."""
@@ -182,6 +185,8 @@ def _body_text(entry: Entry) -> str:
 @lru_cache(maxsize=256)
 def _said(kind: str, body: str) -> Entry:
     """What was logged never changes, and every press reads some of it: the last few are handed out again."""
+    if kind in RETIRED:
+        return Action(RETIRED[kind], json.loads(body))
     return unpack(KINDS[kind], body)
 
 

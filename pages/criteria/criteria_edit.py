@@ -9,7 +9,6 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
-from core.projects.criteria import Review
 from core.projects.edit_scoring import RescoreRequest
 from core.word_diff import word_diff
 from pages.criteria import criteria_try
@@ -18,17 +17,11 @@ from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
 
 
-def draw_way_in(page: Opened, entry: CriteriaEntry, review: Review) -> None:
-    """The button that opens the form, or why there is none; and that unsaved text waits."""
+def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
+    """The button that opens the form, and that unsaved text waits."""
     subject = drafts.of_criteria(entry.criteria_id)
     draft = projects.draft_of(page.store, page.project.project_id, subject)
     unsaved = draft is not None and draft.text.strip() != entry.text.strip()
-    if review.locked:
-        st.info(plain(f"{review.locked_by} locked these criteria. Unlock them to edit."), icon=":material/lock:")
-        if draft is not None:
-            with st.expander(f"Your unsaved text of {plain(drafts.clock(draft.kept_at))}", icon=":material/history:"):
-                st.text(draft.text)
-        return
     people.button(
         page,
         "reviewer",
@@ -49,7 +42,6 @@ def draw_form(page: Opened, entry: CriteriaEntry) -> None:
     subject, name = drafts.of_criteria(entry.criteria_id), state.widget(f"edit_{entry.criteria_id}")
     editing = drafts.begin(page, subject, entry.text, name, base=entry.head)
     drafts.draw_kept(page, editing, entry.head)
-    drafts.draw_others(page, subject)
     tried, item_id, judge = False, "", criteria_try.judge_of(page, entry)
     with st.form(f"edit_form_{entry.criteria_id}", border=False):
         height = min(280, max(120, 24 * (entry.text.count("\n") + len(entry.text) // 60 + 2)))

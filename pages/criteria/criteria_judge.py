@@ -1,4 +1,4 @@
-"""The way from criteria to the judge: from an edit, a merge, an accepted proposal or a decision of a review."""
+"""The way from criteria to the judge: from an edit, an accepted proposal or a decision of a review."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None
         criteria_ids = alone
         if together:
             others = counted(len(together) - 1, "other set of criteria", "other sets of criteria")
-            swapped = f"in place of its parent, next to {others}" if len(together) > 1 else "in place of its parents"
-            ways = {tuple(together): swapped, alone: "alone"}
+            ways = {tuple(together): f"in place of its parent, next to {others}", alone: "alone"}
             chosen = st.radio("The judge follows it", list(ways), format_func=ways.__getitem__, key=f"{key}_way")
             criteria_ids = chosen or alone
         held_out = st.checkbox(
@@ -66,7 +65,7 @@ def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None
         look = {"type": "primary", "icon": ":material/play_arrow:", "key": f"{key}_start"}
         if not people.button(page, "reviewer", "Measure it", **look):
             return
-        made: VersionOrigin = "criteria" if entry.origin != "edit" else "merge" if len(entry.parents) > 1 else "edit"
+        made: VersionOrigin = "edit" if entry.origin == "edit" else "criteria"
         options = VersionOptions(origin or made, note, held_out=held_out)
         try:
             run_id = projects.make_version(*where, options=options, seen=line.seen)

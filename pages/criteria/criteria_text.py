@@ -1,17 +1,17 @@
-"""A criteria text on screen: its name, its lines, comments and lock, and where it comes from."""
+"""A criteria text on screen: its name, its lines and comments, and where it comes from."""
 
 from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Sequence
 
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
-from core.projects.criteria import Comment, Review
-from core.projects.criteria_naming import LONGEST_NAME
+from core.projects.criteria import LONGEST_NAME, Comment
 from core.report.figures import describe, measure_name
 from core.wording import counted
 from pages.label import label_item
@@ -27,8 +27,8 @@ NO_BREAK = "\u00a0"
 _LEVEL = re.compile(r"^(\d+(?:[.,]\d+)?)\s*[:=–—-]\s+(?=\S)")
 
 
-def draw_head(page: Opened, entry: CriteriaEntry, review: Review, name: str) -> None:
-    """The name with a form that changes it, the version that follows the criteria, lock and open comments."""
+def draw_head(page: Opened, entry: CriteriaEntry, comments: Sequence[Comment], name: str) -> None:
+    """The name with a form that changes it, the version that follows the criteria, and open comments."""
 
     def rename() -> None:
         given = str(st.session_state.get(key) or "")
@@ -45,13 +45,11 @@ def draw_head(page: Opened, entry: CriteriaEntry, review: Review, name: str) -> 
             st.text_input("Name of these criteria", value=name, key=key, help=f"At most {LONGEST_NAME} characters.")
             people.submit(page, "reviewer", "Save the name", on_click=state.attempt, args=("Not renamed", rename))
         judge_view.draw_follower(page, entry.aspect, entry.criteria_id)
-        if review.locked:
-            st.badge(plain(f"locked by {review.locked_by}"), color="orange", icon=":material/lock:")
-        if n := sum(not comment.settled_by for comment in review.comments):
+        if n := sum(not comment.settled_by for comment in comments):
             st.badge(counted(n, "open comment"), color="blue", icon=":material/comment:")
 
 
-def draw_lines(text: str, review: Review | None = None) -> None:
+def draw_lines(text: str, comments: Sequence[Comment] = ()) -> None:
     """The text line by line, the level of a ladder in bold; a line with open comments shows how many."""
     if not text.strip():
         st.text("No criteria. The judge is asked for a rating without any: the baseline.")
@@ -60,7 +58,7 @@ def draw_lines(text: str, review: Review | None = None) -> None:
     if len(lines) > MOST_MARKED:
         st.text(text)
         return
-    open_at = [comment.line for comment in review.comments if not comment.settled_by] if review else []
+    open_at = [comment.line for comment in comments if not comment.settled_by]
     shown = []
     for number, line in enumerate(lines, 1):
         body = line.replace("\t", "    ")
@@ -75,24 +73,7 @@ def draw_lines(text: str, review: Review | None = None) -> None:
     st.markdown("  \n".join(shown))
 
 
-# ── comments and the lock ────────────────────────────────────────────────────────────────────────────────────
-
-
-def draw_lock(page: Opened, entry: CriteriaEntry, review: Review) -> None:
-    """The button that closes the text to edits, or opens it again."""
-    people.button(
-        page,
-        "reviewer",
-        "Unlock" if review.locked else "Lock",
-        icon=":material/lock_open:" if review.locked else ":material/lock:",
-        type="tertiary",
-        key=state.widget("lock"),
-        on_click=lambda: state.attempt(
-            "Nothing was changed",
-            lambda: projects.set_lock(page.store, page.project.project_id, entry.criteria_id, locked=not review.locked),
-        ),
-        help="Locked criteria can be read and commented on, not edited.",
-    )
+# ── comments ────────────────────────────────────────────────────────────────────────────────────
 
 
 def draw_comment_form(page: Opened, entry: CriteriaEntry) -> None:
@@ -120,7 +101,7 @@ def draw_comment_form(page: Opened, entry: CriteriaEntry) -> None:
         people.submit(page, "annotator", "Add comment", on_click=state.attempt, args=("Not added", add))
 
 
-def draw_comments(page: Opened, entry: CriteriaEntry, review: Review) -> None:
+def draw_comments(page: Opened, entry: CriteriaEntry, comments: Sequence[Comment]) -> None:
     """Open comments in the order of their lines, and settled ones folded away."""
     lines = entry.text.splitlines()
 
@@ -129,7 +110,7 @@ def draw_comments(page: Opened, entry: CriteriaEntry, review: Review) -> None:
         where = f"“{plain(quoted)}”" if quoted else f"line {comment.line}" if comment.line else "the whole text"
         return f"**{plain(comment.actor or 'somebody')}** on {where}, {plain(tables.ago(comment.at))}"
 
-    for comment in sorted(review.comments, key=lambda comment: (comment.line or 0, comment.at)):
+    for comment in sorted(comments, key=lambda comment: (comment.line or 0, comment.at)):
         if comment.settled_by:
             continue
         with st.container(border=True, gap="xsmall"):
@@ -148,7 +129,7 @@ def draw_comments(page: Opened, entry: CriteriaEntry, review: Review) -> None:
                     args=("Not settled", projects.settle_comment, *where),
                 )
             st.text(comment.text)
-    settled = [comment for comment in review.comments if comment.settled_by]
+    settled = [comment for comment in comments if comment.settled_by]
     if settled:
         with st.expander(f"Settled: {len(settled)}"):
             for comment in settled:

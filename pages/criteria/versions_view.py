@@ -1,4 +1,4 @@
-"""All versions of the criteria for an aspect; any two of them word by word, merged or measured."""
+"""All versions of the criteria for an aspect; any two of them word by word, or measured."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
     if len(by_id) > 1:
         _draw_pair(page, by_id, opened, names)
     else:
-        st.caption("There is one version so far. An edit, a merge or a refinement round makes another one.")
+        st.caption("There is one version so far. An edit or a refinement round makes another one.")
     _draw_table(family, names)
 
 
@@ -69,39 +69,23 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], opened: CriteriaEntr
     diff_view.draw(word_diff(old.text, new.text))
     project_id, runs = page.project.project_id, (*old.runs, *new.runs)
 
-    def merge() -> None:
-        merged = projects.merge_criteria(page.store, project_id, old.criteria_id, new.criteria_id)
-        state.put_in_url(criteria=merged, section=None, rescore=None)
-        state.leave_notice("Merged into a new version.", good=True)
-
     def measure() -> None:
         where = (project_id, opened.golden_id, opened.aspect)
         request = RescoreRequest(*where, new.criteria_id, old.criteria_id, runs[0])
         rescore_id = projects.start_rescore(page.store, page.settings, request)
         state.put_in_url(criteria=new.criteria_id, section=None, rescore=rescore_id)
 
-    with st.container(horizontal=True):
-        people.button(
-            page,
-            "reviewer",
-            "Merge the two into a new version",
-            icon=":material/merge:",
-            key=state.widget("merge"),
-            on_click=state.attempt,
-            args=("Not merged", merge),
-            help="The lines of the left one, then those that only the right one has.",
-        )
-        people.button(
-            page,
-            "reviewer",
-            "Measure the right one against the left one",
-            icon=":material/science:",
-            key=state.widget("measure_pair"),
-            on_click=state.attempt,
-            args=("Not measured", measure),
-            disabled=not runs,
-            help="Scores both with the same judge on the same calibration items. Held-out items are left alone.",
-        )
+    people.button(
+        page,
+        "reviewer",
+        "Measure the right one against the left one",
+        icon=":material/science:",
+        key=state.widget("measure_pair"),
+        on_click=state.attempt,
+        args=("Not measured", measure),
+        disabled=not runs,
+        help="Scores both with the same judge on the same calibration items. Held-out items are left alone.",
+    )
 
 
 def _draw_table(family: list[Relative], names: Mapping[str, str]) -> None:

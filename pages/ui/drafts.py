@@ -99,13 +99,6 @@ def draw_kept(page: Opened, editing: Editing, head: str = "") -> None:
         )
 
 
-def draw_others(page: Opened, subject: str) -> None:
-    """Who else edits the same text, and since when."""
-    for draft in projects.others_drafting(page.store, page.project.project_id, subject):
-        words = f"{draft.author} has unsaved text here since {clock(draft.began_at)}."
-        st.caption(f":material/edit_note: {plain(words)}")
-
-
 @st.fragment
 def watch(page: Opened, editing: Editing, until: str = "not yet a version") -> None:
     """Save what is typed into the text area as a draft; draw it after the text area, and outside of a form."""

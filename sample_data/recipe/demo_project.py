@@ -204,7 +204,7 @@ def _edit(build: Build) -> None:
     request = RescoreRequest(*build.where, build.edited, build.best, build.run_id)
     build.rescore_id = build.done(projects.start_rescore(build.as_(CHI), build.settings, request))
     projects.add_comment(build.as_(BEN), DEMO_PROJECT, build.edited, "It mends more than it breaks. I would take it.")
-    comment = projects.review_of(build.store, DEMO_PROJECT, build.best).comments[0]
+    comment = projects.comments_on(build.store, DEMO_PROJECT, build.best)[0]
     projects.settle_comment(build.as_(CHI), DEMO_PROJECT, build.best, comment.number)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core import projects
 from core.errors import ConflictError, NotFoundError, UsageError
 from core.people import Actor
-from core.projects.criteria_naming import LONGEST_NAME, NamedText, criteria_names
+from core.projects.criteria import LONGEST_NAME
 from core.records import Criteria, Provenance
 from core.store.store import Store
 
@@ -19,43 +21,53 @@ LADDER = """Ask what a reader would believe who has only the text.
 1: an untrue picture of the whole event."""
 REFINED = LADDER.replace("4: a slip that changes little", "4: a figure exchanged for another one of the source")
 ASPECT = "a"
+Named = Callable[..., list[str]]
 
 
-def named(*texts: str, given: dict[str, str] | None = None) -> list[str]:
+@pytest.fixture
+def named(store: Store) -> Named:
     """The names of texts that were made one after the other, each from the one before."""
-    made = [NamedText(f"c{k}", text, float(k), (f"c{k - 1}",)) for k, text in enumerate(texts)]
-    names = criteria_names(made, given or {})
-    return [names[text.criteria_id] for text in made]
+
+    def names_of(*texts: str) -> list[str]:
+        made: list[Criteria] = []
+        for text in texts:
+            parents = (made[-1].criteria_id,) if made else ()
+            made.append(Criteria(text, ASPECT, Provenance("edit", len(made), parents)))
+        names = projects.criteria_names(store, "none", ASPECT, made)
+        return [names[each.criteria_id] for each in made]
+
+    return names_of
 
 
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("Above all, reward texts that are short. Penalise texts that hold stray symbols.", "Penalise: stray symbols"),
+        ("Strongly penalise texts that hold stray symbols. Above all, be short.", "Penalise: stray symbols"),
+        ("Judge the text by these points. Above all, reward texts that are short.", "Short"),
         ("5: Every statement can be traced.\n4: One is not.", "Every statement can be traced"),
         ("- (2) Be clear about who did it", "Be clear about who did it"),
-        # 44 characters: to the last word that can end a phrase, or to a comma
-        ("Take off 0.5 for a teaser that speaks to the reader as a friend.", "Take off 0.5 for a teaser that speaks…"),
-        ("Take off a point for every figure, unless it is a round one.", "Take off a point for every figure"),
+        ("Take off 0.5 for a teaser that speaks to the reader.", "Take off 0.5 for a teaser that speaks to…"),
         ("x" * 60, "X" + "x" * 42 + "…"),
+        ("", "No criteria"),
+        ("?", "Criteria"),
     ],
 )
-def test_a_name_is_what_the_text_alone_says(text: str, name: str) -> None:
+def test_a_name_is_the_first_point_of_the_text(named: Named, text: str, name: str) -> None:
     assert named(text) == [name]
 
 
-def test_a_version_is_named_after_what_is_new_and_renames_nothing() -> None:
-    names = ["Ask what a reader would believe…", "A figure exchanged for another…"]
+def test_a_version_is_named_after_what_is_new_and_renames_nothing(named: Named) -> None:
+    names = ["Ask what a reader would believe who has…", "A figure exchanged for another one of the…"]
     assert named(LADDER, REFINED) == names
-    assert named(LADDER, REFINED, LADDER + "\nHalf points may be given.")[:1] == names[:1]
+    assert named(LADDER, REFINED, REFINED + "\nHalf points may be given.") == [*names, "Half points may be given"]
 
 
-@given(st.lists(st.text(max_size=300), max_size=12))
-def test_names_are_short_one_line_and_never_alike(texts: list[str]) -> None:
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.text(max_size=300), max_size=12, unique_by=lambda text: Criteria(text, ASPECT).criteria_id))
+def test_names_are_short_one_line_and_never_alike(named: Named, texts: list[str]) -> None:
     names = named(*texts)
     assert len({name.casefold() for name in names}) == len(names)
-    assert all(name.strip() and len(name.splitlines()) == 1 and len(name) <= LONGEST_NAME + 6 for name in names)
-    assert names == named(*texts)
+    assert all(name.strip() and len(name.splitlines()) == 1 and len(name) <= LONGEST_NAME for name in names)
 
 
 # ── kept ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -76,7 +88,10 @@ def test_people_name_criteria_and_the_second_sees_the_first_name(store: Store, p
         ("x" * 300, "1 to 80 characters; this one has 300"),
         (" \n ", "this one has 0"),
         ("a\u202eb", "visible characters"),
-        ("A FIGURE exchanged for another…", "are named 'A FIGURE exchanged for another…' already"),
+        (
+            "A FIGURE exchanged for another one of the…",
+            "are named 'A FIGURE exchanged .* already",
+        ),
     ):
         with pytest.raises(UsageError, match=words):
             projects.rename_criteria(ann, project, ONE.criteria_id, name)

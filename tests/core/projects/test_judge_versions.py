@@ -264,8 +264,6 @@ def test_an_edit_takes_the_place_of_its_parent_in_an_ensemble(versions: Versions
     assert projects.in_place_of_parent(*where, versions.edited) == (versions.edited, beside)
     again = versions.edit("Shorter.")  # an edit of the edit
     assert projects.in_place_of_parent(*where, again) == (again, beside)
-    merged = projects.merge_criteria(versions.store, versions.project_id, parent, beside)
-    assert projects.in_place_of_parent(*where, merged) == (merged,)
 
 
 def test_labelling_the_least_sure_first_asks_the_current_version(versions: Versions, golden: GoldenSet) -> None:

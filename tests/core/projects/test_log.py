@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+import sqlalchemy as sa
 
 from core.projects.anchors import Anchor, AnchorsSet, Highlighted, Span
 from core.projects.criteria import (
     Comment,
     CommentSettled,
     CriteriaNamed,
-    LockChange,
     ProposalDecided,
 )
 from core.projects.fusion import FusionKept, FusionPlanSaved
@@ -32,6 +32,7 @@ from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
 from core.projects.run_work import HeldOutAccess
 from core.records import Alignment, Interval, Scale
 from core.store.log import KINDS, Action, Entry
+from core.store.schema import events
 from core.store.store import Store
 
 ODD = "<b>{0.subject}</b> {} % \x00 'x'; -- 🙂"
@@ -47,7 +48,6 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (HeldOutAccess("a", "a calibration ended"), "opened the held-out items: a calibration ended (a)"),
     (Comment(ODD, 3), "commented on criteria"),
     (CommentSettled(4), "settled a comment"),
-    (LockChange(True), "locked criteria"),
     (ProposalDecided("rejected", "r", "c2"), "rejected a proposal"),
     (VersionMade("r1", ("c1", "c2"), "edit", 2, ODD), f"made a version of the judge ({ODD})"),
     (VersionMeasured(3, "r1", "g", EVIDENCE.alignment), f"measured version 3 of the judge ({ODD})"),
@@ -79,3 +79,12 @@ def test_an_entry_is_read_back_as_it_was_written(store: Store, entry: Entry, sen
     assert abs((found.at - datetime.now(UTC)).total_seconds()) < 60
     assert found.sentence == sentence
     json.dumps(dict(found.body))  # what the log's file holds of it
+
+
+def test_an_entry_of_a_kind_that_earlier_versions_wrote_still_reads_as_a_sentence(store: Store) -> None:
+    project_id = store.projects.add("p")
+    store.events.add(project_id, Action("commented", subject="c1"), store.actor)
+    with store.events._db.write() as transaction:
+        transaction.execute(sa.update(events).values(kind="lock", body='{"locked": true}'))
+    (entry,) = store.events.page(project_id).entries
+    assert (entry.sentence, entry.subject, entry.body["locked"]) == ("locked or unlocked criteria", "c1", True)

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from core import projects
-from core.errors import ConflictError, CriteriaError, UsageError
+from core.errors import ConflictError, UsageError
 from core.people import Actor
 from core.projects.misaligned_items import TriageRequest
 from core.records import Criteria
 from core.store.store import Store
 
-ONE, TWO = Criteria("- Be clear.\n- Be <b>brief</b>.", "a"), Criteria("* be CLEAR.\n* Name the source.", "a")
+ONE = Criteria("- Be clear.\n- Be <b>brief</b>.", "a")
 
 
 @pytest.fixture
 def criteria_id(store: Store, project: str, golden_id: str) -> str:
-    store.criteria.add(project, golden_id, [ONE, TWO])
+    store.criteria.add(project, golden_id, [ONE])
     return ONE.criteria_id
 
 
@@ -27,32 +27,14 @@ def test_comments_by_line(store: Store, project: str, criteria_id: str) -> None:
     for _ in range(2):  # sent twice
         projects.add_comment(ann, *where, " why <b>? ", line=2, form="f")
     projects.add_comment(ann, *where, "all good")
-    first, second = projects.review_of(store, *where).comments
+    first, second = projects.comments_on(store, *where)
     assert (first.line, first.text, first.actor, second.line) == (2, "why <b>?", "Ann", None)
     for who in ("Bo", "Cy"):
         projects.settle_comment(store.acting(Actor(who)), *where, first.number)
-    assert [comment.settled_by for comment in projects.review_of(store, *where).comments] == ["Bo", ""]
+    assert [comment.settled_by for comment in projects.comments_on(store, *where)] == ["Bo", ""]
     for text, line, words in ((" ", None, "1 to 5,000"), ("x" * 5001, None, "5,001"), ("x", 3, "have 2 lines")):
         with pytest.raises(UsageError, match=words):
             projects.add_comment(ann, *where, text, line=line)
-
-
-def test_locked_criteria_are_not_edited(store: Store, project: str, criteria_id: str) -> None:
-    projects.set_lock(store.acting(Actor("Ann")), project, criteria_id, locked=True)
-    with pytest.raises(CriteriaError, match="Ann locked"):
-        projects.save_edit(store, project, criteria_id, "other", "Bo")
-    projects.set_lock(store, project, criteria_id, locked=False)
-    assert projects.save_edit(store, project, criteria_id, "other", "Bo") != criteria_id
-
-
-def test_merging(store: Store, project: str, criteria_id: str, golden_id: str) -> None:
-    merged = projects.merge_criteria(store.acting(Actor("Ann")), project, criteria_id, TWO.criteria_id)
-    view = store.criteria.get(project, merged)
-    assert view.text == "- Be clear.\n- Be <b>brief</b>.\n* Name the source."  # the line both have stands once
-    assert (view.parents, view.author) == ((criteria_id, TWO.criteria_id), "Ann")
-    with pytest.raises(CriteriaError, match="cannot be merged"):
-        store.criteria.add(project, golden_id, [Criteria("x", "b")])
-        projects.merge_criteria(store, project, criteria_id, Criteria("x", "b").criteria_id)
 
 
 def test_triage_keeps_what_is_not_said_anew_and_undo_says_again_what_was_said(

@@ -27,7 +27,7 @@ READING = """
     golden_page item_changes item_scores judge_file
     list_held_out_accesses list_passes list_proposals list_runs list_triage
     as_claimed load_calibration
-    load_scores unread_replies review_of round_cost run_view
+    load_scores unread_replies comments_on round_cost run_view
     estimate_styles styles_so_far
     estimate_version in_place_of_parent judge_line judge_lines judge_runs overview version_run
     analyse_candidates calibrations_of estimate_ablation last_ablation
@@ -38,7 +38,7 @@ READING = """
     compare_fusions fused_file kept_fusion
     estimate_fusion list_plans propose_plan calibrated_criteria fusion_result
     judge_adapters
-    criteria_names draft_of others_drafting
+    criteria_names draft_of
     usual_measure measured_judges judges_shown keeping_sides as_compared calibration_behind
     still_rating trial_items get_anchors my_highlights picked_labels
     seen_labels rated_in label_planning repeval_file
@@ -51,8 +51,8 @@ CHANGING = """
     add_golden add_judge add_sample adjudicate ask_again
     cancel_run decide_point decide_proposal edit_proposal
     freeze_labels pass_summary replaced_labels
-    merge_criteria remove_judge rename_criteria
-    rename_judge resume_run save_edit set_lock start_calibration
+    remove_judge rename_criteria
+    rename_judge resume_run save_edit start_calibration
     start_pass start_rescore start_round start_trial
     start_styles
     start_ablation

@@ -13,7 +13,7 @@ from core.people import Actor
 from core.projects.criteria import LONGEST_TEXT
 from core.store.store import Store
 from pages.ui import state
-from tests.pages.screen import HOSTILE, press, texts
+from tests.pages.screen import press, texts
 
 Open = Callable[..., AppTest]
 
@@ -72,16 +72,6 @@ def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
     assert store.criteria.get(reviewed.project_id, newest).text == "What Ann wants."
 
 
-def test_others_see_who_is_at_it_but_not_the_text(
-    store: Store, reviewed: Any, subject: str, open_criteria: Open
-) -> None:
-    projects.keep_draft(store.acting(Actor(HOSTILE[:37])), reviewed.project_id, subject, "half a thought")
-    screen = open_criteria("Bo", criteria=reviewed.best, edit="1")
-    assert f"{HOSTILE[:37]} has unsaved text here since" in texts(screen)
-    assert "half a thought" not in texts(screen)
-    assert not any("<img src=x onerror" in caption.value for caption in screen.caption)  # as letters, not as it came
-
-
 def test_a_text_typed_before_a_name_was_picked_stays_on_screen_and_is_kept_with_the_name(
     store: Store, reviewed: Any, subject: str, open_criteria: Open
 ) -> None:
@@ -98,16 +88,6 @@ def test_a_text_typed_before_a_name_was_picked_stays_on_screen_and_is_kept_with_
     screen.session_state[state.RATER] = "Bo"  # somebody else sits down: the text of Ann is not theirs
     screen.run()
     assert area(screen).value == store.criteria.get(reviewed.project_id, reviewed.best).text
-
-
-def test_a_lock_that_came_in_between_hides_no_text(
-    store: Store, reviewed: Any, subject: str, open_criteria: Open
-) -> None:
-    projects.keep_draft(store.acting(Actor("Ann")), reviewed.project_id, subject, "Typed before the lock.")
-    projects.set_lock(store.acting(Actor("Bo")), reviewed.project_id, reviewed.best, locked=True)
-    screen = open_criteria("Ann", criteria=reviewed.best, edit="1")
-    assert "Bo locked these criteria" in texts(screen)
-    assert "Typed before the lock." in texts(screen)
 
 
 def test_a_store_that_fails_is_told_and_asked_again(

@@ -1,4 +1,4 @@
-"""Criteria become the judge: from an edit, a merge, an accepted proposal; who was second, and who may not."""
+"""Criteria become the judge: from an edit, an accepted proposal; who was second, and who may not."""
 
 from __future__ import annotations
 
@@ -23,13 +23,6 @@ def edit(store: Store, reviewed: Any) -> str:
     ann = store.acting(Actor("Ann"))
     text = store.criteria.get(reviewed.project_id, reviewed.best).text
     return projects.save_edit(ann, reviewed.project_id, reviewed.best, f"{text}\n- It repeats nothing.", "Ann")
-
-
-def test_a_merge_is_made_the_judge(store: Store, reviewed: Any, edit: str, open_criteria: Open) -> None:
-    ann = store.acting(Actor("Ann"))
-    merged = projects.merge_criteria(ann, reviewed.project_id, proposals(store, reviewed)[0], edit)
-    made = make_judge(open_criteria("Ann", criteria=merged), store, reviewed.project_id, merged)
-    assert made.made.origin == "merge"
 
 
 def proposals(store: Store, reviewed: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Criteria as reviewed documents on screen: comments, lock, undo, versions, copies."""
+"""Criteria as reviewed documents on screen: comments, versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.pages.screen import (
     HOSTILE,
     frame_with,
     harmless,
-    has_button,
     labelled,
     open_screen,
     press,
@@ -41,7 +40,7 @@ def test_the_button_for_the_judge_file_shows_whether_it_is_approved(
 
 def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open) -> None:
     def comments() -> Any:
-        return projects.review_of(store, reviewed.project_id, reviewed.best).comments
+        return projects.comments_on(store, reviewed.project_id, reviewed.best)
 
     screen = open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best)
     assert "1 to 5,000" in texts(press(screen, "Add comment"))
@@ -55,14 +54,6 @@ def test_comments_by_line(store: Store, reviewed: Any, open_criteria: Open) -> N
     press(screen, "Settle")
     assert comments()[0].settled_by == "Ann"
     assert "open comment" not in texts(screen)
-
-
-def test_a_lock_takes_the_form_away(store: Store, reviewed: Any, open_criteria: Open) -> None:
-    screen = press(open_criteria("Ann", run=reviewed.run_id, criteria=reviewed.best), "Lock")
-    assert "Ann locked these criteria" in texts(screen)
-    assert not has_button(screen, "Edit")
-    assert "Save and re-score" not in [widget.label for widget in press(screen, "Unlock").button]
-    assert has_button(press(screen, "Edit"), "Save and re-score")
 
 
 def test_a_refined_version_shows_the_items_it_was_made_from(store: Store, reviewed: Any, open_criteria: Open) -> None:
@@ -84,7 +75,7 @@ def to_versions(screen: AppTest) -> AppTest:
     return screen
 
 
-def test_any_two_versions_word_by_word_and_merged(store: Store, reviewed: Any, open_criteria: Open) -> None:
+def test_any_two_versions_word_by_word(store: Store, reviewed: Any, open_criteria: Open) -> None:
     ann = store.acting(Actor("Ann"))
     one = projects.save_edit(ann, reviewed.project_id, reviewed.best, f"- Be clear.\n- {HOSTILE}", "Ann")
     two = projects.save_edit(ann, reviewed.project_id, reviewed.best, "- Be clear.\n- Be brief.", HOSTILE)
@@ -94,9 +85,3 @@ def test_any_two_versions_word_by_word_and_merged(store: Store, reviewed: Any, o
     said = "\n".join(element.value for element in screen.markdown)
     assert ":green-background[**Be brief" in said
     harmless(screen)
-    press(screen, "Merge the two into a new version")
-    merged = store.criteria.get(reviewed.project_id, screen.query_params["criteria"])
-    assert merged.text == f"- Be clear.\n- {HOSTILE}\n- Be brief."
-    assert (merged.parents, merged.author) == ((one, two), "Ann")
-    assert "Merged into a new version" in texts(screen)
-    assert screen.segmented_control(key="criteria_view").value == "Edit"  # to be read, then measured

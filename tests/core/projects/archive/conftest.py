@@ -107,7 +107,7 @@ def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
     projects.add_comment(ann, project_id, criteria_id, "Unclear <b>", line=1)
     projects.add_comment(ann, project_id, criteria_id, "Second")
     projects.rename_criteria(bo, project_id, criteria_id, "What counts <b>")
-    (first, _) = projects.review_of(store, project_id, criteria_id).comments
+    (first, _) = projects.comments_on(store, project_id, criteria_id)
     projects.settle_comment(bo, project_id, criteria_id, first.number)
     measured = Alignment("spearman", "sample", 0.4, 3)
     for entry in (

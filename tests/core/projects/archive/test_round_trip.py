@@ -74,15 +74,15 @@ def test_numbers_of_events_follow(
         elsewhere.events.add(other, Comment("", subject="c"), ADA)
     projects.export_project(store, settings, fill(store), tmp_path / "p.zip")
     new = projects.import_project(elsewhere, settings, tmp_path / "p.zip").project_id
-    review = projects.review_of(elsewhere, new, Criteria("Reward order.", "coherence").criteria_id)
-    assert [(comment.text, comment.settled_by) for comment in review.comments] == [
+    criteria_id = Criteria("Reward order.", "coherence").criteria_id
+    comments = projects.comments_on(elsewhere, new, criteria_id)
+    assert [(comment.text, comment.settled_by) for comment in comments] == [
         ("Unclear <b>", "Bo \x00"),
         ("Second", ""),
     ]
-    assert min(comment.number for comment in review.comments) > 20
-    projects.settle_comment(elsewhere, new, review.criteria_id, review.comments[1].number)
-    again = projects.review_of(elsewhere, new, review.criteria_id).comments
-    assert all(comment.settled_by for comment in again)
+    assert min(comment.number for comment in comments) > 20
+    projects.settle_comment(elsewhere, new, criteria_id, comments[1].number)
+    assert all(comment.settled_by for comment in projects.comments_on(elsewhere, new, criteria_id))
 
 
 def test_an_import_beside_the_original_changes_nothing_of_it(
