@@ -90,7 +90,7 @@ def repeval(
     lines = _repeval_words(fitted.result)
     warnings, moved = list(fitted.result.warnings), fitted.transfer
     if moved is not None:
-        lines.append(f"The figures above are of {moved.trained_on}. Applied: {alignment_words(moved.transferred)}")
+        lines.append(f"The figures above are of {fitted.golden.name}. Applied: {alignment_words(moved.alignment)}")
         warnings += moved.warnings
     tell(body, [*lines, *cautions(warnings, printed.verbose), *written_to(body["out"])], printed.as_json)
 

@@ -17,15 +17,20 @@ from core.errors import JudgeError
 from core.judging.judge_protocol import OnProgress
 from core.metrics.base import MetricScores
 from core.records import FloatArray
-from core.repeval.model import LONGEST, choose_device, folder_of, loading, place_of, position_offset, token_batches
-from core.repeval.model_checks import (
+from core.repeval.model import (
+    LONGEST,
+    ModelSpec,
     called,
+    choose_device,
     is_decoder,
     is_encoder,
+    load_config,
+    load_tokenizer,
+    load_weights,
     other_head,
-    require_config_fits,
-    require_model_fits,
+    position_offset,
     require_read,
+    token_batches,
 )
 
 Head = Literal["classification", "likelihood", "states"]
@@ -144,10 +149,8 @@ def load(name: str, head: Head) -> ModelCheckpoint:
     import transformers
     from transformers.models.auto import modeling_auto as known
 
-    place, called_kind = place_of(name), CALLED[head]
-    require_config_fits(name, folder_of(name))
-    with loading(name, called_kind):
-        config = transformers.AutoConfig.from_pretrained(place, trust_remote_code=False)
+    spec, called_kind, device = ModelSpec(name, precision="float32"), CALLED[head], choose_device("auto")
+    config = load_config(spec, (), called_kind)
     writes_from = config.model_type in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES  # from a source, as BART does
     if head == "classification":
         classifies = config.model_type in known.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
@@ -166,13 +169,8 @@ def load(name: str, head: Head) -> ModelCheckpoint:
         "likelihood": transformers.AutoModelForSeq2SeqLM if writes_from else transformers.AutoModelForCausalLM,
         "states": transformers.AutoModel,
     }[head]
-    with loading(name, called_kind):
-        require_model_fits(name, folder_of(name), config, auto)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(place, trust_remote_code=False)
-        model, report = auto.from_pretrained(
-            place, trust_remote_code=False, use_safetensors=True, dtype="float32", output_loading_info=True
-        )
-    missing = sorted(report["missing_keys"])
+    tokenizer = load_tokenizer(spec, head=called_kind)
+    model, missing = load_weights(spec, (), auto, device, called_kind)
     if head == "states":
         require_read(name, model, missing)
     elif missing:
@@ -184,7 +182,6 @@ def load(name: str, head: Head) -> ModelCheckpoint:
         tokenizer.pad_token = tokenizer.eos_token
     if getattr(model.config, "pad_token_id", None) is None:  # a decoder's classifier looks for the last token by it
         model.config.pad_token_id = tokenizer.pad_token_id
-    device = choose_device("auto")
     return ModelCheckpoint(name, model.to(device).eval(), tokenizer, device, _limit(tokenizer, model.config))
 
 

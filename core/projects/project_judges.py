@@ -268,12 +268,12 @@ class FileFacts:
 
     def differences(self, golden: GoldenSummary, aspect: str) -> list[str]:
         """What sets `golden` apart from what it was fitted on, in sentences."""
-        from core.repeval.transfer import RatedSet, differences
+        from core.repeval.fitted import differences
 
         ours = golden.aspect(aspect)
         assert ours is not None
-        theirs = RatedSet(self.golden_name, self.kind, self.aspect, self.scale)
-        return differences(RatedSet(golden.name, golden.kind, aspect, ours.scale), theirs)
+        theirs = (self.golden_name, self.kind, self.aspect, self.scale)
+        return differences((golden.name, golden.kind, aspect, ours.scale), theirs)
 
 
 def judge_file_facts(text: str, name: str) -> FileFacts:

@@ -15,10 +15,10 @@ from core.projects.roles import requires
 from core.projects.run_work import start_run
 from core.records import GoldenSet, JudgeScores, Split, Unscored
 from core.repeval import Method, RepEvalResult, RepEvalSettings, split_three
-from core.repeval.cell_search import FEW_LABELS, blank_items, pairs_for
+from core.repeval.cell_search import FEW_LABELS, blank_items, shortage_of_pairs, training_of
 from core.repeval.fitted import fit_repeval
 from core.repeval.model import EMBEDDED
-from core.repeval.projection import Pairs
+from core.repeval.projection import Training
 from core.repeval.repeval_records import RepEvalSplit
 from core.repeval.states import template_text, texts_to_read
 from core.settings import Settings
@@ -80,10 +80,10 @@ def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) 
     Raises what the run would raise later about the request: UsageError about the template, the texts or the split,
     AspectError when the labels cannot serve, NotFoundError for unknown ids.
     """
-    golden, parts, pairs = _checked(store, request)
+    golden, parts, training = _checked(store, request)
     texts = texts_to_read(golden.items, request.settings.read(request.aspect))
-    uses_pairs = request.settings.uses_pairs
-    notes = [pairs.shortage()] if uses_pairs and pairs.shortage() else []
+    shortage = shortage_of_pairs(training, request.settings)
+    notes = [shortage] if shortage else []
     if len(parts.validation) < FEW_LABELS:
         notes.append(
             f"Layer and token are chosen on {len(parts.validation)} validation labels only: another draw may choose "
@@ -95,7 +95,7 @@ def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) 
         n_train=len(parts.train),
         n_validation=len(parts.validation),
         n_test=len(parts.test),
-        n_pairs=pairs.n if uses_pairs else 0,
+        n_pairs=training.good.size if request.settings.uses_pairs else 0,
         notes=tuple(notes),
     )
 
@@ -112,8 +112,8 @@ def start_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> 
     return start_run(store, settings, "repeval", request, title=title, judge_spec=model)
 
 
-def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalSplit, Pairs]:
-    """The golden set, its split and the pairs of a request that can be run; else the errors of `estimate_repeval`."""
+def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalSplit, Training]:
+    """The golden set, its split and what is learnt from; raises the errors of `estimate_repeval`."""
     golden = store.goldens.load(request.golden_id)
     if request.aspect not in golden.aspects:
         raise NotFoundError(f"{golden.name} has no aspect {request.aspect!r}.")
@@ -122,7 +122,7 @@ def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalS
     reading = request.settings.read(request.aspect)
     template_text(reading.template)
     parts = split_three(golden, request.aspect, request.settings, split_of(store, golden, request))
-    return golden, parts, pairs_for(golden, request.aspect, parts, request.settings)
+    return golden, parts, training_of(golden, request.aspect, parts, request.settings)
 
 
 def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split | None:

@@ -10,7 +10,7 @@ for one question: is the direction of the chosen cell better than random unit ve
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -20,13 +20,13 @@ from core.data.split import inner_fold, split_sources
 from core.errors import AspectError, GoldenError, JudgeError, UsageError
 from core.records import FloatArray, GoldenSet, IntArray, Measure, Split
 from core.repeval.extraction import OnProgress
-from core.repeval.portable import RepEvalScorer, ScorerCell
+from core.repeval.portable import RepEvalScorer
 from core.repeval.projection import (
-    Pairs,
     PaperPCA,
     PaperSVM,
     Projection,
     Ridge,
+    ScorerCell,
     Training,
     choose_pairs,
     majority_signs,
@@ -86,9 +86,8 @@ def run(
         )
     parts = split_three(golden, aspect, chosen, split)
     validation, test = (LabelledItems.of(golden, aspect, part) for part in (parts.validation, parts.test))
-    pairs = pairs_for(golden, aspect, parts, chosen)
-    training = _training(golden, aspect, parts, pairs, chosen)
-    searched = search(
+    training = training_of(golden, aspect, parts, chosen)
+    values, best_k, cell_scores = search(
         states.values,
         lambda: projection_of(chosen),
         training=training,
@@ -96,31 +95,32 @@ def run(
         measure=chosen.measure,
         on_progress=on_progress,
     )
-    best, scores = average_cells(searched, validation, chosen.cells_averaged)
+    cells = np.take_along_axis(values, best_k[..., None], axis=2)[..., 0]
+    best, scores = average_cells(cells, cell_scores, validation, chosen.cells_averaged)
     scores[blank_items(golden)] = np.nan
-    k = (searched.best_k + 1 if chosen.method == "paper-pca" else np.zeros_like(searched.best_k)).astype(np.float64)
+    k = (best_k + 1 if chosen.method == "paper-pca" else np.zeros_like(best_k)).astype(np.float64)
     layers, tokens = best[:, 0], best[:, 1]
-    on_test = alignment_values(searched.scores[layers, tokens][:, test.positions], test, chosen.measure)
+    on_test = alignment_values(cell_scores[layers, tokens][:, test.positions], test, chosen.measure)
     members = tuple(
         RepEvalCell(
             states.layers[i],
             states.token_names[j],
             int(k[i, j]) or None,
-            nullable(searched.cells[i, j]),
+            nullable(cells[i, j]),
             nullable(value),
         )
         for i, j, value in zip(layers, tokens, on_test, strict=True)
     )
     warnings = list(states.warnings())
-    if chosen.uses_pairs and pairs.shortage():
-        warnings.append(pairs.shortage())
-    if undefined := int(np.isnan(searched.cells).sum()):
-        warnings.append(f"{undefined} of {searched.cells.size} cells are undefined: nothing varies in them.")
+    if shortage := shortage_of_pairs(training, chosen):
+        warnings.append(shortage)
+    if undefined := int(np.isnan(cells).sum()):
+        warnings.append(f"{undefined} of {cells.size} cells are undefined: nothing varies in them.")
     if validation.labels.size < FEW_LABELS:
         warnings.append(
             f"Layer and token were chosen on {validation.labels.size} labels only; another draw may choose others."
         )
-    if not chosen.cross_validates:
+    if chosen.uses_pairs:
         warnings.append(
             "One cell was chosen among many, so its validation alignment is optimistic. Report the test alignment."
         )
@@ -134,13 +134,13 @@ def run(
         members=members,
         validation=evaluate(scores, validation, chosen),
         test=evaluate(scores, test, chosen),
-        cells=searched.cells,
+        cells=cells,
         cell_k=k,
-        cell_scores=searched.scores,
+        cell_scores=cell_scores,
         scores=scores,
         parts=parts,
         random=random_baseline(cell, training, test, chosen, projection=members[0].test),
-        n_pairs=pairs.n if chosen.uses_pairs else 0,
+        n_pairs=training.good.size if chosen.uses_pairs else 0,
         states=states.summary(),
         warnings=tuple(warnings),
     )
@@ -153,7 +153,7 @@ def scorer_of(golden: GoldenSet, states: States, result: RepEvalResult) -> RepEv
     is.
     """
     how, parts, cells = result.settings, result.parts, []
-    training = _training(golden, result.aspect, parts, pairs_for(golden, result.aspect, parts, how), how)
+    training = training_of(golden, result.aspect, parts, how)
     for member in result.members:
         i, j = states.layers.index(member.layer), states.token_names.index(member.token)
         fitted = projection_of(how).fit(states.values[None, :, i, j].astype(np.float32), training)
@@ -192,7 +192,7 @@ def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split
     whole = split or split_sources(golden, aspect=aspect, fraction=fitted, seed=settings.seed)
     blank = set(blank_items(golden))
     calibration = tuple(k for k in whole.calibration if k not in blank)  # a label on no text teaches nothing
-    if settings.cross_validates:
+    if not settings.uses_pairs:
         return RepEvalSplit(calibration, calibration, whole.held_out)
     fold = inner_fold(calibration, golden.source_codes, settings.train_share / fitted, settings.seed)
     return RepEvalSplit(fold.fit, fold.validation, whole.held_out)
@@ -212,21 +212,29 @@ def one_text_each(golden: GoldenSet) -> None:
         )
 
 
-def pairs_for(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: RepEvalSettings) -> Pairs:
-    """Return the good and bad training texts; positions are those of the golden set."""
-    return choose_pairs(
+def training_of(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: RepEvalSettings) -> Training:
+    """Return what a projection learns from; positions are those of the golden set.
+
+    AspectError for labels that make no pairs, GoldenError where folds need more sources.
+    """
+    good, bad = choose_pairs(
         golden.labels(aspect),
         np.asarray(parts.train, dtype=np.intp),
         [item.target for item in golden.items],
         rule=settings.pair_rule,
         generator=np.random.default_rng([settings.seed, 1]),
     )
-
-
-def _training(golden: GoldenSet, aspect: str, parts: RepEvalSplit, pairs: Pairs, settings: RepEvalSettings) -> Training:
     train = LabelledItems.of(golden, aspect, parts.train)
-    folds = source_folds(train.sources, settings.seed) if settings.cross_validates else None
-    return Training(train.positions, train.labels, pairs.good, pairs.bad, folds)
+    folds = None if settings.uses_pairs else source_folds(train.sources, settings.seed)
+    return Training(train.positions, train.labels, good, bad, folds)
+
+
+def shortage_of_pairs(training: Training, settings: RepEvalSettings) -> str:
+    """Return in words that there are fewer pairs than asked for, "" where there are enough or none are used."""
+    asked = settings.pair_rule.n
+    if not settings.uses_pairs or training.good.size >= asked:
+        return ""
+    return f"{asked} pairs were asked for, the training labels gave {training.good.size}."
 
 
 def source_folds(sources: IntArray, seed: int) -> IntArray:
@@ -262,38 +270,10 @@ def random_baseline(
     rated = _without_rounding(vectors.astype(np.float64) @ states[test.positions].T.astype(np.float64))
     values = alignment_values(rated, test, settings.measure)
     flipped = values * majority_signs(vectors @ (states[training.good] - states[training.bad]).T)
-    return RandomBaseline(
-        projection, percentile_of(projection, values), percentile_of(projection, flipped), values, flipped
-    )
-
-
-def percentile_of(value: float | None, among: FloatArray) -> float | None:
-    """Return the share of `among` below `value` (0 to 100), ties counted half; None when either is undefined."""
-    defined = among[~np.isnan(among)]
-    if value is None or not defined.size:
-        return None
-    return float(100.0 * ((defined < value).sum() + 0.5 * (defined == value).sum()) / defined.size)
+    return RandomBaseline(projection, values, flipped)
 
 
 # ── the search ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class SearchResult:
-    """What every cell did on validation.
-
-    `values` (n_layers, n_tokens, n_k) validation alignment, NaN = undefined; `best_k` (n_layers, n_tokens) index of
-    the best variant; `scores` (n_layers, n_tokens, n_items) of all items under it, NaN where the cell is undefined.
-    """
-
-    values: FloatArray
-    best_k: IntArray
-    scores: FloatArray
-
-    @property
-    def cells(self) -> FloatArray:
-        """(n_layers, n_tokens) validation alignment at the best k; NaN = undefined."""
-        return np.asarray(np.take_along_axis(self.values, self.best_k[..., None], axis=2)[..., 0], dtype=np.float64)
 
 
 def search(
@@ -304,8 +284,11 @@ def search(
     validation: LabelledItems,
     measure: Measure,
     on_progress: OnProgress | None = None,
-) -> SearchResult:
+) -> tuple[FloatArray, IntArray, FloatArray]:
     """Fit a projection from `make` in every cell of `values` (n_items, n_layers, n_tokens, dim), score all items.
+
+    Returns validation alignments (n_layers, n_tokens, n_variants), which variant is best (n_layers, n_tokens), and the
+    scores of all items under it (n_layers, n_tokens, n_items); NaN = undefined.
 
     The rows of `training` are those of `values`.  A cell is undefined when a state in it is not a finite number, when
     all its states are equal, or when its scores or the labels on validation are constant.  AspectError when no cell is
@@ -351,7 +334,7 @@ def search(
             f"No cell of {n_layers} layers x {n_tokens} tokens has an alignment on the {validation.labels.size} "
             "validation items: their labels, or all states, are constant. Label more items on which raters differ."
         )
-    return SearchResult(alignments, best_k, scores)
+    return alignments, best_k, scores
 
 
 def _without_rounding(rated: FloatArray) -> FloatArray:
@@ -364,16 +347,18 @@ def _without_rounding(rated: FloatArray) -> FloatArray:
     return np.asarray(np.rint(rated / unit) * unit, dtype=np.float64)
 
 
-def average_cells(searched: SearchResult, validation: LabelledItems, count: int) -> tuple[IntArray, FloatArray]:
+def average_cells(
+    cells: FloatArray, cell_scores: FloatArray, validation: LabelledItems, count: int
+) -> tuple[IntArray, FloatArray]:
     """Return the `count` best cells, (m, 2) layer and token indices, and the mean (n_items,) of their z-scores.
 
-    Best first, ties in order; z by mean and deviation over the validation items.  With one cell the scores are that
-    cell's own.
+    `cells` (n_layers, n_tokens) are validation alignments.  Best first, ties in order; z by mean and deviation over the
+    validation items.  With one cell the scores are that cell's own.
     """
-    flat = searched.cells.ravel()
+    flat = cells.ravel()
     order = np.argsort(-np.nan_to_num(flat, nan=-np.inf), kind="stable")[: int((~np.isnan(flat)).sum())]
-    members = np.stack(np.unravel_index(order[:count], searched.cells.shape), axis=1)
-    scores = searched.scores[members[:, 0], members[:, 1]]
+    members = np.stack(np.unravel_index(order[:count], cells.shape), axis=1)
+    scores = cell_scores[members[:, 0], members[:, 1]]
     if len(scores) == 1:
         return members, scores[0]
     on_validation = scores[:, validation.positions]

@@ -14,30 +14,19 @@ import numpy as np
 
 from core.data.reply_files import CALIBRATION_ITEM
 from core.data.split import KnownTexts, task_of
-from core.errors import UsageError
+from core.errors import AspectError, UsageError
 from core.files import json_lines, write_json, write_text
 from core.judge_files.judge_writing import golden_entry, label_warnings, task_entry, written, yaml_text
 from core.judge_files.repeval_judge import RepEvalJudge, repeval_judge
 from core.judging.judge_specs import NAMED
 from core.progress import SILENT, Progress, Stage
-from core.records import GoldenSet, Item, Split
-from core.repeval import (
-    RepEvalResult,
-    RepEvalSettings,
-    States,
-    Transfer,
-    check_transfer,
-    extract,
-    present_parts,
-    run,
-    scorer_of,
-    split_three,
-    transfer,
-)
-from core.repeval.cell_search import pairs_for
-from core.repeval.repeval_records import nullable
+from core.records import Alignment, FloatArray, GoldenSet, Item, Scale, Split
+from core.repeval.cell_search import blank_items, one_text_each, run, scorer_of, split_three, training_of
+from core.repeval.extraction import extract
+from core.repeval.repeval_records import RepEvalResult, RepEvalSettings, evaluate, nullable
+from core.repeval.states import Extraction, States, n_lacking, present_parts
 from core.settings import Settings
-from core.stats import fit_isotonic
+from core.stats import LabelledItems, fit_isotonic
 from core.verdicts import Verdicts
 
 NOTE = (
@@ -46,17 +35,35 @@ NOTE = (
 )
 
 
+TRAIN_SHARE, VALIDATION_SHARE = 0.6, 0.2
+"""Of another set to train on: nothing else needs its labels, so little is kept back to measure it there."""
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """A score fitted on another golden set, as it does on `golden`.
+
+    `scores` (n_items,) are those of `golden`, `alignment` is theirs over the labelled items whose texts were not
+    trained on; `n_known` labelled items were.
+    """
+
+    golden: GoldenSet
+    scores: FloatArray
+    alignment: Alignment
+    n_known: int
+    warnings: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class FittedRepEval:
     """A fitted score with all that was measured of it (`result`) on `golden`, which it was fitted on.
 
-    `transfer` is what it does on the golden set `applied` that it was fitted for, where that is another one.
+    `transfer` is what it does on the golden set that it was fitted for, where that is another one.
     """
 
     golden: GoldenSet
     result: RepEvalResult
-    applied: GoldenSet | None = None
-    transfer: Transfer | None = None
+    transfer: Transferred | None = None
 
     @cached_property
     def card(self) -> dict[str, Any]:
@@ -81,19 +88,27 @@ class FittedRepEval:
 
         Of a score that was fitted on another golden set, `test` is its alignment on the one it is applied to.
         """
-        body = self.result.as_json() | {"out": out}
-        if self.transfer is None:
+        body, moved = self.result.as_json() | {"out": out}, self.transfer
+        if moved is None:
             return body
-        moved = {"test": self.transfer.transferred.as_json(), "trained_on": self.transfer.as_json(), "optimism": None}
-        return body | moved | {"warnings": [*body["warnings"], *self.transfer.warnings]}
+        told = {
+            "name": self.golden.name,
+            "aspect": self.result.aspect,
+            "test_there": self.result.test.as_json(),
+            "transferred": moved.alignment.as_json(),
+            "n_known_texts": moved.n_known,
+            "warnings": list(moved.warnings),
+        }
+        warnings = [*body["warnings"], *moved.warnings]
+        return body | {"test": told["transferred"], "trained_on": told, "optimism": None, "warnings": warnings}
 
     def save(self, folder: Path | str) -> dict[str, Any]:
         """Write `repeval.yaml`, `heatmap.html`, `scores.jsonl` and `summary.json` into `folder`; return the last."""
         out, body = Path(folder), self.as_json(str(folder))
         golden, scores = self.golden, self.result.scores
         parts = {k: name for name in ("validation", "train", "test") for k in getattr(self.result.parts, name)}
-        if self.transfer is not None and self.applied is not None:
-            golden, scores, parts = self.applied, self.transfer.scores, {}
+        if self.transfer is not None:
+            golden, scores, parts = self.transfer.golden, self.transfer.scores, {}
         rows = (
             {"item_id": item_id, "score": nullable(value), "part": parts.get(k)}
             | ({CALIBRATION_ITEM: True} if parts.get(k) in ("train", "validation") else {})
@@ -146,7 +161,7 @@ def fit_repeval(
         golden: The golden set that is rated, and learnt from without `train_on`.
         aspect: The aspect of its labels.
         settings: Model, texts, method and statistic.
-        train_on: Another golden set to learn from.  `golden` is then only rated, and the loss measured (`transfer`).
+        train_on: Another golden set to learn from.  `golden` is then only rated (`transfer`).
         train_aspect: The aspect of that set, where it has another name.
         split: Test on its held-out items and learn from its calibration items, instead of a split by sources.
         here: Where states are cached, and the cluster that computes them; None is the environment.
@@ -161,15 +176,17 @@ def fit_repeval(
         raise UsageError(
             "--train-aspect names an aspect of --train-on GOLDEN2 (train_on= in Python): name that set, too."
         )
-    here, chosen = here or Settings.from_environment(), settings or RepEvalSettings()
+    here, how = here or Settings.from_environment(), settings or RepEvalSettings()
     teacher, taught = (golden, aspect) if train_on is None else (train_on, train_aspect or aspect)
-    reading = chosen.read(aspect)
+    reading = how.read(aspect)
     if reading.parts is None:
         reading = replace(reading, parts=present_parts(golden.items, teacher.items))
-    chosen = replace(chosen, reading=reading)
+    how = replace(how, reading=reading)
+    level = how.on(golden, aspect).level
     if train_on is not None:
-        check_transfer(golden, aspect, train_on, taught, reading)
-    pairs_for(teacher, taught, split_three(teacher, taught, chosen, split), chosen)  # wrong labels show before reading
+        _check_transfer(golden, train_on, taught, reading)
+        how = replace(how, level=None, train_share=TRAIN_SHARE, validation_share=VALIDATION_SHARE)
+    training_of(teacher, taught, split_three(teacher, taught, how, split), how)  # wrong labels show before reading
 
     def states_of(texts: GoldenSet) -> States:
         first: list[int] = []
@@ -182,19 +199,73 @@ def fit_repeval(
             else:
                 progress.advance(done - first[0], 0)
 
-        return extract(texts, chosen.model, reading, here.home, count, ray=here.ray, code=here.remote_code)
+        return extract(texts, how.model, reading, here.home, count, ray=here.ray, code=here.remote_code)
 
     states = states_of(teacher)
     rated = None if train_on is None else states_of(golden)
     n = states.prompts
     progress.publish(Stage("search", "searching layers and tokens on the validation items", n, n))
-    if rated is not None:
-        moved = transfer(
-            golden, aspect, rated, train=teacher, train_aspect=taught, train_states=states, settings=chosen
+    result = run(teacher, taught, states, how, split=split, on_progress=lambda *_: progress.advance(0, 0))
+    scorer = scorer_of(teacher, states, result)
+    result = replace(result, scorer=scorer)
+    if rated is None:
+        return FittedRepEval(golden, result)
+    scores = scorer.score(rated.values, rated.layers, rated.token_names)
+    scores[blank_items(golden)] = np.nan
+    known = {teacher.items[k].target for k in (*result.parts.train, *result.parts.validation)}
+    labelled = np.flatnonzero(~np.isnan(golden.labels(aspect)))
+    fresh = [k for k in labelled.tolist() if golden.items[k].target not in known]
+    if len(fresh) < 2:
+        raise UsageError(f"{golden.name} has {len(fresh)} labelled items whose texts {teacher.name} did not train on.")
+    warnings = differences(
+        (golden.name, golden.kind, aspect, golden.aspects[aspect].scale),
+        (teacher.name, teacher.kind, taught, teacher.aspects[taught].scale),
+    )
+    if n_known := len(labelled) - len(fresh):
+        warnings.append(f"{n_known} labelled items are left out: their texts were trained on in {teacher.name}.")
+    alignment = evaluate(scores, LabelledItems.of(golden, aspect, fresh), replace(how, level=level))
+    return FittedRepEval(teacher, result, Transferred(golden, scores, alignment, n_known, tuple(warnings)))
+
+
+def _check_transfer(golden: GoldenSet, train: GoldenSet, train_aspect: str, extraction: Extraction) -> None:
+    """Refuse what cannot be trained on, before any text is read.
+
+    UsageError for the same golden set, pairs of texts, or a set without a text that is read; AspectError for a lacking
+    aspect.
+    """
+    if train.digest == golden.digest:
+        raise UsageError(
+            f"{train.name} is the golden set itself: there is nothing to transfer. Name another one, or leave "
+            "--train-on out."
         )
-        return FittedRepEval(teacher, moved.trained, golden, moved)
-    result = run(golden, aspect, states, chosen, split=split, on_progress=lambda *_: progress.advance(0, 0))
-    return FittedRepEval(golden, replace(result, scorer=scorer_of(golden, states, result)))
+    if train_aspect not in train.aspects:
+        names = ", ".join(train.aspects) or "none"
+        raise AspectError(
+            f"there is no aspect {train_aspect!r} to train on; it has {names}. Name one with --train-aspect.",
+            file=train.name,
+        )
+    for texts in (golden, train):
+        one_text_each(texts)
+        if lacking := [part for part in extraction.needs if n_lacking(texts.items, part) == len(texts.items)]:
+            raise UsageError(
+                f"What is read needs a {lacking[0]}, and no item of {texts.name} has one: both golden sets must hold "
+                "what is read."
+            )
+
+
+def differences(ours: tuple[str, str, str, Scale], theirs: tuple[str, str, str, Scale]) -> list[str]:
+    """Return what sets a golden set apart from the one that a score was fitted on, in sentences.
+
+    Each is given by its name, kind, aspect and scale.
+    """
+    said, (name, kind, aspect, scale), (their_name, their_kind, their_aspect, their_scale) = [], ours, theirs
+    if aspect != their_aspect:
+        said.append(f"It is fitted on {their_aspect}, and applied to {aspect}.")
+    if (scale.low, scale.high) != (their_scale.low, their_scale.high):
+        said.append(f"{their_name} is rated on {their_scale}, {name} on {scale}: scores compare by order alone.")
+    if kind != their_kind:
+        said.append(f"{their_name} holds items of kind {their_kind}, {name} of kind {kind}.")
+    return said
 
 
 def repeval_card(

@@ -8,11 +8,14 @@ lists the model.
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import platform
+import re
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +25,6 @@ import numpy as np
 
 from core.errors import JudgeError, ModelNotFoundError, UsageError
 from core.records import IntArray
-from core.repeval.model_checks import (
-    called,
-    is_decoder,
-    is_encoder,
-    other_head,
-    require_config_fits,
-    require_model_fits,
-    require_read,
-    require_states,
-)
 
 EMBEDDED = "minilm"
 """The encoder that comes as a package (all-MiniLM-L6-v2, 22 M weights, 6 blocks of 384): works with no network."""
@@ -44,6 +37,21 @@ CAUSAL = "causal language model"
 LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
 SIGNS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, and both under Windows' Linux
 TOOLS = ("nvidia-smi", "rocm-smi")
+
+MOST_BYTES = 32 << 20
+"""Of a config.json, and of the header of a weight file: longer ones would fill the memory as JSON."""
+
+COUNTS = re.compile(r"(?:layers?|experts?|blocks?|groups?|depths?|stages?|labels)$")
+"""Fields that count what a model or its config is built of, one object each."""
+
+FEW = {"labels": 100_000, "expert": 512, "experts": 512}
+FEW_LAYERS = 128
+"""So many cost little, whatever the weights say: small files may hold several in one tensor."""
+PACKED = 8
+"""A quantised file holds up to so many weights in one number."""
+
+READING_HEADS = ("ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMultipleChoice")
+"""Ends of the names of architectures that say something about a text and write none."""
 
 LOADING = threading.RLock()  # held while a model is loaded
 
@@ -128,7 +136,7 @@ def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
 
     ModelNotFoundError for no such folder or id, JudgeError for code that `code` does not allow or for no usable kind.
     """
-    config, folder = _config(spec, code), folder_of(spec.name)
+    config, folder = load_config(spec, code), folder_of(spec.name)
     require_states(spec.name, config)
     text = config.get_text_config()
     commit = getattr(config, "_commit_hash", None) or ""
@@ -144,21 +152,24 @@ def describe(spec: ModelSpec, code: CodeAllowed = ()) -> ModelFacts:
     )
 
 
-def _config(spec: ModelSpec, code: CodeAllowed, head: str = "") -> Any:
+def load_config(spec: ModelSpec, code: CodeAllowed = (), head: str = "") -> Any:
+    """Its configuration; `head` as for `loading`.  JudgeError where it claims more than its weights can have."""
     from transformers import AutoConfig
 
-    require_config_fits(spec.name, folder_of(spec.name))
+    require_config_fits(spec.name)
     with loading(spec.name, head):
         return AutoConfig.from_pretrained(place_of(spec.name), **_common(spec, code))
 
 
-def _weights(spec: ModelSpec, code: CodeAllowed, kind: Any, device: str, head: str = "", **more: Any) -> Any:
-    """Load a model of the class `kind`; returns it with the names of the weights that are missing."""
+def load_weights(
+    spec: ModelSpec, code: CodeAllowed, kind: Any, device: str, head: str = "", **more: Any
+) -> tuple[Any, list[str]]:
+    """The model of `spec` as the transformers class `kind`, and the names of its missing weights."""
     import torch
 
-    config, dtype = _config(spec, code, head), getattr(torch, choose_precision(spec, device))
+    config, dtype = load_config(spec, code, head), getattr(torch, choose_precision(spec, device))
     with loading(spec.name, head):
-        require_model_fits(spec.name, folder_of(spec.name), config, kind)
+        require_model_fits(spec.name, config, kind)
         model, report = kind.from_pretrained(
             place_of(spec.name),
             use_safetensors=True,
@@ -167,14 +178,14 @@ def _weights(spec: ModelSpec, code: CodeAllowed, kind: Any, device: str, head: s
             **more,
             **_common(spec, code),
         )
-    return model, report["missing_keys"]
+    return model, sorted(report["missing_keys"])
 
 
-def load_tokenizer(spec: ModelSpec, code: CodeAllowed = ()) -> Any:
+def load_tokenizer(spec: ModelSpec, code: CodeAllowed = (), head: str = "") -> Any:
     """The model's tokenizer; raises like `describe`."""
     from transformers import AutoTokenizer
 
-    with loading(spec.name):
+    with loading(spec.name, head):
         return AutoTokenizer.from_pretrained(place_of(spec.name), **_common(spec, code))
 
 
@@ -192,7 +203,7 @@ def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
     from transformers import AutoModel
 
     facts, device = describe(spec, code), choose_device(spec.device)
-    model, missing = _weights(spec, code, AutoModel, device)
+    model, missing = load_weights(spec, code, AutoModel, device)
     require_read(spec.name, model, missing)
     pad_id = getattr(model.config.get_text_config(), "pad_token_id", None)
     return LoadedModel(facts, model.to(device).eval(), device, pad_id or 0)
@@ -200,7 +211,7 @@ def load_model(spec: ModelSpec, code: CodeAllowed = ()) -> LoadedModel:
 
 def describe_causal(spec: ModelSpec) -> ModelFacts:
     """As `describe`; JudgeError also for a model that is not a causal language model or has Python of its own."""
-    config = _config(spec, (), CAUSAL)
+    config = load_config(spec, (), CAUSAL)
     if is_decoder(config) and not other_head(config):
         return describe(spec)
     raise JudgeError(
@@ -220,11 +231,11 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
 
     facts, device = describe_causal(spec), choose_device(spec.device)
     spread = {"device_map": "auto"} if device == "cuda" and torch.cuda.device_count() > 1 else {}
-    model, missing = _weights(spec, (), AutoModelForCausalLM, device, CAUSAL, **spread)
+    model, missing = load_weights(spec, (), AutoModelForCausalLM, device, CAUSAL, **spread)
     tokenizer = load_tokenizer(spec)
     if missing:
         raise JudgeError(
-            f"The model {spec.name} lacks weights ({', '.join(sorted(missing)[:3])}): what it says would be random. "
+            f"The model {spec.name} lacks weights ({', '.join(missing[:3])}): what it says would be random. "
             f"Choose a checkpoint of a {CAUSAL}."
         )
     model = model.eval() if spread else model.to(device).eval()
@@ -262,9 +273,10 @@ def unless_memory_ends(compute: Callable[[], Value]) -> Value | None:
 def find_capability() -> str:
     """ "cuda", "mps" or "cpu": the device models would run on here; "cpu" where torch is not installed.
 
-    A few microseconds on a machine without a GPU; the time to import torch (seconds) on one with a GPU.
+    torch takes seconds to import, so it is only asked on machines that look as if they had a GPU.
     """
-    if not _may_have_a_gpu():
+    apple = sys.platform == "darwin" and platform.machine() == "arm64"
+    if not (apple or any(Path(sign).exists() for sign in SIGNS) or any(shutil.which(tool) for tool in TOOLS)):
         return "cpu"
     try:
         import torch
@@ -273,12 +285,6 @@ def find_capability() -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-def _may_have_a_gpu() -> bool:
-    if sys.platform == "darwin":
-        return platform.machine() == "arm64"
-    return any(Path(sign).exists() for sign in SIGNS) or any(shutil.which(tool) for tool in TOOLS)
 
 
 def choose_device(device: Device) -> str:
@@ -405,3 +411,145 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
         hint="Give a Hugging Face id that exists and can be reached, or a folder with config.json, tokenizer and "
         f"safetensors{'' if head else '; `minilm` comes with Concord'}.",
     )
+
+
+# ── whether a model can be read, before it is built ──────────────────────────────────────────────────────────────
+
+
+def called(config: Any) -> str:
+    """The architecture that the configuration names, else its type: what to tell a person that came."""
+    named = ", ".join(str(name)[:80] for name in getattr(config, "architectures", None) or ())
+    return named or str(config.model_type)[:80]
+
+
+def other_head(config: Any, head: str = "") -> bool:
+    """Whether the configuration names heads that only read, none of them `head` (the end of an architecture's name).
+
+    Such a checkpoint may well lack no weight for another use (tied ones, equal names), and say nonsense there.
+    """
+    named = [str(name) for name in getattr(config, "architectures", None) or ()]
+    right = [name for name in named if head and name.endswith(head)]
+    return not right and any(name.endswith(READING_HEADS) for name in named)
+
+
+def is_encoder(config: Any) -> bool:
+    """Whether its states see both sides of a token, as BERT's do."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    return config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)
+
+
+def is_decoder(config: Any) -> bool:
+    """Whether it is of a kind that writes on and on, as Llama and Mistral do, whatever its head."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    known = config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not is_encoder(config)
+    return known and not getattr(config, "is_encoder_decoder", False)
+
+
+def require_states(name: str, config: Any) -> None:
+    """JudgeError for a model whose hidden states RepEval does not read."""
+    if getattr(config, "is_encoder_decoder", False):
+        raise JudgeError(
+            f"The model {name} has an encoder and a decoder ({config.model_type}). RepEval reads causal language "
+            "models and encoders: choose one of those."
+        )
+    text = config.get_text_config()
+    if lacking := [field for field in ("vocab_size", "num_hidden_layers", "hidden_size") if not hasattr(text, field)]:
+        raise JudgeError(
+            f"The model {name} reads no text ({config.model_type}: its config.json has no {lacking[0]}). RepEval "
+            "reads causal language models and encoders of text: choose one of those."
+        )
+
+
+def require_read(name: str, model: Any, missing: Iterable[str]) -> None:
+    """JudgeError for a loaded model without a head that wants pictures or sound, or lacks weights of its body.
+
+    A pooler above the states is none: nothing here reads it.  Decoders of text that may look at pictures too are taken.
+    """
+    said = getattr(model, "input_modalities", "text")
+    wants = {said} if isinstance(said, str) else set(said)
+    if "text" not in wants or (wants != {"text"} and not is_decoder(model.config)):
+        raise JudgeError(
+            f"The model {name} ({called(model.config)}) reads {' and '.join(sorted(wants))}. Choose one of text alone."
+        )
+    if lacking := sorted(weight for weight in missing if "pooler" not in weight):
+        raise JudgeError(
+            f"The model {name} ({called(model.config)}) lacks weights of its own architecture "
+            f"({', '.join(lacking[:3])}): its states would be random. Its config.json may belong to another checkpoint."
+        )
+
+
+def require_config_fits(name: str) -> None:
+    """JudgeError for a config.json that counts more layers, experts or labels than its weights can have.
+
+    Reads config.json and the headers of the safetensors alone.  Nothing is checked of a model without a folder, or
+    without such files: loading it says what is missing.
+    """
+    folder, weights = folder_of(name), _weights_of(name)
+    if folder is None or weights is None or not (path := folder / "config.json").is_file():
+        return
+    if path.stat().st_size > MOST_BYTES:
+        raise _unfit(name, f"it is {path.stat().st_size:,} bytes long")
+    try:
+        waiting = [("", json.loads(path.read_bytes()))]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        key, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.items()
+        elif isinstance(value, list):
+            waiting += [(key, inner) for inner in value]
+        elif (
+            isinstance(value, int | float)
+            and (counted := COUNTS.search(key))
+            and value > max(weights[0], FEW.get(counted[0], FEW_LAYERS))
+        ):
+            raise _unfit(name, f"it says {key} = {value:,}, and the weights are {weights[0]:,} tensors")
+
+
+def require_model_fits(name: str, config: Any, kind: Any) -> None:
+    """JudgeError for a model that would take far more weights than its files hold.
+
+    `kind` is the class of transformers that is going to load it.  Builds the model without memory for its weights.
+    """
+    import torch
+
+    weights = _weights_of(name)
+    if weights is None:
+        return
+    try:
+        with torch.device("meta"):
+            model = kind.from_config(config, trust_remote_code=False)
+    except Exception:  # architectures that cannot be built so: loading says what is wrong, if anything is
+        return
+    takes = sum(weight.numel() for weight in model.parameters())
+    if takes > PACKED * weights[1]:
+        raise _unfit(name, f"it takes {takes:,} weights, and the files hold {weights[1]:,}")
+
+
+def _unfit(name: str, what: str) -> JudgeError:
+    return JudgeError(
+        f"The config.json of the model {name} does not fit its weights: {what}. Get the folder again, whole and from "
+        "a source you trust."
+    )
+
+
+def _weights_of(name: str) -> tuple[int, int] | None:
+    """How many tensors and numbers the safetensors of a folder hold; None for an id, or without any to be read."""
+    folder, shapes = folder_of(name), []
+    for path in folder.glob("*.safetensors") if folder else ():
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if length > path.stat().st_size:
+                return None  # damaged: loading says so
+            if length > MOST_BYTES:
+                raise _unfit(name, f"the header of {path.name} is {length:,} bytes long")
+            header = file.read(length)
+        try:
+            shapes += [about["shape"] for key, about in json.loads(header).items() if key != "__metadata__"]
+            n_numbers = sum(map(math.prod, shapes))
+        except (ValueError, RecursionError, AttributeError, KeyError, TypeError):
+            return None
+    return (len(shapes), n_numbers) if shapes else None

@@ -1,4 +1,4 @@
-"""Pairs of a good and a bad text, and the directions of hidden states along which quality varies.
+"""The directions of hidden states along which quality varies, and the pairs of a good and a bad text that show them.
 
 A pair is a text that raters rated well and one that they rated badly: the only labels that PCA and SVM see (RepEval).
 No text occurs twice ("no repeated data" for PCA), unless the rule allows it; then no *pair* occurs twice, as the paper
@@ -7,65 +7,58 @@ has it for its SVM.
 Estimators in scikit-learn's manner, for many cells (layer x token) at once: `fit(states, training)` learns, learnt
 values end in an underscore, `score(states)` rates.  States are (n_cells, n_items, dim) float32, scores are
 (n_cells, n_variants, n_items) float64, higher is better; variants are k = 1, 2, … components for `PaperPCA`, else one.
-A cell in which nothing can be learnt scores every item 0: constant, so its alignment is undefined.
+A cell in which nothing can be learnt scores every item 0: constant, so its alignment is undefined.  `portable` returns
+what was learnt in the first cell as a file keeps it.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from core.errors import AspectError, UsageError
 from core.records import FloatArray, IntArray
-from core.repeval.portable import KernelCell, ScorerCell
-from core.repeval.repeval_records import COMPONENTS, PairRule
-from core.repeval.ridge import ridge
 
+COMPONENTS = 8
+STRICT = {"extra": "forbid", "allow_inf_nan": False}
+"""How pydantic reads what comes out of a file."""
+PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 CellStates = NDArray[np.float32]
 SMALLEST_SHARE = 1e-10  # components with less of the variance are rounding
 
 
-@dataclass(frozen=True)
-class Pairs:
-    """(n,) positions of the good and the bad text of each pair; `asked` may be more than could be had.
+@dataclass(frozen=True, slots=True)
+class PairRule:
+    """How pairs are chosen: `n` of them, of the best and the worst `quantile` of the training labels.
 
-    `good_from` and `bad_to` are the thresholds that were used.
+    `reuse` lets a text stand in several pairs.
     """
 
-    good: IntArray
-    bad: IntArray
-    asked: int
-    good_from: float
-    bad_to: float
+    n: int = 20
+    quantile: float = 0.3
+    reuse: bool = False
 
-    @property
-    def n(self) -> int:
-        return len(self.good)
-
-    def shortage(self) -> str:
-        """In plain words, "" when there are as many pairs as asked for."""
-        if self.n >= self.asked:
-            return ""
-        return f"{self.asked} pairs were asked for, the training labels gave {self.n}."
+    def __post_init__(self) -> None:
+        if self.n < 2:
+            raise UsageError(f"At least 2 pairs are needed, {self.n} came.")
+        if not 0 < self.quantile <= 0.5:
+            raise UsageError(f"The best and worst share must lie between 0 and 0.5, {self.quantile:g} came.")
 
 
 def choose_pairs(
-    labels: FloatArray,
-    positions: IntArray,
-    texts: Sequence[str],
-    *,
-    rule: PairRule,
-    generator: Generator,
-) -> Pairs:
-    """Choose pairs among the items at `positions`.
+    labels: FloatArray, positions: IntArray, texts: Sequence[str], *, rule: PairRule, generator: Generator
+) -> tuple[IntArray, IntArray]:
+    """Choose pairs among the items at `positions`: (n,) positions of the good and of the bad text of each.
 
-    `labels` and `texts` are (n_items,) over the whole golden set; items with equal text count as one.
-    AspectError when all labels are equal or fewer than 2 pairs can be had.
+    `labels` and `texts` are (n_items,) over the whole golden set; items with equal text count as one.  There may be
+    fewer pairs than the rule asks for.  AspectError when all labels are equal or fewer than 2 pairs can be had.
     """
     shuffled = generator.permutation(positions[~np.isnan(labels[positions])])
     one_each = {texts[position]: position for position in shuffled.tolist()}  # of equal texts a random one
@@ -91,7 +84,7 @@ def choose_pairs(
             f"Only {len(good)} pair(s) of a good and a bad text could be had from {usable.size} training labels "
             f"(good from {good_from:g}, bad up to {bad_to:g}); at least 2 are needed. Label more items."
         )
-    return Pairs(good, bad, rule.n, good_from, bad_to)
+    return good, bad
 
 
 def thresholds(values: FloatArray, quantile: float) -> tuple[float, float]:
@@ -151,7 +144,6 @@ class PaperPCA:
         return np.cumsum(_project(self.directions_, states), axis=1)
 
     def portable(self, layer: int, token: str, k: int) -> ScorerCell:
-        """Return variant `k` of the first cell, which is that of `layer` at `token`."""
         direction = self.directions_[0, : k + 1].sum(axis=0).astype(np.float32)
         return ScorerCell(layer, token, 0.0, 1.0, direction.astype(np.float64))
 
@@ -163,8 +155,7 @@ class PaperSVM:
     Platt's sigmoid on cross-validated decisions.
     """
 
-    def __init__(self, c: float = 1.0, seed: int = 0) -> None:
-        self.c = c
+    def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
     def fit(self, states: CellStates, training: Training) -> Self:
@@ -181,7 +172,6 @@ class PaperSVM:
         return np.array(rows, dtype=np.float64).reshape(len(states), 1, -1)
 
     def portable(self, layer: int, token: str, k: int) -> KernelCell:
-        """Return what was learnt in the first cell, which is that of `layer` at `token`."""
         calibrated = self.models_[0].calibrated_classifiers_[0]
         machine, sigmoid = calibrated.estimator, calibrated.calibrators[0]
         return KernelCell(
@@ -204,7 +194,7 @@ class PaperSVM:
         if float(np.ptp(states, axis=0).max()) == 0.0:
             return None
         folds = StratifiedKFold(min(5, int(np.bincount(classes).min())), shuffle=True, random_state=self.seed)
-        machine = SVC(kernel="rbf", gamma="scale", C=self.c)
+        machine = SVC(kernel="rbf", gamma="scale", C=1.0)
         return CalibratedClassifierCV(machine, method="sigmoid", cv=folds, ensemble=False).fit(states, classes)
 
 
@@ -217,7 +207,7 @@ class Ridge:
     (n_cells, n) is that of the training items by fits without their fold (states are standardised over all of them).
     """
 
-    def __init__(self, penalties: tuple[float, ...] = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)) -> None:
+    def __init__(self, penalties: tuple[float, ...] = PENALTIES) -> None:
         self.penalties = penalties
 
     def fit(self, states: CellStates, training: Training) -> Self:
@@ -231,21 +221,56 @@ class Ridge:
         folds = np.arange(training.items.size) if training.folds is None else training.folds
         members = [np.flatnonzero(folds == fold) for fold in range(int(folds.max()) + 1)]
         fits = [ridge(cell, training.labels, self.penalties, members) for cell in standard]
-        self.penalties_ = np.array([fit.penalty for fit in fits])
-        self.directions_ = np.stack([fit.weights for fit in fits]).astype(np.float32)[:, None, :] * scales
-        self.out_of_fold_ = np.stack([fit.out_of_fold for fit in fits])
+        weights, self.penalties_, self.out_of_fold_ = (np.array(each) for each in zip(*fits, strict=True))
+        self.directions_ = weights.astype(np.float32)[:, None, :] * scales
         return self
 
     def score(self, states: CellStates) -> FloatArray:
         return _project(self.directions_, states - self.means_)
 
     def portable(self, layer: int, token: str, k: int) -> ScorerCell:
-        """Return the first cell, which is that of `layer` at `token`."""
         direction, mean = self.directions_[0, 0].astype(np.float64), self.means_[0, 0]
         return ScorerCell(layer, token, float((direction * mean).sum()), 1.0, direction)
 
 
 Projection = PaperPCA | PaperSVM | Ridge
+
+
+def ridge(
+    states: NDArray[np.float32], labels: FloatArray, penalties: Sequence[float], folds: Sequence[IntArray]
+) -> tuple[FloatArray, float, FloatArray]:
+    """Ridge of `labels` (n,) on the centred `states` (n, dim), with an intercept; `folds` are rows left out together.
+
+    Returns (dim,) weights, the penalty chosen, and (n,) predictions out of fold, less the mean label that each fit saw.
+
+    With K the inner products of the items over dim and H = K (K + penalty)⁻¹ + 1/n, which maps labels to fitted values
+    ŷ, leaving the fold F out gives the errors (1 − H_FF)⁻¹ (y − ŷ)_F: exact, and nothing is fitted twice.  Of the two
+    equal ways to the singular vectors of the states (by items, by dimensions) the smaller matrix is decomposed.
+    """
+    n, dim = states.shape
+    double = states.astype(np.float64)
+    values, left = np.linalg.eigh((double @ double.T if n <= dim else double.T @ double) / dim)
+    real = values > max(values[-1], 0.0) * 1e-9  # the others are rounding
+    values, left = values[real], left[:, real]
+    if n > dim:
+        left = double @ left / np.sqrt(values * dim)
+    centred = labels - labels.mean()
+    moments = left.T @ centred
+    best, least = (np.zeros(dim), penalties[0], np.zeros(n)), np.inf
+    for penalty in penalties if values.size else ():
+        shrunk = values / (values + penalty)
+        residuals = centred - left @ (shrunk * moments)
+        errors = np.empty(n)
+        for rows in folds:
+            free = np.eye(rows.size) - (left[rows] * shrunk) @ left[rows].T - 1.0 / n
+            errors[rows] = np.linalg.solve(free, residuals[rows])
+        error = float(np.square(errors).mean())
+        if error < least:
+            weights = double.T @ (left @ (moments / (values + penalty))) / dim
+            best, least = (weights, penalty, labels - errors), error
+    for rows in folds if values.size else ():
+        best[2][rows] -= (labels.sum() - labels[rows].sum()) / (n - rows.size)
+    return best
 
 
 def principal_components(differences: FloatArray, components: int) -> tuple[FloatArray, FloatArray]:
@@ -290,3 +315,100 @@ def _project(directions: FloatArray | CellStates, states: FloatArray | CellState
     for cell, product in enumerate(products):
         np.matmul(directions[cell].astype(np.float64), states[cell].T.astype(np.float64), out=product)
     return products
+
+
+# ── cells as a file keeps them ───────────────────────────────────────────────────────────────────────────────────
+
+
+class _Numbers:
+    """Let pydantic read and write an array: as base64 of little-endian float32 (`coded`), or as a list."""
+
+    def __init__(self, *, coded: bool) -> None:
+        self.coded = coded
+
+    def __get_pydantic_core_schema__(self, *_: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(
+            self._read, serialization=core_schema.plain_serializer_function_ser_schema(self._written)
+        )
+
+    def _read(self, value: Any) -> FloatArray:
+        if self.coded:
+            if not isinstance(value, str):
+                raise ValueError("must be base64 of float32 numbers")
+            numbers = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4").astype(np.float64)
+        else:
+            if not isinstance(value, list) or not {type(number) for number in value} <= {int, float}:
+                raise ValueError("must be a list of numbers")
+            numbers = np.array(value, dtype=np.float64)
+        if not numbers.size > 0 or not np.isfinite(numbers).all():
+            raise ValueError("holds no number, or one that is not finite")
+        return numbers
+
+    def _written(self, numbers: FloatArray) -> str | list[float]:
+        return base64.b64encode(numbers.astype("<f4").tobytes()).decode("ascii") if self.coded else numbers.tolist()
+
+
+Layer = Annotated[int, Ge(0), Le(100_000)]
+Token = Annotated[str, MinLen(1), MaxLen(20)]
+
+
+@dataclass(frozen=True)
+class ScorerCell:
+    """One cell's part of the score: (state · `direction` − `centre`) / `spread`; `direction` is (dim,)."""
+
+    __pydantic_config__ = STRICT
+
+    layer: Layer
+    token: Token
+    centre: float
+    spread: Annotated[float, Gt(0)]
+    direction: Annotated[FloatArray, _Numbers(coded=True)]
+
+    @property
+    def dim(self) -> int:
+        return int(self.direction.size)
+
+    def score(self, states: FloatArray) -> FloatArray:
+        """Return (n,) of `states` (n, dim); equal ones alike, which the sums of a library's product need not be."""
+        return np.asarray(((states * self.direction).sum(axis=1) - self.centre) / self.spread)
+
+
+@dataclass(frozen=True)
+class KernelCell:
+    """One cell's P(good) by a support vector machine with an RBF kernel.
+
+    With f = Σ weights · exp(−gamma · |state − support|²) + intercept it is 1 / (1 + exp(slope · f + offset)), Platt's
+    sigmoid; `support` is (m, dim), `weights` (m,).
+    """
+
+    __pydantic_config__ = STRICT
+
+    layer: Layer
+    token: Token
+    weights: Annotated[FloatArray, _Numbers(coded=False)]
+    intercept: float
+    gamma: Annotated[float, Gt(0)]
+    slope: float
+    offset: float
+    support: Annotated[FloatArray, _Numbers(coded=True)]
+
+    def __post_init__(self) -> None:
+        if self.support.size % len(self.weights):
+            raise ValueError("support must hold as many vectors as there are weights")
+        object.__setattr__(self, "support", self.support.reshape(len(self.weights), -1))
+
+    @property
+    def dim(self) -> int:
+        return int(self.support.shape[1])
+
+    def score(self, states: FloatArray) -> FloatArray:
+        """Return (n,) of `states` (n, dim); NaN where a state is not a finite number."""
+        from scipy.spatial.distance import cdist
+        from scipy.special import expit
+
+        near = np.exp(-self.gamma * cdist(states, self.support, "sqeuclidean"))
+        decision = (near * self.weights).sum(axis=1) + self.intercept  # equal states alike, as above
+        good = expit(-(self.slope * decision + self.offset))
+        return np.where(np.isfinite(states).all(axis=1), good, np.nan)

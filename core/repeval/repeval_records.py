@@ -15,6 +15,7 @@ from core.errors import UsageError
 from core.records import LEVELS, STATISTICS, Alignment, FloatArray, GoldenSet, Level, Measure, Statistic
 from core.repeval.model import ModelSpec
 from core.repeval.portable import RepEvalScorer
+from core.repeval.projection import COMPONENTS, PairRule
 from core.repeval.states import Extraction, usual_texts
 from core.stats import LabelledItems, align
 
@@ -23,27 +24,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 AVERAGED = 20
 """Cells that ridge averages by default."""
 SVM_PAIRS = 100
-COMPONENTS = 8
-QUANTILE = 0.3
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class PairRule:
-    """How pairs are chosen: `n` of them, of the best and the worst `quantile` of the training labels.
-
-    `reuse` lets a text stand in several pairs.
-    """
-
-    n: int = 20
-    quantile: float = QUANTILE
-    reuse: bool = False
-
-    def __post_init__(self) -> None:
-        if self.n < 2:
-            raise UsageError(f"At least 2 pairs are needed, {self.n} came.")
-        if not 0 < self.quantile <= 0.5:
-            raise UsageError(f"The best and worst share must lie between 0 and 0.5, {self.quantile:g} came.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +88,12 @@ class RepEvalSettings:
         return PairRule(n=SVM_PAIRS, reuse=True) if self.method == "paper-svm" else PairRule()
 
     @property
-    def cross_validates(self) -> bool:
-        """Whether cells are chosen by folds of sources, over all that may be learnt from, and then fitted on it all."""
-        return self.method == "ridge"
-
-    @property
     def uses_pairs(self) -> bool:
-        """Whether the method learns from pairs (ridge learns from all training labels)."""
-        return not self.cross_validates
+        """Whether the method learns from pairs and chooses one cell on validation items.
+
+        Ridge learns from all training labels; its cells are chosen by folds of sources, and then fitted on all of them.
+        """
+        return self.method != "ridge"
 
     def read(self, aspect: str) -> Extraction:
         """Return what is read: `reading`, else what the model usually reads."""
@@ -162,17 +141,23 @@ class RepEvalCell:
 class RandomBaseline:
     """Test alignments of random directions in the chosen cell.
 
-    `values` (n,) of the vectors as they came, `flipped` (n,) of the same ones turned so that the good text of most
-    training pairs projects higher; NaN = undefined.  `projection` is the chosen cell's own test alignment;
-    `percentile` (0 to 100) is the share of random vectors below it (ties count half), `percentile_flipped` the same
-    for the turned ones.
+    `projection` is the chosen cell's own; `values` (n,) are those of the vectors as they came, `flipped` (n,) of the
+    same ones turned so that the good text of most training pairs projects higher; NaN = undefined.
     """
 
     projection: float | None
-    percentile: float | None
-    percentile_flipped: float | None
     values: FloatArray
     flipped: FloatArray
+
+    @property
+    def percentile(self) -> float | None:
+        """The share of random vectors below the projection (0 to 100)."""
+        return percentile_of(self.projection, self.values)
+
+    @property
+    def percentile_flipped(self) -> float | None:
+        """The same for the turned ones."""
+        return percentile_of(self.projection, self.flipped)
 
     def as_json(self) -> dict[str, Any]:
         """Return percentiles and quantiles, without the single values."""
@@ -268,34 +253,25 @@ class RepEvalResult:
         }
 
 
-@dataclass(frozen=True)
-class CellDetail:
-    """One cell looked at: its `scores` (n_items,) and their alignment with raters, with intervals."""
-
-    cell: RepEvalCell
-    validation: Alignment
-    test: Alignment
-    scores: FloatArray
-
-
-def cell_detail(result: RepEvalResult, golden: GoldenSet, layer: int, token: str) -> CellDetail:
-    """Return what `layer` at `token` does; UsageError for a cell that was not read.
+def cell_detail(
+    result: RepEvalResult, golden: GoldenSet, layer: int, token: str
+) -> tuple[Alignment, Alignment, FloatArray]:
+    """Return validation and test alignment of `layer` at `token`, with intervals, and its scores (n_items,).
 
     A cell looked at because its test alignment is high is no longer evaluated on test: the chosen one is.
+    UsageError for a cell that was not read.
     """
     if layer not in result.layers or token not in result.tokens:
         raise UsageError(
             f"Layer {layer} at token {token} was not read; layers are {result.layers[0]} to {result.layers[-1]}, "
             f"tokens {', '.join(result.tokens)}."
         )
-    i, j = result.layers.index(layer), result.tokens.index(token)
-    scores = result.cell_scores[i, j]
+    scores = result.cell_scores[result.layers.index(layer), result.tokens.index(token)]
     validation, test = (
         evaluate(scores, LabelledItems.of(golden, result.aspect, part), result.settings)
         for part in (result.parts.validation, result.parts.test)
     )
-    k = int(result.cell_k[i, j]) or None
-    return CellDetail(RepEvalCell(layer, token, k, validation.value, test.value), validation, test, scores)
+    return validation, test, scores
 
 
 def evaluate(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings) -> Alignment:
@@ -312,3 +288,11 @@ def token_json(name: str) -> int | str:
 def nullable(value: float) -> float | None:
     """None for NaN."""
     return None if np.isnan(value) else float(value)
+
+
+def percentile_of(value: float | None, among: FloatArray) -> float | None:
+    """Return the share of `among` below `value` (0 to 100), ties counted half; None when either is undefined."""
+    defined = among[~np.isnan(among)]
+    if value is None or not defined.size:
+        return None
+    return float(100.0 * ((defined < value).sum() + 0.5 * (defined == value).sum()) / defined.size)

@@ -1,14 +1,11 @@
 """What is read from which text, the texts themselves, and the states that come out.
 
 A template holds ``{hypothesis}`` (the rated text) and may hold ``{source}``, ``{context}`` and ``{criterion}``.  Fields
-are put in once, as they are: braces inside an item's text mean nothing.  What is too long for the model loses the
-*beginning* of its source first, then of its context, and only then of the hypothesis itself, because states are read
-at the end.
+are put in once, as they are: braces inside an item's text mean nothing.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +16,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import JudgeError, UsageError
+from core.errors import UsageError
 from core.records import Item
-from core.repeval.model import EMBEDDED, ModelFacts, token_ids
+from core.repeval.model import EMBEDDED, ModelFacts
 from core.texts import is_blank
 
 HalfArray = NDArray[np.float16]
@@ -119,47 +116,40 @@ def n_lacking(items: Sequence[Item], *parts: Part) -> int:
     return sum(any(is_blank(getattr(item, part)) for part in parts) for item in items)
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """The cells that are read: layer numbers and token names, in the order of the arrays' axes."""
+def cells_of(
+    facts: ModelFacts, extraction: Extraction, others: Sequence[str] = ()
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Return layers and tokens of the cells of a model, compared with `others` too.
 
-    layers: tuple[int, ...]
-    tokens: tuple[str, ...]
-
-    @property
-    def read(self) -> Grid:
-        """What a forward pass picks for them: the tokens without the part that they are compared with."""
-        return Grid(self.layers, tuple(dict.fromkeys(name.rpartition(":")[2] for name in self.tokens)))
-
-    @classmethod
-    def of(cls, facts: ModelFacts, extraction: Extraction, others: Sequence[str] = ()) -> Grid:
-        """Return the cells of a model, compared with `others` too.  UsageError for a layer that it has not."""
-        layers = extraction.layers or tuple(range(facts.n_layers))
-        if beyond := [number for number in layers if not 0 <= number < facts.n_layers]:
-            raise UsageError(
-                f"{facts.name} has the layers 0 (embeddings) to {facts.n_layers - 1}; layer {beyond[0]} was asked for."
-            )
-        tokens = extraction.tokens or (ENCODER_TOKENS if facts.encoder else DECODER_TOKENS)
-        if not extraction.tokens:
-            at = COMPARED_TOKENS if facts.encoder else COMPARED_TOKENS[1:]  # the first token of a decoder sees no other
-            tokens += tuple(f"{part}:{token}" for part in others for token in at)
-        return cls(tuple(dict.fromkeys(layers)), tuple(dict.fromkeys(tokens)))
+    UsageError for a layer that the model has not.
+    """
+    layers = extraction.layers or tuple(range(facts.n_layers))
+    if beyond := [number for number in layers if not 0 <= number < facts.n_layers]:
+        raise UsageError(
+            f"{facts.name} has the layers 0 (embeddings) to {facts.n_layers - 1}; layer {beyond[0]} was asked for."
+        )
+    tokens = extraction.tokens or (ENCODER_TOKENS if facts.encoder else DECODER_TOKENS)
+    if not extraction.tokens:
+        at = COMPARED_TOKENS if facts.encoder else COMPARED_TOKENS[1:]  # the first token of a decoder sees no other
+        tokens += tuple(f"{part}:{token}" for part in others for token in at)
+    return tuple(dict.fromkeys(layers)), tuple(dict.fromkeys(tokens))
 
 
 @dataclass(frozen=True)
 class States:
     """Hidden states of every item, and how they came about.
 
-    `values` is (n_items, n_layers, n_tokens, dim) float16 in the order of the items.  `n_truncated` items were cut to
-    fit; `n_short` have fewer tokens than the furthest one asked for (their first token stands in); `n_lacking` have no
-    source (or context) to be compared with, so an empty text stands in; `n_not_finite` cells (layer x token) hold a
-    value that is not a finite number and are undefined; `n_halved` counts how often a batch was halved for want of
-    memory.  `prompts` are the distinct texts read, `cached` of them found in the cache; `tokens` and `seconds` are
-    those of the computed rest.  `fingerprint` changes with the model's weights.
+    `values` is (n_items, n_layers, n_tokens, dim) float16 in the order of items, `layers` and `token_names`.
+    `n_truncated` items were cut to fit; `n_short` have fewer tokens than the furthest one asked for (their first token
+    stands in); `n_lacking` have no source (or context) to be compared with, so an empty text stands in; `n_not_finite`
+    cells (layer x token) hold a value that is not a finite number and are undefined; `n_halved` counts how often a
+    batch was halved for want of memory.  `prompts` are the distinct texts read, `cached` of them found in the cache;
+    `tokens` and `seconds` are those of the computed rest.  `fingerprint` changes with the model's weights.
     """
 
     values: HalfArray
-    grid: Grid
+    layers: tuple[int, ...]
+    token_names: tuple[str, ...]
     model: str
     revision: str
     extraction: Extraction = field(default_factory=Extraction)
@@ -175,14 +165,6 @@ class States:
     seconds: float = 0.0
     fingerprint: str = ""
 
-    @property
-    def layers(self) -> tuple[int, ...]:
-        return self.grid.layers
-
-    @property
-    def token_names(self) -> tuple[str, ...]:
-        return self.grid.tokens
-
     @cached_property
     def n_not_finite(self) -> int:
         """Cells (layer x token) with a value that is not a finite number."""
@@ -191,16 +173,16 @@ class States:
     def warnings(self) -> tuple[str, ...]:
         """Return what users should know about these states, in plain words."""
         n, part = len(self.values), " or no ".join(parts_in(self.token_names))
-        said = {
-            f"{self.n_truncated} of {n} texts were longer than the model takes and were cut.": self.n_truncated,
-            f"{self.n_short} of {n} texts have too few tokens; their first token stands in.": self.n_short,
-            f"{self.n_lacking} of {n} items have no {part}; their text was compared with an empty one.": self.n_lacking,
-            f"{self.n_not_finite} cells hold states that are not finite numbers; they are undefined.": (
-                self.n_not_finite
-            ),
-            f"The device ran out of memory {self.n_halved} times; the batch was halved each time.": self.n_halved,
-        }
-        return tuple(words for words, count in said.items() if count)
+        said = (
+            (self.n_truncated, "of {} texts were longer than the model takes and were cut."),
+            (self.n_short, "of {} texts have too few tokens; their first token stands in."),
+            (self.n_lacking, f"of {{}} items have no {part}; their text was compared with an empty one."),
+            (self.n_not_finite, "cells hold states that are not finite numbers; they are undefined."),
+        )
+        words = [f"{count} {text.format(n)}" for count, text in said if count]
+        if self.n_halved:
+            words.append(f"The device ran out of memory {self.n_halved} times; the batch was halved each time.")
+        return tuple(words)
 
     def summary(self) -> dict[str, Any]:
         """Return everything but the values, JSON-able."""
@@ -289,35 +271,3 @@ def readings(items: Sequence[Item], extraction: Extraction) -> list[tuple[str, l
 def texts_to_read(items: Sequence[Item], extraction: Extraction) -> set[str]:
     """Return the distinct texts that a model would read, not cut to its length."""
     return {render(template, texts) for template, fields in readings(items, extraction) for texts in fields}
-
-
-def fit_prompts(
-    tokenizer: Any, template: str, fields: Sequence[Mapping[str, str]], limit: int
-) -> tuple[list[list[int]], list[bool]]:
-    """Return token ids of `template` filled with each of `fields`, and whether each was cut to `limit` tokens.
-
-    What is asked alike (one source for many texts, say) is tokenised once.  JudgeError when the template alone is
-    longer than `limit`.
-    """
-    used = [name for name in FIELDS if f"{{{name}}}" in template]
-    asked = [tuple(texts[name] for name in used) for texts in fields]
-    distinct = dict(zip(asked, fields, strict=True))
-    whole = token_ids(tokenizer, [render(template, texts) for texts in distinct.values()])
-    rows = dict(zip(distinct, whole, strict=True))
-    too_long = {key for key, ids in rows.items() if len(ids) > limit}
-    for key in too_long:
-        texts, ids = dict(distinct[key]), rows[key]
-        for name in ("source", "context", "hypothesis"):
-            while len(ids) > limit and texts[name] and name in used:
-                own = max(1, len(token_ids(tokenizer, [texts[name]])[0]))
-                characters = math.ceil(len(texts[name]) * min(1.0, (len(ids) - limit) / own))
-                space = re.compile(r"\s\S").search(texts[name], max(characters - 1, 0))  # from the next word on
-                texts[name] = texts[name][space.start() + 1 if space else characters :]
-                ids = token_ids(tokenizer, [render(template, texts)])[0]
-        if len(ids) > limit:
-            raise JudgeError(
-                f"The template alone takes {len(ids)} tokens, but only {limit} are allowed (by the model or "
-                "`max_tokens`). Shorten the template."
-            )
-        rows[key] = ids
-    return [rows[key] for key in asked], [key in too_long for key in asked]

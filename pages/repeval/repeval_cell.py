@@ -11,8 +11,8 @@ import streamlit as st
 from core import projects
 from core.projects.repeval_runs import METHOD_NAMES
 from core.projects.run_kinds import RunDetail
-from core.records import FloatArray, GoldenSet
-from core.repeval.repeval_records import CellDetail, RepEvalResult, cell_detail
+from core.records import Alignment, FloatArray, GoldenSet
+from core.repeval.repeval_records import RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name
 from core.report.figures.comparison import scatter_figure
 from core.report.figures.heat_maps import Place
@@ -26,9 +26,10 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class ScoredCell:
-    """A cell with the test items it scored: positions (n,), labels (n,), scores (n,)."""
+    """A cell's alignments with the test items it scored: positions (n,), labels (n,), scores (n,)."""
 
-    detail: CellDetail
+    validation: Alignment
+    test: Alignment
     golden: GoldenSet
     positions: FloatArray
     labels: FloatArray
@@ -65,7 +66,7 @@ def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> 
         left.selectbox("Layer", result.layers, key=layer_key)
         right.selectbox("Token", result.tokens, key=token_key)
         scored = _scored_cell(view.run_id, view.version, *place, page, result)
-        _draw_facts(result, scored.detail)
+        _draw_facts(result, place, scored)
     if np.isnan(scored.scores).all():
         with drawn:
             st.info(
@@ -95,19 +96,20 @@ def _scored_cell(
     run_id: str, version: int, layer: int, token: str, _page: Opened, _result: RepEvalResult
 ) -> ScoredCell:
     golden = _page.store.goldens.load(projects.run_view(_page.store, run_id).golden_id)
-    detail = cell_detail(_result, golden, layer, token)
-    positions = np.asarray(_result.parts.test, dtype=np.intp)
-    return ScoredCell(detail, golden, positions, golden.labels(_result.aspect)[positions], detail.scores[positions])
+    validation, test, scores = cell_detail(_result, golden, layer, token)
+    at = np.asarray(_result.parts.test, dtype=np.intp)
+    return ScoredCell(validation, test, golden, at, golden.labels(_result.aspect)[at], scores[at])
 
 
-def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:
-    cell, test, validation = detail.cell, detail.test, detail.validation
+def _draw_facts(result: RepEvalResult, place: Place, scored: ScoredCell) -> None:
+    (layer, token), test, validation = place, scored.test, scored.validation
+    k = int(result.cell_k[result.layers.index(layer), result.tokens.index(token)])
     measure = measure_name(result.settings.measure.statistic, result.settings.measure.level)
-    best = (cell.layer, cell.token) == (result.chosen.layer, result.chosen.token)
-    used = any((cell.layer, cell.token) == (member.layer, member.token) for member in result.members)
+    best = place == (result.chosen.layer, result.chosen.token)
+    used = any(place == (member.layer, member.token) for member in result.members)
     role = "the best cell on validation" if best else "averaged into the score" if used else "not used"
-    st.markdown(plain(f"Layer {cell.layer}, token {cell.token}: {role}"))
-    k = f", {cell.k} components" if cell.k else ""
+    st.markdown(plain(f"Layer {layer}, token {token}: {role}"))
+    parts = f", {k} components" if k else ""
     learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} labels"
     frame = pd.DataFrame(
         {
@@ -115,7 +117,7 @@ def _draw_facts(result: RepEvalResult, detail: CellDetail) -> None:
             "value": [
                 f"{describe(validation)}, n = {validation.n}",
                 f"{describe(test)}, n = {test.n}",
-                f"{METHOD_NAMES[result.settings.method]}{k}, from {learnt}",
+                f"{METHOD_NAMES[result.settings.method]}{parts}, from {learnt}",
             ],
         }
     )

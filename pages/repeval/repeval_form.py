@@ -149,7 +149,7 @@ def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
     estimate, settings = _estimate(repr(request), page, request), request.settings
     pairs = f", {estimate.n_pairs} pairs" if settings.uses_pairs else ""
     choosing = f", {estimate.n_validation} to choose layer and token"
-    if settings.cross_validates:
+    if not settings.uses_pairs:
         choosing = " and choose cells by, fold by fold"
     took = "How long depends on the model and the worker's device; the run shows tokens per second and time left."
     if settings.model.name == EMBEDDED:

@@ -17,7 +17,6 @@ from core.projects.project_judges import MetricsRequest
 from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest, judge_of
 from core.records import AspectLabels, Scale
 from core.repeval import Extraction, RepEvalSettings, States, run, scorer_of
-from core.repeval.states import Grid
 from core.settings import Settings
 from core.store.results import RESULT
 from core.store.store import Store
@@ -35,7 +34,7 @@ def made_states(labels: np.ndarray) -> States:
     values = rng.normal(size=(N, 2, 2, 6))
     values[:, 1, 1, 0] += 3 * labels
     values[:, 0, 0] = 1.0
-    return States(values.astype(np.float16), Grid((0, 1), ("first", "-1")), f"model {HOSTILE}", "", Extraction())
+    return States(values.astype(np.float16), (0, 1), ("first", "-1"), f"model {HOSTILE}", "", Extraction())
 
 
 class Bench(Place):

@@ -83,8 +83,6 @@ def test_trained_on_another_set_it_tells_what_that_loses(run: Run, golden_file: 
     assert body["test"] == told["transferred"]
     assert body["test"]["n"] == SOURCES * PER_SOURCE  # no label of it was used
     assert body["test"]["value"] > 0.5  # good and bad words are the same in both
-    assert told["loss"]["value"] == pytest.approx(told["in_set"]["value"] - told["transferred_on_the_same"]["value"])
-    assert "interval" in told["loss"]
     assert "fitted on charm, and applied to quality" in " ".join(body["warnings"])
     rows = read_rows("out/scores.jsonl")
     assert [row["item_id"] for row in rows] == list(load_golden(golden_file).item_ids)

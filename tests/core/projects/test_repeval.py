@@ -17,7 +17,7 @@ from core.progress import Stage
 from core.projects.calibration import CalibrationRequest
 from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
-from core.repeval import Extraction, Machines, ModelSpec, RepEvalSettings, extract, run
+from core.repeval import Extraction, ModelSpec, RepEvalSettings, extract, extraction, run
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.store import Store
@@ -67,7 +67,7 @@ class Watched:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
-    seen, publish, compute = Watched(), RunProgress.publish, Machines.compute
+    seen, publish, compute = Watched(), RunProgress.publish, extraction.compute
 
     def published(self: RunProgress, stage: Stage) -> None:
         seen.stages.append(stage)
@@ -78,14 +78,14 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
         seen.counted.append(done)
         seen.check()
 
-    def computed(self: Machines, *about: Any) -> Iterator[Any]:
-        for batch in compute(self, *about):
-            seen.read += batch.rows.tolist()
-            yield batch
+    def computed(*about: Any) -> Iterator[Any]:
+        for rows, states, halved in compute(*about):
+            seen.read += rows.tolist()
+            yield rows, states, halved
 
     monkeypatch.setattr(RunProgress, "publish", published)
     monkeypatch.setattr(RunProgress, "advance", advanced)
-    monkeypatch.setattr(Machines, "compute", computed)
+    monkeypatch.setattr(extraction, "compute", computed)
     return seen
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from core.records import AspectLabels, GoldenSet, Item, Scale
-from core.repeval.states import Extraction, Grid, States
+from core.repeval.states import Extraction, States
 
 
 @pytest.fixture(scope="session")
@@ -90,8 +90,7 @@ def make_states(golden: GoldenSet, *, dim: int = 12, noise: float = 0.5, seed: i
     values[:, 2, 1] += np.outer(labels, direction) / noise
     values[:, 1, 1] += np.outer(labels, direction)
     values[:, 0, 0] = 1.5
-    grid = Grid((0, 1, 2), ("-2", "-1"))
-    return States(values.astype(np.float16), grid, "made", "", Extraction())
+    return States(values.astype(np.float16), (0, 1, 2), ("-2", "-1"), "made", "", Extraction())
 
 
 @pytest.fixture

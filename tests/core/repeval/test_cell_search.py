@@ -16,11 +16,11 @@ from core.repeval import (
     RepEvalSettings,
     States,
     run,
-    search,
     split_three,
 )
-from core.repeval.cell_search import SearchResult, average_cells, pairs_for, percentile_of, source_folds
+from core.repeval.cell_search import average_cells, search, source_folds, training_of
 from core.repeval.projection import PaperPCA, Ridge, Training
+from core.repeval.repeval_records import percentile_of
 from core.stats import LabelledItems
 
 QUICK = RepEvalSettings(level="dataset", resamples=50, random_vectors=200)
@@ -131,24 +131,16 @@ def test_random_vectors_lie_below_a_projection_that_knows(golden: GoldenSet, sta
 SETTINGS = RepEvalSettings(level="dataset", method="paper-pca", pairs=PairRule(n=9))
 
 
-def searched(golden: GoldenSet, states: States) -> tuple[SearchResult, Training]:
-    parts = split_three(golden, "quality", SETTINGS)
-    pairs = pairs_for(golden, "quality", parts, SETTINGS)
-    train, validation = (LabelledItems.of(golden, "quality", part) for part in (parts.train, parts.validation))
-    training = Training(train.positions, train.labels, pairs.good, pairs.bad)
-    match = search(
-        states.values,
-        lambda: PaperPCA(4),
-        training=training,
-        validation=validation,
-        measure=SETTINGS.measure,
-    )
-    return match, training
-
-
 def test_every_cell_and_k_equals_the_loop(golden: GoldenSet, states: States) -> None:
-    result, training = searched(golden, states)
-    seen = np.array(split_three(golden, "quality", SETTINGS).validation)
+    parts = split_three(golden, "quality", SETTINGS)
+    training, validation = (
+        training_of(golden, "quality", parts, SETTINGS),
+        LabelledItems.of(golden, "quality", parts.validation),
+    )
+    values, best_k, scores_of_cells = search(
+        states.values, lambda: PaperPCA(4), training=training, validation=validation, measure=SETTINGS.measure
+    )
+    seen = np.array(parts.validation)
     labels = golden.labels("quality")[seen]
     looped = np.full((3, 2, 4), np.nan)
     for layer, token in np.ndindex(3, 2):
@@ -161,12 +153,14 @@ def test_every_cell_and_k_equals_the_loop(golden: GoldenSet, states: States) -> 
             votes = np.sign(differences @ pca.components_.T).sum(axis=0)  # 9 pairs: no draws
             scores = x[seen] @ pca.components_.T @ (np.sign(votes) * pca.explained_variance_ratio_)
             looped[layer, token, k - 1] = spearmanr(scores, labels).statistic
-    assert np.allclose(result.values, looped, atol=1e-4, equal_nan=True)
-    assert np.nanargmax(result.values) == np.nanargmax(looped)
+    assert np.allclose(values, looped, atol=1e-4, equal_nan=True)
+    assert np.nanargmax(values) == np.nanargmax(looped)
     best = np.unravel_index(np.nanargmax(looped), looped.shape)
-    members, _ = average_cells(result, LabelledItems.of(golden, "quality", list(seen)), 99)
+    members, _ = average_cells(
+        np.take_along_axis(values, best_k[..., None], 2)[..., 0], scores_of_cells, validation, 99
+    )
     assert members[0].tolist() == [best[0], best[1]]
-    assert result.best_k[best[:2]] == best[2]
+    assert best_k[best[:2]] == best[2]
     assert len(members) == 5
 
 
@@ -179,9 +173,9 @@ def test_items_with_equal_states_score_alike_however_the_processor_adds_up() -> 
     training = Training(np.arange(n), labels, np.flatnonzero(kind > 2)[:50], np.flatnonzero(kind < 2)[:50], folds)
     items = LabelledItems.from_arrays(labels)
     for make in (lambda: PaperPCA(4), Ridge):
-        match = search(
+        _, _, found = search(
             kinds[kind][:, None, None, :], make, training=training, validation=items, measure=SETTINGS.measure
         )
         of_kind = 5 * folds + kind if make is Ridge else kind  # a ridge scores each fold by its own fit
         for each in np.unique(of_kind):
-            assert len(np.unique(match.scores[0, 0, of_kind == each])) == 1
+            assert len(np.unique(found[0, 0, of_kind == each])) == 1

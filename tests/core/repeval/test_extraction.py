@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.errors import JudgeError, StoreError
 from core.records import GoldenSet, Item
-from core.repeval import Extraction, ModelSpec, collect, compute, describe, extract, plan_states
-from core.repeval.model import load_model, load_tokenizer, token_ids
-from core.repeval.state_plan import StateReader
-from core.repeval.states import Grid
+from core.repeval import Extraction, ModelSpec, describe, extract, extraction
+from core.repeval.extraction import prompts_of, read_batch
+from core.repeval.model import load_model, load_tokenizer, token_batches, token_ids
+from core.repeval.states import finite_cells, varying_cells
 
 TEXTS = (
     "a",
@@ -68,45 +70,50 @@ def test_a_batch_gives_the_states_of_each_text_alone(model_folder: Folder, kind:
     spec = ModelSpec(str(model_folder(kind)), device="cpu")
     loaded, expected = load_model(spec), oracle(model_folder(kind), TEXTS)
     ids = token_ids(load_tokenizer(spec), TEXTS)
-    reader = StateReader(loaded, Grid(tuple(range(loaded.facts.n_layers)), TOKENS))
-    whole = reader.read(ids)
-    assert (reader.blocks is None) == (kind == "shared")  # one block of ALBERT is passed three times
+    layers = range(loaded.facts.n_layers)
+    whole = read_batch(loaded, layers, TOKENS, ids)
     assert whole.dtype == np.float16  # 11 bits: a state is off by 2^-11 of itself at most
     assert whole.shape == expected.shape
     assert distance(whole, expected) < 2**-11
-    pairs = np.concatenate([reader.read(ids[start : start + 2]) for start in range(0, len(ids), 2)])
+    pairs = np.concatenate([read_batch(loaded, layers, TOKENS, ids[k : k + 2]) for k in range(0, len(ids), 2)])
     assert distance(pairs, expected) < 2**-11
-    reader.blocks = None  # as where blocks cannot be watched
-    assert distance(reader.read(ids), expected) < 2**-11
 
 
-def test_cache_is_resumed_and_depends_on_weights_and_grid(
+class _KilledError(Exception):
+    """Ends a reading in its midst."""
+
+
+def test_cache_is_resumed_and_depends_on_weights_and_cells(
     model_folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, items = ModelSpec(str(model_folder("decoder")), device="cpu"), items_of()
-    small = Extraction(batch_tokens=40)
-    first = next(iter(compute(plan_states(items, spec, small, tmp_path))))  # and killed after one batch
-    again = plan_states(items, spec, small, tmp_path)
-    assert len(again.missing()) == len(TEXTS) - len(first.rows)
-    assert not set(again.missing()) & set(first.rows.tolist())
-    rest = list(compute(again))
-    states = collect(again)
-    assert sum(len(batch.rows) for batch in rest) == states.prompts - states.cached
-    assert states.tokens == sum(len(again.prompts[row]) for batch in rest for row in batch.rows)
-    fresh = extract(golden_of(items), spec, small)
+    spec, golden = ModelSpec(str(model_folder("decoder")), device="cpu"), golden_of(items_of())
+    small, told = Extraction(batch_tokens=40), list[tuple[int, int]]()
+
+    def killed_after_a_batch(done: int, total: int) -> None:
+        told.append((done, total))
+        if done:
+            raise _KilledError
+
+    with pytest.raises(_KilledError):
+        extract(golden, spec, small, tmp_path, killed_after_a_batch)
+    n_first = told[-1][0]
+    assert told == [(0, len(TEXTS)), (n_first, len(TEXTS))]
+    states = extract(golden, spec, small, tmp_path)
+    assert (states.prompts, states.cached) == (len(TEXTS), n_first) != (n_first, n_first)
+    fresh = extract(golden, spec, small)
+    assert states.tokens < fresh.tokens
     assert np.array_equal(states.values, fresh.values)
 
     def never(*_: Any, **__: Any) -> None:
-        raise AssertionError("weights were loaded although everything is kept")
+        raise AssertionError("weights were loaded although everything is cached")
 
-    monkeypatch.setattr("core.repeval.state_plan.load_model", never)
-    kept = extract(golden_of(items), spec, small, tmp_path)
-    assert np.array_equal(kept.values, fresh.values)
-    assert kept.cached == kept.prompts
-    other = plan_states(items, spec, replace(small, tokens=("-1",)), tmp_path)
-    assert len(other.missing()) == len(other.prompts)
-    elsewhere = plan_states(items, replace(spec, name=str(model_folder("learnt"))), small, tmp_path)
-    assert len(elsewhere.missing()) == len(elsewhere.prompts)
+    with monkeypatch.context() as patch:
+        patch.setattr("core.repeval.extraction.load_model", never)
+        cached = extract(golden, spec, small, tmp_path)
+    assert np.array_equal(cached.values, fresh.values)
+    assert cached.cached == cached.prompts
+    assert extract(golden, spec, replace(small, tokens=("-1",)), tmp_path).cached == 0
+    assert extract(golden, replace(spec, name=str(model_folder("learnt"))), small, tmp_path).cached == 0
 
 
 def test_damaged_file_is_named(model_folder: Folder, tmp_path: Path) -> None:
@@ -149,53 +156,48 @@ def test_compared_states_are_the_text_and_its_distances(model_folder: Folder, tm
 def test_a_checkpoint_of_another_architecture_is_named(config: dict[str, str], says: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(JudgeError, match=says):
-        plan_states(items_of(), ModelSpec(str(tmp_path)), Extraction())
+        describe(ModelSpec(str(tmp_path)))
 
 
 def test_too_long_texts_lose_the_beginning_of_the_source_first(model_folder: Folder) -> None:
-    spec = ModelSpec(str(model_folder("decoder")), device="cpu")
+    tokenizer = load_tokenizer(ModelSpec(str(model_folder("decoder"))))
     words = " ".join(f"w{k}" for k in range(60))
-    long = Item("a", "the hypothesis stays", source=words)
-    short = Item("b", "short", source="src")
-    plan = plan_states([long, short], spec, Extraction(template="{source} || {hypothesis}", max_tokens=64))
-    texts = [load_tokenizer(spec).decode(ids).removeprefix("<s>") for ids in plan.prompts]
-    assert all(len(ids) <= 64 for ids in plan.prompts)
+    items = [Item("a", "the hypothesis stays", source=words), Item("b", "short", source="src")]
+    prompts, _, cut = prompts_of(tokenizer, items, Extraction(template="{source} || {hypothesis}"), 64)
+    texts = [tokenizer.decode(ids).removeprefix("<s>") for ids in prompts]
+    assert all(len(ids) <= 64 for ids in prompts)
     assert texts[0].endswith("w59 || the hypothesis stays")
     assert "w0 " not in texts[0]
     assert texts[1] == "src || short"
-    assert plan.n_truncated == 1
-    alone = plan_states([Item("c", words)], spec, Extraction(max_tokens=64))
-    assert load_tokenizer(spec).decode(alone.prompts[0]).endswith("w59")
+    assert cut.tolist() == [True, False]
+    alone, _, _ = prompts_of(tokenizer, [Item("c", words)], Extraction(), 64)
+    assert tokenizer.decode(alone[0]).endswith("w59")
 
 
 def test_memory_running_out_halves_the_batch_and_goes_on(model_folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
-    spec, items = ModelSpec(str(model_folder("decoder")), device="cpu"), items_of()
-    expected = extract(golden_of(items), spec)
-    plain, sizes = StateReader.read, []
+    spec, golden = ModelSpec(str(model_folder("decoder")), device="cpu"), golden_of(items_of())
+    expected, sizes = extract(golden, spec), list[int]()
 
-    def read(self: StateReader, rows: list[list[int]]) -> Any:
-        sizes.append(len(rows))
+    def read(*about: Any) -> Any:
+        rows = about[-1]
+        sizes.append(len(rows) * max(map(len, rows)))
         if len(rows) > 2:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate a lot")
-        return plain(self, rows)
+        return read_batch(*about)
 
-    monkeypatch.setattr(StateReader, "read", read)
-    states = extract(golden_of(items), spec)
-    assert max(sizes) > 2
+    monkeypatch.setattr(extraction, "read_batch", read)
+    states = extract(golden, spec)
     assert states.n_halved >= 1
-    plan = plan_states(items, spec, Extraction())
-    before = plan.budget
-    list(compute(plan))
-    assert plan.budget < before  # what follows is not tried with the batch that was too large
+    assert max(sizes[1:]) < sizes[0]  # what follows is not tried with the batch that was too large
     assert "ran out of memory" in " ".join(states.warnings())
     gap = np.abs(states.values.astype(np.float64) - expected.values.astype(np.float64)).max()
     assert gap < 0.01
 
-    monkeypatch.setattr(StateReader, "read", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr(extraction, "read_batch", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(JudgeError, match="on a single text"):
-        extract(golden_of(items), spec)
+        extract(golden, spec)
 
 
 def test_pickled_weights_are_refused(model_folder: Folder, tmp_path: Path) -> None:
@@ -234,3 +236,22 @@ def test_embedded_encoder_needs_no_network() -> None:
     states = extract(golden_of(items_of(TEXTS[:2])), extraction=Extraction(tokens=("mean",), layers=(6,)))
     assert states.values.shape == (2, 1, 1, 384)
     assert states.summary()["model"] == "minilm"
+
+
+@given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 120))
+def test_batches_hold_every_text_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    batches = token_batches(lengths, budget)
+    assert sorted(i for batch in batches for i in batch.tolist()) == list(range(len(lengths)))
+    longest = [max(lengths[i] for i in batch) for batch in batches]
+    assert longest == sorted(longest, reverse=True)
+    assert all(len(batch) == 1 or len(batch) * top <= budget for batch, top in zip(batches, longest, strict=True))
+
+
+def test_usable_cells_are_finite_and_vary() -> None:
+    values = np.random.default_rng(0).normal(size=(70, 2, 3, 4)).astype(np.float16)
+    values[:, 0, 1] = values[0, 0, 1]  # constant in each dimension
+    values[69, 1, 0, 2] = np.nan
+    values[68, 1, 2, 0] = -np.inf
+    values[:, 1, 1] = 0.0
+    values[69, 1, 1, 3] = 6e-8  # one subnormal number is enough to vary
+    assert (finite_cells(values) & varying_cells(values)).tolist() == [[True, False, True], [False, True, False]]

@@ -25,7 +25,7 @@ from core.repeval import (
     run,
     scorer_of,
 )
-from core.repeval.portable import KernelCell, ScorerCell
+from core.repeval.projection import KernelCell, ScorerCell
 
 QUICK = {"resamples": 0, "random_vectors": 0}
 

@@ -123,11 +123,11 @@ def test_no_text_twice_and_good_above_bad(labels: list[int], repeated: int) -> N
     texts = [f"t{k % (len(labels) - repeated)}" for k in range(len(labels))]
     values = np.array(labels, dtype=np.float64)
     try:
-        pairs = choose_pairs(
+        good, bad = choose_pairs(
             values, np.arange(len(labels)), texts, rule=PairRule(n=10), generator=np.random.default_rng(0)
         )
     except AspectError:
         return
-    used = [texts[k] for k in (*pairs.good.tolist(), *pairs.bad.tolist())]
+    used = [texts[k] for k in (*good.tolist(), *bad.tolist())]
     assert len(set(used)) == len(used)
-    assert (values[pairs.good] > values[pairs.bad]).all()
+    assert (values[good] > values[bad]).all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +11,10 @@ import pyarrow as arrow
 import pytest
 
 from core.errors import JobError, UsageError
-from core.records import Item
-from core.repeval import Extraction, Machines, ModelSpec, collect, plan_states, states_on_ray
-from core.repeval.states_on_ray import Cluster, StateActor, cluster_at
+from core.records import GoldenSet, Item
+from core.repeval import Extraction, ModelSpec, describe, extract, extraction
+from core.repeval.extraction import StateActor, cluster_at, prompts_of
+from core.repeval.model import load_tokenizer
 from core.settings import Settings
 
 SMALL = Extraction(layers=(0, 6), tokens=("-1", "mean"), batch_tokens=40)
@@ -40,48 +40,49 @@ class Nodes:
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Nodes:
     result = Nodes([{"CPU": 4.0}])
-    monkeypatch.setattr(states_on_ray, "connected", lambda address: result)
+    monkeypatch.setattr(extraction, "connected", lambda address: result)
     monkeypatch.setitem(sys.modules, "ray", result)
     return result
 
 
-def items() -> list[Item]:
-    return [Item(f"i{k}", "word " * (1 + k % 9) + str(k), f"s{k}") for k in range(60)]
+GOLDEN = GoldenSet(
+    "texts", "single", tuple(Item(f"i{k}", "word " * (1 + k % 9) + str(k), f"s{k}") for k in range(60)), {}
+)
 
 
-def test_an_actor_reads_the_states_of_one_process() -> None:
-    spec = ModelSpec(device="cpu")
-    alone = plan_states(items(), spec, SMALL)
-    list(Machines(spec).compute(alone))
-    plan = plan_states(items(), spec, SMALL, elsewhere=("cpu", "float32"))
-    reader, expected = StateActor(plan), collect(alone).values
+def test_an_actor_reads_the_states_of_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = ModelSpec(device="cpu", precision="float32")
+    prompts, uses, _ = prompts_of(load_tokenizer(spec), GOLDEN.items, SMALL, 512)
+    cells = (SMALL.layers, SMALL.tokens)
+    actor, expected = StateActor(spec, (), describe(spec).fingerprint, cells), extract(GOLDEN, spec, SMALL).values
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace())
     for batch in ([3, 11, 40], [0, 1]):  # the second must not be taken for a part of the first
-        asked = arrow.Table.from_pylist([{"rows": batch, "prompts": [plan.prompts[row] for row in batch]}])
-        (answer,) = reader(asked).to_pylist()
-        values = np.frombuffer(answer["values"], dtype=np.float16).reshape(len(batch), *plan.shape)
-        there = expected[[np.flatnonzero(alone.uses[:, 0] == row)[0] for row in batch]]
+        asked = arrow.Table.from_pylist([{"rows": batch, "prompts": [prompts[row] for row in batch]}])
+        (answer,) = actor(asked).to_pylist()
+        assert (answer["rows"], answer["problem"]) == (batch, "")
+        values = np.frombuffer(answer["values"], dtype=np.float16).reshape(answer["shape"])
+        there = expected[[np.flatnonzero(uses[:, 0] == row)[0] for row in batch]]
         np.testing.assert_allclose(values.astype(float), there.astype(float), atol=2e-3)
 
 
 def test_another_model_on_a_node_is_named_with_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_states(items(), ModelSpec(device="cpu"), SMALL, elsewhere=("cpu", "float32"))
-    plan.facts = replace(plan.facts, fingerprint="another")
     here = SimpleNamespace(util=SimpleNamespace(get_node_ip_address=lambda: "10.0.0.2"))
     monkeypatch.setitem(sys.modules, "ray", here)
-    (answer,) = StateActor(plan)(arrow.Table.from_pylist([{"rows": [0], "prompts": [plan.prompts[0]]}])).to_pylist()
+    actor = StateActor(ModelSpec(device="cpu"), (), "another", (SMALL.layers, SMALL.tokens))
+    (answer,) = actor(arrow.Table.from_pylist([{"rows": [0], "prompts": [[1, 2]]}])).to_pylist()
     assert (answer["node"], "The model minilm is another here" in answer["problem"]) == ("10.0.0.2", True)
 
 
 @pytest.mark.parametrize(
     ("resources", "device", "expected"),
     [
-        ([{"CPU": 4}, {"CPU": 9}], "auto", Cluster(2, "cpu", "float32", {"num_cpus": 3.8})),
-        ([{"CPU": 4}, {"CPU": 8, "GPU": 2}], "auto", Cluster(2, "cuda", "float32", {"num_gpus": 1, "num_cpus": 0})),
-        ([{"CPU": 4}, {"CPU": 8, "GPU": 2}], "cpu", Cluster(2, "cpu", "float32", {"num_cpus": 3.8})),
+        ([{"CPU": 4}, {"CPU": 9}], "auto", (2, "cpu", "float32", {"num_cpus": 3.8})),
+        ([{"CPU": 4}, {"CPU": 8, "GPU": 2}], "auto", (2, "cuda", "float32", {"num_gpus": 1, "num_cpus": 0})),
+        ([{"CPU": 4}, {"CPU": 8, "GPU": 2}], "cpu", (2, "cpu", "float32", {"num_cpus": 3.8})),
     ],
 )
 def test_an_actor_takes_a_gpu_or_a_node(
-    ray: Nodes, resources: list[dict[str, float]], device: Any, expected: Cluster
+    ray: Nodes, resources: list[dict[str, float]], device: Any, expected: object
 ) -> None:
     ray.resources = resources
     assert cluster_at("auto", ModelSpec(device=device, precision="float32")) == expected
@@ -108,7 +109,7 @@ def test_a_missing_ray_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(
         JobError, match=r"CONCORD_RAY .* names a cluster \(auto\), but ray is not installed.*pip install"
     ):
-        Machines(ModelSpec(), "auto").plan(items(), SMALL, None)
+        extract(GOLDEN, None, SMALL, ray="auto")
 
 
 @pytest.mark.parametrize("bad", ["head", "ray://head:10001", ":6379"])

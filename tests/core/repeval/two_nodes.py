@@ -20,7 +20,7 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
     from core.projects.repeval_runs import RepEvalRequest
     from core.projects.run_kinds import do_run
     from core.repeval import Extraction, RepEvalSettings, extract
-    from core.repeval.states_on_ray import cluster_at
+    from core.repeval.extraction import cluster_at
     from core.settings import Settings
     from core.store.codec import pack
     from core.store.store import Store
@@ -38,7 +38,7 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
     store.runs.claim(run_id, 1, "w")
     cluster_at(address, quick.model)  # connects; the second node may not have joined yet
     wait_for_nodes(2)
-    seen: dict[str, Any] = {"slots": cluster_at(address, quick.model).slots, "kept_at_the_kill": 0, "messages": []}
+    seen: dict[str, Any] = {"slots": cluster_at(address, quick.model)[0], "kept_at_the_kill": 0, "messages": []}
 
     class Watching(Silent):
         def publish(self, snapshot: Any) -> None:
