@@ -115,9 +115,9 @@ def main() -> None:
     judge_file, folder = Path(sys.argv[1]), Path(sys.argv[2])
     os.environ |= {"OPENAI_API_KEY": KEY, "CONCORD_HOME": str(folder / "home"), "CONCORD_CONCURRENCY": "8"}
     with two_nodes(folder) as second:
-        from core.scoring import scoring_judges
+        from core.scoring import on_ray, run
 
-        scoring_judges.PART = scoring_judges.BATCH = PART
+        on_ray.PART = run.BATCH = PART
         fake = [sys.executable, str(Path(__file__).with_name("fake_openai.py")), "--latency-ms", "50"]
         server = subprocess.Popen(fake, stdout=subprocess.PIPE, text=True)  # ends with this namespace
         assert server.stdout is not None

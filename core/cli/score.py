@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,27 +15,26 @@ from core.files import require_new
 from core.wording import counted, number, percent, price_words
 
 if TYPE_CHECKING:
-    from core.providers.completions import ReplyStore
-    from core.scoring import ScoredFile, ScoreRequest
-    from core.scoring.request import SureScores
+    from core.scoring import ScoredFile
 
 commands = typer.Typer(add_completion=False)
 
-FINDINGS_IN_JSON = 20
 FINDINGS_SHOWN = 5
 NOTHING_READ = (
-    "Not one item has a score: no reply could be read. {out} holds the replies and says why; put that right and run "
-    "the same command again, which asks them again."
+    "No item has a score: no reply could be read. {out} holds the replies and the reasons. Correct the cause and run "
+    "the command with --again, which asks these items once more."
 )
 
 
 @dataclass(frozen=True)
 class ScoringOptions:
-    """How much is asked, of whom, and what an earlier scoring left."""
+    """How much is asked, of whom, what an earlier scoring left, and how sure each verdict is."""
 
     explain: Annotated[bool, typer.Option("--explain", help="Add the reasons to each verdict.")] = False
     budget: Annotated[int | None, typer.Option(min=1, help="Most calls to make now; the same command resumes.")] = None
-    again: Annotated[bool, typer.Option("--again", help="Start over, whatever an earlier scoring left.")] = False
+    again: Annotated[
+        bool, typer.Option("--again", help="Start over, whatever an earlier scoring left, and replace --out.")
+    ] = False
     most_unread: Annotated[
         float, typer.Option(min=0, max=1, help="Stop when a larger share of the items comes back unread.")
     ] = 0.5
@@ -57,12 +53,6 @@ class ScoringOptions:
             "pattern or an address such as s3://…; --out is a folder of JSONL parts.",
         ),
     ] = ""
-
-
-@dataclass(frozen=True)
-class SureOptions:
-    """How sure each verdict is."""
-
     intervals: Annotated[
         bool, typer.Option("--intervals", help="Add low, high, width and expected error to each verdict.")
     ] = False
@@ -88,22 +78,18 @@ def score(
     *,
     how: ScoringOptions,
     opened: JudgeFileOptions,
-    sure: SureOptions,
     mapped: MapOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Rate texts with a judge file; a stopped run resumes."""
     from core.data.columns import read_map
-    from core.judge_files.judge_reading import kind_of_file
-    from core.scoring import ScoreRequest, score_fused, write_batch
+    from core.scoring import ScoreRequest, estimate_scoring, score_file, write_batch
 
-    items, out = Path(source), Path(target)
-    fused_file = kind_of_file(judge_file) == "fusion"
-    batch_read = tuple(how.batch_read or ())
-    if (how.batch_write is not None) + bool(batch_read) > (0 if fused_file else 1):
-        raise UsageError("Take either --batch-write or --batch-read, and neither with a fused judge.")
+    if how.batch_write is not None and how.batch_read:
+        raise UsageError("Take either --batch-write or --batch-read.")
+    out = Path(target)
     request = ScoreRequest(
-        items,
+        Path(source),
         judge_file,
         out,
         judge=opened.judge,
@@ -112,9 +98,9 @@ def score(
         budget=how.budget,
         again=how.again,
         most_unread=how.most_unread,
-        batch_read=batch_read,
-        coverage=sure.coverage if sure.intervals or sure.abstain_over is not None else None,
-        abstain_over=sure.abstain_over,
+        batch_read=tuple(how.batch_read or ()),
+        coverage=how.coverage if how.intervals or how.abstain_over is not None else None,
+        abstain_over=how.abstain_over,
         mapping=read_map(mapped),
     )
     if how.ray:
@@ -127,69 +113,28 @@ def score(
         _tell_scored(scored, target, as_json)
         return
     cache = opened.replies(judge_file)
-    if fused_file:
-        with _own_output(request):
-            fused = score_fused(request, replies=cache)
-        body = asdict(fused) | {"n_unscored": fused.n_items - fused.n_scored, "out": str(out)}
-        lines = [f"Rated {fused.n_scored:,} of {counted(fused.n_items, 'item')}: {out}"]
-        lines.append(f"computed: {', '.join(fused.used)}")
-        lines += [f"missing: {name}: {reason}" for name, reason in fused.missing.items()]
-        if fused.missing:
-            lines.append("Missing parts count as their mean; the alignment in the file was measured with all parts.")
-        tell(body, lines, as_json)
-        return
     if how.batch_write is not None:
-        written = write_batch(request, how.batch_write, replies=cache)
-        files, asked = [str(file) for file in written.files], counted(written.n_items, "item")
-        about = f"{counted(written.n_requests, 'request')} about {asked}: {', '.join(files)}"
+        n_items, n_requests, files = write_batch(request, how.batch_write, replies=cache)
+        body = {"n_items": n_items, "n_requests": n_requests, "files": [str(file) for file in files]}
+        about = f"{counted(n_requests, 'request')} about {counted(n_items, 'item')}: {', '.join(map(str, files))}"
         lines = [about, "Have them answered, and give the files of results to the same command with --batch-read."]
         if not files:
-            lines = [f"The reply cache answers all requests about {asked}; nothing was written."]
-        body = {"n_items": written.n_items, "n_requests": written.n_requests, "files": files}
+            lines = [f"The reply cache answers all requests about {counted(n_items, 'item')}; nothing was written."]
         tell(body, lines, as_json)
         return
-    with _own_output(request):
-        scored = _scored_here(request, cache)
-    _tell_scored(scored, str(out), as_json)
-
-
-@contextmanager
-def _own_output(request: ScoreRequest) -> Iterator[None]:
-    """Replace no file but what this very command began or wrote; UsageError for any other, unless --again is given.
-
-    A note in CONCORD_HOME tells which command wrote a file: the same judge file, judge, items and columns.
-    """
-    from core.settings import Settings
-
-    out = request.out.resolve()
-    digest = hashlib.sha256(f"{request.judge}\0{request.items.resolve()}{request.mapping or ''}".encode())
-    if request.judge_file.is_file():
-        with request.judge_file.open("rb") as opened:
-            digest.update(hashlib.file_digest(opened, "sha256").digest())
-    note = Settings.from_environment().home / "scored" / hashlib.sha256(str(out).encode()).hexdigest()[:32]
     begun = out.with_name(f"{out.name}.progress.json").exists()
-    own = note.is_file() and note.read_text(encoding="ascii") == digest.hexdigest()
-    require_new([request.out], force=request.again or begun or own, how="add --again to replace it")
-    yield
-    with suppress(OSError):  # it only spares a question
-        note.parent.mkdir(parents=True, exist_ok=True)
-        note.write_text(digest.hexdigest(), encoding="ascii")
-
-
-def _scored_here(request: ScoreRequest, cache: ReplyStore | None) -> ScoredFile:
-    """Score after saying what it will cost; notes of an error go to standard error."""
-    from core.scoring import estimate_scoring, score_file
-
+    require_new([out], force=how.again or begun, how="add --again to replace it")
     if first := estimate_scoring(request):
         tokens = f", about {first.prompt_tokens:,} prompt tokens" if first.prompt_tokens else ""
         typer.echo(f"At most {first.calls:,} calls{tokens}{price_words(first.cost)}.", err=True)
     with stages_shown("items") as progress:
         try:
-            return score_file(request, replies=cache, progress=progress)
+            scored = score_file(request, replies=cache, progress=progress)
         except ConcordError as error:
             for note in getattr(error, "__notes__", ()):
                 typer.echo(note, err=True)
             raise
+    _tell_scored(scored, target, as_json)
 
 
 def _tell_scored(scored: ScoredFile, out: str, as_json: bool) -> None:
@@ -198,72 +143,14 @@ def _tell_scored(scored: ScoredFile, out: str, as_json: bool) -> None:
         typer.echo(f"warning: {finding.message}{place(finding.row, finding.column)}", err=True)
     if (rest := len(warnings) - FINDINGS_SHOWN) > 0:
         typer.echo(f"{rest} more warnings; `check` lists them.", err=True)
-    body = _score_body(scored, out)
+    body = scored.as_json() | {"out": out}
     tell(body, _score_words(body), as_json)
     if scored.nothing_read:
         typer.echo(NOTHING_READ.format(out=out), err=True)
         raise typer.Exit(1)
 
 
-# ── words and JSON ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _score_body(scored: ScoredFile, out: str) -> dict[str, Any]:
-    pace = scored.per_second
-    return {
-        "n_items": scored.n_items,
-        "n_scored": scored.n_scored,
-        "n_unscored": scored.n_unscored,
-        "n_left": scored.n_items - scored.n_done,
-        "finished": scored.finished,
-        "reasons": dict(scored.reasons),
-        "calls": scored.calls,
-        **{name: getattr(scored.usage, name) for name in ("requests", "cached", "cost")},
-        "resumed_from": scored.n_before,
-        "seconds": round(scored.seconds, 3),
-        "items_per_second": None if pace is None else round(pace, 1),
-        "marks": list(scored.marks),
-        "remarks": list(scored.remarks),
-        "findings": [asdict(finding) for finding in scored.findings[:FINDINGS_IN_JSON]],
-        "out": out,
-        **({"batch": dict(scored.batch)} if scored.batch else {}),
-        **({} if scored.sure is None else _sure_body(scored.sure)),
-    }
-
-
-def _sure_body(sure: SureScores) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "intervals": {
-            "coverage": sure.coverage,
-            "n": sure.n,
-            "mean_width": sure.width,
-            "reason": sure.reason or None,
-        }
-    }
-    if sure.abstention is None:
-        return body
-    gone = asdict(sure.abstention) | {"n_abstained": sure.n_abstained, "share_kept": sure.share_kept}
-    gone["most_expected"] = None if sure.abstention.share in (0.0, 1.0) else sure.abstention.most_expected
-    return body | {"abstention": gone}
-
-
-def _sure_words(body: dict[str, Any]) -> list[str]:
-    """How wide the intervals are, and what became of the wish for a smaller error."""
-    if "intervals" not in body:
-        return []
-    made, gone = body["intervals"], body.get("abstention")
-    if made["reason"]:
-        lines = [f"No intervals: {made['reason']}."]
-    else:
-        width = f"{number(made['mean_width'])} points wide on average"
-        lines = [f"Intervals of {percent(made['coverage'])} around {made['n']:,} verdicts, {width}."]
-    if gone is None:
-        return lines
-    aim = f"an error of {gone['wanted']:g} (all verdicts of the calibration: {gone['overall']:.3g})"
-    if gone["share"] == 0:
-        return [*lines, f"No choice of sure verdicts comes down to {aim}: all are marked as unsure."]
-    marked = f"{gone['n_abstained']:,} verdicts are marked as unsure, {percent(gone['share_kept'])} remain"
-    return [*lines, f"For {aim}: {marked} ({percent(gone['share'])} on calibration)."]
+# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _score_words(body: dict[str, Any]) -> list[str]:
@@ -271,17 +158,38 @@ def _score_words(body: dict[str, Any]) -> list[str]:
     unscored = f", {body['n_unscored']:,} unscored{because(reasons)}" if body["n_unscored"] else ""
     pace = f", {body['items_per_second']:,.0f} items/s" if body["items_per_second"] else ""
     scored = f"Rated {body['n_scored']:,} of {counted(body['n_items'], 'item')}{unscored}"
-    lines = [
-        f"{scored}{pace}{spent(body)}."
-        if body["finished"]
-        else f"The budget is spent. {scored}, {body['n_left']:,} left{spent(body)}."
-    ]
+    lines = [f"{scored}{pace}{spent(body)}."]
+    if not body["finished"]:
+        lines = [f"The budget is spent. {scored}, {body['n_left']:,} left{spent(body)}."]
     if body["resumed_from"]:
         lines.append(f"Resumed after {body['resumed_from']:,} items of an earlier run.")
     if batch := body.get("batch"):
         failed = f", {sum(batch['failed'].values()):,} failed there" if batch["failed"] else ""
         lines.append(f"{batch['answered']:,} requests answered by batch{failed}.")
-    lines += [*notes(*body["marks"], *body["remarks"]), *_sure_words(body)]
+    if "used" in body:
+        lines.append(f"computed: {', '.join(body['used'])}")
+        lines += [f"missing: {name}: {reason}" for name, reason in body["missing"].items()]
+        if body["missing"]:
+            lines.append("Missing parts count as their mean; the alignment in the file was measured with all parts.")
+    else:
+        lines += notes(*body["marks"], *body["remarks"])
+    lines += _sure_words(body) if "intervals" in body else []
     if body["finished"]:
         return [*lines, *written_to(body["out"])]
     return [*lines, f"The verdicts are in {body['out']}.part. Run the same command again to resume."]
+
+
+def _sure_words(body: dict[str, Any]) -> list[str]:
+    """How wide the intervals are, and what became of the wish for a smaller error."""
+    made, gone = body["intervals"], body.get("abstention")
+    width = f"{number(made['mean_width'])} points wide on average"
+    lines = [f"Intervals of {percent(made['coverage'])} around {made['n']:,} verdicts, {width}."]
+    if made["reason"]:
+        lines = [f"No intervals: {made['reason']}."]
+    if gone is None:
+        return lines
+    aim = f"an error of {gone['wanted']:g} (all verdicts of the calibration: {gone['overall']:.3g})"
+    if gone["share"] == 0:
+        return [*lines, f"No choice of sure verdicts comes down to {aim}: all are marked as unsure."]
+    marked = f"{gone['n_abstained']:,} verdicts are marked as unsure, {percent(gone['share_kept'])} remain"
+    return [*lines, f"For {aim}: {marked} ({percent(gone['share'])} on calibration)."]

@@ -120,8 +120,12 @@ class CalibratedJudge(RowJudge):
         return len(self.criteria)
 
     @property
+    def models(self) -> tuple[LLMJudge, ...]:
+        return (self.judge,) if isinstance(self.judge, LLMJudge) else ()
+
+    @property
     def spent(self) -> Usage:  # type: ignore[override]
-        return self.judge.spent if isinstance(self.judge, LLMJudge) else Usage()
+        return self.models[0].spent if self.models else Usage()
 
     @property
     def remarks(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -28,6 +28,8 @@ from core.verdicts import Verdicts
 if TYPE_CHECKING:
     import pandas as pd
 
+    from core.judging.llm_judge import LLMJudge
+
 
 ADDED = ("score", "calibrated", "unscored", "mark", "calibration_item")
 _TEXTS = ("item_id", "source_id", "system_id", "source", "context", "target", "references")
@@ -58,6 +60,11 @@ class LoadedJudge(ABC):
     @abstractmethod
     def needs(self) -> tuple[str, ...]:
         """What an item must have besides its target: parts of it, or columns such as ``metric_bleurt``."""
+
+    @property
+    def models(self) -> tuple[LLMJudge, ...]:
+        """The language models that are asked; none for a judge that computes."""
+        return ()
 
     @property
     def frame_needs(self) -> tuple[str, ...]:

@@ -333,8 +333,7 @@ def _verdicts(
 
     The file of the new texts is named by what is in it: the same call resumes it.
     """
-    from core.judge_files.judge_reading import kind_of_file
-    from core.scoring import ScoreRequest, score_file, score_fused
+    from core.scoring import ScoreRequest, score_file
 
     known = {line["item_id"]: line for line in _kept(folder / VERDICTS) if line.get("score") is not None}
     n_known = len(known)
@@ -354,10 +353,7 @@ def _verdicts(
     write_text(texts, json_lines(lines))
     request = ScoreRequest(texts, judge_file, out, how.judge, how.accept_edited)
     try:
-        if kind_of_file(judge_file) == "fusion":
-            score_fused(request, replies=replies)
-        else:
-            score_file(request, replies=replies, progress=progress)
+        score_file(request, replies=replies, progress=progress)
     except GoldenError as error:  # of a file that nobody but this command knows
         raise GoldenError(error.message, file=", ".join(path.name for path in paths)) from error
     known |= {line["item_id"]: line for line in _kept(out)}

@@ -7,20 +7,24 @@
 
 Finished parts are the checkpoint: a second start skips the items that stand in one.  Where a node is lost, Ray does
 its batches again on another; a batch holds the same items then, and so its part has the same name.  Nodes read and
-write for themselves, so input and output must lie where all of them see it.  Each node has its own keys in its
-environment.
+write for themselves, so input and output must lie where all of them see it, at a path or in an object store
+(`s3://BUCKET/…`).  Each node has its own keys and rights in its environment.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager
+from copy import copy
+from dataclasses import replace
+from fnmatch import fnmatch
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,37 +39,22 @@ from core.data.columns import mapping_of
 from core.data.item_rows import RowReader
 from core.data.sources import FindingLog, first_error, has_errors
 from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
-from core.files import json_lines
+from core.files import FULL, json_lines
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.loaded import LoadedJudge, RowJudge
-from core.judge_files.loading import load_judge
 from core.progress import SILENT, Progress, Stage
-from core.records import Item
-from core.scoring import output
-from core.scoring.item_file import ItemFile, OnRows, check_needs, columns_behind, look_at, short_hash
-from core.scoring.output import UNREAD, Done, verdict_batch
-from core.scoring.places import ITEM_FILES, Folder, input_files
-from core.scoring.request import ScoredFile, ScoreRequest
-from core.scoring.run import scored_batches
-from core.scoring.scoring_judges import batch_size, check_unread, identity_of, models_behind, part_size
-from core.wording import counted
+from core.scoring.item_file import HEAD_ROWS, ItemFile, columns_behind, look_at
+from core.scoring.output import UNREAD, ScoredFile, ScoreRequest, other_scoring, tally, verdict_rows
+from core.scoring.run import batch_size, check_unread, identity_of, open_judge, scored_batches
 
 MANIFEST = "_scoring.json"
-HEAD_ROWS = 1_000
-"""Rows that the columns' roles are settled by."""
+ITEM_FILES = (".jsonl", ".ndjson", ".parquet")
+PART, REMOTE_PART = 2_000, 250
+"""Items of a part, of a judge that computes and of one that asks a model: what a killed actor loses of each."""
 READING = {"num_cpus": 0.1}
 """What a task that reads takes of its node: actors leave that much of every processor."""
-
-
-@dataclass(frozen=True)
-class RayPlan:
-    """All that a node must know; `judge_file` is the content of the file that `request` names."""
-
-    request: ScoreRequest
-    judge_file: bytes
-    mapping: Columns
-    out: str
-    actors: int
+RETRY_SECONDS = 5
+"""How long a request to Google's store is tried again; its library would for 15 minutes, without credentials too."""
 
 
 def score_on_ray(
@@ -82,66 +71,39 @@ def score_on_ray(
     files, folder = input_files(source), Folder(out)
     ray = connected(address)
     progress.publish(Stage("reading", "reading", 0, 0))
-    with closing(open_judge(request)) as judge, plain_errors(address):
+    with closing(open_judge(request, alone=True)) as judge, plain_errors(address):
         rows = _rows(files)
-        mapping, items = _look(
-            rows,
-            files[0],
-            request.mapping,
-            columns_behind(judge),
-            lambda n: progress.publish(Stage("reading", "reading", n, 0)),
-        )
-        if not isinstance(judge, FusedJudge):
-            check_needs(items, judge.needs)
-        identity = identity_of(request, items, judge)
-        hashes, before = _begin(folder, identity, request)
+        items = _look(rows, files[0], request.mapping, columns_behind(judge), progress)
+        if isinstance(judge, RowJudge):
+            items.check_needs(judge.needs)
+        done, before = _begin(folder, identity_of(request, items, judge), again=request.again)
         needs, n_actors = _actors(ray, judge)
-        plan = RayPlan(
-            replace(request, out=Path("part.jsonl"), items=Path("items")),
-            request.judge_file.read_bytes(),
-            mapping,
-            out,
-            n_actors,
-        )
+        sent = replace(request, out=Path("part.jsonl"), items=Path("items"))
+        most = REMOTE_PART if judge.models else PART
+        whole = most // (n := batch_size(judge)) * n if isinstance(judge, RowJudge) else most
         scored = rows.map_batches(
             Scorer,
-            fn_constructor_args=(plan, hashes),
-            batch_size=part_size(judge),
+            fn_constructor_args=(sent, request.judge_file.read_bytes(), items.mapping, out, done),
+            fn_constructor_kwargs={"actors": n_actors},
+            batch_size=whole or most,  # whole batches: a model sees the same items together as in one process
             batch_format="pyarrow",
             compute=ray.data.ActorPoolStrategy(size=n_actors),
             **needs,
         )
-        done, calls, marks = before, 0, dict.fromkeys(judge.marks)
+        counts, calls, marks = before.copy(), 0, dict.fromkeys(judge.marks)
         for batch in scored.iter_batches(batch_size=None, batch_format="pyarrow"):
             for part in batch.to_pylist():
                 if part["problem"]:
                     raise JudgeError(part["problem"])
-                done = Done(
-                    done.items + part["n_items"],
-                    n_scored=done.n_scored + part["n_scored"],
-                    reasons=done.reasons + Counter(json.loads(part["reasons"])),
-                )
+                counts += Counter(json.loads(part["counts"]))
                 calls += part["calls"]
                 marks |= dict.fromkeys(json.loads(part["marks"]))
-                check_unread(request, judge, before, done)
-            progress.publish(Stage("scoring", "scoring", done.items, items.n_items))
-        if done.items != items.n_items:
-            raise JobError(f"{done.items:,} of {items.n_items:,} items came: the input has changed. Add --again.")
-    return ScoredFile(
-        *(items.n_items, done.items, done.n_scored, before.items, calls, True),
-        time.perf_counter() - started,
-        tuple(marks),
-        dict(done.reasons.most_common()),
-        items.findings,
-    )
-
-
-def open_judge(request: ScoreRequest) -> LoadedJudge:
-    """Open the judge of a request, a fused one too; errors as the file's reader raises them."""
-    judge = load_judge(request.judge_file, judge=request.judge or None, accept_edited=request.accept_edited, alone=True)
-    if isinstance(judge, FusedJudge) and (request.judge or request.coverage is not None):
-        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and gives no intervals.")
-    return judge
+                check_unread(request, judge, counts - before)
+            progress.publish(Stage("scoring", "scoring", counts.total(), items.n_items))
+        if counts.total() != items.n_items:
+            raise JobError(f"{counts.total():,} of {items.n_items:,} items came: the input has changed. Add --again.")
+    seconds = time.perf_counter() - started
+    return ScoredFile(items.n_items, counts, before.total(), calls, seconds, tuple(marks), items.findings)
 
 
 def _actors(ray: Any, judge: LoadedJudge) -> tuple[dict[str, Any], int]:
@@ -150,16 +112,14 @@ def _actors(ray: Any, judge: LoadedJudge) -> tuple[dict[str, Any], int]:
     cpus, gpus = (int(sum(node.get(kind, 0) for node in nodes)) for kind in ("CPU", "GPU"))
     if not cpus:
         raise JobError("The Ray cluster has no processors to offer; start nodes with some (ray start --num-cpus).")
-    asked = [each.provider for each in models_behind(judge)]
     if judge.spec.startswith(("hf:", "repeval:")) or (isinstance(judge, FusedJudge) and judge.runs_models):
         if gpus:
             return {"num_gpus": 1, "num_cpus": 0}, gpus
         smallest = min(node.get("CPU", 1) for node in nodes)
         return {"num_cpus": max(0.5, smallest - 0.2)}, len(nodes)  # no node holds the model twice
-    if asked:
-        served_here = all(getattr(each, "on_this_host", False) for each in asked)  # by a model server on each node
+    if asked := [each.provider for each in judge.models]:
         with_gpu = sum(node.get("GPU", 0) >= 1 for node in nodes)
-        if served_here and with_gpu:
+        if with_gpu and all(getattr(each, "on_this_host", False) for each in asked):  # a model server on each node
             return {"num_gpus": 0.01, "num_cpus": 0}, with_gpu
         most = min((each.limits.concurrency for each in asked if hasattr(each, "limits")), default=len(nodes))
         return {"num_cpus": 0.5}, min(len(nodes), most)
@@ -195,158 +155,243 @@ def _as_json(table: Any) -> Any:
     return arrow.table({"row": [json.dumps(row, default=str, ensure_ascii=False) for row in table.to_pylist()]})
 
 
-def _look(
-    rows: Any, file: str, given: Mapping[str, str], kept: Mapping[str, str], on_rows: OnRows
-) -> tuple[Columns, ItemFile]:
+def _look(rows: Any, file: str, given: Mapping[str, str], kept: Mapping[str, str], progress: Progress) -> ItemFile:
     """Look at every row before anything is scored: the columns' roles, how many items there are, ids that differ."""
     paths = [path for path in (*given.values(), *kept.values()) if "." in path or "[" in path]
     head = [_parsed(line["row"], paths) for line in rows.take(HEAD_ROWS)]
-    if not head:
-        raise GoldenError(f"{file}: no row is there.")
     columns, log = list(dict.fromkeys(name for row in head for name in row)), FindingLog()
     mapping = mapping_of(columns, head, given, kept)
     if mapping.layout == "long" or "item_id" not in mapping.roles:
         raise GoldenError(f"{file}: scoring on Ray needs one row for each item, and a column item_id.")
-    check_mapping(mapping, mapping.columns, log, labels_needed=False)
-    if has_errors(log.sorted()):
-        raise first_error(log.sorted(), file)
-    content = 0
+    content = n_items = 0
+    filled: Mapping[str, int] = {}
 
     def parsed() -> Iterator[tuple[int, dict[str, Any]]]:
         nonlocal content
-        for batch in rows.iter_batches(batch_size=None, batch_format="pyarrow"):
-            for line in batch["row"].to_pylist():
-                content = (content + int.from_bytes(short_hash(line), "big")) % 2**64  # whatever the order of the rows
-                yield 0, _parsed(line, mapping.roles.values())
+        batches = rows.iter_batches(batch_size=None, batch_format="pyarrow")
+        for number, line in enumerate((line for batch in batches for line in batch["row"].to_pylist()), start=1):
+            content = (content + short_hash(line)) % 2**64  # whatever the order of the rows
+            yield number, _parsed(line, mapping.roles.values())
 
-    look = look_at(parsed(), mapping, log, on_rows)
+    if check_mapping(mapping, mapping.columns, log, labels_needed=False):
+        n_items, filled = look_at(parsed(), mapping, log, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
     if has_errors(log.sorted()):
-        raise first_error(log.sorted(), "a row of the input")
-    if (n_twice := look.n_rows - np.unique(look.hashes).size) > 0:
-        raise GoldenError(
-            f"{file}: {counted(n_twice, 'id')} come twice. Every item needs an id of its own over all files."
-        )
-    return mapping, ItemFile(Path(file), f"rows:{content:016x}", look.n_rows, look.filled, hashes=look.hashes)
+        raise first_error(log.sorted(), f"{file} (rows of all files in the order read)")
+    return ItemFile(Path(file), f"rows:{content:016x}", n_items, filled, mapping=mapping)
 
 
 def _parsed(line: str, paths: Collection[str]) -> dict[str, Any]:
     """The row of a line, with a column for each of the `paths` into nested JSON that it has."""
     try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise GoldenError(f"A row of the input is not JSON ({str(error)[:80]}): {line[:80]!r}.") from error
-    if not isinstance(row, dict):
-        raise GoldenError(f"A row of the input is not a JSON object: {line[:80]!r}.")
-    nested = {path: cell_at(row, path) for path in paths if path not in row}
-    return row | {path: cell for path, cell in nested.items() if cell is not None}
+        row: dict[str, Any] = json.loads(line)
+        nested = {path: cell_at(row, path) for path in paths if path not in row}
+        return row | {path: cell for path, cell in nested.items() if cell is not None}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise GoldenError(f"A row of the input is not a JSON object: {line[:80]!r}.") from error
 
 
-# ── what is there ────────────────────────────────────────────────────────────────────────────────────────────
+def short_hash(text: str) -> int:
+    """Return a number of 64 bits that tells texts apart, the same on every node."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
-def _begin(folder: Folder, identity: Mapping[str, Any], request: ScoreRequest) -> tuple[np.ndarray, Done]:
+def _begin(folder: Folder, identity: Mapping[str, Any], *, again: bool) -> tuple[np.ndarray, Counter[str]]:
     """Make the output ready, and read what is finished; unread items are dropped, to be asked again.
 
-    Returns sorted hashes of the ids of the items that have a verdict, and what those come to.
+    Returns hashes of the ids of the items that have a verdict, and their `tally`.
     JobError where the parts are of another scoring.
     """
     names = [entry.base_name for entry in folder.listed()]
-    parts = [name for name in names if name.startswith("part-")]
-    if request.again:
-        for name in parts:
-            folder.drop(name)
-        parts = []
-    kept: dict[str, Any] = json.loads(folder.read(MANIFEST)) if MANIFEST in names else {}
-    if parts and kept != json.loads(json.dumps(identity)):
-        differs = output.what_differs(kept, identity) if kept else "what they were made of is not known"
-        raise JobError(
-            f"{folder.address} holds {counted(len(parts), 'part')} of another scoring: {differs}. Give another --out, "
-            "or add --again to score from the start."
-        )
-    folder.write(MANIFEST, json.dumps(identity, ensure_ascii=False, allow_nan=False).encode())
-    hashes, n_scored, reasons = bytearray(), 0, Counter[str]()
-    for name in parts:
-        rows = [json.loads(line) for line in folder.read(name).splitlines()]
+    parts, hashes, counts = [name for name in names if name.startswith("part-")], list[int](), Counter[str]()
+    for name in parts if again else ():
+        folder.drop(name)
+    parts = [] if again else parts
+    kept = json.loads(folder.read(MANIFEST)) if parts and MANIFEST in names else {}
+    identity = json.loads(json.dumps(identity))
+    found = {name: [json.loads(line) for line in folder.read(name).splitlines()] for name in parts}
+    if parts and kept != identity:
+        raise other_scoring(folder.address, sum(map(len, found.values())), kept, identity)
+    folder.write(MANIFEST, json.dumps(identity).encode())
+    for name, rows in found.items():
         left = [row for row in rows if row.get("reason") not in UNREAD]
         if len(left) < len(rows):
             folder.write(name, json_lines(left).encode()) if left else folder.drop(name)
-        for row in left:
-            hashes += short_hash(str(row["item_id"]))
-            n_scored += row["score"] is not None
-            reasons.update([] if row["score"] is not None else [str(row["reason"])])
-    found = np.sort(np.frombuffer(bytes(hashes), dtype=np.uint64))
-    return found, Done(int(found.size), n_scored=n_scored, reasons=reasons)
+        hashes += [short_hash(str(row["item_id"])) for row in left]
+        counts += tally(left)
+    return np.array(hashes, dtype=np.uint64), counts
 
 
 # ── on the nodes ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Scorer:
-    """An actor: scores the rows of a batch that have no verdict yet, and writes them as one part."""
+    """An actor: scores the rows of a batch that have no verdict yet, and writes them as one part.
 
-    def __init__(self, plan: RayPlan, done: np.ndarray) -> None:
-        self.plan, self.folder, self.done = plan, Folder(plan.out), done
+    `judge_file` is the content of the file that `request` names, `done` are hashes of ids that have a verdict.
+    """
+
+    def __init__(
+        self, request: ScoreRequest, judge_file: bytes, mapping: Columns, out: str, done: np.ndarray, *, actors: int
+    ) -> None:
+        self.request, self.mapping, self.folder, self.done = request, mapping, Folder(out), done
         with tempfile.TemporaryDirectory(prefix="concord-") as folder:
-            file = Path(folder) / plan.request.judge_file.name
-            file.write_bytes(plan.judge_file)
-            self.judge = open_judge(replace(plan.request, judge_file=file))
-        for provider in {id(asked.provider): asked.provider for asked in models_behind(self.judge)}.values():
+            file = Path(folder) / request.judge_file.name
+            file.write_bytes(judge_file)
+            self.judge = open_judge(replace(request, judge_file=file), alone=True)
+        for provider in {id(asked.provider): asked.provider for asked in self.judge.models}.values():
             if share := getattr(provider, "share", None):
-                share(plan.actors)  # each has its part of the endpoint's pace
+                share(actors)  # each has its part of the endpoint's pace
 
     def __call__(self, table: Any) -> Any:
         import pyarrow as arrow
+        import ray
 
-        part = {"n_items": 0, "n_scored": 0, "calls": 0, "reasons": "{}", "marks": "[]", "problem": ""}
+        part = {"counts": "{}", "calls": 0, "marks": "[]", "problem": ""}
         try:
-            part |= self._score([_parsed(line, self.plan.mapping.roles.values()) for line in table["row"].to_pylist()])
+            part |= self.score([_parsed(line, self.mapping.roles.values()) for line in table["row"].to_pylist()])
         except ConcordError as error:
-            part["problem"] = f"On the node {_this_node()}: {error}"
+            part["problem"] = f"On the node {ray.util.get_node_ip_address()}: {error}"
         return arrow.table({name: [value] for name, value in part.items()})
 
-    def _score(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        reader = RowReader(self.plan.mapping, FindingLog())
+    def score(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Score and write the fresh ones of `rows`; returns what they come to."""
+        reader = RowReader(self.mapping, FindingLog())
         items = [reader.read(0, 0, row) for row in rows]
-        hashes = np.array([int.from_bytes(short_hash(item.item_id), "little") for item in items], dtype=np.uint64)
-        fresh = list(range(len(items)))
-        if self.done.size:
-            at = np.minimum(np.searchsorted(self.done, hashes), self.done.size - 1)
-            fresh = np.flatnonzero(self.done[at] != hashes).tolist()
+        hashes = np.array([short_hash(item.item_id) for item in items], dtype=np.uint64)
+        fresh = np.flatnonzero(~np.isin(hashes, self.done)).tolist()
         if not fresh:
             return {}
-        request = self.plan.request.settled(self.judge)
-        asked = [items[k] for k in fresh]
-        verdicts = self._verdicts(asked, [rows[k] for k in fresh], request)
-        digest = hashlib.blake2b("\n".join(item.item_id for item in asked).encode(), digest_size=8).hexdigest()
-        self.folder.write(f"part-{digest}.jsonl", json_lines(verdicts).encode())
-        reasons = Counter(str(row["reason"]) for row in verdicts if row["score"] is None)
-        return {
-            "n_items": len(asked),
-            "n_scored": len(asked) - reasons.total(),
-            "calls": len(asked) * getattr(self.judge, "calls_an_item", 0),
-            "reasons": json.dumps(reasons),
-            "marks": json.dumps([*self.judge.marks]),
-        }
-
-    def _verdicts(
-        self, items: Sequence[Item], rows: Sequence[Mapping[str, Any]], request: ScoreRequest
-    ) -> list[dict[str, Any]]:
-        if isinstance(self.judge, FusedJudge):  # reads the metrics that stand in columns, too
+        items, judge = [items[k] for k in fresh], self.judge
+        if isinstance(judge, FusedJudge):  # reads the metrics that stand in columns, too
             with tempfile.TemporaryDirectory(prefix="concord-") as folder:
                 file = Path(folder, "items.jsonl")
-                file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-                loaded = load_items(file, mapping=self.plan.request.mapping, kept=columns_behind(self.judge))
-            scored = self.judge.score(loaded.items, metrics=loaded.metrics, of_more=True)
-            batches = [verdict_batch(loaded.items, scored, self.judge.marks, request)]
+                file.write_text("".join(json.dumps(rows[k]) + "\n" for k in fresh), "utf-8")
+                loaded = load_items(file, mapping=self.request.mapping, kept=columns_behind(judge))
+            scored = judge.score(loaded.items, metrics=loaded.metrics, of_more=True)
+            verdicts = verdict_rows(loaded.items, scored, judge, self.request)
         else:
-            assert isinstance(self.judge, RowJudge)
-            size = batch_size(self.judge)
+            assert isinstance(judge, RowJudge)
+            size = batch_size(judge)
             several = (items[k : k + size] for k in range(0, len(items), size))
-            batches = list(scored_batches(request, self.judge, several))
-        return [json.loads(line) for batch in batches for line in batch.text.split("\n") if line]
+            verdicts = [row for batch in scored_batches(self.request, judge, several) for row in batch]
+        name = short_hash("\n".join(item.item_id for item in items))
+        self.folder.write(f"part-{name:016x}.jsonl", json_lines(verdicts).encode())
+        calls = len(items) * (judge.calls_an_item if isinstance(judge, RowJudge) else 0)
+        return {"counts": json.dumps(tally(verdicts)), "calls": calls, "marks": json.dumps(judge.marks)}
 
 
-def _this_node() -> str:
-    import ray
+# ── files and folders ────────────────────────────────────────────────────────────────────────────────────────
 
-    return str(ray.util.get_node_ip_address())
+
+class Folder:
+    """A folder at `address`, read and written through pyarrow's file systems."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    @cached_property
+    def place(self) -> tuple[Any, str]:
+        """Pyarrow's file system, and the path within it."""
+        from pyarrow import ArrowException, fs
+
+        if "://" not in self.address:
+            return fs.LocalFileSystem(), str(Path(self.address).expanduser().absolute())
+        address = self.address
+        if address.startswith(("gs://", "gcs://")) and "retry_limit_seconds=" not in address:
+            address += f"{'&' if '?' in address else '?'}retry_limit_seconds={RETRY_SECONDS}"
+        try:
+            with self.said("reached"):
+                file_system, path = fs.FileSystem.from_uri(address)
+        except (ArrowException, ValueError, NotImplementedError) as error:
+            raise UsageError(
+                f"{self.address}: is not a place that can be read ({_first_line(error)}). Give a path, or an address "
+                "such as s3://BUCKET/FOLDER or gs://BUCKET/FOLDER."
+            ) from error
+        # a copy of S3's is given up after three tries, one made of an address after ten: a minute and a half
+        return (copy(file_system) if file_system.type_name == "s3" else file_system), path
+
+    def listed(self, *, deep: bool = False) -> list[Any]:
+        """The files in this folder, by name; none where there is no folder."""
+        from pyarrow import fs
+
+        file_system, path = self.place
+        with self.said("read"):
+            found = file_system.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=deep))
+        return sorted((entry for entry in found if entry.type == fs.FileType.File), key=lambda entry: entry.path)
+
+    def read(self, name: str) -> bytes:
+        """Read a file of this folder."""
+        file_system, path = self.place
+        with self.said("read"), file_system.open_input_stream(f"{path}/{name}") as file:
+            return bytes(file.read())
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a file into this folder, whole or not at all.  JobError for a full disk or a store without rights."""
+        file_system, path = self.place
+        final = now = f"{path}/{name}"
+        with self.said("written"):
+            if file_system.type_name not in ("s3", "gcs"):  # these have no folders, and an object appears when whole
+                file_system.create_dir(path, recursive=True)
+                now = f"{path}/.{name}.part"
+            with file_system.open_output_stream(now) as file:
+                file.write(data)
+            if now != final:
+                file_system.move(now, final)
+
+    def drop(self, name: str) -> None:
+        """Delete a file of this folder."""
+        file_system, path = self.place
+        with self.said("written"):
+            file_system.delete_file(f"{path}/{name}")
+
+    @contextmanager
+    def said(self, done: str) -> Iterator[None]:
+        """Raise what a file system or a store says as a JobError with what to do."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno in FULL:
+                raise JobError(
+                    f"{self.address}: the disk is full. Finished parts stay; free some space and run the same command "
+                    "again."
+                ) from error
+            raise JobError(
+                f"{self.address}: cannot be {done} ({_first_line(error)}). Check that it exists, and that every node "
+                "may read and write it with the credentials in its own environment."
+            ) from error
+
+
+def input_files(address: str) -> list[str]:
+    """The files that `address` names (one file, a folder or a pattern with `*`), sorted, as Ray Data reads them.
+
+    GoldenError where there is none, JobError where it cannot be read.
+    """
+    from pyarrow import fs
+
+    bare, mark, query = address.partition("?") if "://" in address else (address, "", "")
+    wild = re.search(r"[*\[]", bare)
+    above = (bare[: wild.start()].rpartition("/")[0] or ".") if wild else bare
+    folder = Folder(above + mark + query)
+    file_system, path = folder.place
+    scheme = f"{address.partition('://')[0]}://" if "://" in address and file_system.type_name != "local" else ""
+    with folder.said("read"):
+        if not wild and file_system.get_file_info(path).type == fs.FileType.File:
+            return [scheme + path]
+    pattern = f"{path}/{bare[len(above) :].lstrip('/')}" if wild else "*"
+    files = [
+        scheme + entry.path
+        for entry in folder.listed(deep=True)
+        if not entry.base_name.startswith((".", "_"))
+        and fnmatch(entry.path, pattern)
+        and (wild or entry.path.lower().endswith(ITEM_FILES))
+    ]
+    if not files:
+        raise GoldenError(
+            f"{address}: no file of items is there. Give a JSONL or Parquet file, a folder or a pattern such as "
+            "day-*.jsonl."
+        )
+    return files
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0].strip()[:300].rstrip(".") or type(error).__name__

@@ -1,41 +1,36 @@
-"""The output of a scoring: its lines, and what is done so far, so that a killed one can be resumed.
+"""What a scoring is asked for, what it came to, and its output, which a killed one resumes.
 
 ::
 
-    verdicts.jsonl.part             lines written so far
-    verdicts.jsonl.progress.json    what is scored with what (digests), how many items are done, how long the part is
-    verdicts.jsonl                  appears when all is done, by a rename; until then an older file stays as it was
+    verdicts.jsonl.part             the verdicts written so far, one JSON object a line
+    verdicts.jsonl.progress.json    what is scored with what (digests, options)
+    verdicts.jsonl                  appears when all is done; until then an older file stays as it was
 
-A batch counts as done when its lines are on the disk *and* the progress file says so; what a killed process left
-behind that is cut off when it resumes.  So the finished file holds the same bytes however often it was interrupted.
+An item counts as done when its line is whole and on the disk.  So the finished file holds the same bytes however often
+it was interrupted.
 """
 
 from __future__ import annotations
 
-import csv
 import json
-import math
 import os
-import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Annotated, Any
-
-from annotated_types import Ge
+from typing import IO, Any
 
 from core.data.reply_files import BY_ORDER, CALIBRATION_ITEM
+from core.data.sources import FileFinding
 from core.errors import ConcordError, JobError, JudgeError, UsageError
-from core.files import FULL, json_lines, replacing
-from core.judge_files import verdict_row
-from core.judge_files.calibrated_judge import CalibratedJudge
+from core.files import FULL, json_lines, replacing, write_json
+from core.judge_files import CalibratedJudge, verdict_row
 from core.judge_files.loaded import LoadedJudge
-from core.records import Item, Scored, Unscored, Verdict
-from core.scoring.request import ScoreRequest, SureScores
-from core.spreadsheets import csv_line, original_cell
-from core.stats.conformal import COVERAGES, Abstention, abstain_over
+from core.records import Item, Usage, Verdict
+from core.spreadsheets import csv_line
+from core.stats.conformal import Abstention, abstain_over
+from core.wording import in_short
 
 INTERVAL_COLUMNS = ("low", "high", "width", "expected_error")
 ABSTAINED = "abstained"
@@ -45,193 +40,186 @@ BEFORE_INTERVALS = (
 )
 _ORIGIN = ("system_id", "source_id")
 COLUMNS = "item_id score calibrated n_read n_unread reason detail explanation mark".split()
+SCORED = "scored"
 UNREAD = frozenset(("no verdict", "out of range", "refused", "empty", "truncated", "provider error"))
 """Reasons that another answer may take away; a missing input stays missing."""
+_FINDINGS_IN_JSON = 20
 
 
 @dataclass(frozen=True)
-class SureColumns:
-    """What is known of how sure each verdict is; `reason` says why there are no intervals of `coverage`."""
+class ScoreRequest:
+    """Score the items of `items` with `judge_file` into `out` (JSON lines, or CSV where the name ends in .csv).
 
-    coverage: float
-    reason: str
-    abstention: Abstention | None
+    `judge` scores with another judge than the one calibrated with ("" for that one); `accept_edited` takes a judge
+    file that was changed after its export.  `budget` is the most calls to make now (one per criteria and item);
+    `again` drops what an earlier scoring into `out` left behind.  A judge that asks an endpoint stops when more than
+    `most_unread` of the items of this call, a share from 0 to 1, came back unread.
 
-    @classmethod
-    def of(cls, judge: LoadedJudge, request: ScoreRequest) -> SureColumns | None:
-        """Return what the lines of `judge` say; None for a request without a coverage.
+    `batch_read` reads the results of requests that `write_batch` wrote out of files, and asks nobody.
+    `coverage` (0.5 to 0.99) puts an interval around every verdict that holds so large a share of raters' labels;
+    `abstain_over` marks the least sure verdicts, so that by the calibration the others err by so many points at most.
 
-        UsageError for a coverage that no judge keeps, JudgeError for a judge that cannot find its unsure verdicts where
-        it is asked to abstain, or whose file was written before intervals were kept.
-        """
-        coverage, wanted = request.coverage, request.abstain_over
-        if coverage is None:
-            return None
-        if not isinstance(judge, CalibratedJudge):
-            raise UsageError("Only the verdicts of a calibrated judge come with intervals.")
-        if not COVERAGES[0] <= coverage <= COVERAGES[-1]:
-            ends = f"{COVERAGES[0]:g} to {COVERAGES[-1]:g}"
-            raise UsageError(f"Intervals hold a share of {ends} of raters' labels, not {coverage:g}.")
-        if judge.intervals is None:
-            raise JudgeError(BEFORE_INTERVALS)
-        reason = judge.intervals.why_none(coverage)
-        if wanted is not None and not judge.intervals.kept:
-            raise JudgeError(f"The judge cannot tell which verdicts are unsure: {reason}.")
-        return cls(coverage, reason, None if wanted is None else abstain_over(judge.intervals.kept, wanted))
+    `mapping` is role → column of `items`; the columns that the judge files keep are used where they fit.
+    """
 
-    def fields(self, verdict: Verdict) -> dict[str, Any]:
-        """Return the further fields of a verdict's line; what is not known is null."""
-        scored = verdict if isinstance(verdict, Scored) else None
-        low, high, expected = (scored.low, scored.high, scored.expected_error) if scored else (None, None, None)
-        width = None if low is None or high is None else high - low
-        found = dict(zip(INTERVAL_COLUMNS, (low, high, width, expected), strict=True))
-        if self.abstention is None:
-            return found
-        most = self.abstention.most_expected
-        return found | {ABSTAINED: None if expected is None else most is None or expected > most}
+    items: Path
+    judge_file: Path
+    out: Path
+    judge: str = ""
+    accept_edited: bool = False
+    explain: bool = False
+    budget: int | None = None
+    again: bool = False
+    most_unread: float = 0.5
+    batch_read: tuple[Path, ...] = ()
+    coverage: float | None = None
+    abstain_over: float | None = None
+    mapping: Mapping[str, str] = field(default_factory=dict, hash=False)
 
-    def summed(self, request: ScoreRequest) -> SureScores:
-        """Return what the lines of the finished output come to."""
-        n_scored = n_abstained = 0
-        widths = []
-        with request.out.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file) if is_csv(request.out) else map(json.loads, file):
-                n_scored += row["score"] not in (None, "")
-                n_abstained += row.get(ABSTAINED) in (True, "True", "true")
-                widths += [] if row["width"] in (None, "") else [float(original_cell(str(row["width"])))]
-        width = sum(widths) / len(widths) if widths and math.isfinite(sum(widths)) else None
-        return SureScores(self.coverage, len(widths), width, n_scored, self.reason, self.abstention, n_abstained)
+
+@dataclass(frozen=True)
+class ScoredFile:
+    """What a scoring of `n_items` came to; `counts` are those of `tally`, `n_before` were scored by earlier calls.
+
+    `batch` counts the lines of `batch_read` (`core.providers.batch_file.BatchResults`), `usage` is what the replies of
+    this call have cost, `remarks` what of the endpoint has to be known.  `sure` is `Output.sure`.  Of a fused judge
+    `used` are the parts that could be computed, and `missing` says why others not.
+    """
+
+    n_items: int
+    counts: Counter[str]
+    n_before: int
+    calls: int
+    seconds: float
+    marks: tuple[str, ...] = ()
+    findings: tuple[FileFinding, ...] = ()
+    batch: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    sure: Mapping[str, Any] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
+    missing: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def n_scored(self) -> int:
+        return self.counts[SCORED]
+
+    @property
+    def n_done(self) -> int:
+        return self.counts.total()
+
+    @property
+    def n_unscored(self) -> int:
+        return self.n_done - self.n_scored
+
+    @property
+    def finished(self) -> bool:
+        """False: the budget ended it, and the output is not there yet."""
+        return self.n_done >= self.n_items
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Why items are unscored, the most frequent first."""
+        return {reason: n for reason, n in self.counts.most_common() if n and reason != SCORED}
+
+    @property
+    def nothing_read(self) -> bool:
+        """Whether no item has a score, and not for want of a text to rate."""
+        return self.n_scored == 0 and any(reason != "missing input" for reason in self.reasons)
+
+    def as_json(self) -> dict[str, Any]:
+        fresh = self.n_done - self.n_before
+        return {
+            "n_items": self.n_items,
+            "n_scored": self.n_scored,
+            "n_unscored": self.n_unscored,
+            "n_left": self.n_items - self.n_done,
+            "finished": self.finished,
+            "reasons": self.reasons,
+            "calls": self.calls,
+            "requests": self.usage.requests,
+            "cached": self.usage.cached,
+            "cost": self.usage.cost,
+            "resumed_from": self.n_before,
+            "seconds": round(self.seconds, 3),
+            "items_per_second": round(fresh / self.seconds, 1) if fresh and self.seconds > 0 else None,
+            "marks": list(self.marks),
+            "remarks": list(self.remarks),
+            "findings": [asdict(finding) for finding in self.findings[:_FINDINGS_IN_JSON]],
+            **({"batch": dict(self.batch)} if self.batch else {}),
+            **({"used": list(self.used), "missing": dict(self.missing)} if self.used else {}),
+            **self.sure,
+        }
 
 
 # ── lines ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Lines of the output, and what they count up to; `reasons` say why items are unscored."""
+def abstention_of(judge: LoadedJudge, request: ScoreRequest) -> Abstention | None:
+    """Return which verdicts are marked as unsure; None where nobody wants to know.
 
-    text: str
-    n_items: int
-    n_scored: int
-    reasons: Mapping[str, int] = field(default_factory=dict)
-
-
-def is_csv(out: Path) -> bool:
-    """Whether the name asks for CSV; else the output is JSON lines."""
-    return out.suffix.lower() == ".csv"
-
-
-def columns(request: ScoreRequest) -> list[str]:
-    """Return the columns of a CSV output; what an item has none of is an empty cell."""
-    names = [*COLUMNS, CALIBRATION_ITEM, *_ORIGIN, *(BY_ORDER if request.of_pairs else ())]
+    UsageError for a judge without intervals where they are wanted; JudgeError for one that cannot find its unsure
+    verdicts, or whose file was written before intervals were kept.
+    """
     if request.coverage is None:
-        return names
-    return [*names, *INTERVAL_COLUMNS, *([] if request.abstain_over is None else [ABSTAINED])]
+        return None
+    if not isinstance(judge, CalibratedJudge):
+        raise UsageError("Only the verdicts of a calibrated judge come with intervals.")
+    if judge.intervals is None:
+        raise JudgeError(BEFORE_INTERVALS)
+    if request.abstain_over is None:
+        return None
+    if not judge.intervals.kept:
+        reason = judge.intervals.why_none(request.coverage)
+        raise JudgeError(f"The judge cannot tell which verdicts are unsure: {reason}.")
+    return abstain_over(judge.intervals.kept, request.abstain_over)
 
 
-def header(request: ScoreRequest) -> str:
-    """Return what stands before the first verdict."""
-    return ",".join(columns(request)) + "\n" if is_csv(request.out) else ""
-
-
-def verdict_batch(
-    items: Sequence[Item],
-    verdicts: Sequence[Verdict],
-    marks: Sequence[str],
-    request: ScoreRequest,
-    sure: SureColumns | None = None,
-) -> Batch:
-    """Return `verdicts` on `items` as lines of the output, each with the item's system and source where known.
-
-    `marks` stand in each, under "mark", and what `sure` knows of each.
-    """
-    mark = {"mark": "; ".join(marks)} if marks else {}
-    rows = []
+def verdict_rows(
+    items: Sequence[Item], verdicts: Sequence[Verdict], judge: LoadedJudge, request: ScoreRequest
+) -> list[dict[str, Any]]:
+    """Return `verdicts` on `items` as lines of the output: with marks, how sure it is, and the item's origin."""
+    mark = {"mark": "; ".join(judge.marks)} if judge.marks else {}
+    unsure, rows = abstention_of(judge, request), []
     for item, verdict in zip(items, verdicts, strict=True):
-        origin = {name: value for name in _ORIGIN if (value := getattr(item, name))}
-        rows.append(verdict_row(verdict) | mark | (sure.fields(verdict) if sure else {}) | origin)
-    reasons: Counter[str] = Counter(verdict.reason for verdict in verdicts if isinstance(verdict, Unscored))
-    names = columns(request)
-    as_csv = is_csv(request.out)
-    text = "".join(csv_line(row.get(name) for name in names) for row in rows) if as_csv else json_lines(rows)
-    return Batch(text, len(items), len(rows) - reasons.total(), dict(reasons))
+        row = verdict_row(verdict) | mark
+        if request.coverage is not None:
+            low, high, error = (getattr(verdict, name, None) for name in ("low", "high", "expected_error"))
+            ends = (low, high, None if low is None or high is None else high - low, error)
+            row |= zip(INTERVAL_COLUMNS, ends, strict=True)
+            if unsure is not None:
+                most = unsure.most_expected
+                row[ABSTAINED] = None if error is None else most is None or error > most
+        rows.append(row | {name: value for name in _ORIGIN if (value := getattr(item, name))})
+    return rows
 
 
-# ── what is done so far ──────────────────────────────────────────────────────────────────────────────────────
-
-FORMAT = "concord-score-progress"
-VERSION = 1
-_FROM_THE_START = "Add --again to score from the start."
-CHANGED = {
-    "input": "the input file has changed since, or is another one",
-    "judge": "the judge file has changed since, or is another one",
-    "weights": "the model of that name has other weights by now",
-}
-_OPTIONS = {
-    "judge": "judge",
-    "explain": "--explain",
-    "form": "kind of file",
-    "marks": "marks",
-    "coverage": "--intervals with --coverage",
-    "abstain_over": "--abstain-over",
-    "map": "--map",
-}
+def tally(rows: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Count the lines of an output that are `SCORED`, and the reasons of the others."""
+    return Counter(SCORED if row["score"] is not None else str(row["reason"]) for row in rows)
 
 
-def what_differs(kept: Mapping[str, Any], identity: Mapping[str, Any]) -> str:
-    """Return in words what of a scoring's identity is not as it was `kept`; "" where all of it is."""
-    words = [said for name, said in CHANGED.items() if kept.get(name) != identity.get(name)]
-    was, now = kept.get("options"), identity.get("options", {})
-    if was != now:
-        was = was if isinstance(was, dict) else {}
-        options = [
-            f"{option} {_shown(was.get(name))}, now {_shown(now.get(name))}"
-            for name, option in _OPTIONS.items()
-            if was.get(name) != now.get(name)
-        ]
-        words.append(f"it was started with other options ({'; '.join(options)})")
-    return ", and ".join(words)
+def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str, Any]) -> JobError:
+    """Return the error for an output of `n` verdicts that another scoring began; it names what differs."""
+    names = [name for name in {**now, **kept} if kept.get(name) != now.get(name)]
+    return JobError(
+        f"{place} holds {n:,} verdicts of another scoring, which cannot be resumed: {in_short(names, 9)} "
+        f"{'differs' if len(names) == 1 else 'differ'}. Bring back what it was started with, give another --out, or "
+        "add --again to score from the start."
+    )
 
 
-def _shown(value: object) -> str:
-    text = "; ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return {"": "none", "None": "none", "True": "on", "False": "off"}.get(text, text[:200])
+class Output:
+    """The output of one scoring, from where an earlier call stopped; `finish` when all is in.
 
-
-@dataclass(frozen=True)
-class Done:
-    """How far a scoring is: items, calls, bytes of the part and their CRC-32, scored items and reasons of others."""
-
-    items: Annotated[int, Ge(0)] = 0
-    calls: Annotated[int, Ge(0)] = 0
-    size: Annotated[int, Ge(0)] = 0
-    crc: Annotated[int, Ge(0)] = 0
-    n_scored: Annotated[int, Ge(0)] = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-
-
-@dataclass(frozen=True)
-class _Progress:
-    """The content of a progress file."""
-
-    format: str
-    version: int
-    identity: dict[str, Any]
-    done: Done
-
-
-class Checkpoint:
-    """The part and the progress file of one output, from where an earlier call stopped; `finish` when all is in.
-
-    `again` drops what is kept and starts with `header`; so does another input, judge or choice of options where
-    nothing that is kept was scored.  JobError when another process is writing, or what is kept belongs to another
-    scoring that has scores, or was changed by somebody.
+    `counts` are those of `tally` so far.  `again` drops what is kept; so does another input, judge or choice of options
+    where nothing that is kept was scored.  JobError when another process is writing, or what is kept is damaged or
+    belongs to another scoring that has scores.
     """
 
-    def __init__(self, out: Path, identity: Mapping[str, Any], header: str = "", *, again: bool = False) -> None:
-        self.out, self.identity, self.header, self.done = out, dict(identity), header, Done()
-        self.part = out.with_name(f"{out.name}.part")
-        self.progress = out.with_name(f"{out.name}.progress.json")
+    def __init__(self, out: Path, identity: Mapping[str, Any], *, again: bool = False) -> None:
+        self.out, self.identity, self.counts = out, dict(identity), Counter[str]()
+        self.part, self.note = out.with_name(f"{out.name}.part"), out.with_name(f"{out.name}.progress.json")
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
             self._file: IO[bytes] = self.part.open("r+b" if self.part.exists() else "w+b")
@@ -242,85 +230,91 @@ class Checkpoint:
         try:
             if not _locked(self._file):
                 raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or give another --out.")
-            if again or not self.progress.exists():
-                self._start()
-            else:
-                self._resume()
+            if again or not self.note.exists() or not self._resumed():
+                with self._on_disk():
+                    self._file.seek(0)
+                    self._file.truncate()
+                write_json(self.note, self.identity)
+                self.counts.clear()
         except BaseException:
             self.close()
             raise
 
-    def add(self, batch: Batch, calls: int = 0) -> None:
-        """Put a batch's lines on the disk and count it as done.  ConcordError when the disk is full."""
-        data, done = batch.text.encode("utf-8"), self.done
-        now = Done(
-            done.items + batch.n_items,
-            done.calls + calls,
-            done.size + len(data),
-            zlib.crc32(data, done.crc),
-            done.n_scored + batch.n_scored,
-            done.reasons + Counter(batch.reasons),
-        )
-        body = vars(_Progress(FORMAT, VERSION, self.identity, now)) | {"done": vars(now)}
+    def _resumed(self) -> bool:
+        """Read what is kept and cut off a line that is not whole; whether it belongs to this scoring."""
+        size = 0
+        try:
+            kept = json.loads(self.note.read_bytes())
+            for line in self._file:
+                if not line.endswith(b"\n"):
+                    break
+                self.counts += tally([json.loads(line)])
+                size += len(line)
+            if kept != self.identity:
+                if self.counts[SCORED]:
+                    raise other_scoring(str(self.part), self.counts.total(), kept, self.identity)
+                return False  # there is no score to lose: what failed may be corrected
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise JobError(
+                f"{self.part}: it is damaged, or {self.note.name} is. Add --again to score from the start."
+            ) from error
         with self._on_disk():
-            self._file.write(data)
+            self._file.seek(size)
+            self._file.truncate()
+        return True
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Put lines on the disk and count them as done.  ConcordError when the disk is full."""
+        with self._on_disk():
+            self._file.write(json_lines(rows).encode())
             self._file.flush()
             os.fsync(self._file.fileno())
-            with replacing(self.progress) as part:
-                part.write_text(json.dumps(body, ensure_ascii=False, allow_nan=False), encoding="utf-8")
-            self.done = now
+        self.counts += tally(rows)
 
-    def finish(self) -> None:
-        """Give the part its final name.  ConcordError when that cannot be done; the part stays."""
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """All lines so far."""
+        with self.part.open(encoding="utf-8") as file:
+            yield from map(json.loads, file)
+
+    def sure(self, request: ScoreRequest, judge: LoadedJudge) -> dict[str, Any]:
+        """How wide the intervals are, and how many verdicts are marked as unsure; {} where nobody wants to know."""
+        if request.coverage is None or not isinstance(judge, CalibratedJudge) or judge.intervals is None:
+            return {}
+        rows = [(row["width"], row.get(ABSTAINED)) for row in self.rows()]
+        widths = [width for width, _ in rows if width is not None]
+        made = {
+            "coverage": request.coverage,
+            "n": len(widths),
+            "mean_width": sum(widths) / len(widths) if widths else None,  # every end lies on the scale
+            "reason": judge.intervals.why_none(request.coverage) or None,
+        }
+        if (unsure := abstention_of(judge, request)) is None:
+            return {"intervals": made}
+        gone, n_scored = sum(bool(abstained) for _, abstained in rows), self.counts[SCORED]
+        told = asdict(unsure) | {"n_abstained": gone, "share_kept": 1.0 - gone / n_scored if n_scored else None}
+        told["most_expected"] = None if unsure.share in (0.0, 1.0) else unsure.most_expected
+        return {"intervals": made, "abstention": told}
+
+    def finish(self, request: ScoreRequest, judge: LoadedJudge) -> None:
+        """Give the part its final name, as CSV where that asks for it.  ConcordError when that cannot be done."""
         with self._on_disk():
-            self._file.close()
-            self.part.replace(self.out)
-            self.progress.unlink(missing_ok=True)
+            if self.out.suffix.lower() == ".csv":
+                names = [*COLUMNS, CALIBRATION_ITEM, *_ORIGIN, *(BY_ORDER if judge.task.kind == "pair" else ())]
+                names += INTERVAL_COLUMNS if request.coverage is not None else ()
+                names += [ABSTAINED] if request.abstain_over is not None else []
+                with replacing(self.out) as place, place.open("w", encoding="utf-8", newline="") as file:
+                    file.write(",".join(names) + "\n")
+                    file.writelines(csv_line(row.get(name) for name in names) for row in self.rows())
+                self.part.unlink()
+            else:
+                self.part.replace(self.out)
+            self.note.unlink(missing_ok=True)
+        self.close()
 
     def close(self) -> None:
         """Close the part.  Safe to call twice."""
         with suppress(OSError):  # what could not be flushed is no part of what is done
             self._file.close()
-
-    def _start(self) -> None:
-        with self._on_disk():
-            self.progress.unlink(missing_ok=True)
-            self._file.truncate(0)
-        self.add(Batch(self.header, 0, 0))
-
-    def _resume(self) -> None:
-        from pydantic import TypeAdapter, ValidationError
-
-        try:
-            kept = TypeAdapter(_Progress).validate_json(self.progress.read_bytes(), strict=True)
-        except OSError as error:
-            raise JobError(f"{self.progress}: cannot be read ({error}). {_FROM_THE_START}") from error
-        except ValidationError as error:
-            raise JobError(f"{self.progress}: is damaged. {_FROM_THE_START}") from error
-        done = kept.done
-        if kept.format != FORMAT:
-            raise JobError(f"{self.progress}: is damaged. {_FROM_THE_START}")
-        if not done.n_scored and kept.identity != self.identity:
-            self._start()  # there is no score to lose: what failed may be corrected
-            return
-        if kept.version != VERSION:
-            raise JobError(f"{self.progress}: was written by another version of Concord. {_FROM_THE_START}")
-        if differs := what_differs(kept.identity, self.identity):
-            raise JobError(
-                f"{self.part} holds {done.items:,} verdicts of a scoring that cannot be resumed: {differs}. Bring back "
-                f"what it was started with, give another --out, or add --again to score from the start."
-            )
-        crc, left = 0, done.size
-        while left and (data := self._file.read(min(left, 1 << 20))):
-            crc, left = zlib.crc32(data, crc), left - len(data)
-        if left or crc != done.crc:
-            raise JobError(
-                f"{self.part}: what was written there is not there any more, or was changed. {_FROM_THE_START}"
-            )
-        with self._on_disk():
-            self._file.truncate(done.size)
-            self._file.seek(done.size)
-        self.done = done
 
     @contextmanager
     def _on_disk(self) -> Iterator[None]:
@@ -332,8 +326,8 @@ class Checkpoint:
             why = "the disk is full" if full else f"the disk cannot be written ({error.strerror or error})"
             before = f" {self.out.name} is as it was." if self.out.exists() else ""
             raise ConcordError(
-                f"{self.part}: {why}. {self.done.items:,} items are scored and kept.{before} "
-                f"{'Free some space' if full else 'Mend it'} and run the same command again to resume."
+                f"{self.part}: {why}. {self.counts.total():,} items are scored and kept.{before} "
+                f"{'Free some space' if full else 'Correct that'} and run the same command again to resume."
             ) from error
 
 

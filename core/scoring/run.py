@@ -2,57 +2,57 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
-from functools import cache, partial
+from collections import Counter, deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from core.data import load_items
 from core.errors import ConcordError, JobError, JudgeError, UsageError
-from core.files import write_text
 from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.loaded import RowJudge
+from core.judge_files.loaded import LoadedJudge, RowJudge
 from core.judge_files.loading import load_judge
 from core.judging.judge_protocol import CallEstimate
+from core.judging.llm_judge import LLMJudge, LocalJudge
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
-from core.providers.completions import ReplyStore
+from core.providers.batch_file import BatchResults, request_lines, write_lines
+from core.providers.cached import CachedProvider
+from core.providers.completions import ReplyStore, Request
+from core.providers.wire import Capabilities
 from core.records import Item
-from core.scoring.by_batch import read_results, write_requests
-from core.scoring.item_file import ItemFile, check_needs, columns_behind, file_digest, items_of
-from core.scoring.output import Batch, Checkpoint, SureColumns, header, verdict_batch
-from core.scoring.request import BatchWritten, FusedScores, ScoredFile, ScoreRequest
-from core.scoring.scoring_judges import (
-    affordable_items,
-    batch_size,
-    check_unread,
-    identity_of,
-    model_behind,
-    open_judge,
+from core.scoring.item_file import ItemFile, columns_behind, file_digest, validate_items
+from core.scoring.output import (
+    UNREAD,
+    Output,
+    ScoredFile,
+    ScoreRequest,
+    abstention_of,
+    verdict_rows,
 )
+from core.wording import percent
 
 SAMPLE = 200
 """Items that stand for all the others in an estimate."""
 
+BATCH, REMOTE_BATCH = 400, 32
+"""Items between two checkpoints, by a judge that computes, and calls, by one that asks a model."""
+
+LOCAL_BATCHES = 7
+"""Batches that a model in this process is asked as one: a single one leaves most of a GPU idle."""
+
 BATCHES_AHEAD = 64
 """Batches that are asked at the same time, so that a slow reply holds up no others."""
 
-WORTH_PROCESSES, MOST_PROCESSES = 4_000, 16
-"""Items from which the offline judge scores in several processes, and the most of them."""
+ENOUGH_ITEMS = 50
+"""Items from which the share of unread ones stops a scoring."""
 
-_PROCESSES = multiprocessing.get_context(
-    "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-)
+WALKED = 400
+"""Items whose requests are looked at together."""
 
 
 def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, progress: Progress = SILENT) -> ScoredFile:
@@ -61,53 +61,108 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
     The file is looked at as a whole before the first call: GoldenError with row and column for what cannot be used.
     `progress` is shown how many rows are read, then how many items are scored.  JobError when what is kept belongs to
     another input, judge file or choice of options; JudgeError and ProviderError as the judge raises them, and
-    ConcordError for a full disk: what was scored is kept then.
+    ConcordError for a full disk: what was scored is kept then.  A fused judge scores the file as a whole.
     """
     started = time.perf_counter()
     with closing(open_judge(request, replies)) as judge:
-        request = request.settled(judge)
-        sure = SureColumns.of(judge, request)
-        items = items_of(request, judge, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
-        check_needs(items, judge.needs)
-        affordable = affordable_items(request.budget, judge)
-        identity = identity_of(request, items, judge)
-        with closing(Checkpoint(request.out, identity, header(request), again=request.again)) as checkpoint:
-            before = checkpoint.done.items
+        if isinstance(judge, FusedJudge):
+            return _score_fused(request, judge, started)
+        assert isinstance(judge, RowJudge)
+        items = _items(request, judge, progress)
+        most = affordable_items(request.budget, judge)
+        with closing(Output(request.out, identity_of(request, items, judge), again=request.again)) as output:
+            n_before = output.counts.total()
             batch: Mapping[str, Any] = {}
             if request.batch_read:
-                batch = read_results(request, judge, items, start=before, most=affordable, replies=replies)
-            _score_rest(request, judge, items, checkpoint, affordable, progress=progress)
-            done = checkpoint.done
-            if finished := done.items >= items.n_items:
-                _check_unchanged(items, done.items)
-                checkpoint.finish()
+                batch = read_results(request, judge, items, start=n_before, most=most, replies=replies)
+            _score_rest(request, judge, items, output, most, progress=progress)
+            sure = {}
+            if output.counts.total() >= items.n_items:
+                if output.counts.total() > items.n_items or file_digest(items.path) != items.digest:
+                    raise JobError(
+                        f"{items.path}: has changed while it was scored. Add --again to score it as it is now."
+                    )
+                sure = output.sure(request, judge)
+                output.finish(request, judge)
+    calls = output.counts.total() * judge.calls_an_item
+    seconds = time.perf_counter() - started
     return ScoredFile(
         items.n_items,
-        done.items,
-        done.n_scored,
-        before,
-        done.calls,
-        finished,
-        time.perf_counter() - started,
+        output.counts,
+        n_before,
+        calls,
+        seconds,
         judge.marks,
-        dict(done.reasons.most_common()),
         items.findings,
         batch,
         judge.spent,
-        sure.summed(request) if sure and finished else None,
+        sure,
         judge.remarks,
     )
 
 
-def write_batch(request: ScoreRequest, path: Path, *, replies: ReplyStore | None = None) -> BatchWritten:
-    """Write the requests of a scoring that the reply cache cannot answer into files in the batch form; ask nobody.
+def _score_fused(request: ScoreRequest, judge: FusedJudge, started: float) -> ScoredFile:
+    golden = load_items(request.items, mapping=request.mapping, kept=columns_behind(judge))
+    verdicts = judge.score(golden.items, metrics=golden.metrics)
+    with closing(Output(request.out, {}, again=True)) as output:
+        output.add(verdict_rows(golden.items, verdicts, judge, request))
+        output.finish(request, judge)
+    used = tuple(part.name for part in judge.parts if part.name not in judge.missing)
+    seconds = time.perf_counter() - started
+    return ScoredFile(len(verdicts), output.counts, 0, 0, seconds, judge.marks, used=used, missing=dict(judge.missing))
 
-    UsageError for a judge without an endpoint, or a place that cannot be written; GoldenError as `score_file`.
-    """
-    with closing(open_judge(request, replies)) as judge:
-        items = items_of(request, judge)
-        check_needs(items, judge.needs)
-        return write_requests(judge, items, path, replies)
+
+def _score_rest(
+    request: ScoreRequest, judge: RowJudge, items: ItemFile, output: Output, most: int | None, *, progress: Progress
+) -> None:
+    """Score what is not done yet, as much of it as the budget pays for; an error says that nothing is lost."""
+    before = output.counts.copy()
+    start, left = before.total(), items.n_items if most is None else most
+
+    def batches() -> Iterator[Sequence[Item]]:
+        n = 0
+        for batch in items.batches(batch_size(judge), start):
+            if n >= left:
+                return
+            yield batch[: left - n]
+            n += len(batch)
+
+    progress.publish(Stage("scoring", "scoring", start, items.n_items))
+    try:
+        with closing(scored_batches(request, judge, batches())) as scored:
+            for rows in scored:
+                output.add(rows)
+                progress.publish(Stage("scoring", "scoring", output.counts.total(), items.n_items, judge.spent))
+                check_unread(request, judge, output.counts - before)
+    except ConcordError as error:
+        if (n := output.counts.total()) and str(output.part) not in str(error):
+            error.add_note(f"{n:,} items are scored and kept in {output.part}; the same command resumes there.")
+        raise
+
+
+def scored_batches(
+    request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]]
+) -> Generator[list[dict[str, Any]]]:
+    """Score batches and yield their lines in order; several at a time where an endpoint answers."""
+
+    def score(items: Sequence[Item]) -> list[dict[str, Any]]:
+        verdicts = judge.score(items, explain=request.explain, of_more=True, coverage=request.coverage)
+        forget_items()  # each item comes once: kept features would only fill the memory
+        return verdict_rows(items, verdicts, judge, request)
+
+    if not judge.spec.startswith("openai:"):
+        yield from map(score, batches)
+        return
+    pool, waiting = ThreadPoolExecutor(BATCHES_AHEAD, "concord-score"), deque[Future[list[dict[str, Any]]]]()
+    try:
+        for batch in batches:
+            waiting.append(pool.submit(score, batch))
+            while waiting and (len(waiting) >= BATCHES_AHEAD or waiting[0].done()):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # closing the judge ends pending requests
 
 
 def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
@@ -117,136 +172,165 @@ def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
     `score_file` does for a judge or items that cannot be used.
     """
     with closing(open_judge(request)) as judge:
-        model = model_behind(judge)
-        if model is None or not model.is_llm or not isinstance(judge, CalibratedJudge):
+        if not isinstance(judge, CalibratedJudge) or not any(model.is_llm for model in judge.models):
             return None
-        items = items_of(request, judge)
+        items = _items(request, judge)
         sample = next(items.batches(SAMPLE), ())
         n_items = min(items.n_items, affordable_items(request.budget, judge) or items.n_items)
         one = judge.estimate(sample)
         return CallEstimate(n_items * judge.calls_an_item, *one.scaled(n_items / max(1, len(sample))))
 
 
-def score_fused(request: ScoreRequest, *, replies: ReplyStore | None = None) -> FusedScores:
-    """Score a file as a whole with the fused judge of `request`; `out` is written at the end.
+# ── the judge ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    `replies` keeps those of a fusion by a language model.
-    UsageError for another judge, a budget or intervals, which a fused judge does not take.
+
+def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alone: bool = False) -> LoadedJudge:
+    """Open the judge that a request asks for; `alone` as `load_judge`.
+
+    UsageError or JudgeError for what the request wants and this judge cannot.
     """
-    if request.coverage is not None:
-        raise UsageError(f"{request.judge_file}: is a fused judge, whose verdicts come without intervals.")
-    if request.judge or request.budget is not None:
-        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --judge and no --budget.")
-    with closing(load_judge(request.judge_file, replies=replies, accept_edited=request.accept_edited)) as judge:
-        assert isinstance(judge, FusedJudge)
-        request = request.settled(judge)
-        golden = load_items(request.items, mapping=request.mapping, kept=columns_behind(judge))
-        verdicts = judge.score(golden.items, metrics=golden.metrics)
-    batch = verdict_batch(golden.items, verdicts, judge.marks, request)
-    write_text(request.out, header(request) + batch.text)
-    used = tuple(part.name for part in judge.parts if part.name not in judge.missing)
-    return FusedScores(batch.n_items, batch.n_scored, used, dict(judge.missing), judge.marks)
+    judge = load_judge(
+        request.judge_file,
+        judge=request.judge or None,
+        replies=replies,
+        accept_edited=request.accept_edited,
+        alone=alone,
+    )
+    abstention_of(judge, request)
+    if isinstance(judge, FusedJudge) and (request.budget is not None or request.batch_read):
+        raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --budget and no batch.")
+    return judge
 
 
-def score_batch(request: ScoreRequest, judge: RowJudge, items: Sequence[Item]) -> Batch:
-    """Score `items` and put them in lines.  An item's line is the same in whatever batch it comes."""
-    verdicts = judge.score(items, explain=request.explain, of_more=True, coverage=request.coverage)
-    forget_items()  # each item comes once: kept features would only fill the memory
-    return verdict_batch(items, verdicts, judge.marks, request, SureColumns.of(judge, request))
+def _items(request: ScoreRequest, judge: RowJudge, progress: Progress = SILENT) -> ItemFile:
+    """Look at the items of a request, with the columns that it names or that the judge's file keeps."""
+    items = validate_items(
+        request.items,
+        lambda n: progress.publish(Stage("reading", "reading", n, 0)),
+        request.mapping,
+        columns_behind(judge),
+    )
+    items.check_needs(judge.needs)
+    return items
 
 
-def _score_rest(
+def batch_size(judge: RowJudge) -> int:
+    """Return the items between two checkpoints."""
+    if not judge.models:
+        return BATCH
+    calls = judge.calls_an_item * judge.models[0].sampling.samples
+    return max(1, REMOTE_BATCH // calls) * (LOCAL_BATCHES if isinstance(judge.models[0], LocalJudge) else 1)
+
+
+def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
+    """Return how many items a budget pays for; UsageError for one that does not pay for a single item."""
+    each = judge.calls_an_item
+    if budget is not None and budget < each:
+        raise UsageError(
+            f"--budget {budget} pays for no item: each takes {each} calls, one for each of the judge's criteria."
+        )
+    return None if budget is None else budget // each
+
+
+def identity_of(request: ScoreRequest, items: ItemFile, judge: LoadedJudge) -> dict[str, Any]:
+    """Return what a scoring must have in common with the one that it resumes, each by its name for people."""
+    weights = []
+    for asked in judge.models:
+        if asked.spec.startswith("hf:"):
+            with suppress(ConcordError):  # a model that lies on other nodes alone
+                weights.append(asked.provider.endpoint.rpartition(":")[0])  # whatever numbers it computes in
+    return {
+        "the input": [items.digest, items.n_items],
+        "the judge file": file_digest(request.judge_file),
+        "the weights of the model": weights,
+        "--judge": judge.spec,
+        "--explain": request.explain,
+        "--coverage": request.coverage,
+        "--abstain-over": request.abstain_over,
+        "--map": dict(request.mapping),
+    }
+
+
+def check_unread(request: ScoreRequest, judge: LoadedJudge, counts: Counter[str]) -> None:
+    """JudgeError when too many of the items, counted by `tally`, came back unread."""
+    n, reasons = counts.total(), [(reason, count) for reason, count in counts.most_common() if reason in UNREAD]
+    unread = sum(count for _, count in reasons)
+    if not judge.models or n < ENOUGH_ITEMS or unread <= request.most_unread * n:
+        return
+    words = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
+    raise JudgeError(
+        f"{judge.spec}: {unread:,} of the first {n:,} items came back unread ({words}); at most "
+        f'{percent(request.most_unread)} may. Look at the replies ("raw" in the output), mend the endpoint or the '
+        "judge's settings, and run the same command with --again: cached replies cost nothing. --most-unread sets the "
+        "limit."
+    )
+
+
+# ── batch endpoints ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def write_batch(
+    request: ScoreRequest, path: Path, *, replies: ReplyStore | None = None
+) -> tuple[int, int, Sequence[Path]]:
+    """Write the requests that the reply cache cannot answer into files in the batch form, `path` the first; ask nobody.
+
+    What the endpoint refused when the judge was calibrated is left out.  Returns the number of items, that of
+    requests, and the files.  UsageError for a judge without an endpoint, or a place that cannot be written; GoldenError
+    as `score_file`.
+    """
+    with closing(open_judge(request, replies)) as judge:
+        asked, model, cache = _asked(judge, replies)
+        items = _items(request, asked)
+        known = Capabilities(set(model.refused_before))
+        lines = request_lines(_requests(asked, items), model.provider.endpoint, known, cache)
+        files, n = write_lines(lines, path)
+        return items.n_items, n, files
+
+
+def read_results(
     request: ScoreRequest,
     judge: RowJudge,
     items: ItemFile,
-    checkpoint: Checkpoint,
-    affordable: int | None,
     *,
-    progress: Progress,
-) -> None:
-    """Score what is not done yet, as much of it as the budget pays for; an error says that nothing is lost."""
-    first, left = checkpoint.done, items.n_items - checkpoint.done.items
-    wanted = left if affordable is None else min(left, affordable)
-    batches = _limited(items.batches(batch_size(judge), checkpoint.done.items), wanted)
-    progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items))
-    several = judge.spec == "offline" and wanted >= WORTH_PROCESSES
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    n_processes = min(cores, MOST_PROCESSES) if several else 1
-    try:
-        with closing(scored_batches(request, judge, batches, n_processes)) as scored:
-            for batch in scored:
-                checkpoint.add(batch, batch.n_items * judge.calls_an_item)
-                progress.publish(Stage("scoring", "scoring", checkpoint.done.items, items.n_items, judge.spent))
-                check_unread(request, judge, first, checkpoint.done)
-    except ConcordError as error:
-        n = checkpoint.done.items
-        if n and str(checkpoint.part) not in str(error):
-            error.add_note(f"{n:,} items are scored and kept in {checkpoint.part}; the same command resumes there.")
-        raise
+    start: int,
+    most: int | None,
+    replies: ReplyStore | None,
+) -> Mapping[str, Any]:
+    """Let the judge answer from the files of results alone; returns counts of their lines.
 
-
-def _limited(batches: Iterator[tuple[Item, ...]], n_items: int) -> Iterator[Sequence[Item]]:
-    """The batches' first `n_items` items."""
-    while n_items > 0 and (batch := next(batches, None)):
-        yield batch[:n_items]
-        n_items -= len(batch)
-
-
-def _check_unchanged(items: ItemFile, n_scored: int) -> None:
-    """JobError when the input changed while it was scored: the verdicts would be of two files."""
-    if n_scored != items.n_items or file_digest(items.path) != items.digest:
+    JobError where no line answers a request about the items after `start`, at most `most` of them.
+    """
+    asked, model, cache = _asked(judge, replies)
+    inner = model.provider.inner if isinstance(model.provider, CachedProvider) else model.provider
+    wanted = {each.key(inner.endpoint) for requests in _requests(asked, items, start, most) for each in requests}
+    price = getattr(inner, "prices", {}).get(model.model)
+    results = BatchResults(inner.endpoint, price, tuple(sorted(model.refused_before)))
+    for path in request.batch_read:
+        results.add(path, wanted)
+    if not results.counts["answered"] and (n_others := results.foreign + results.unusable):
         raise JobError(
-            f"{items.path}: has changed while it was scored ({n_scored:,} of {items.n_items:,} items came). Add "
-            "--again to score it as it is now."
+            f"None of the {n_others:,} lines answers a request of this judge about these items: the results are of "
+            "another judge, of other items, or of another endpoint. Score with the judge file, --judge and items that "
+            "the requests were written with."
         )
+    model.provider = CachedProvider(results, cache)
+    return results.counts
 
 
-def scored_batches(
-    request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]], n_processes: int = 1
-) -> Generator[Batch]:
-    """Score batches and yield them in their order; several at a time in processes, or if an endpoint answers."""
-    pool: Executor
-    score: Callable[[Sequence[Item]], Batch]
-    if n_processes > 1:
-        pool, ahead = ProcessPoolExecutor(n_processes, _PROCESSES, _begin_process), 2 * n_processes
-        score = partial(_score_in_process, request)
-    elif (model := model_behind(judge)) is not None and model.spec.startswith("openai:"):
-        pool, ahead = ThreadPoolExecutor(BATCHES_AHEAD, "concord-score"), BATCHES_AHEAD
-        score = partial(score_batch, request, judge)
-    else:
-        yield from (score_batch(request, judge, batch) for batch in batches)
-        return
-    waiting = deque[Future[Batch]]()
-    try:
-        for batch in batches:
-            waiting.append(pool.submit(score, batch))
-            while waiting and (len(waiting) >= ahead or waiting[0].done()):
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    except BrokenProcessPool as error:
-        raise ConcordError("A scoring process ended by itself; perhaps the memory is full. Free some.") from error
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # closing the judge ends pending requests
+def _asked(judge: LoadedJudge, replies: ReplyStore | None) -> tuple[CalibratedJudge, LLMJudge, ReplyStore]:
+    """The judge, the model behind it, and the cache.  UsageError for what no batch can be asked."""
+    if not isinstance(judge, CalibratedJudge) or not judge.spec.startswith("openai:") or replies is None:
+        raise UsageError(
+            f"The judge {judge.spec} asks no endpoint, and batches are for endpoints and take a reply cache: name "
+            "openai:MODEL[@BASE_URL], or leave out the batch."
+        )
+    return judge, judge.models[0], replies
 
 
-def _begin_process() -> None:
-    """Leave Ctrl-C to the parent process, and end with it."""
-
-    def end_with_parent() -> None:
-        if parent := multiprocessing.parent_process():
-            parent.join()
-        os._exit(1)
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=end_with_parent, daemon=True).start()
-
-
-_judge_of_process = cache(open_judge)
-
-
-def _score_in_process(request: ScoreRequest, items: Sequence[Item]) -> Batch:
-    try:
-        return score_batch(request, _judge_of_process(request), items)
-    except ConcordError as error:
-        raise JudgeError(str(error)) from None  # which can be pickled, whatever the error was made of
+def _requests(
+    judge: CalibratedJudge, items: ItemFile, start: int = 0, most: int | None = None
+) -> Iterator[Sequence[Request]]:
+    left = items.n_items if most is None else most
+    for batch in items.batches(WALKED, start):
+        yield from judge.requests(batch[: max(left, 0)])
+        left -= len(batch)

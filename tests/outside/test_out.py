@@ -27,7 +27,7 @@ def test_nothing_is_replaced_without_force(concord: Concord, repository: Path, t
 
 
 def test_score_replaces_no_other_file(concord: Concord, repository: Path, tmp_path: Path) -> None:
-    """Neither the items nor what another judge scored; a scoring that was begun resumes, and --again starts over."""
+    """Neither the items nor what another judge scored, unless --again says so."""
     items = shutil.copy(repository / "sample_data" / "summaries.jsonl", tmp_path / "items.jsonl")
     other = tmp_path / "verdicts.jsonl"
     other.write_text('{"item_id": "a", "score": 3}\n', encoding="utf-8")
@@ -37,11 +37,7 @@ def test_score_replaces_no_other_file(concord: Concord, repository: Path, tmp_pa
         assert refused.code == 2
         assert "exists already" in refused.body["error"]["message"]
         assert Path(out).read_bytes() == before
-    for again in ("--again",), ():  # its own file it makes anew
-        assert concord("score", items, "--judge-file", repository / JUDGE, "--out", other, *again).code == 0
-    another = tmp_path / "judge.yaml"
-    another.write_text((repository / JUDGE).read_text(encoding="utf-8") + "# another file\n", encoding="utf-8")
-    assert concord("score", items, "--judge-file", another, "--out", other).code == 2
+    assert concord("score", items, "--judge-file", repository / JUDGE, "--out", other, "--again").code == 0
     assert len(other.read_text(encoding="utf-8").splitlines()) == 144
 
 

@@ -61,7 +61,7 @@ def test_a_few_items_of_which_none_is_read_are_exit_1_and_asked_again(
     assert (code, body["n_scored"], body["reasons"]) == (1, 0, {"no verdict": 5})
     assert len(Path("few-verdicts.jsonl").read_text("utf-8").splitlines()) == 5, "the replies are kept as evidence"
     server.fake.fault = ""
-    code, body = run(*command)
+    code, body = run(*command, "--again")
     assert (code, body["n_scored"]) == (0, 5), "what could not be read is not found in the cache"
 
 

@@ -85,8 +85,8 @@ def test_written_answered_and_read_back_as_directly(
     request_: ScoreRequest, expected: bytes, fake: FakeOpenAI, store: Store
 ) -> None:
     place, answers = request_.out.with_name("requests.jsonl"), request_.out.with_name("answers.jsonl")
-    written = write_batch(request_, place, replies=store.replies)
-    assert (written.n_requests, written.files, fake.requests) == (n_calls(request_), (place,), 0)
+    assert write_batch(request_, place, replies=store.replies) == (N_ITEMS, n_calls(request_), [place])
+    assert fake.requests == 0
     body = json.loads(place.read_text("utf-8").splitlines()[0])["body"]
     run_batch(fake, place, answers)
     scored = score(replace(request_, batch_read=(answers,)), store)

@@ -14,19 +14,19 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pyarrow as arrow
 import pytest
 
 from core import cluster
 from core.__main__ import main
 from core.cluster import connected
-from core.data import propose_mapping
+from core.data import Mapping, propose_mapping
 from core.errors import JobError
 from core.scoring import ScoreRequest, on_ray
-from core.scoring.on_ray import RayPlan, Scorer, open_judge
-from core.scoring.places import Folder
+from core.scoring.on_ray import Folder, Scorer
+from core.scoring.run import open_judge
 
 NOBODY = np.empty(0, dtype=np.uint64)
+Plan = tuple[ScoreRequest, bytes, Mapping, str]
 
 
 @pytest.fixture
@@ -35,48 +35,45 @@ def lines(write_items: Any, tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def plan(tmp_path: Path, judge_file: Path, lines: list[str]) -> RayPlan:
+def plan(tmp_path: Path, judge_file: Path, lines: list[str]) -> Plan:
     rows = [json.loads(line) for line in lines]
     request = ScoreRequest(Path("items"), judge_file, Path("part.jsonl"))
     mapping = propose_mapping(list(rows[0]), rows)
-    return RayPlan(request, judge_file.read_bytes(), mapping, str(tmp_path / "parts"), actors=1)
+    return request, judge_file.read_bytes(), mapping, str(tmp_path / "parts")
 
 
-def table(lines: list[str]) -> Any:
-    return arrow.table({"row": lines})
+def scored(plan: Plan, done: Any, lines: list[str]) -> dict[str, int]:
+    part = Scorer(*plan, done, actors=1).score([json.loads(line) for line in lines])
+    return dict(json.loads(part.get("counts", "{}")))
 
 
 def verdicts(out: str) -> list[dict[str, Any]]:
     return [json.loads(line) for part in sorted(Path(out).glob("part-*")) for line in part.read_text().splitlines()]
 
 
-def test_a_second_start_skips_what_has_a_verdict_and_asks_again_what_was_unread(
-    plan: RayPlan, lines: list[str]
-) -> None:
-    Scorer(plan, NOBODY)(table(lines[:8]))
-    (path,) = Path(plan.out).glob("part-*")
-    rows = verdicts(plan.out)
+def test_a_second_start_skips_what_has_a_verdict_and_asks_again_what_was_unread(plan: Plan, lines: list[str]) -> None:
+    out, folder, identity = plan[3], Folder(plan[3]), {"the input": "x"}
+    scored(plan, NOBODY, lines[:8])
+    (path,) = Path(out).glob("part-*")
+    rows = verdicts(out)
     rows[2] |= {"score": None, "reason": "no verdict"}
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    identity = {"input": "x"}
-    Folder(plan.out).write(on_ray.MANIFEST, json.dumps(identity).encode())
-    hashes, before = on_ray._begin(Folder(plan.out), identity, plan.request)
-    assert (before.items, before.n_scored) == (7, 7)
-    (part,) = Scorer(plan, hashes)(table(lines)).to_pylist()
-    assert part["n_items"] == 5
-    assert sorted(row["item_id"] for row in verdicts(plan.out)) == sorted(json.loads(line)["item_id"] for line in lines)
-    (nothing,) = Scorer(plan, on_ray._begin(Folder(plan.out), identity, plan.request)[0])(table(lines)).to_pylist()
-    assert nothing["n_items"] == 0
+    folder.write(on_ray.MANIFEST, json.dumps(identity).encode())
+    done, before = on_ray._begin(folder, identity, again=False)
+    assert before == {"scored": 7}
+    assert scored(plan, done, lines) == {"scored": 5}
+    assert sorted(row["item_id"] for row in verdicts(out)) == sorted(json.loads(line)["item_id"] for line in lines)
+    assert scored(plan, on_ray._begin(folder, identity, again=False)[0], lines) == {}
 
 
-def test_parts_of_another_scoring_are_refused(plan: RayPlan, lines: list[str]) -> None:
-    Scorer(plan, NOBODY)(table(lines))
-    folder = Folder(plan.out)
-    folder.write(on_ray.MANIFEST, b'{"judge": {"digest": "a"}}')
-    with pytest.raises(JobError, match="another scoring"):
-        on_ray._begin(folder, {"judge": {"digest": "b"}}, plan.request)
-    _, before = on_ray._begin(folder, {"judge": {"digest": "b"}}, replace(plan.request, again=True))
-    assert (before.items, verdicts(plan.out)) == (0, [])
+def test_parts_of_another_scoring_are_refused(plan: Plan, lines: list[str]) -> None:
+    scored(plan, NOBODY, lines)
+    folder = Folder(plan[3])
+    folder.write(on_ray.MANIFEST, b'{"the judge file": "a"}')
+    with pytest.raises(JobError, match=r"another scoring.*the judge file differs"):
+        on_ray._begin(folder, {"the judge file": "b"}, again=False)
+    _, before = on_ray._begin(folder, {"the judge file": "b"}, again=True)
+    assert (before.total(), verdicts(plan[3])) == (0, [])
 
 
 # ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
@@ -108,7 +105,7 @@ def test_where_no_head_listens_is_told_at_once() -> None:
 
 @pytest.mark.usefixtures("any_head")
 def test_the_key_is_neither_in_the_job_settings_nor_in_what_nodes_are_sent(
-    plan: RayPlan, monkeypatch: pytest.MonkeyPatch
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cloudpickle = pytest.importorskip("ray.cloudpickle")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-never-in-ray-4711")
@@ -118,8 +115,8 @@ def test_the_key_is_neither_in_the_job_settings_nor_in_what_nodes_are_sent(
     monkeypatch.setitem(sys.modules, "ray", ray)
     monkeypatch.setitem(sys.modules, "ray.data", context)
     connected("h:1")
-    judged = replace(plan, request=replace(plan.request, judge="openai:m@http://127.0.0.1:9/v1"))
-    assert open_judge(judged.request).judge.provider._api_key == "sk-never-in-ray-4711"  # type: ignore[union-attr]
+    judged = replace(plan[0], judge="openai:m@http://127.0.0.1:9/v1")
+    assert open_judge(judged, alone=True).judge.provider._api_key == "sk-never-in-ray-4711"  # type: ignore[union-attr]
     assert list(settings["runtime_env"]) == ["py_modules"]
-    for sent in (settings, judged, Scorer):
+    for sent in (settings, judged, plan, Scorer):
         assert b"sk-never-in-ray" not in cloudpickle.dumps(sent)

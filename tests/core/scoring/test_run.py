@@ -23,8 +23,7 @@ from core.errors import JobError, UsageError
 from core.judge_files import CalibratedJudge, read_verdicts, verdict_lines
 from core.progress import Shown
 from core.records import Item
-from core.scoring import ScoreRequest, run, score_file, scoring_judges
-from core.scoring.run import score_batch
+from core.scoring import ScoreRequest, run, score_file
 
 WriteItems = Callable[[Path, int], Path]
 
@@ -81,53 +80,39 @@ def test_a_score_does_not_depend_on_its_batch(
 ) -> None:
     judge = loaded(request_.judge_file)
     bounds = zip([0, *sorted(cuts)], [*sorted(cuts), 40], strict=True)
-    parts = [score_batch(request_, judge, sample_items[a:b]).text for a, b in bounds]
-    assert "".join(parts) == score_batch(request_, judge, sample_items[:40]).text
+    parts = run.scored_batches(request_, judge, (sample_items[a:b] for a, b in bounds))
+    (whole,) = run.scored_batches(request_, judge, iter([sample_items[:40]]))
+    assert [row for part in parts for row in part] == whole
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from core.scoring import ScoreRequest, scoring_judges, output, score_file
-scoring_judges.BATCH = 20
-replacing, times = output.replacing, []
-def noted(path):
+from core.scoring import ScoreRequest, run, output, score_file
+run.BATCH = 20
+tally, times = output.tally, []
+def noted(rows):
     times.append(1)
     if len(times) == int(sys.argv[4]):
         os.kill(os.getpid(), signal.SIGKILL)
-    return replacing(path)
-output.replacing = noted
+    return tally(rows)
+output.tally = noted
 score_file(ScoreRequest(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])))
 """
-
-
-def test_several_processes_give_the_same_bytes(request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    undisturbed = scored(request_)
-    monkeypatch.setattr(scoring_judges, "BATCH", 16)
-    monkeypatch.setattr(run, "WORTH_PROCESSES", 0)
-    score_file(request_)
-    assert request_.out.read_bytes() == undisturbed
-
-
-def test_no_process_is_left_behind_a_killed_parent(request_: ScoreRequest, repository: Path) -> None:
-    code = "from core.scoring import run\nrun.WORTH_PROCESSES = 0\n" + KILLED
-    arguments = [sys.executable, "-c", code, *map(str, (request_.items, request_.judge_file, request_.out, 3))]
-    with subprocess.Popen(arguments, cwd=repository, stderr=subprocess.PIPE) as killed:
-        killed.communicate(timeout=60)  # ends when the last process that holds its standard error does
-    assert killed.returncode == -signal.SIGKILL
 
 
 def test_killed_and_started_again_the_output_is_the_same(
     request_: ScoreRequest, monkeypatch: pytest.MonkeyPatch, repository: Path
 ) -> None:
     undisturbed = scored(request_)
-    arguments = [sys.executable, "-c", KILLED, *map(str, (request_.items, request_.judge_file, request_.out, 4))]
+    arguments = [sys.executable, "-c", KILLED, *map(str, (request_.items, request_.judge_file, request_.out, 2))]
     ended = subprocess.run(arguments, cwd=repository, check=False, env=os.environ | {"PYTHONHASHSEED": "7"})
     assert ended.returncode == -signal.SIGKILL
     assert not request_.out.exists()
-    monkeypatch.setattr(scoring_judges, "BATCH", 33)
-    # 1 note for the start and 2 batches of 20; the third was written and not entered
-    assert score_file(request_).n_before == 40
+    monkeypatch.setattr(run, "BATCH", 33)
+    with request_.out.with_name("v.jsonl.part").open("ab") as part:
+        part.write(b'{"item_id": "torn')  # as a process leaves it that is killed while it writes
+    assert score_file(request_).n_before == 40  # two batches
     assert request_.out.read_bytes() == undisturbed
     assert not list(request_.out.parent.glob("v.jsonl.*"))
 
@@ -150,12 +135,15 @@ def test_what_changed_in_between_is_refused(request_: ScoreRequest, tmp_path: Pa
     score_file(replace(request_, budget=100))
     judge = tmp_path / "judge.yaml"
     judge.write_bytes(request_.judge_file.read_bytes() + b"\n")
-    for other, words in ((replace(request_, judge_file=judge), "judge file"), (replace(request_, explain=True), "opt")):
+    for other, words in (
+        (replace(request_, judge_file=judge), "judge file"),
+        (replace(request_, explain=True), "--explain"),
+    ):
         with pytest.raises(JobError, match=words):
             score_file(other)
     with request_.items.open("a") as file:
         file.write(json.dumps({"item_id": "new", "target": "One more.", "source": "s"}) + "\n")
-    with pytest.raises(JobError, match="the input file has changed"):
+    with pytest.raises(JobError, match="the input differs"):
         score_file(request_)
     fresh = score_file(replace(request_, again=True))
     assert (fresh.n_before, fresh.n_items, fresh.finished) == (0, 131, True)
