@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from core import settings
+from core.__main__ import main
 
 ROOT = Path(__file__).resolve().parent.parent
 OTHER_TOOLS = ("pip", "ray", "--no-compile", "python", "--record")
@@ -101,6 +102,18 @@ def test_options_named_in_a_sentence_exist() -> None:
     assert named - known == set()
 
 
+def test_every_option_is_explained_and_the_help_fits_a_narrow_window(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    unexplained = []
+    for name, command in command_line().commands.items():
+        unexplained += [f"{name} {param.name}" for param in command.params if not param.help]
+        main([name, "--help"])
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= 80, name
+    assert unexplained == []
+
+
 def test_the_settings_are_those_of_the_code() -> None:
     documented = table(settings.__doc__ or "")
     assert table(section("Settings")) == documented
@@ -109,8 +122,6 @@ def test_the_settings_are_those_of_the_code() -> None:
 
 
 def test_the_documented_columns_are_those_that_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from core.__main__ import main
-
     (document,) = [text for text in DOCUMENTS.values() if text.startswith("# Golden sets\n")]
     names = [name for row in table(document) for name in re.findall(r"`([^`]+)`", row[0])]
     columns = [name.replace("<aspect>", "fluency").replace("<panel>", "experts") for name in names]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -31,6 +32,9 @@ styles repeval fuse ablate read-ratings
 report export-project import-project demo worker storage
 fetch
 """.split()
+
+SELDOM = "ranks values mapped sheet verbose as_json out help".split()
+"""Options that come last in the help of a command."""
 
 
 class InOrder(TyperGroup):
@@ -85,7 +89,14 @@ def main(arguments: list[str] | None = None) -> int:
 @cache
 def _parser() -> Any:
     """All commands, made once: a process that runs several, as tests do, need not build them each time."""
-    return typer.main.get_command(app)
+    parser: Any = typer.main.get_command(app)
+    for command in parser.commands.values():
+        command.rich_markup_mode = None  # options in two columns, which fit into a narrow window
+        command.params.sort(key=lambda each: (not each.required, each.name in SELDOM))
+        for each in command.params:
+            if (kind := each.type_descriptor).is_list:
+                each.metavar = "<path>" if kind.annotation == list[Path] else "<str>"
+    return parser
 
 
 def _keep_trace(error: Exception) -> str:

@@ -238,7 +238,7 @@ def examine(
     verdicts: VerdictsFile,
     *,
     aspect: AspectOption,
-    statistic: Annotated[Statistic, typer.Option("--statistic")] = "spearman",
+    statistic: Annotated[Statistic, typer.Option("--statistic", help="Coefficient of agreement.")] = "spearman",
     seen: SeenOptions,
     model: Annotated[
         str, typer.Option(help="The judge's model: does it favour systems of its family?  Else from the judge's file.")

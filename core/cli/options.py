@@ -234,7 +234,9 @@ class AskingOptions:
     weighted: WeightedOption = False
     steps: StepsOption = False
     with_references: ReferencesOption = False
-    persona: Annotated[Literal["none", "helpful", "annotator"] | None, typer.Option("--persona")] = None
+    persona: Annotated[
+        Literal["none", "helpful", "annotator"] | None, typer.Option("--persona", help="Who the judge is told to be.")
+    ] = None
     max_tokens: Annotated[
         int | None,
         typer.Option(

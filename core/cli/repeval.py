@@ -30,7 +30,10 @@ class ReadingOptions:
 
     model: Annotated[str, typer.Option(help="minilm (comes with Concord), a Hugging Face id, or a folder.")] = "minilm"
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a Hugging Face id.")] = None
-    method: Annotated[Literal["ridge", "paper-pca", "paper-svm"], typer.Option()] = "ridge"
+    method: Annotated[
+        Literal["ridge", "paper-pca", "paper-svm"],
+        typer.Option(help="ridge: the mean of the best cells; paper-pca and paper-svm: one cell, as in the paper."),
+    ] = "ridge"
     pairs: Annotated[int | None, typer.Option(help="Pairs of a good and a bad text (20; paper-svm 100).")] = None
     texts: Annotated[
         Literal["compared", "prompt"] | None,

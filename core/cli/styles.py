@@ -45,7 +45,9 @@ class StyleOptions:
     samples: Annotated[int, typer.Option(help="Replies that a score is the mean of.")] = 1
     temperature: Annotated[float | None, typer.Option(help="0 for one sample, 1 for several.")] = None
     top_p: Annotated[float, typer.Option("--top-p", help="Share of the probability that tokens are taken from.")] = 1.0
-    persona: Annotated[Literal["none", "helpful", "annotator"], typer.Option()] = "none"
+    persona: Annotated[Literal["none", "helpful", "annotator"], typer.Option(help="Who the judge is told to be.")] = (
+        "none"
+    )
     steps: StepsOption = False
     weighted: WeightedOption = False
     with_references: ReferencesOption = False
