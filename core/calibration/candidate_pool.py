@@ -10,7 +10,7 @@ import numpy as np
 
 from core.calibration.calibration_result import BestSoFar, Candidate, LeaderboardSnapshot, Phase, Status, TracePoint
 from core.calibration.calibration_settings import CalibrationSettings
-from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, RefineRequest
+from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge
 from core.judging.llm_judge import Prepared
 from core.progress import SILENT, Progress
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, Measure, ScoreMatrix, Task, Unscored, Usage
@@ -45,15 +45,9 @@ class AskedJudge:
     keeper: Keeper = field(default_factory=Keeper, kw_only=True)
 
     def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """New criteria from labelled exemplars."""
-        return self._stored(self.judge.draft(self.task, requests))
-
-    def refine(self, requests: Sequence[RefineRequest]) -> DraftBatch:
-        """Criteria improved on items that they got wrong."""
-        return self._stored(self.judge.refine(self.task, requests))
-
-    def _stored(self, batch: DraftBatch) -> DraftBatch:
-        self.keeper.add_criteria([drafted.criteria for drafted in batch.drafted if drafted.criteria is not None])
+        """New criteria from labelled exemplars, or criteria improved on items that they got wrong."""
+        batch = self.judge.draft(self.task, requests)
+        self.keeper.add_criteria([drafted for drafted in batch.drafted if not isinstance(drafted, str)])
         return batch
 
     def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> ScoreMatrix:

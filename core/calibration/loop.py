@@ -191,7 +191,7 @@ def _refine_round(run: _Run, round_: int) -> None:
         run.not_run.append(f"Refinement ended before round {round_}: {why}.")
         return
     run.publish("refine", f"refining {len(parents)} criteria, {len(requests)} proposals", round_)
-    children = new_criteria(run.judge.refine, requests, pool.budget, run.problems, pool.entries)
+    children = new_criteria(run.judge.draft, requests, pool.budget, run.problems, pool.entries)
     pool.add(children)
     revisited = revisit(run.judge, pool, children, run.order, phase="refine", round_=round_)
     if revisited.out_of_budget:

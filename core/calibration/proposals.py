@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
 from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.calibration.candidate_pool import CallBudget, CandidatePool
 from core.data.split import inner_fold
-from core.judging.judge_protocol import DraftBatch, DraftRequest, Exemplar, Misaligned, RefineRequest
+from core.judging.judge_protocol import DraftBatch, DraftRequest, Exemplar
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance
 from core.stats import LabelledItems
-
-Request = TypeVar("Request", DraftRequest, RefineRequest)
 
 
 def request_seed(*parts: int) -> int:
@@ -29,8 +26,8 @@ def request_seed(*parts: int) -> int:
 
 
 def new_criteria(
-    ask: Callable[[Sequence[Request]], DraftBatch],
-    requests: Sequence[Request],
+    ask: Callable[[Sequence[DraftRequest]], DraftBatch],
+    requests: Sequence[DraftRequest],
     budget: CallBudget,
     problems: Counter[str],
     known: Iterable[str] = (),
@@ -42,19 +39,19 @@ def new_criteria(
     if not requests:
         return ()
     batch, found = ask(requests), dict.fromkeys(known)
-    budget.spend(batch.calls, batch.usage)
+    budget.spend(len(requests), batch.usage)
     new: dict[str, Criteria] = {}
     for drafted in batch.drafted:
-        if drafted.criteria is None:
-            problems[drafted.problem or "no criteria in the reply"] += 1
-        elif drafted.criteria.criteria_id in found or drafted.criteria.criteria_id in new:
+        if isinstance(drafted, str):
+            problems[drafted] += 1
+        elif drafted.criteria_id in found or drafted.criteria_id in new:
             problems["the same text as another draft"] += 1
         else:
-            new[drafted.criteria.criteria_id] = drafted.criteria
+            new[drafted.criteria_id] = drafted
     return tuple(new.values())
 
 
-def spread(requests: Sequence[Request], n: int) -> tuple[Request, ...]:
+def spread(requests: Sequence[DraftRequest], n: int) -> tuple[DraftRequest, ...]:
     """`n` of the requests, in their order: of every parent, size and trial some before any gives its second sample."""
 
     def turn(k: int) -> tuple[int, int, int, int]:
@@ -173,20 +170,20 @@ class Refiner:
 
     def requests(
         self, parent: Criteria, rank: int, scores: FloatArray, misaligned: IntArray, *, sizes: Iterable[int], trial: int
-    ) -> Iterator[RefineRequest]:
+    ) -> Iterator[DraftRequest]:
         """Requests about the parent of that rank; `misaligned` are places into `items`, (n,), as `scores` are."""
         for size in sizes if len(misaligned) else ():
             seeds = (self.how.seed, self.purpose, self.round, rank, size, trial)
             places = np.random.default_rng(seeds).choice(misaligned, size=min(size, len(misaligned)), replace=False)
             shown = tuple(
-                Misaligned(self.golden.items[self.items.positions[k]], float(self.items.labels[k]), float(scores[k]))
+                Exemplar(self.golden.items[self.items.positions[k]], float(self.items.labels[k]), float(scores[k]))
                 for k in places
             )
             ids = tuple(example.item.item_id for example in shown)
             for sample in range(self.how.samples):
-                yield RefineRequest(
+                yield DraftRequest(
                     criteria=parent,
-                    misaligned=shown,
+                    exemplars=shown,
                     temperature=self.how.temperature,
                     max_tokens=self.how.max_tokens,
                     seed=request_seed(*seeds, sample),
@@ -198,7 +195,7 @@ class Refiner:
 
 def refine_requests(
     golden: GoldenSet, pool: CandidatePool, folds: Folds, parents: Sequence[str], round_: int
-) -> list[RefineRequest]:
+) -> list[DraftRequest]:
     """For each trial and parent, sizes × samples requests that show some of the parent's misaligned items."""
     settings, plan, items = pool.settings, pool.settings.plan, pool.items.take(folds.train)
     how = RoundSettings(
@@ -207,7 +204,7 @@ def refine_requests(
         max_tokens=plan.max_tokens,
         seed=settings.seed,
     )
-    refiner, requests = Refiner(golden, items, how, 3, round_, settings.max_words), list[RefineRequest]()
+    refiner, requests = Refiner(golden, items, how, 3, round_, settings.max_words), list[DraftRequest]()
     for trial in range(plan.refine_trials):
         for rank, parent in enumerate(parents):
             scores = pool.values(parent)[folds.train]

@@ -18,7 +18,7 @@ from core.calibration.calibration_settings import CalibrationSettings, RoundSett
 from core.calibration.candidate_pool import AskedJudge, CallBudget, ScoreTable
 from core.calibration.proposals import Folds, Refiner, most_misaligned, new_criteria, spread
 from core.errors import UsageError
-from core.judging.judge_protocol import RefineRequest
+from core.judging.judge_protocol import DraftRequest
 from core.progress import Stage
 from core.records import Criteria, FloatArray, Measure, Split, Usage
 from core.stats import Difference, LabelledItems, paired_difference
@@ -105,7 +105,7 @@ def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSetting
         return table.values[criteria_id][items.positions]
 
     score(parents, "scoring the parents")
-    refiner, requests = Refiner(golden, items, settings, 5, request.number, chosen.max_words), list[RefineRequest]()
+    refiner, requests = Refiner(golden, items, settings, 5, request.number, chosen.max_words), list[DraftRequest]()
     for rank, parent in enumerate(parents):
         scores = values(parent.criteria_id)
         wrong = picks
@@ -123,7 +123,7 @@ def refinement_round(judge: AskedJudge, split: Split, chosen: CalibrationSetting
         notes.append(f"The budget of {settings.budget} calls covers {affordable} of {len(requests)} proposals.")
         requests = list(spread(requests, int(affordable)))
     publish("refine", f"asking for {len(requests)} proposals")
-    children = new_criteria(judge.refine, requests, budget, problems, [parent.criteria_id for parent in parents])
+    children = new_criteria(judge.draft, requests, budget, problems, [parent.criteria_id for parent in parents])
     score(children, "scoring the proposals")
 
     def difference(child: Criteria, places: np.ndarray) -> Difference:

@@ -220,11 +220,10 @@ class AskingOptions:
         str, typer.Option("--definition", help="The aspect in a sentence; 'model' lets the judge write it.")
     ] = ""
     form: Annotated[
-        Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix", "likelihood"] | None,
+        Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"] | None,
         typer.Option(
             "--form",
-            help="How a score is asked for; analyze_rate: analysis first; mix: both ways round; likelihood: how "
-            "likely the text is to an hf: model (GPTScore).",
+            help="How a score is asked for; analyze_rate: analysis first; mix: both ways round.",
         ),
     ] = None
     samples: Annotated[int | None, typer.Option("--samples", help="Replies that a score is the mean of.")] = None

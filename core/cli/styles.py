@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 commands = typer.Typer(add_completion=False)
-FORMS = "score_only, free_text, stars, rate_explain, analyze_rate, mix, likelihood (hf: alone); once each."
+FORMS = "score_only, free_text, stars, rate_explain, analyze_rate, mix; once each."
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _words(view: StylesView) -> list[str]:
 
 
 def _styles_of(how: StyleOptions) -> tuple[Style, ...]:
-    """A style for each form; a likelihood is read once, whatever the number of samples.
+    """A style for each form.
 
     UsageError for a form that is none, and for `weighted` without the form score_only, which alone is weighted.
     """
@@ -132,8 +132,8 @@ def _styles_of(how: StyleOptions) -> tuple[Style, ...]:
         Style.from_json(
             {
                 "form": form,
-                "samples": 1 if form == "likelihood" else samples,
-                "temperature": 0.0 if form == "likelihood" else temperature,
+                "samples": samples,
+                "temperature": temperature,
                 "weighted": how.weighted and form == "score_only",
                 "top_p": how.top_p,
                 "persona": how.persona,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from textwrap import shorten
 from typing import TypeVar
 
@@ -19,7 +18,7 @@ from core.data.split import task_of, whole_sources
 from core.errors import AspectError, JudgeError, UsageError
 from core.judging.judge_protocol import CallEstimate
 from core.judging.judge_specs import NAMED, language_model
-from core.judging.llm_judge import LLMJudge, WrittenText, require_references
+from core.judging.llm_judge import LLMJudge, require_references
 from core.judging.scoring_styles import STEPS_LIKE, Style
 from core.progress import SILENT, Progress
 from core.records import (
@@ -78,8 +77,6 @@ class StylesSettings:
         for what, chosen in (("styles", self.styles), ("aspects", self.aspects)):
             if len(set(chosen)) < len(chosen):
                 raise UsageError(f"The {what} of a grid must differ; one of them came twice.")
-        if (self.auto_steps or any(self.steps.values())) and any(style.form == "likelihood" for style in self.styles):
-            raise UsageError("A likelihood takes no evaluation steps, since nothing is written: leave one of them out.")
         for name, value, least in (("n_items", self.n_items, 2), ("budget", self.budget, 1)):
             if value is not None and value < least:
                 raise UsageError(f"The grid's {name} must be at least {least} (or left out), not {value}.")
@@ -312,8 +309,6 @@ class ComparedStyles:
 
 Enter = Callable[[FinishedStyle], str]
 """Takes a finished style; returns the id that its scores have from then on."""
-StepsOf = Callable[[str, Callable[[], WrittenText]], WrittenText]
-"""(aspect, how the model writes them) → the evaluation steps to take: the model's, or what was kept of them."""
 
 
 @dataclass
@@ -351,7 +346,6 @@ def styles(
     given: GivenCriteria = NO_CRITERIA,
     *,
     enter: Enter = lambda finished: "",
-    steps_of: StepsOf = lambda aspect, write: write(),
     keep_finished: bool = False,
     progress: Progress = SILENT,
 ) -> ComparedStyles:
@@ -386,15 +380,14 @@ def styles(
                     continue
                 so_far.publish("steps", f"writing the evaluation steps for {aspect}")
                 try:
-                    answer = steps_of(aspect, partial(model.write_steps, column.task, column.criteria.text))
+                    steps, problem, cost = model.write_steps(column.task, column.criteria.text)
                 except JudgeError as error:
                     failed(aspect, left, error)
                     continue
-                so_far.spend(answer.usage.requests + answer.usage.cached, answer.usage)
-                steps = answer.text
-                if not steps:
+                so_far.spend(cost.requests + cost.cached, cost)
+                if problem:
                     without = [style for style in left if not style.steps.strip()]
-                    so_far.leave_out(aspect, without, f"no evaluation steps came back: {answer.problem}")
+                    so_far.leave_out(aspect, without, f"no evaluation steps came back: {problem}")
                     left = tuple(style for style in left if style.steps.strip())
             if steps:
                 so_far.view = replace(so_far.view, steps={**so_far.view.steps, aspect: steps})
@@ -429,7 +422,7 @@ def _ask(
     name = f"{column.task.aspect}, {style.name}"
     task, criteria, shown = column.task, column.criteria, model.with_sampling(style)
     per_item = column.calls(style) // len(column.positions)
-    verdicts, replies, usage, n_unread = list[Verdict](), dict[str, tuple[str, ...]](), Usage(), 0
+    verdicts, replies, usage, n_unread, n_unweighted = list[Verdict](), dict[str, tuple[str, ...]](), Usage(), 0, 0
     for start in range(0, len(column.positions), BATCH):
         so_far.publish("asking", name)
         items = [golden.items[k] for k in column.positions[start : start + BATCH]]
@@ -444,6 +437,7 @@ def _ask(
             if verdict.item_id in asked:
                 replies[verdict.item_id] = verdict.raw
                 n_unread += verdict.n_unread if isinstance(verdict, Scored) else per_item
+                n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
         usage += came.usage
         so_far.spend(len(asked) * per_item, came.usage)
     so_far.publish("measuring", name)
@@ -465,7 +459,7 @@ def _ask(
         n_seen=len(column.positions) - len(column.reported),
         n_replies=n_replies,
         n_unread=n_unread,
-        n_unweighted=shown.n_unweighted,
+        n_unweighted=n_unweighted,
         calls=n_replies,
         usage=usage,
     )

@@ -6,6 +6,7 @@ answer with one matrix product and a remote one can order its requests for the s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self
@@ -23,27 +24,22 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """A labelled item shown to a drafter."""
+    """A labelled item shown to a drafter; to a refiner with the judge's `score`, from which raters disagree."""
 
     item: Item
     label: float
-
-
-@dataclass(frozen=True, slots=True)
-class Misaligned:
-    """An item on which judge and raters disagree, shown to a refiner; label and score are on the task's scale."""
-
-    item: Item
-    label: float
-    score: float
+    score: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
 class DraftRequest:
-    """One call to a drafter.  `seed` makes an embedded drafter repeatable and keys a remote reply's cache entry.
+    """One call to a drafter, or to a refiner if it names the `criteria` that got the `exemplars` wrong.
 
-    `fit` has a judge with `fits_strengths` fit strengths to all the exemplars.  `max_words` is what a model that writes
-    is told of the length; None tells it nothing.
+    Attributes:
+        seed: Makes an embedded drafter repeatable and keys a remote reply's cache entry.
+        fit: Have a judge with `fits_strengths` fit strengths to all the exemplars.
+        max_words: The length that a model is asked for; None says nothing of it.
+        operations: What a refiner may do about the criteria.
     """
 
     exemplars: tuple[Exemplar, ...]
@@ -53,36 +49,15 @@ class DraftRequest:
     provenance: Provenance
     fit: bool = False
     max_words: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RefineRequest:
-    """One call to a refiner: the old criteria, the items it got wrong, and what it may do about them."""
-
-    criteria: Criteria
-    misaligned: tuple[Misaligned, ...]
-    temperature: float
-    max_tokens: int
-    seed: int
-    provenance: Provenance
+    criteria: Criteria | None = None
     operations: tuple[Operation, ...] = OPERATIONS
-    max_words: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Drafted:
-    """Criteria, or None with the problem (an empty or truncated reply, say)."""
-
-    criteria: Criteria | None
-    problem: str = ""
 
 
 @dataclass(frozen=True)
 class DraftBatch:
-    """Answers to a sequence of draft or refine requests, in their order."""
+    """Answers in the order of the requests: criteria, or the problem in words (an empty or truncated reply, say)."""
 
-    drafted: tuple[Drafted, ...]
-    calls: int
+    drafted: tuple[Criteria | str, ...]
     usage: Usage
 
 
@@ -152,16 +127,16 @@ class Judge(Protocol):
         """
         ...
 
-    def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch: ...
-
-    def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch: ...
+    def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
+        """New criteria for each request, or its criteria improved."""
+        ...
 
     def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
         """Cost of scoring `items` once each with criteria of about that many words; free if nobody is asked."""
         return CallEstimate(len(items), 0, 0, 0.0)
 
     def as_state(self) -> Mapping[str, Any]:
-        """Everything but the key that `judging.registry.restore_judge` needs to build this judge again (JSON-able)."""
+        """Everything but the key that `judge_specs.restore_judge` needs to build this judge again (JSON-able)."""
         return {"spec": self.spec}
 
     def close(self) -> None:

@@ -8,30 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from core.errors import JudgeError, UsageError
-from core.judging.judge_protocol import (
-    CallEstimate,
-    DraftBatch,
-    Drafted,
-    DraftRequest,
-    Exemplar,
-    Judge,
-    Misaligned,
-    OnProgress,
-    RefineRequest,
-)
+from core.judging.judge_protocol import CallEstimate, DraftBatch, DraftRequest, Judge, OnProgress
 from core.judging.render import (
     MOST_NUMBERS,
-    SCORING,
     ScoreFrame,
     definition_messages,
     draft_messages,
-    plain,
-    refine_messages,
     score_frame,
-    shortened,
     shown_item,
     steps_messages,
     whole_numbers,
@@ -52,7 +38,7 @@ from core.judging.reply_verdicts import (
 )
 from core.judging.scoring_styles import MODEL_WRITES, MOST_STEPS, REPLY_TOKENS, Asking, Style
 from core.providers.completions import Completion, Message, Provider, Reply, Request
-from core.records import Criteria, Item, Scored, Task, Unscored, Usage, Verdict
+from core.records import Criteria, Item, Task, Unscored, Usage, Verdict
 from core.verdicts import Scores
 
 CHARACTERS_PER_TOKEN = 4
@@ -69,19 +55,22 @@ LOGPROBS = 20
 """Likeliest tokens to ask for: ten ratings at most, some of them written in several ways."""
 
 NO_REFERENCES = "The item has no reference, and this judge was made with references."
-Example = TypeVar("Example", Exemplar, Misaligned)
+
+_NOT_TAKEN = {
+    "temperature": "refuses the temperature {0.temperature:g}: its replies are drawn at its own, so a second scoring "
+    "may differ",
+    "top_p": "refuses top_p {0.top_p:g}: its replies are drawn from all tokens",
+    "reasoning_effort": "takes no reasoning effort: the model thinks as long as it likes",
+    "logprobs": "tells no token probabilities: the ratings that it states count instead",
+    "response_format": "takes no JSON schema: its replies are read as text",
+}
+"""What an endpoint may not take of a style, in words."""
 
 Requests = Iterator[Sequence[Request]]
 CostOf = Callable[[int, int], float | None]
 """(prompt tokens, completion tokens) → dollars, None if the model's price is unknown."""
-
-
-class AskedScore(NamedTuple):
-    """One score to be asked for: the position of its criteria, its item, and the number of replies."""
-
-    column: int
-    item: Item
-    n_requests: int
+Written = tuple[str, str, Usage]
+"""What the model wrote or "", the problem or "", and the cost."""
 
 
 class LLMJudge(Judge):
@@ -90,7 +79,6 @@ class LLMJudge(Judge):
     Attributes:
         spec: What `make_judge` made it from.
         sampling: How it is asked.
-        n_unweighted: Replies of a weighted style, over all calls of `score`, that came without usable probabilities.
         spent: What its scores and drafts have cost so far.
         refused_before: What the endpoint refused when the judge was calibrated.
     """
@@ -117,7 +105,6 @@ class LLMJudge(Judge):
         self.room = 0
         self.refused_before = frozenset[str]()
         self.cost_of = cost_of or (lambda _prompt, _reply: None)
-        self.n_unweighted = 0
         self.first = FirstReplies(f"{model} at {provider.endpoint}")
         self._without: set[str] = set()
         self.spent = Usage()
@@ -167,27 +154,34 @@ class LLMJudge(Judge):
 
         for cells, requests in self._chunks(task, items, criteria):
             replies = self.provider.complete(requests, on_reply=arrived)
-            usage += self._read(task, cells, replies, verdicts)
+            usage += self._note_sent(replies)
+            left = iter(replies)
+            for column, item, n_requests in cells:
+                if own := list(islice(left, n_requests)):
+                    verdict = verdict_of(task, item, own, weighted=self.sampling.weighted)
+                else:
+                    verdict = Unscored(item.item_id, "missing input", self.lacking(task, item))
+                verdicts[column].append(verdict)
             for _ in range(len(cells) * samples - len(requests)):  # for items that cannot be asked about
                 arrived()
         return Scores.of(items, criteria, verdicts, usage, explain=explain)
 
     def _chunks(
         self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]
-    ) -> Iterator[tuple[list[AskedScore], list[Request]]]:
-        """Every item with all criteria, item by item, and what is asked for them; nothing is asked about no text."""
+    ) -> Iterator[tuple[list[tuple[int, Item, int]], list[Request]]]:
+        """What is asked, item by item with all criteria: (position of the criteria, item, n requests), the requests."""
         self.require_askable(task)
         how = self.sampling
+        besides = self._asked_besides(task)
 
         def reads(reply: Completion) -> bool:
             return reading_of(reply, task).value is not None
 
-        cells: list[AskedScore] = []
+        cells: list[tuple[int, Item, int]] = []
         requests: list[Request] = []
         for item in items:
             shown = () if self.lacking(task, item) else orders_of(task, item)
             frames = [{prompt: self._frame(task, way, prompt) for prompt in how.prompts} for way in shown]
-            besides = self._asked_besides(task, item)
             for column, each in enumerate(criteria):
                 for frame in frames:
                     messages = {prompt: frame[prompt].messages(each.text) for prompt in how.prompts}
@@ -204,14 +198,14 @@ class LLMJudge(Judge):
                         )
                         for slot in how.slots
                     ]
-                cells.append(AskedScore(column, item, len(frames) * how.samples))
+                cells.append((column, item, len(frames) * how.samples))
             if len(requests) >= CALLS_PER_CHUNK:
                 yield cells, requests
                 cells, requests = [], []
         if cells:
             yield cells, requests
 
-    def _asked_besides(self, task: Task, item: Item) -> dict[str, Any]:
+    def _asked_besides(self, task: Task) -> dict[str, Any]:
         """What a request for a rating asks for besides a reply."""
         return {"logprobs": LOGPROBS if self.sampling.weighted else 0}
 
@@ -227,17 +221,12 @@ class LLMJudge(Judge):
     def require_askable(self, task: Task) -> None:
         """UsageError if the model cannot be asked in this style on the task's scale."""
         how, scale = self.sampling, task.scale
-        if how.form == "likelihood":
-            raise UsageError(
-                f"How likely a text is can be asked of a model in the process (hf:ID_OR_PATH), not of {self.spec}: "
-                "endpoints tell the probabilities of what they write themselves."
-            )
         if how.form == "stars" and not whole_numbers(scale):
             raise UsageError(f"Stars are whole numbers, and this scale is {scale}. Ask for a number (another form).")
         if how.weighted and not whole_ratings(scale):
             raise UsageError(
-                f"The probability-weighted score needs a scale of whole numbers from 0 to 9, and this one is {scale}"
-                f"{'' if scale.step is None else f' in steps of {scale.step:g}'}. Take the read rating (weighted off)."
+                f"The probability-weighted score needs a scale of whole numbers from 0 to 9, and this one is "
+                f"{_in_steps(task)}. Take the read rating (weighted off)."
             )
 
     def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
@@ -272,99 +261,47 @@ class LLMJudge(Judge):
             **others,
         )
 
-    def _read(
-        self, task: Task, cells: Sequence[AskedScore], replies: Sequence[Reply], verdicts: Sequence[list[Verdict]]
-    ) -> Usage:
-        """Add each cell's verdict to those of its criteria; returns what the replies cost."""
-        left, n_unweighted = iter(replies), 0
-        for column, item, n_requests in cells:
-            if own := list(islice(left, n_requests)):
-                verdict = verdict_of(task, item, own, weighted=self.sampling.weighted)
-                n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
-            else:
-                verdict = Unscored(item.item_id, "missing input", self.lacking(task, item))
-            verdicts[column].append(verdict)
-        with self._counting:
-            self.n_unweighted += n_unweighted
-        return self._note_sent(replies)
-
     # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Criteria written from each request's exemplars."""
-        prompt = self.sampling.draft_prompt
-        return self._induce(
-            task, requests, [draft_messages(task, self._shown(r.exemplars), prompt, r.max_words) for r in requests]
-        )
+        """Criteria written from each request's exemplars, or its criteria improved on them."""
+        how = self.sampling
 
-    def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
-        """Each request's criteria, improved on its misaligned items."""
-        messages = [
-            refine_messages(
-                task,
-                r.criteria.text,
-                self._shown(r.misaligned),
-                self.sampling.refine_prompt,
-                operations=r.operations,
-                max_words=r.max_words,
-            )
-            for r in requests
-        ]
-        return self._induce(task, requests, messages)
-
-    def _shown(self, examples: Sequence[Example]) -> list[Example]:
-        """Exemplars and misaligned items as this judge sees their items."""
-        references = self.sampling.references
-        return [replace(each, item=shown_item(each.item, references=references)) for each in examples]
-
-    def _induce(
-        self,
-        task: Task,
-        requests: Sequence[DraftRequest | RefineRequest],
-        messages: Sequence[tuple[Message, ...]],
-    ) -> DraftBatch:
         def arrived(_index: int, reply: Reply) -> None:
             if not self.first.any_read:
                 self.first.note(written(reply, task.aspect)[1], FIRST_DRAFTS, reply)
 
-        asked = [
-            self.request(
-                prompt,
-                r.temperature,
-                max(r.max_tokens, self.sampling.max_tokens),
-                _says_something,
-                seed=r.seed,
-                sample=r.provenance.sample,
-            )
-            for r, prompt in zip(requests, messages, strict=True)
-        ]
+        asked = []
+        for r in requests:
+            shown = [replace(e, item=shown_item(e.item, references=how.references)) for e in r.exemplars]
+            messages = draft_messages(task, replace(r, exemplars=tuple(shown)), how.draft_prompt, how.refine_prompt)
+            most, sample = max(r.max_tokens, how.max_tokens), r.provenance.sample
+            asked.append(self.request(messages, r.temperature, most, _says_something, seed=r.seed, sample=sample))
         replies = self.provider.complete(asked, on_reply=arrived)
         drafted = []
         for reply, request in zip(replies, requests, strict=True):
             text, problem = written(reply, task.aspect)
-            drafted.append(Drafted(None if problem else Criteria(text, task.aspect, request.provenance), problem))
-        return DraftBatch(tuple(drafted), len(requests), self._note_sent(replies))
+            drafted.append(problem or Criteria(text, task.aspect, request.provenance))
+        return DraftBatch(tuple(drafted), self._note_sent(replies))
 
-    def write_steps(self, task: Task, criteria: str = "") -> WrittenText:
+    def write_steps(self, task: Task, criteria: str = "") -> Written:
         """Have the model write evaluation steps that lead from an item to its number (auto-CoT; G-Eval).
 
-        They come from the task and the criteria alone, at temperature 0, and take effect as `Style.steps`. A reply that
-        cannot be used gives "" and the problem.
+        They come from the task and the criteria alone, at temperature 0, and take effect as `Style.steps`.
         """
-        answer = self._write(task, steps_messages(task, criteria), STEPS_TOKENS)
-        if len(answer.text) <= MOST_STEPS:
-            return answer
-        long = f"The steps were {len(answer.text):,} characters long; {MOST_STEPS:,} are the most."
-        return WrittenText("", long, answer.usage)
+        text, problem, usage = self._write(task, steps_messages(task, criteria), STEPS_TOKENS)
+        if len(text) > MOST_STEPS:
+            text, problem = "", f"The steps were {len(text):,} characters long; {MOST_STEPS:,} are the most."
+        return text, problem, usage
 
-    def write_definition(self, task: Task) -> WrittenText:
+    def write_definition(self, task: Task) -> Written:
         """Have the model say in a sentence or two what the aspect means, from its name and the kind of item."""
-        answer = self._write(task, definition_messages(task), DEFINITION_TOKENS)
-        return replace(answer, text=" ".join(answer.text.split())[:MOST_DEFINITION])
+        text, problem, usage = self._write(task, definition_messages(task), DEFINITION_TOKENS)
+        return " ".join(text.split())[:MOST_DEFINITION], problem, usage
 
-    def _write(self, task: Task, messages: tuple[Message, ...], max_tokens: int) -> WrittenText:
+    def _write(self, task: Task, messages: tuple[Message, ...], max_tokens: int) -> Written:
         replies = self.provider.complete([self.request(messages, 0.0, max_tokens, _says_something)])
-        return WrittenText(*written(replies[0], task.aspect), self._note_sent(replies))
+        return *written(replies[0], task.aspect), self._note_sent(replies)
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
@@ -388,7 +325,7 @@ class LLMJudge(Judge):
     def with_sampling(self, sampling: Style) -> LLMJudge:
         """The same model asked in another way, over the same connections."""
         other = copy.copy(self)
-        other.sampling, other.n_unweighted, other._without = sampling, 0, set()
+        other.sampling, other._without = sampling, set()
         other.first = FirstReplies(f"{self.model} at {self.provider.endpoint}")
         return other
 
@@ -406,16 +343,8 @@ class LLMJudge(Judge):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What of the sampling the endpoint did not take, a sentence each."""
-        how = self.sampling
-        meant = {
-            "temperature": f"refuses the temperature {how.temperature or 0:g}: its replies are drawn at its own, so a "
-            "second scoring may differ",
-            "top_p": f"refuses top_p {how.top_p:g}: its replies are drawn from all tokens",
-            "reasoning_effort": "takes no reasoning effort: the model thinks as long as it likes",
-            "logprobs": "tells no token probabilities: the ratings that it states count instead",
-            "response_format": "takes no JSON schema: its replies are read as text",
-        }
-        return tuple(f"The endpoint {meant[name]}." for name in meant if name in self._without)
+        how = self.sampling if self.sampling.temperature is not None else replace(self.sampling, temperature=0.0)
+        return tuple(f"The endpoint {_NOT_TAKEN[name].format(how)}." for name in _NOT_TAKEN if name in self._without)
 
     def as_state(self) -> Mapping[str, Any]:
         """What `restore_judge` needs, and what was not sent; the key is not among it."""
@@ -427,7 +356,14 @@ class LLMJudge(Judge):
         self.provider.close()
 
 
-# ── a model in this process ──────────────────────────────────────────────────────────────────────────────────
+def _in_steps(task: Task) -> str:
+    step = task.scale.step
+    return str(task.scale) if step is None else f"{task.scale} in steps of {step:g}"
+
+
+def _says_something(reply: Completion) -> bool:
+    return not written(reply, "")[1]
+
 
 ONE_PASS = Style("score_only", weighted=True)
 
@@ -445,58 +381,20 @@ class LocalJudge(LLMJudge):
     @property
     def on_gpu(self) -> bool:
         """Whether a model in this process runs on CUDA."""
-        from core.providers.transformers_local import on_gpu
+        from core.repeval.model import choose_device
 
-        return on_gpu()
+        return choose_device("auto") == "cuda"
 
     def require_askable(self, task: Task) -> None:
-        scale = task.scale
-        if self._reads_likelihood and task.kind == "pair":
-            raise UsageError("A likelihood is that of one text; for pairs of texts take a form that asks for a rating.")
-        if self.sampling.weighted and not whole_numbers(scale):
+        if self.sampling.weighted and not whole_numbers(task.scale):
             raise UsageError(
-                f"One pass weighs the whole numbers of a scale, {MOST_NUMBERS} at most, and this one is {scale}"
-                f"{'' if scale.step is None else f' in steps of {scale.step:g}'}. Take a form with a written rating, "
-                "such as rate_explain."
+                f"One pass weighs the whole numbers of a scale, {MOST_NUMBERS} at most, and this one is "
+                f"{_in_steps(task)}. Take a form with a written rating, such as rate_explain."
             )
 
-    def _asked_besides(self, task: Task, item: Item) -> dict[str, Any]:
-        """A weighed rating is asked for by its numbers, a likelihood by the text itself."""
-        if self.sampling.weighted:
-            return {"numbers": tuple(map(str, whole_numbers(task.scale)))}
-        return {"continuation": _to_continue(item)} if self._reads_likelihood else {}
-
-    def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
-        return super()._frame(task, replace(item, target="") if self._reads_likelihood else item, prompt)
-
-    def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        """As of any judge; a text whose likelihood is read stands after its prompt."""
-        asked = super().estimate(task, items, criteria_words)
-        if not self._reads_likelihood:
-            return asked
-        n_characters = sum(len(_to_continue(item)) for item in items)
-        return replace(asked, prompt_tokens=(asked.prompt_tokens or 0) + n_characters // CHARACTERS_PER_TOKEN)
-
-    @property
-    def _reads_likelihood(self) -> bool:
-        return self.sampling.form == "likelihood"
-
-
-def _to_continue(item: Item) -> str:
-    return plain(shortened(item.target, SCORING.target)).strip()
-
-
-def _says_something(reply: Completion) -> bool:
-    return not written(reply, "")[1]
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenText:
-    """Evaluation steps or a definition that the model wrote, or "" with the problem; and the cost."""
-
-    text: str
-    problem: str = ""
-    usage: Usage = field(default_factory=Usage)
+    def _asked_besides(self, task: Task) -> dict[str, Any]:
+        """A weighed rating is asked for by its numbers."""
+        return {"numbers": tuple(map(str, whole_numbers(task.scale)))} if self.sampling.weighted else {}
 
 
 # ── before the first score ───────────────────────────────────────────────────────────────────────────────────
@@ -559,16 +457,15 @@ def made_ready(judge: Judge, task: Task, items: Sequence[Item], asking: Asking) 
             f"The judge {judge.spec} writes neither definitions nor evaluation steps: it is no language model."
         )
     if define:
-        answer = ready.write_definition(replace(task, definition=""))
-        if not answer.text:
-            raise JudgeError(f"The judge wrote no definition of {task.aspect}: {answer.problem} Give one yourself.")
-        task = replace(task, definition=answer.text)
-        note = f"What {task.aspect} means was written by the judge: {answer.text}"
-        done = Prepared(1, answer.usage, answer.text, (note,))
+        text, problem, usage = ready.write_definition(replace(task, definition=""))
+        if problem:
+            raise JudgeError(f"The judge wrote no definition of {task.aspect}: {problem} Give one yourself.")
+        task = replace(task, definition=text)
+        done = Prepared(1, usage, text, (f"What {task.aspect} means was written by the judge: {text}",))
     if steps:
-        answer = ready.write_steps(task)
-        if not answer.text:
-            raise JudgeError(f"The judge wrote no evaluation steps: {answer.problem} Ask without steps, or give them.")
-        ready = ready.with_sampling(replace(ready.sampling, steps=answer.text))
-        done = replace(done, calls=done.calls + 1, usage=done.usage + answer.usage)
+        text, problem, usage = ready.write_steps(task)
+        if problem:
+            raise JudgeError(f"The judge wrote no evaluation steps: {problem} Ask without steps, or give them.")
+        ready = ready.with_sampling(replace(ready.sampling, steps=text))
+        done = replace(done, calls=done.calls + 1, usage=done.usage + usage)
     return ready, task, done

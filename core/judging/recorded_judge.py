@@ -24,7 +24,7 @@ from core.data.reply_files import (
     words_of,
 )
 from core.errors import GoldenError, JudgeError, UsageError
-from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress, RefineRequest
+from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress
 from core.judging.parse import read_rating
 from core.judging.reply_verdicts import NO_TEXT, has_texts
 from core.records import Criteria, Item, Task, Unscored, Usage, Verdict
@@ -100,10 +100,6 @@ class RecordedJudge(Judge):
             f"A recorded judge ({self.path.name}) replays scores and cannot write criteria. "
             "Calibrate with offline or openai:MODEL, and use the recording to compare."
         )
-
-    def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
-        """JudgeError: a recording cannot write criteria."""
-        return self.draft(task, ())
 
     def _verdict(self, task: Task, item: Item) -> Verdict:
         """What the rows of an item come to: the mean of all its replies that can be read, or of its scores."""

@@ -9,24 +9,21 @@ steps and definitions lose the marks that would make a line a heading.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from string import Template
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from core.errors import JudgeError
-from core.judging.judge_protocol import OPERATIONS, Exemplar, Misaligned, Operation
+from core.judging.judge_protocol import OPERATIONS, DraftRequest
 from core.providers.completions import Message
 from core.records import Item, ItemKind, Scale, Task
 
-OutputForm = Literal["rate_explain", "analyze_rate", "score_only", "free_text", "stars", "likelihood"]
-OUTPUT_FORMS: tuple[OutputForm, ...] = (
-    *("rate_explain", "analyze_rate", "score_only", "free_text", "stars", "likelihood"),
-)
+OutputForm = Literal["rate_explain", "analyze_rate", "score_only", "free_text", "stars"]
 Persona = Literal["none", "helpful", "annotator"]
-PERSONAS: tuple[Persona, ...] = ("none", "helpful", "annotator")
+PERSONAS: tuple[Persona, ...] = get_args(Persona)
 PROMPTS = Path(__file__).parent / "prompts"
 DRAFT_PROMPT = "draft.v2"
 REFINE_PROMPT = "refine.v3"
@@ -137,41 +134,25 @@ def score_messages(task: Task, item: Item, criteria: str, form: OutputForm = "ra
 
 
 def draft_messages(
-    task: Task, exemplars: Sequence[Exemplar], prompt: str = DRAFT_PROMPT, max_words: int | None = None
+    task: Task, request: DraftRequest, prompt: str = DRAFT_PROMPT, refine_prompt: str = REFINE_PROMPT
 ) -> tuple[Message, ...]:
-    """Ask for the criteria that account for the labels of `exemplars`, in `max_words` words where that is a number."""
-    blocks = [
-        f"### Example {number}\n{item_block(task.kind, shown.item, EXEMPLARS)}\n"
-        f"Rating by people ({task.scale}): {_number(shown.label)}"
-        for number, shown in enumerate(exemplars, 1)
-    ]
-    values = {**_task_values(task), "examples": "\n\n".join(blocks), "words": str(max_words or "")}
-    return (Message("user", _fill(prompt, values)),)
-
-
-def refine_messages(
-    task: Task,
-    criteria: str,
-    misaligned: Sequence[Misaligned],
-    prompt: str = REFINE_PROMPT,
-    *,
-    operations: Sequence[Operation] = OPERATIONS,
-    max_words: int | None = None,
-) -> tuple[Message, ...]:
-    """Ask for better criteria, given the items that the present ones get wrong, in `max_words` words at most.
+    """Ask for the criteria that account for the labels shown, or for better ones than those that got them wrong.
 
     With some of the operations only, they are asked for by a prompt whose lines stand alone, `CHOSEN_REFINE_PROMPT`.
     """
-    without = tuple(f"- {name}:" for name in OPERATIONS if name not in operations)
-    blocks = [
-        f"### Item {number}\n{item_block(task.kind, shown.item, EXEMPLARS)}\n"
-        f"Rating by the judge ({task.scale}): {_number(shown.score)}\n"
-        f"Rating by people ({task.scale}): {_number(shown.label)}"
-        for number, shown in enumerate(misaligned, 1)
-    ]
-    present = neutral(criteria) or "(none yet: the judge had only the name of the aspect)"
-    values = {**_task_values(task), "criteria": present, "examples": "\n\n".join(blocks), "words": str(max_words or "")}
-    return (Message("user", _fill(CHOSEN_REFINE_PROMPT if without else prompt, values, without)),)
+    refines, without, blocks = request.criteria is not None, tuple[str, ...](), []
+    for number, shown in enumerate(request.exemplars, 1):
+        by_judge = f"Rating by the judge ({task.scale}): {_number(shown.score)}\n" if refines else ""
+        blocks.append(
+            f"### {'Item' if refines else 'Example'} {number}\n{item_block(task.kind, shown.item, EXEMPLARS)}\n"
+            f"{by_judge}Rating by people ({task.scale}): {_number(shown.label)}"
+        )
+    values = {**_task_values(task), "examples": "\n\n".join(blocks), "words": str(request.max_words or "")}
+    if request.criteria is not None:
+        present = neutral(request.criteria.text) or "(none yet: the judge had only the name of the aspect)"
+        without = tuple(f"- {name}:" for name in OPERATIONS if name not in request.operations)
+        prompt, values["criteria"] = CHOSEN_REFINE_PROMPT if without else refine_prompt, present
+    return (Message("user", _fill(prompt, values, without)),)
 
 
 def item_block(kind: ItemKind, item: Item, limits: TextLimits) -> str:

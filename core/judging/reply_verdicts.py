@@ -18,7 +18,7 @@ from dataclasses import replace
 from core.errors import JudgeError
 from core.judging.parse import read_rating, without_thoughts
 from core.judging.render import shortened_parts, whole_numbers
-from core.providers.completions import LIKELIHOOD, OFF_SCALE, Completion, Failure, Reply
+from core.providers.completions import OFF_SCALE, Completion, Failure, Reply
 from core.records import Item, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.secret_values import hide
 from core.texts import is_blank
@@ -107,9 +107,6 @@ def reading_of(reply: Reply, task: Task) -> Reading:
         return Reading(None, "provider error", detail=reply.message)
     if reply.finish == OFF_SCALE:
         return Reading(None, "no verdict", detail=reply.text)
-    if reply.finish == LIKELIHOOD:
-        low, high = task.scale.low, task.scale.high
-        return Reading(low + (high - low) * math.exp(min(0.0, float(reply.text))))
     reading = read_rating(reply.text, task.scale, task.aspect, reply.finish)
     if reply.finish == "length" and reading.reason == "truncated":
         return replace(reading, detail=_cut_off(reply))
@@ -131,12 +128,6 @@ def _cut_off(reply: Completion) -> str:
 
 def _explained(reply: Completion) -> str:
     """What a reply gives for its rating: the words of a JSON reply's reasons, else the whole of it."""
-    if reply.finish == LIKELIHOOD:
-        mean = float(reply.text)
-        return (
-            f"Mean log-probability of a token of the text: {mean:.4f}. The score is the tokens' geometric mean "
-            f"probability, {math.exp(min(0.0, mean)):.3g}, laid on the scale."
-        )
     text = without_thoughts(reply.text).strip()
     try:
         fields = json.loads(text)

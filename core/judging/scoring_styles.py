@@ -1,8 +1,7 @@
 """How a judge is asked for a score: the styles that a person chooses between, and the prompts behind each.
 
 The forms are those of A Closer Look (section 3.2), their mix, and the stars of AutoCalibrate. Evaluation steps and the
-weighted score are G-Eval's; the personas are a robustness check of A Closer Look (appendix F.3). "likelihood" asks
-nothing: it reads how likely the text is to a model in the process (GPTScore; Fu et al. 2023).
+weighted score are G-Eval's; the personas are a robustness check of A Closer Look (appendix F.3).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from core.errors import JudgeError, UsageError
 from core.judging.render import DRAFT_PROMPT, REFINE_PROMPT, OutputForm, Persona, score_prompt
@@ -28,10 +27,8 @@ USUAL_TOKENS, SCORE_TOKENS = 512, 20
 MOST_STEPS = 8_000
 """Characters of evaluation steps."""
 
-StyleForm = Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix", "likelihood"]
-WRITTEN_FORMS: tuple[StyleForm, ...] = ("score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix")
-STYLE_FORMS: tuple[StyleForm, ...] = (*WRITTEN_FORMS, "likelihood")
-"""The last is for a model in the process alone."""
+StyleForm = Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"]
+STYLE_FORMS: tuple[StyleForm, ...] = get_args(StyleForm)
 MIXED: tuple[OutputForm, ...] = ("analyze_rate", "rate_explain")
 """The forms of the mix, in turn; an odd number of samples gives the extra one to the first."""
 
@@ -43,7 +40,6 @@ REPLY_TOKENS: Mapping[OutputForm, int] = {
     "score_only": 4,
     "free_text": 20,
     "stars": 50,
-    "likelihood": 0,
 }
 """Typical length of a reply, for estimates."""
 
@@ -134,8 +130,6 @@ class Style:
             return "The mix averages rate-explain and analyze-rate, so it needs at least 2 samples; 1 came."
         if self.weighted and self.form != "score_only":
             return f"The probability-weighted score needs the form score_only, not {self.form}: a bare number to weigh."
-        if self.form == "likelihood" and (self.samples > 1 or self.structured or self.steps.strip()):
-            return "A likelihood is read once, and nothing is written: it takes 1 sample, no JSON, no evaluation steps."
         if self.structured and (self.weighted or self.form in ("free_text", "stars")):
             return "JSON is asked for with score_only, rate_explain, analyze_rate and mix, and without weighting."
         return ""
@@ -145,7 +139,7 @@ class Style:
         """Short, for people, without what is usual: "analyze-rate · 5 samples at t=1 · steps · annotator"."""
         samples = "1 sample" if self.samples == 1 else f"{self.samples} samples"
         heat = "the model's temperature" if self.temperature is None else f"t={self.temperature:g}"
-        parts = [self.form.replace("_", "-"), *([] if self.form == "likelihood" else [f"{samples} at {heat}"])]
+        parts = [self.form.replace("_", "-"), f"{samples} at {heat}"]
         parts += [f"top-p {self.top_p:g}"] * (self.top_p < 1.0)
         parts += ["steps"] * bool(self.steps.strip())
         parts += ["weighted"] * self.weighted

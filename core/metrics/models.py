@@ -4,7 +4,7 @@ Entailment: a source longer than the model's window is read in chunks of whole s
 as its best chunk entails it.  After SummaC (Laban et al. 2022).  Regression: the one output of a model
 trained on human ratings, such as BLEURT (Sellam et al. 2020).  Likelihood: mean log-probability of the target's tokens
 given the source, by an encoder-decoder (BARTScore; Yuan et al. 2021) or a causal model (GPTScore without instructions;
-Fu et al. 2023).  A judge `hf:MODEL` of the form "likelihood" has GPTScore's instructions for an aspect.
+Fu et al. 2023).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
@@ -17,13 +17,12 @@ from core.comparison.style_grid import (
 from core.comparison.style_grid import styles as compared_styles
 from core.errors import UsageError
 from core.judging.judge_specs import NAMED, language_model
-from core.judging.llm_judge import WrittenText
 from core.project_records import JUDGES
 from core.projects.calibration import sides_of
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.run_work import RunWork, start_run
-from core.records import Criteria, GoldenSet, Provenance, content_digest
+from core.records import Criteria, GoldenSet, Provenance
 from core.settings import Settings
 from core.store.results import RESULT, SNAPSHOT
 from core.store.store import Store
@@ -87,20 +86,10 @@ def run_styles(work: RunWork) -> StylesView:
     def enter(finished: FinishedStyle) -> str:
         return work.add_judge(replace(finished.judge, run_id=work.run.run_id), finished.replies)
 
-    def steps_of(aspect: str, write: Callable[[], WrittenText]) -> WrittenText:
-        """Steps are written once: a resumed run finds those that it was answered before."""
-        name = f"asked steps {content_digest('aspect', aspect)[7:19]}"
-        if (answer := work.kept(name, WrittenText)) is None:
-            answer = write()
-            work.keep(name, answer)
-        return answer
-
     with closing(language_model(request.judge_spec, work.settings, work.replies, gate=NAMED)) as judge:
         given = _given(work.store, work.golden, request)
         chosen = request.settings
-        return compared_styles(
-            work.golden, judge, chosen, given, enter=enter, steps_of=steps_of, progress=work.progress
-        ).view
+        return compared_styles(work.golden, judge, chosen, given, enter=enter, progress=work.progress).view
 
 
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:

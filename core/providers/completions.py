@@ -35,7 +35,6 @@ class Request:
         logprobs: How many of the likeliest tokens to return in each place.  An endpoint may leave them out.
         effort: How long a model should think, "" leaves it to the model.
         numbers: Ask a model in the process for the probabilities of these answers instead of a written reply.
-        continuation: Ask it how likely it is to go on with this text.
         extra: Further fields of the request's body, a JSON object.
         room: Tokens that the model needs for its thoughts, on top of `max_tokens`.
         reads: Whether a reply says what it was asked for.  One that does not serves no other run.
@@ -52,7 +51,6 @@ class Request:
     logprobs: int = 0
     effort: str = ""
     numbers: tuple[str, ...] = ()
-    continuation: str = ""
     extra: str = ""
     room: int = 0
     reads: Callable[[Completion], bool] | None = field(default=None, compare=False, repr=False)
@@ -75,16 +73,13 @@ class Request:
             self.sample,
             self.json_schema,
         ]
-        later = ("logprobs", "effort", "numbers", "continuation", "extra")  # usual requests keep their old keys
+        later = ("logprobs", "effort", "numbers", "extra")  # usual requests keep their old keys
         parts += [{name: value} for name in later if (value := getattr(self, name))]
         return content_digest("reply", parts)
 
 
 OFF_SCALE = "off_scale"
 """The finish of a weighed reply whose probability is not on the numbers; its text says so."""
-
-LIKELIHOOD = "likelihood"
-"""The finish of a reply that was not written: its text is the mean log-probability of the continuation's tokens."""
 
 
 class TokenLogprobs(NamedTuple):
@@ -99,7 +94,7 @@ class Completion:
     """A reply.
 
     Attributes:
-        finish: "stop", "length" (truncated), "refusal", `OFF_SCALE` or `LIKELIHOOD`.
+        finish: "stop", "length" (truncated), "refusal" or `OFF_SCALE`.
         cached: Whether it came from the store.
         logprobs: The first tokens of the reply, if they were asked for and given.
         thinking: Tokens of thoughts.  They are among the usage.

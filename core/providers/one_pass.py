@@ -263,39 +263,6 @@ def in_halved_batches(
         waiting = [left[part] for part in token_batches([lengths[k] for k in left], len(batch) * longest // 2)][::-1]
 
 
-# ── how likely texts are ─────────────────────────────────────────────────────────────────────────────────────────
-
-LOGIT_SHARE = 4
-"""A token whose probability is read costs about as much memory as this many others: a number for every word known."""
-
-
-def likelihoods(
-    reader: NextTokens, prompts: Sequence[Sequence[int]], texts: Sequence[Sequence[int]]
-) -> Iterator[tuple[int, float]]:
-    """(position, mean log-probability of the tokens of that one of `texts` after its prompt), as they are known.
-
-    Both hold a token at least.  JudgeError as `in_halved_batches`.
-    """
-    lengths = [len(prompt) + LOGIT_SHARE * len(text) for prompt, text in zip(prompts, texts, strict=True)]
-
-    def compute(batch: list[int]) -> list[float]:
-        import torch
-
-        ids, mask = reader.filled([np.array([*prompts[k], *texts[k]], dtype=np.int64) for k in batch], left=True)
-        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
-        longest = max(len(texts[k]) for k in batch)
-        logits = reader.logits(ids, mask, positions, longest + 1, use_cache=False)
-        means = []
-        for row, n in enumerate(len(texts[k]) for k in batch):
-            own = logits[row, -n - 1 : -1].float().log_softmax(dim=-1)
-            taken = own.gather(1, ids[row, -n:, None].to(own.device))
-            means.append(taken.double().mean())
-        return [float(mean) for mean in torch.stack(means).cpu()]
-
-    for batch, means in in_halved_batches(reader.loaded, lengths, reader.budget, compute):
-        yield from zip(batch, means, strict=True)
-
-
 OnRow = Callable[[int, FloatArray], None]
 
 

@@ -1,8 +1,7 @@
 """Run a causal language model in this process: weigh ratings in one pass, or write texts token by token.
 
-Requests that name `numbers` or a `continuation` are answered by probabilities (`core.providers.one_pass`), all others
-are written with `generate`.  The model's chat template is applied if it has one.  Nothing is loaded before the first
-request.
+Requests that name `numbers` are answered by probabilities (`core.providers.one_pass`), all others are written with
+`generate`.  The model's chat template is applied if it has one.  Nothing is loaded before the first request.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import numpy as np
 
 from core.errors import JudgeError
 from core.providers.completions import (
-    LIKELIHOOD,
     OFF_SCALE,
     Completion,
     Failure,
@@ -34,7 +32,6 @@ from core.providers.one_pass import (
     NextTokens,
     NumberTokens,
     in_halved_batches,
-    likelihoods,
     number_tokens,
     weigh,
 )
@@ -110,7 +107,7 @@ class LocalProvider:
             return []
         places: dict[Request, list[int]] = defaultdict(list)
         for index, request in enumerate(requests):
-            fixed = request.numbers or request.continuation or request.temperature == 0.0
+            fixed = request.numbers or request.temperature == 0.0
             places[request.prompt if fixed else request].append(index)
         replies: dict[int, Reply] = {}
         asked = list(places)
@@ -136,25 +133,19 @@ class _Answers:
     def __init__(self, model: Ready, requests: Sequence[Request], deliver: OnReply) -> None:
         self.model, self.requests, self.deliver = model, requests, deliver
         self.rows = prompt_rows(model.tokenizer, requests)
-        self.texts = continuations(model.tokenizer, requests)
         self.limit = model.loaded.facts.max_tokens
 
     def all(self) -> None:
         weighed: dict[tuple[str, ...], list[int]] = defaultdict(list)
         written: dict[tuple[float | None, float, int], list[int]] = defaultdict(list)
-        likely: list[int] = []
         for k, request in enumerate(self.requests):
-            n_tokens = len(self.rows[k]) + len(self.texts[k])
+            n_tokens = len(self.rows[k])
             if n_tokens >= self.limit:
                 words = (
                     f"The prompt has {n_tokens:,} tokens, and {self.model.loaded.facts.name} reads {self.limit:,} "
                     "with its answer. Shorten the item, or choose a model with a longer context."
                 )
                 self.deliver(k, Failure(words))
-            elif request.continuation and not self.texts[k]:
-                self.deliver(k, Failure("The tokenizer of the model has no tokens for this text."))
-            elif request.continuation:
-                likely.append(k)
             elif request.numbers:
                 weighed[request.numbers].append(k)
             else:
@@ -165,11 +156,6 @@ class _Answers:
             self._weigh(known[numbers], positions)
         for positions in written.values():
             self._write(positions)
-        rows, texts = [self.rows[k] for k in likely], [self.texts[k] for k in likely]
-        for place, mean in likelihoods(self.model.reader, rows, texts):
-            usage = _usage(len(rows[place]) + len(texts[place]), 0)
-            reply: Reply = Completion(repr(mean), LIKELIHOOD, usage) if np.isfinite(mean) else Failure(OVERFLOW)
-            self.deliver(likely[place], reply)
 
     def _weigh(self, numbers: NumberTokens, positions: list[int]) -> None:
         left = set(positions)
@@ -253,11 +239,6 @@ def _end_tokens(model: Any, tokenizer: Any) -> set[int]:
     return {int(end) for end in (*ends, tokenizer.eos_token_id) if end is not None}
 
 
-def on_gpu() -> bool:
-    """Whether models in this process run on CUDA."""
-    return choose_device("auto") == "cuda"
-
-
 # ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -276,13 +257,6 @@ def prompt_rows(tokenizer: Any, requests: Sequence[Request]) -> list[list[int]]:
     if own and tokenizer.eos_token_id is not None:  # some tokenizers end every text
         rows = [row[:-1] if row and row[-1] == tokenizer.eos_token_id else row for row in rows]
     return rows
-
-
-def continuations(tokenizer: Any, requests: Sequence[Request]) -> list[list[int]]:
-    """Token ids of each request's continuation, without special tokens; none where it has none."""
-    special = _special(tokenizer)
-    texts = [special.sub(_broken, request.continuation) for request in requests]
-    return [tokenizer(text, add_special_tokens=False)["input_ids"] if text else [] for text in texts]
 
 
 def _chat(tokenizer: Any, messages: Sequence[Message]) -> str:

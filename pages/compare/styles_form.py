@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.comparison.style_grid import StylesSettings
 from core.errors import ConcordError
-from core.judging.scoring_styles import MOST_STEPS, STYLE_FORMS, WRITTEN_FORMS, Style, StyleForm
+from core.judging.scoring_styles import MOST_STEPS, STYLE_FORMS, Style, StyleForm
 from core.project_records import CriteriaEntry, GoldenSummary
 from core.projects.style_runs import StylesRequest
 from core.wording import number
@@ -50,7 +50,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str, steps: str) 
     local = spec.startswith("hf:")
     chosen: list[StyleForm] = st.multiselect(
         "Output forms",
-        STYLE_FORMS if local else WRITTEN_FORMS,
+        STYLE_FORMS,
         default=["rate_explain", "analyze_rate"],
         key=widget(f"styles_forms{'_hf' if local else ''}"),
         persist_state="session",
@@ -100,8 +100,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str, steps: str) 
 
 
 def _styles(chosen: list[StyleForm], style: Mapping[str, Any], *, weighted: bool) -> list[Style]:
-    unsampled = {name: value for name, value in style.items() if name not in ("samples", "temperature")}
-    styles = [Style(form, **(unsampled if form == "likelihood" else style)) for form in chosen]
+    styles = [Style(form, **style) for form in chosen]
     return [*styles, Style("score_only", weighted=True, **style)] if weighted else styles
 
 

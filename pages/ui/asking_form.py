@@ -12,7 +12,6 @@ from core.judging.scoring_styles import (
     MOST_STEPS,
     MOST_TOKENS,
     STYLE_FORMS,
-    WRITTEN_FORMS,
     Asking,
     StyleForm,
 )
@@ -25,7 +24,6 @@ FORM_NAMES: dict[StyleForm, str] = {
     "rate_explain": "rating, then reasons",
     "analyze_rate": "analysis, then rating",
     "mix": "rating first and analysis first, in turn",
-    "likelihood": "nothing asked: how likely the text is",
 }
 PERSONA_NAMES: dict[Persona, str] = {
     "none": "none",
@@ -48,7 +46,7 @@ def choose_asking(spec: str) -> Asking:
             names = {**FORM_NAMES, AT_ONCE: "one pass: probabilities of the ratings"}
             form = st.selectbox(
                 "Form of a reply",
-                [AT_ONCE, *STYLE_FORMS] if local else WRITTEN_FORMS,
+                [AT_ONCE] * local + [*STYLE_FORMS],
                 key=key,
                 format_func=names.__getitem__,
                 help="Reasons make scores better. Analysis first and a few replies at temperature 1 do best for most "

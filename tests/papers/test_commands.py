@@ -45,7 +45,6 @@ MORE = {
     "--max-words": ["--judge", "scripted:1"],
     "llm": ["--judge", "scripted:1"],
     "calibrated": ["--with", "offline,overlap"],
-    "likelihood": ["--weighted"],  # a tiny model writes on to the end of its limit
 }
 """What a word in a row needs beside it."""
 

@@ -126,8 +126,7 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
         raise JudgeError("The aspect of this judge has no name. Export it again.")
     try:
         spec, base_url, key_goes = parse_spec(judge.spec), "", True
-        weighs_the_text = judge.sampling is not None and judge.sampling.form == "likelihood"  # no other tool can
-        model = "" if spec.kind in NO_MODEL or weighs_the_text else judge.model
+        model = "" if spec.kind in NO_MODEL else judge.model
         if spec.kind == "openai":
             model, (base_url, key_goes) = spec.model, endpoint_of_file(spec.base_url)
         checked_extra(judge.extra)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import JudgeError
-from core.judging.judge_protocol import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
-from core.judging.offline import clause_strengths, exchange, grounding, induce
+from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress
+from core.judging.offline import exchange, grounding, induce
 from core.judging.offline.criteria_grammar import CriteriaReading, read
 from core.judging.offline.features import (
     CONCEPTS,
@@ -131,49 +131,31 @@ class OfflineJudge(Judge):
     # ── drafting and refining ────────────────────────────────────────────────────────────────────────────────
 
     def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
-        """Criteria induced from each request's exemplars; a problem in words if they show nothing.
+        """Criteria induced from each request's exemplars, or its criteria after one operation that brings them closer.
 
-        A request to fit gets clauses with fitted strengths.
+        A request to fit gets clauses with fitted strengths.  A refiner knows all operations but "paraphrase".  A
+        problem in words if the exemplars show nothing.
         """
-        texts = []
+        drafted: list[Criteria | str] = []
         for request in requests:
             exemplars = [exemplar for exemplar in request.exemplars if math.isfinite(exemplar.label)]
             values, _ = self._measure(task, [exemplar.item for exemplar in exemplars])
-            labels = np.array([exemplar.label for exemplar in exemplars])
+            labels, heat, seed = np.array([e.label for e in exemplars]), request.temperature, request.seed
             if not exemplars:
-                texts.append("")
-            elif request.fit:
-                names = [exemplar.item.source_id or exemplar.item.item_id for exemplar in exemplars]
-                sources = np.unique(names, return_inverse=True)[1]
-                texts.append(clause_strengths.fitted(values, labels, sources, task))
-            else:
-                texts.append(induce.draft(values, labels, task, temperature=request.temperature, seed=request.seed))
-        return _batch(task, requests, texts, _AIMLESS)
-
-    def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
-        """Each request's criteria after one operation that brings its misaligned items closer to their labels.
-
-        It knows all of `RefineRequest.operations` but "paraphrase" (see `offline.induce`).
-        """
-        texts = []
-        for request in requests:
-            values, _ = self._measure(task, [shown.item for shown in request.misaligned])
-            gaps = np.array([shown.label - shown.score for shown in request.misaligned])
-            texts.append(
-                induce.refine(
-                    read(request.criteria.text),
-                    values,
-                    gaps,
-                    task,
-                    temperature=request.temperature,
-                    seed=request.seed,
-                    operations=request.operations,
+                text = ""
+            elif request.criteria is not None:
+                gaps, reading = labels - [e.score for e in exemplars], read(request.criteria.text)
+                text = induce.refine(
+                    reading, values, gaps, task, temperature=heat, seed=seed, operations=request.operations
                 )
-                if gaps.size
-                else ""
-            )
-        only_words = all(request.operations == ("paraphrase",) for request in requests)
-        return _batch(task, requests, texts, _NO_WORDS if only_words else _AIMLESS)
+            elif request.fit:
+                sources = [exemplar.item.source_id or exemplar.item.item_id for exemplar in exemplars]
+                text = induce.fitted(values, labels, np.unique(sources, return_inverse=True)[1], task)
+            else:
+                text = induce.draft(values, labels, task, temperature=heat, seed=seed)
+            why_none = _NO_WORDS if request.operations == ("paraphrase",) else _AIMLESS
+            drafted.append(Criteria(text, task.aspect, request.provenance) if text else why_none)
+        return DraftBatch(tuple(drafted), Usage())
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
@@ -199,16 +181,6 @@ def squash(raw: FloatArray, scale: Scale) -> FloatArray:
     Unlike the logistic function it stays strictly rising in float64 far out (to |r| of about 1e7), so no ties arise.
     """
     return scale.low + (scale.high - scale.low) * (0.5 + 0.5 * raw / np.sqrt(4 + raw**2))
-
-
-def _batch(
-    task: Task, requests: Sequence[DraftRequest | RefineRequest], texts: Sequence[str], why_none: str
-) -> DraftBatch:
-    drafted = tuple(
-        Drafted(Criteria(text, task.aspect, request.provenance)) if text else Drafted(None, why_none)
-        for request, text in zip(requests, texts, strict=True)
-    )
-    return DraftBatch(drafted, calls=len(drafted), usage=Usage())
 
 
 MIN_MOVE = 0.005

@@ -14,7 +14,7 @@ from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.candidate_pool import Keeper
 from core.calibration.loop import calibrate
 from core.data import split_sources
-from core.judging.judge_protocol import DraftBatch, Drafted, DraftRequest, Judge, OnProgress, RefineRequest
+from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress
 from core.records import (
     AspectLabels,
     Criteria,
@@ -88,20 +88,15 @@ class PlantedJudge(Judge):
         drafts = []
         for request in requests:
             self.drafted_from |= {exemplar.item.item_id for exemplar in request.exemplars}
-            skill = 0.1 + 0.6 * abs(_noise("draft", request.seed))
-            text = f"skill={skill:.2f} #{request.seed}"
-            drafts.append(Drafted(Criteria(text, task.aspect, request.provenance)))
-        return DraftBatch(tuple(drafts), len(requests), Usage(requests=len(requests)))
-
-    def refine(self, task: Task, requests: Sequence[RefineRequest]) -> DraftBatch:
-        drafts = []
-        for request in requests:
-            self.drafted_from |= {case.item.item_id for case in request.misaligned}
-            match = re.search(r"skill=([\d.]+)", request.criteria.text)
-            assert match is not None
-            skill = min(0.95, max(0.05, float(match[1]) + 0.25 * _noise("refine", request.seed)))
-            drafts.append(Drafted(Criteria(f"skill={skill:.2f} #r{request.seed}", task.aspect, request.provenance)))
-        return DraftBatch(tuple(drafts), len(requests), Usage(requests=len(requests)))
+            if request.criteria is None:
+                text = f"skill={0.1 + 0.6 * abs(_noise('draft', request.seed)):.2f} #{request.seed}"
+            else:
+                match = re.search(r"skill=([\d.]+)", request.criteria.text)
+                assert match is not None
+                skill = min(0.95, max(0.05, float(match[1]) + 0.25 * _noise("refine", request.seed)))
+                text = f"skill={skill:.2f} #r{request.seed}"
+            drafts.append(Criteria(text, task.aspect, request.provenance))
+        return DraftBatch(tuple(drafts), Usage(requests=len(requests)))
 
 
 def planted_golden(n_sources: int = 40, n_systems: int = 6, seed: int = 0) -> GoldenSet:

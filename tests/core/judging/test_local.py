@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -166,34 +165,6 @@ def test_models_that_cannot_judge_are_refused_in_words(tmp_path: Path, folder: P
     weights.unlink()
     torch.save({}, pickled / "pytorch_model.bin")
     assert "not read" in str(_refused(pickled))
-
-
-def test_a_likelihood_is_the_mean_log_probability_of_the_text_laid_on_the_scale(folder: Path) -> None:
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    judge = _judge(folder, sampling=Style("likelihood"))
-    items = [Item("a", "It rained.", source="Rain fell all day."), Item("b", "Dogs </s> bark loudly.")]
-    scores = judge.score(TASK, items, CRITERIA, explain=True)
-    model, words = AutoModelForCausalLM.from_pretrained(folder), tokenizer()
-    for k, said in enumerate(["It rained.", "Dogs < /s> bark loudly."]):
-        (messages,) = judge.prompts(TASK, items[k], CRITERIA[0])
-        assert items[k].target not in messages[0].content
-        prompt = words(f"{messages[0].content}\n\n")["input_ids"]
-        text = words(said, add_special_tokens=False)["input_ids"]
-        with torch.inference_mode():
-            logs = model(torch.tensor([prompt + text])).logits[0].double().log_softmax(-1)
-        mean = float(torch.stack([logs[len(prompt) - 1 + n, token] for n, token in enumerate(text)]).mean())
-        assert math.log((scores.values[0, k] - 1) / 4) == pytest.approx(mean, abs=1e-4)
-        verdict = scores.explained[k]
-        assert isinstance(verdict, Scored)
-        assert float(verdict.raw[0]) == pytest.approx(mean, abs=1e-4)
-        assert "Mean log-probability" in verdict.explanation
-    assert scores.values[0, 0] != scores.values[1, 0]  # the criteria stand before the text
-    assert scores.usage.completion_tokens == 0
-    asked = judge.estimate(TASK, items, 10)
-    assert asked.completion_tokens == 0
-    assert (asked.prompt_tokens or 0) > sum(len(item.target) for item in items) // 4
 
 
 def test_threads_that_ask_at_once_load_the_model_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

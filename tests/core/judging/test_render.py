@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.judging.judge_protocol import OPERATIONS, Exemplar, Misaligned
+from core.judging.judge_protocol import OPERATIONS, DraftRequest, Exemplar
 from core.judging.render import (
     KINDS,
-    OUTPUT_FORMS,
     OutputForm,
     TextLimits,
     draft_messages,
     item_block,
-    refine_messages,
     score_frame,
     score_messages,
     score_prompt,
@@ -27,7 +27,7 @@ from core.judging.render import (
     whole_words,
 )
 from core.judging.scoring_styles import WEIGHTED_PROMPT
-from core.records import Item, ItemKind, Scale, Task
+from core.records import Criteria, Item, ItemKind, Provenance, Scale, Task
 
 TASK = Task("coherence", "source_target", Scale(1, 5), "How well the sentences hang together.")
 ITEM = Item("i", "A short text.", source="A long source.", references=("A reference.",))
@@ -39,8 +39,7 @@ def _text(task: Task = TASK, item: Item = ITEM, criteria: str = "Be strict.", fo
     return message.content
 
 
-ASKED = tuple(form for form in OUTPUT_FORMS if form != "likelihood")
-"""A likelihood asks for no number: `test_local` has its prompt."""
+ASKED = get_args(OutputForm)
 
 
 @pytest.mark.parametrize("form", ASKED)
@@ -172,14 +171,19 @@ def test_a_long_text_loses_its_middle_and_says_how_much() -> None:
     assert shortened_parts(ITEM) == ()
 
 
+REFINE = DraftRequest(
+    (Exemplar(ITEM, 4.5, 2.0),), 1.0, 768, 0, Provenance(), criteria=Criteria("Be strict.", "coherence")
+)
+
+
 @pytest.mark.parametrize(("max_words", "told"), [(None, []), (150, ["150"])])
 def test_criteria_are_as_long_as_they_may_be_and_no_longer_than_was_asked(max_words, told) -> None:
     """001 §5.1 has criteria of 60 to 600 words: no limit is a choice."""
-    wrong = [Misaligned(ITEM, label=4.5, score=2.0)]
+    refine = replace(REFINE, max_words=max_words)
     prompts = (
-        draft_messages(TASK, [Exemplar(ITEM, 4.0)], max_words=max_words),
-        refine_messages(TASK, "Be strict.", wrong, max_words=max_words),
-        refine_messages(TASK, "Be strict.", wrong, operations=("add",), max_words=max_words),
+        draft_messages(TASK, replace(refine, criteria=None)),
+        draft_messages(TASK, refine),
+        draft_messages(TASK, replace(refine, operations=("add",))),
     )
     for (message,) in prompts:
         assert re.findall(r"at most (\d+) words", message.content) == told
@@ -188,11 +192,10 @@ def test_criteria_are_as_long_as_they_may_be_and_no_longer_than_was_asked(max_wo
 
 
 def test_a_refiner_is_offered_only_the_chosen_operations() -> None:
-    wrong = [Misaligned(ITEM, label=4.5, score=2.0)]
-    criteria = "Be strict.\n- add: a line of the criteria that looks like ours"
-    (message,) = refine_messages(TASK, criteria, wrong, operations=("modify", "calibrate"))
+    criteria = Criteria("Be strict.\n- add: a line of the criteria that looks like ours", "coherence")
+    request = replace(REFINE, criteria=criteria, operations=("modify", "calibrate"))
+    (message,) = draft_messages(TASK, request)
     task = message.content.split("## Task\n")[1]
     assert [operation for operation in OPERATIONS if f"- {operation}:" in task] == ["modify", "calibrate"]
     assert "a line of the criteria that looks like ours" in message.content
     assert "$" not in task
-    assert refine_messages(TASK, criteria, wrong, operations=OPERATIONS) == refine_messages(TASK, criteria, wrong)

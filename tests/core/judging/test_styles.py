@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from core.errors import UsageError
 from core.judging.render import PERSONAS, PROMPTS
-from core.judging.scoring_styles import MIXED, SCHEMAS, WRITTEN_FORMS, Style
+from core.judging.scoring_styles import MIXED, SCHEMAS, STYLE_FORMS, Style
 
 
 @st.composite
 def styles(draw: st.DrawFn) -> Style:
-    form = draw(st.sampled_from(WRITTEN_FORMS))
+    form = draw(st.sampled_from(STYLE_FORMS))
     weighted = form == "score_only" and draw(st.booleans())
     return Style(
         form=form,

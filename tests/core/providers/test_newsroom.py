@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from core.judging.judge_protocol import Exemplar
+from core.judging.judge_protocol import DraftRequest, Exemplar
 from core.judging.parse import read_rating
 from core.judging.render import draft_messages, score_messages
 from core.providers.completions import Message, Request
 from core.providers.simulated_reader import RULES, Rule, clauses_in, reply_to
-from core.records import Item, Scale, Task
+from core.records import Item, Provenance, Scale, Task
 
 TASK = Task("house_style", "source_target", Scale(1, 5), "It keeps to the house style.")
 REPORT = "The board met on Tuesday. At the end it raised the fares by 6.5 percent."
@@ -63,6 +63,6 @@ def test_it_drafts_what_the_ratings_shown_tell_and_never_what_stands_first() -> 
     exemplars = [
         Exemplar(Item(str(k), text, "s", source=REPORT), rated) for k, (text, rated) in enumerate(texts.items())
     ]
-    text = said(draft_messages(TASK, exemplars))
+    text = said(draft_messages(TASK, DraftRequest(tuple(exemplars), 0.0, 500, 0, Provenance())))
     assert "number" in text or "figure" in text
     assert [clause.rule.name for clause in clauses_in(text)] == ["figures"]

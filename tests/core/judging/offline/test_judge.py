@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from core.errors import JudgeError
-from core.judging.judge_protocol import DraftRequest, Exemplar, Misaligned, Operation, RefineRequest
+from core.judging.judge_protocol import DraftRequest, Exemplar, Operation
 from core.judging.offline.criteria_grammar import read
 from core.judging.offline.features import feature_matrix, prior
 from core.judging.offline.judge import OfflineJudge
@@ -116,7 +116,7 @@ def test_two_processes_agree(judge: OfflineJudge) -> None:
         f"t=Task('consistency','source_target',Scale(1,5)); texts={TEXTS!r}; s={SOURCE!r}\n"
         "it=[Item(f'i{n}',x,source=s) for n,x in enumerate(texts)]; j=J().prepare(t,it)\n"
         "r=D(tuple(E(x,float(n%4)) for n,x in enumerate(it)),1.0,768,7,Provenance())\n"
-        "print(j.score(t,it,[Criteria('','consistency')]).values.tolist(), j.draft(t,[r]).drafted[0].criteria.text)\n"
+        "print(j.score(t,it,[Criteria('','consistency')]).values.tolist(), j.draft(t,[r]).drafted[0].text)\n"
     )
     runs = {
         subprocess.run(
@@ -147,7 +147,7 @@ def test_the_drafter_finds_a_planted_signal(judge: OfflineJudge, sign: float) ->
     task = Task("appeal", "source_target", Scale(1, 5))
     labels = [sign * len(text.split()) for text in TEXTS]
     drafts = judge.draft(task, [draft_request(labels, seed=seed) for seed in range(8)]).drafted
-    texts = [drafted.criteria.text for drafted in drafts if drafted.criteria]
+    texts = [drafted.text for drafted in drafts if isinstance(drafted, Criteria)]
     assert len(texts) == 8
     for text in texts:
         weights = {c.key: c.weight for c in read(text).clauses}
@@ -163,8 +163,7 @@ def test_drafts_read_well_keep_their_provenance_and_differ_by_seed(judge: Offlin
     labels = [5.0, 4.0, 1.0, 1.0, 4.0, 5.0, 2.0, 2.0, 1.0, 3.0]
     requests = [draft_request(labels, temperature=1.0, seed=seed) for seed in range(12)]
     batch = judge.draft(TASK, requests)
-    texts = [drafted.criteria.text for drafted in batch.drafted if drafted.criteria]
-    assert batch.calls == 12
+    texts = [drafted.text for drafted in batch.drafted if isinstance(drafted, Criteria)]
     assert len(set(texts)) >= 8
     for text, request, drafted in zip(texts, requests, batch.drafted, strict=True):
         reading = read(text)
@@ -172,17 +171,17 @@ def test_drafts_read_well_keep_their_provenance_and_differ_by_seed(judge: Offlin
         assert 2 <= len(reading.clauses) <= 6
         assert not reading.unread
         assert not re.search(r"\d", text)
-        assert drafted.criteria is not None
-        assert drafted.criteria.provenance == request.provenance
+        assert isinstance(drafted, Criteria)
+        assert drafted.provenance == request.provenance
     assert judge.draft(TASK, requests) == batch
 
 
 # ── refining ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def refine_request(text: str, wrong: dict[int, tuple[float, float]], seed: int, temperature: float) -> RefineRequest:
-    shown = tuple(Misaligned(items()[i], label, score) for i, (label, score) in wrong.items())
-    return RefineRequest(criteria(text), shown, temperature, 768, seed, Provenance("refine"))
+def refine_request(text: str, wrong: dict[int, tuple[float, float]], seed: int, temperature: float) -> DraftRequest:
+    shown = tuple(Exemplar(items()[i], label, score) for i, (label, score) in wrong.items())
+    return DraftRequest(shown, temperature, 768, seed, Provenance("refine"), criteria=criteria(text))
 
 
 @pytest.mark.parametrize(
@@ -197,8 +196,8 @@ def test_every_refinement_moves_the_misaligned_items_the_right_way(
     judge: OfflineJudge, text: str, wrong: dict[int, tuple[float, float]]
 ) -> None:
     requests = [refine_request(text, wrong, seed, temperature=1.0) for seed in range(10)]
-    batch = judge.refine(TASK, requests)
-    texts = [drafted.criteria.text for drafted in batch.drafted if drafted.criteria]
+    batch = judge.draft(TASK, requests)
+    texts = [drafted.text for drafted in batch.drafted if isinstance(drafted, Criteria)]
     assert len(texts) == 10
     assert len(set(texts)) >= 3
     values = judge.scaling.concepts(feature_matrix(items(), "source_target"))
@@ -217,8 +216,8 @@ def test_refining_keeps_to_the_chosen_operation(judge: OfflineJudge, operation: 
     before = {c.key: c.weight for c in read(old).clauses}
     for seed in range(20):
         request = refine_request(old, {0: (5.0, 1.0), 6: (1.0, 5.0)}, seed, temperature=2.0)
-        drafted = judge.refine(TASK, [replace(request, operations=(operation,))]).drafted[0].criteria
-        assert drafted is not None
+        drafted = judge.draft(TASK, [replace(request, operations=(operation,))]).drafted[0]
+        assert isinstance(drafted, Criteria)
         after = {c.key: c.weight for c in read(drafted.text).clauses}
         added, same_opening = set(after) - set(before), read(drafted.text).whole == read(old).whole
         done = "add" if added else "modify" if after != before else "calibrate"
@@ -227,11 +226,11 @@ def test_refining_keeps_to_the_chosen_operation(judge: OfflineJudge, operation: 
 
 def test_this_judge_cannot_paraphrase_and_says_so(judge: OfflineJudge) -> None:
     request = refine_request("Reward texts that are short.", {0: (5.0, 1.0)}, 1, 1.0)
-    drafted = judge.refine(TASK, [replace(request, operations=("paraphrase",))]).drafted[0]
-    assert drafted.criteria is None
-    assert "paraphrase would change nothing" in drafted.problem
-    both = judge.refine(TASK, [replace(request, operations=("paraphrase", "add"))]).drafted[0].criteria
-    assert both is not None
+    drafted = judge.draft(TASK, [replace(request, operations=("paraphrase",))]).drafted[0]
+    assert isinstance(drafted, str)
+    assert "paraphrase would change nothing" in drafted
+    both = judge.draft(TASK, [replace(request, operations=("paraphrase", "add"))]).drafted[0]
+    assert isinstance(both, Criteria)
 
 
 # ── explaining ───────────────────────────────────────────────────────────────────────────────────────────────────

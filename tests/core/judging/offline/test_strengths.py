@@ -6,9 +6,9 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from core.judging.judge_protocol import DraftRequest, Exemplar
-from core.judging.offline.clause_strengths import ridge
 from core.judging.offline.criteria_grammar import read
 from core.judging.offline.features import GROUPED, INDEX, feature_matrix
+from core.judging.offline.induce import ridge
 from core.judging.offline.judge import OfflineJudge
 from core.records import Criteria, Item, Provenance, Scale, Task
 
@@ -32,7 +32,7 @@ def drafted(items: list[Item], labels: np.ndarray, *, fit: bool = True) -> tuple
     judge = OfflineJudge().prepare(TASK, items)
     exemplars = tuple(Exemplar(item, float(label)) for item, label in zip(items, labels, strict=True))
     answer = judge.draft(TASK, [DraftRequest(exemplars, 0.0, 768, 0, Provenance("draft"), fit=fit)]).drafted[0]
-    return judge, answer.criteria.text if answer.criteria else ""
+    return judge, "" if isinstance(answer, str) else answer.text
 
 
 def test_it_finds_the_feature_that_people_go_by_and_new_texts_follow_it() -> None:
