@@ -101,9 +101,9 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
         st.markdown(f"**{plain(passed.name)}**: {n:,} items to label for {plain(aspects)}, one at a time.")
         if plan.instructions:
             label_item.draw_text(plan.instructions)
-        blind = "You see neither judges nor other raters' labels. " if plan.blind else ""
         st.caption(
-            f"Every press is saved at once. Stop and return whenever you like. {blind}"
+            "Every press is saved at once. Stop and return whenever you like. "
+            "You see neither judges nor other raters' labels. "
             f"Keys: {label_item.keys_words(plan.aspects[0])}, Enter continues."
         )
         act = ("You could not join", projects.join_pass, page.store, passed.project_id, passed.pass_id)

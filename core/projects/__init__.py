@@ -8,7 +8,6 @@ AccessError.  Unknown ids raise NotFoundError; every error raised on purpose is 
 """
 
 from core.jobs.launch import ensure_worker
-from core.projects.anchors import get_anchors, item_highlights, mark_words, my_highlights, set_anchors, unmark_words
 from core.projects.calibration import calibrations_of, estimate, judge_runs, keeping_sides, key_named, start_calibration
 from core.projects.criteria import (
     add_comment,
@@ -53,13 +52,25 @@ from core.projects.judge_versions import (
     measure_version,
     version_run,
 )
+from core.projects.label_passes import (
+    adjudicate,
+    decisions,
+    freeze_labels,
+    label_planning,
+    pass_summary,
+    picked_labels,
+    replaced_labels,
+    seen_labels,
+    start_pass,
+)
 from core.projects.labelling import (
+    get_anchors,
     get_pass,
     join_pass,
     list_passes,
     rated_in,
-    save_comment,
     save_label,
+    set_anchors,
     still_rating,
     stop_rating,
     undo_label,
@@ -75,17 +86,6 @@ from core.projects.misaligned_items import (
     undo_triage,
 )
 from core.projects.overview import overview
-from core.projects.pass_results import (
-    adjudicate,
-    decisions,
-    freeze_labels,
-    others_said,
-    pass_summary,
-    picked_labels,
-    replaced_labels,
-    seen_labels,
-)
-from core.projects.pass_setup import label_planning, start_pass
 from core.projects.project_files import export_project, import_project, preview_project
 from core.projects.project_judges import (
     add_judge,

@@ -1,4 +1,4 @@
-"""Labelling passes: who rates which items, labels saved and undone, raters who join and stop.
+"""Labelling passes for raters: who rates which items, what levels mean, labels saved and undone, joining and stopping.
 
 The first `shared` items go to every rater, so that their agreement shows early; each further item goes to `overlap`
 of them, in turns.  The plan is fixed when the pass begins, so that nobody's work moves while they do it.
@@ -6,14 +6,13 @@ of them, in turns.  The plan is fixed when the pass begins, so that nobody's wor
 
 from __future__ import annotations
 
+import math
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 from typing import Literal
-
-import numpy as np
 
 from core.errors import NotFoundError, UsageError
 from core.projects.roles import requires
@@ -59,11 +58,12 @@ class LabelAspect:
 class LabelPlan:
     """A labelling pass: `positions` (into the golden set) in the order of rating, for `n_raters` people.
 
-    `blind`: raters see neither judges nor each other's labels.  `order` is how the positions came about.
+    `order` is how `start_pass` finds the positions.  `blind` is False in passes of earlier versions whose raters saw
+    each other's labels.
     """
 
     aspects: tuple[LabelAspect, ...]
-    positions: tuple[int, ...]
+    positions: tuple[int, ...] = ()
     n_raters: int = 3
     shared: int = 20
     overlap: int = 1
@@ -77,18 +77,10 @@ class LabelPlan:
             raise UsageError("A labelling pass rates at least one aspect, each with a name of its own.")
         if any(not aspect.scale.low < aspect.scale.high for aspect in self.aspects):
             raise UsageError("A scale runs from a lower to a higher number.")
-        if not self.positions:
-            raise UsageError("A labelling pass needs at least one item.")
         if not 1 <= self.n_raters <= MOST_RATERS:
             raise UsageError(f"A pass is for 1 to {MOST_RATERS} raters, not {self.n_raters}.")
         if not 1 <= self.overlap <= self.n_raters or self.shared < 0:
             raise UsageError(f"Each item goes to 1 to {self.n_raters} raters, and 0 or more to all of them.")
-
-    @property
-    def n_ratings(self) -> int:
-        """Ratings in all when everybody planned for is done; one on several aspects counts once."""
-        shared = min(self.shared, len(self.positions))
-        return shared * self.n_raters + (len(self.positions) - shared) * self.overlap
 
     def assigned(self, rater: int) -> tuple[int, ...]:
         """Positions that a rater (0, 1, … in the order of joining) rates, in order.
@@ -106,14 +98,12 @@ class LabelPlan:
 
 
 _LONGEST_COMMENT = 5_000
-_PAUSE_SECONDS = 600.0
-"""A longer gap between two saves is a break, and says nothing about a rater's pace."""
+LONGEST_ANCHOR, MOST_ANCHORS = 200, 100
 
 
 # ── what is logged of a pass ─────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
 class PassEntry(Entry):
     """A labelling pass, which is the subject, begun, joined or left."""
 
@@ -125,11 +115,9 @@ class RaterJoined(PassEntry):
     name: str
 
 
-@dataclass(frozen=True)
-class RaterStopped(PassEntry):
+class RaterStopped(RaterJoined):
     kind = "stopped rating"
     does = "stopped rating in {0.name}"
-    name: str
 
 
 @dataclass(frozen=True)
@@ -167,29 +155,6 @@ def rated_in(store: Store, project_id: str, golden_id: str, aspect: str) -> str:
 # ── a pass ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class PassRequest:
-    """A labelling pass to begin.  `limit` None rates every item; `order` says what comes first."""
-
-    project_id: str
-    golden_id: str
-    name: str
-    aspects: tuple[LabelAspect, ...]
-    n_raters: int = 3
-    shared: int = 20
-    overlap: int = 1
-    order: Order = "random"
-    limit: int | None = None
-    seed: int = 0
-    blind: bool = True
-    instructions: str = ""
-
-    @property
-    def aspect(self) -> str:
-        """The first aspect, for lists."""
-        return self.aspects[0].aspect if self.aspects else ""
-
-
 @dataclass(frozen=True)
 class LabelPass(PassEntry):
     """A labelling pass over a golden set, as it was begun.
@@ -219,31 +184,11 @@ class LabelPass(PassEntry):
         return self.plan.assigned(self.raters.index(rater))
 
 
-@dataclass(frozen=True, slots=True)
-class SavedLabel:
-    """What a rater said last of an item: aspect → label (None = cannot tell), and the comment.
-
-    `at` is when the last of the labels was given, None without any.
-    """
-
-    values: Mapping[str, float | None]
-    comment: str
-    at: datetime | None = field(default=None, compare=False)
-
-    def updated(self, label: Label) -> SavedLabel:
-        """With a later label in place of the one before; a comment alone leaves the labels as they are."""
-        if label.aspect == REMARK:
-            return replace(self, comment=label.comment)
-        if label.is_withdrawn:
-            values = {aspect: value for aspect, value in self.values.items() if aspect != label.aspect}
-            return SavedLabel(values, label.comment, self.at)
-        return SavedLabel({**self.values, label.aspect: label.value}, label.comment, label.at)
-
-
 @dataclass(frozen=True)
 class AnnotationSession:
     """One rater's work in a pass: the `assigned` item ids in order, and what they have said of them so far.
 
+    `labels` maps (item id, aspect) to the newest label (value None: cannot tell), `comments` item id to the comment;
     `version` is the number of the newest label in it.
     """
 
@@ -251,54 +196,38 @@ class AnnotationSession:
     rater: str
     aspects: tuple[str, ...]
     assigned: tuple[str, ...]
-    given: Mapping[str, SavedLabel] = field(default_factory=dict)
+    labels: Mapping[tuple[str, str], Label] = field(default_factory=dict)
+    comments: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
 
     @cached_property
-    def saved(self) -> Mapping[str, SavedLabel]:
-        """Of the items that have a label on every aspect."""
-        return {item_id: label for item_id, label in self.given.items() if len(label.values) == len(self.aspects)}
-
-    @property
-    def n_done(self) -> int:
-        return len(self.saved)
+    def done(self) -> frozenset[str]:
+        """The items that have a label on every aspect."""
+        n_given = Counter(item_id for item_id, _ in self.labels)
+        return frozenset(item_id for item_id, n in n_given.items() if n == len(self.aspects))
 
     @property
     def first_open(self) -> str | None:
         """The first item that is not done; None when all are."""
-        return next((item_id for item_id in self.assigned if item_id not in self.saved), None)
+        return next((item_id for item_id in self.assigned if item_id not in self.done), None)
 
-    @property
-    def seconds_left(self) -> float | None:
-        """The rater's median time between items, breaks left out, for each open item; None before three items."""
-        gaps = np.diff(np.unique([label.at.timestamp() for label in self.saved.values() if label.at is not None]))
-        gaps = gaps[(gaps > 0) & (gaps < _PAUSE_SECONDS)]
-        return float(np.median(gaps) * (len(self.assigned) - self.n_done)) if gaps.size >= 2 else None
-
-    def said(self, item_id: str) -> SavedLabel:
-        """What was said of an item so far, done or not."""
-        return self.given.get(item_id) or SavedLabel({}, "")
+    def values(self, item_id: str) -> dict[str, float | None]:
+        """Aspect → the label of an item, done or not."""
+        given = {aspect: self.labels.get((item_id, aspect)) for aspect in self.aspects}
+        return {aspect: label.value for aspect, label in given.items() if label is not None}
 
     def updated(self, new: Sequence[Label]) -> AnnotationSession:
         """With what the rater has said since, oldest first; itself where that is nothing."""
         if not new:
             return self
-        assigned, known, given = set(self.assigned), {*self.aspects, REMARK}, dict(self.given)
+        assigned, labels, comments = set(self.assigned), dict(self.labels), dict(self.comments)
         for label in new:
-            if label.item_id in assigned and label.aspect in known:
-                given[label.item_id] = given.get(label.item_id, SavedLabel({}, "")).updated(label)
-        return replace(self, given=given, version=new[-1].number)
-
-
-@dataclass(frozen=True, slots=True)
-class OthersSaid:
-    """What others said of an item in a pass that is not blind: (who, aspect, label or None for "cannot tell").
-
-    `judges` holds a judge's score on its own scale.
-    """
-
-    raters: tuple[tuple[str, str, float | None], ...]
-    judges: tuple[tuple[str, str, float], ...]
+            if label.item_id in assigned and label.aspect in (REMARK, *self.aspects):
+                comments[label.item_id] = label.comment
+                labels.pop((label.item_id, label.aspect), None)
+                if label.aspect != REMARK and not label.is_withdrawn:
+                    labels[label.item_id, label.aspect] = label
+        return replace(self, labels=labels, comments=comments, version=new[-1].number)
 
 
 def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> list[LabelPass]:
@@ -309,11 +238,11 @@ def list_passes(store: Store, project_id: str, golden_id: str | None = None) -> 
             passes[entry.pass_id] = entry
         elif (labelling := passes.get(entry.subject)) is None:
             continue
-        elif isinstance(entry, RaterJoined):
+        elif isinstance(entry, RaterStopped):
+            passes[entry.subject] = replace(labelling, stopped=(*labelling.stopped, entry.actor))
+        else:
             raters = tuple(dict.fromkeys((*labelling.raters, entry.actor)))
             passes[entry.subject] = replace(labelling, raters=raters)
-        else:
-            passes[entry.subject] = replace(labelling, stopped=(*labelling.stopped, entry.actor))
     return [labelling for labelling in reversed(passes.values()) if golden_id in (None, labelling.golden_id)]
 
 
@@ -369,25 +298,17 @@ def save_label(
 ) -> None:
     """Keep what the person who acts says of an item in a pass: aspect → label, None = cannot tell.
 
-    `form` is the id of the form that was sent: sent twice it counts once.  Other raters' labels are never touched, and
-    earlier ones of the same rater stay in the history.  UsageError for a label off the scale, an aspect or item that
-    is no part of the pass, an endless comment, or somebody who has stopped rating in it.
+    The comment takes the place of the one before; without `values` it alone is kept.  `form` is the id of the form that
+    was sent: sent twice it counts once.  Other raters' labels are never touched, and earlier ones of the same rater
+    stay in the history.  UsageError for a label off the scale, an aspect or item that is no part of the pass, an
+    endless comment, or somebody who has stopped rating in it.
     """
     labelling = get_pass(store, project_id, pass_id)
-    if not values or set(values) - set(labelling.aspects):
-        raise UsageError(f"A label is for {', '.join(labelling.aspects)}; {', '.join(values) or 'nothing'} came.")
+    if set(values) - set(labelling.aspects):
+        raise UsageError(f"A label is for {', '.join(labelling.aspects)}; {', '.join(values)} came.")
     remark = Label(_named_rater(store), item_id, REMARK, None, comment.strip(), pass_id)
-    _save(store, labelling, [replace(remark, aspect=aspect, value=value) for aspect, value in values.items()], form)
-
-
-@requires("annotator")
-def save_comment(store: Store, project_id: str, pass_id: str, item_id: str, comment: str, *, form: str) -> None:
-    """Keep the person's comment on an item, in place of the one before; their labels stay as they are.
-
-    `form` and errors as `save_label`.
-    """
-    remark = Label(_named_rater(store), item_id, REMARK, None, comment.strip(), pass_id)
-    _save(store, get_pass(store, project_id, pass_id), [remark], form)
+    labels = [replace(remark, aspect=aspect, value=value) for aspect, value in values.items()]
+    _save(store, labelling, labels or [remark], form)
 
 
 def _save(store: Store, labelling: LabelPass, labels: Sequence[Label], form: str) -> None:
@@ -465,7 +386,7 @@ def still_rating(
         if not concerned or rater not in labelling.raters or rater in labelling.stopped:
             continue
         session = _session(store, labelling, rater)
-        if n_open := len(session.assigned) - session.n_done:
+        if n_open := len(session.assigned) - len(session.done):
             rating.append((labelling, n_open))
     return rating
 
@@ -480,3 +401,78 @@ def _named_rater(store: Store) -> str:
 def _once(what: str, pass_id: str, rater: str) -> str:
     """The id of the form by which a rater does something in a pass that can be done once."""
     return f"{what}:{uuid.uuid5(uuid.NAMESPACE_OID, f'{pass_id}:{rater}').hex}"
+
+
+# ── what the levels of a scale mean ──────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A level of the scale and what it stands for."""
+
+    value: float
+    text: str
+
+
+@dataclass(frozen=True)
+class AnchorsSet(Entry):
+    """The anchors of an aspect of a golden set, the subject, as a person wrote them; the newest entry counts."""
+
+    kind = "anchors"
+    does = "wrote what the levels of the scale mean"
+    aspect: str
+    anchors: tuple[Anchor, ...]
+
+    def __post_init__(self) -> None:
+        values = [anchor.value for anchor in self.anchors]
+        if len(values) > MOST_ANCHORS or len({*values}) < len(values) or not all(map(math.isfinite, values)):
+            raise UsageError(f"A scale has at most {MOST_ANCHORS} anchors, each for a level of its own.")
+        longest = max((len(anchor.text) for anchor in self.anchors), default=0)
+        if longest > LONGEST_ANCHOR:
+            raise UsageError(f"An anchor may have {LONGEST_ANCHOR} characters; one of these has {longest:,}.")
+
+    @property
+    def texts(self) -> dict[float, str]:
+        """Level → what it means."""
+        return {anchor.value: anchor.text for anchor in self.anchors if anchor.text}
+
+
+def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> AnchorsSet:
+    """What each level of the aspect means; no anchors where nobody has written that.
+
+    A golden set that was frozen from a labelling pass keeps what was written of the one that was labelled, until
+    somebody writes anew.  `number` is that of the newest entry about the golden set, of any aspect (0 for none):
+    `set_anchors` takes it as `expected`.
+    """
+    newest = store.events.all(project_id, AnchorsSet, golden_id)[-1:]
+    number, seen = newest[0].number if newest else 0, set[str]()
+    while golden_id not in seen:
+        seen.add(golden_id)
+        for entry in reversed(store.events.all(project_id, AnchorsSet, golden_id)):
+            if entry.aspect == aspect:
+                return replace(entry, number=number)
+        if frozen := store.events.all(project_id, LabelsFrozen, golden_id):
+            golden_id = get_pass(store, project_id, frozen[-1].pass_id).golden_id
+    return AnchorsSet(aspect, (), number=number)
+
+
+@requires("reviewer")
+def set_anchors(
+    store: Store,
+    project_id: str,
+    golden_id: str,
+    aspect: str,
+    texts: Mapping[float, str],
+    *,
+    expected: int | None = None,
+) -> AnchorsSet:
+    """Write what the levels of an aspect mean, in place of what was written before; an empty text is none.
+
+    `expected` is the `number` of the anchors that the person saw: ConflictError where somebody was faster.  UsageError
+    for a text that is too long.
+    """
+    store.projects.get(project_id)
+    written = tuple(Anchor(float(value), " ".join(text.split())) for value, text in sorted(texts.items()))
+    entry = AnchorsSet(aspect, tuple(anchor for anchor in written if anchor.text), subject=golden_id)
+    store.events.add(project_id, entry, store.actor, expected=expected)
+    return get_anchors(store, project_id, golden_id, aspect)

@@ -24,9 +24,9 @@ from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
 from core.projects.fusion import fusion_result
 from core.projects.judge_line import JudgeLine, JudgeVersion, as_claimed, judge_line, used_before
+from core.projects.label_passes import decisions, picked_labels, seen_labels
 from core.projects.labelling import LabelsFrozen, list_passes
 from core.projects.misaligned_items import list_triage
-from core.projects.pass_results import decisions, picked_labels, seen_labels
 from core.projects.project_judges import as_compared
 from core.projects.review import PointDecided, open_review
 from core.projects.rounds import Relative, family_tree, list_proposals

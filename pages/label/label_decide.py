@@ -8,8 +8,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from core.projects.label_passes import Combine, PassSummary, Which
 from core.projects.labelling import LabelPass
-from core.projects.pass_results import Combine, Disagreement, PassSummary
 from core.store.store import Store
 from core.wording import counted
 from pages.label import label_item
@@ -50,18 +50,17 @@ def draw(store: Store, passed: LabelPass) -> None:
 
 def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     """Draw one item in full, who said what, and the form that decides."""
-    waiting = {(each.aspect, each.item_id): each for each in seen.queue}
     golden = label_item.kept_golden(passed.golden_id, store)
 
-    def in_short(which: tuple[str, str]) -> str:
-        said = ", ".join(f"{label.rater} {label.value:g}" for label in waiting[which].labels[:6])
-        place = list(waiting).index(which) + 1
-        return f"{place} of {len(waiting)}: {which[1]}, {which[0]} ({said or 'no ratings here'})"
+    def in_short(which: Which) -> str:
+        said = ", ".join(f"{label.rater} {label.value:g}" for label in seen.queue[which][:6])
+        place = list(seen.queue).index(which) + 1
+        return f"{place} of {len(seen.queue)}: {which[1]}, {which[0]} ({said or 'no ratings here'})"
 
     key = state.widget(f"decide_{passed.pass_id}_{len(seen.decided)}")
-    chosen = st.selectbox("Item", list(waiting), key=key, format_func=in_short, label_visibility="collapsed")
+    chosen = st.selectbox("Item", list(seen.queue), key=key, format_func=in_short, label_visibility="collapsed")
     aspect, item_id = chosen
-    labels = waiting[chosen].labels
+    labels = seen.queue[chosen]
     item = label_item.item_of(passed.golden_id, store, item_id)
     left, right = st.columns([3, 2], gap="large")
     with left:
@@ -77,21 +76,18 @@ def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
             grid.draw(frame, alt="Who said what", rows=8, undefined="")
         else:
             st.caption("Nobody has rated this item in this pass.")
-        marked = projects.item_highlights(store, passed.project_id, passed.pass_id, item_id)
-        for rater, spans in marked.items():
-            st.text(f"{rater} marked: {'; '.join(span.words for span in spans)}")
         if (flag := seen.flagged.get(chosen)) is not None:
             note = f": {flag.note}" if flag.note else ""
             st.markdown(plain(f"Triage by {flag.actor or 'somebody'}: label wrong{note}"))
         if aspect in golden.aspects:
             old = golden.aspects[aspect].values[golden.item_ids.index(item_id)]
             st.markdown(f"Label in the golden set: **{tables.DASH if old is None else f'{old:g}'}**")
-        _draw_form(store, passed, waiting[chosen])
+        _draw_form(store, passed, *chosen)
 
 
-def _draw_form(store: Store, passed: LabelPass, disagreement: Disagreement) -> None:
-    aspect = next(known for known in passed.plan.aspects if known.aspect == disagreement.aspect)
-    key = state.widget(f"decide_{passed.pass_id}_{aspect.aspect}_{disagreement.item_id}")
+def _draw_form(store: Store, passed: LabelPass, name: str, item_id: str) -> None:
+    aspect = next(known for known in passed.plan.aspects if known.aspect == name)
+    key = state.widget(f"decide_{passed.pass_id}_{aspect.aspect}_{item_id}")
     with st.form(f"{key}_form"):
         meaning = f": {plain(aspect.definition)}" if aspect.definition else ""
         st.markdown(f"**Decide {plain(aspect.aspect)}**{meaning}")
@@ -109,23 +105,24 @@ def _draw_form(store: Store, passed: LabelPass, disagreement: Disagreement) -> N
             type="primary",
             icon=":material/gavel:",
             on_click=_decide,
-            args=(store, passed, disagreement, key, form),
+            args=(store, passed, (aspect.aspect, item_id), key, form),
         )
 
 
-def _decide(store: Store, passed: LabelPass, disagreement: Disagreement, key: str, form: str) -> None:
+def _decide(store: Store, passed: LabelPass, which: Which, key: str, form: str) -> None:
+    aspect, item_id = which
     value, reason = st.session_state[f"{key}_value"], st.session_state[f"{key}_reason"]
     if value is None:
         state.leave_notice("Choose a label to decide on.", good=False)
         return
-    where = (store, passed.project_id, passed.pass_id, disagreement.item_id)
+    where = (store, passed.project_id, passed.pass_id, item_id)
     try:
-        projects.adjudicate(*where, aspect=disagreement.aspect, value=float(value), reason=reason, form=form)
+        projects.adjudicate(*where, aspect=aspect, value=float(value), reason=reason, form=form)
     except ConcordError as error:
         state.leave_notice(f"Nothing was decided: {error}", good=False)
         return
     st.session_state.pop(f"{key}_form_id", None)
-    state.leave_notice(f"{disagreement.item_id} is decided: {disagreement.aspect} {float(value):g}.", good=True)
+    state.leave_notice(f"{item_id} is decided: {aspect} {float(value):g}.", good=True)
 
 
 def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
@@ -135,9 +132,9 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
         return
     golden = label_item.kept_golden(passed.golden_id, store)
     st.markdown(
-        f"**{seen.n_touched:,} of {seen.n_items:,} items** have a label, {len(seen.decided):,} are decided. An item "
-        "gets the decided label, else the mean of its raters. Single ratings and comments are kept. The golden set "
-        "that was labelled stays as it is."
+        f"**{seen.n_touched:,} of {len(passed.plan.positions):,} items** have a label, {len(seen.decided):,} are "
+        "decided. An item gets the decided label, else the mean of its raters. Single ratings and comments are kept. "
+        "The golden set that was labelled stays as it is."
     )
     if seen.queue:
         words = f"{counted(len(seen.queue), 'item')} still to decide: frozen now, they get the mean of their raters."

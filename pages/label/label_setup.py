@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core import projects
-from core.errors import ConcordError
+from core.errors import ConcordError, UsageError
 from core.project_records import GoldenSummary
-from core.projects.labelling import MOST_RATERS, PICKING, LabelAspect, Order, PassRequest
+from core.projects.labelling import MOST_RATERS, PICKING, LabelAspect, LabelPlan, Order
 from core.records import Scale
 from core.report.figures.svg import shortened
 from core.texts import visible_name
@@ -63,14 +63,18 @@ def draw(page: Opened) -> None:
     with st.expander("Scale, order, instructions, name", icon=":material/tune:"):
         names = dict.fromkeys(" ".join(visible_name(name).split()) for name in chosen)
         aspects = tuple(_describe_aspect(golden, name) for name in names if name)
-        request = _choose_rest(page, golden, aspects, raters, items)
+        plan, name, problem = None, "", "What should raters rate? Choose or type an aspect, such as coherence."
+        try:
+            plan, name = _choose_rest(page, golden, aspects, raters, items)
+        except UsageError as error:  # such as a scale that ends where it begins
+            problem = str(error) if aspects else problem
     with said:
-        if not aspects:
-            finding("What should raters rate? Choose or type an aspect, such as coherence.")
+        if plan is None:
+            finding(problem)
             return
-        shared = min(request.shared, items)
-        total = shared * raters + (items - shared) * request.overlap
-        each = shared + -(-(items - shared) * request.overlap // raters)
+        shared = min(plan.shared, items)
+        total = shared * raters + (items - shared) * plan.overlap
+        each = shared + -(-(items - shared) * plan.overlap // raters)
         on = ", ".join(f"{shortened(one.aspect, SHORT)} ({one.scale.low:g} to {one.scale.high:g})" for one in aspects)
         who = "by you alone" if raters == 1 else f"by {raters} raters: {total:,} ratings, at most {each:,} each"
         finding(
@@ -83,14 +87,11 @@ def draw(page: Opened) -> None:
                 icon=":material/play_arrow:",
                 key=state.widget("label_begin"),
                 on_click=_begin,
-                args=(page, request),
+                args=(page, golden.golden_id, name, plan, items),
             ),
         )
         where = (page.store, page.project.project_id, golden, aspects[0].aspect)
         st.caption(plain(projects.label_planning(*where, n_items=items, n_ratings=total).words))
-    if not request.blind:
-        words = "Raters will see judges and each other's labels. Agreement will look better than it is."
-        st.warning(words, icon=":material/visibility:")
 
 
 def _number(golden: GoldenSummary, name: str, label: str, among: tuple[int, int, int], words: str) -> int:
@@ -125,8 +126,8 @@ def usual_steps(scale: Scale) -> str:
 
 def _choose_rest(
     page: Opened, golden: GoldenSummary, aspects: tuple[LabelAspect, ...], raters: int, items: int
-) -> PassRequest:
-    """Draw what has a usual answer: shared items, order, blindness, instructions, name."""
+) -> tuple[LabelPlan, str]:
+    """Draw what has a usual answer: shared items, order, instructions, and the name, which comes back with the plan."""
     project_id, store = page.project.project_id, page.store
     shared, overlap = items, 1
     if raters > 1:
@@ -148,8 +149,6 @@ def _choose_rest(
         st.caption(
             "These items are not a random draw. Corrected means of systems leave them out until every item has a label."
         )
-    words = "Blind: raters see neither judges nor each other's labels"
-    blind = st.toggle(words, value=True, key=state.widget("label_blind"))
     draft = _instructions(page)
     instructions = st.text_area(
         "Instructions for all raters", value=draft.text, height=90, max_chars=5_000, key=draft.key
@@ -157,35 +156,27 @@ def _choose_rest(
     drafts.watch(page, draft, "until the pass begins")
     usual = f"Pass {n_begun + 1}" if n_begun else "First pass"
     name = st.text_input("Name of the pass", value=usual, max_chars=120, key=state.widget(f"label_name_{n_begun}"))
-    return PassRequest(
-        project_id=project_id,
-        golden_id=golden.golden_id,
-        name=name,
-        aspects=aspects,
-        n_raters=raters,
-        shared=shared,
-        overlap=overlap,
-        order=order,
-        limit=items,
-        blind=blind,
-        instructions=instructions,
+    plan = LabelPlan(
+        aspects, n_raters=raters, shared=shared, overlap=overlap, order=order, instructions=instructions or ""
     )
+    return plan, name
 
 
 def _instructions(page: Opened) -> drafts.Editing:
     return drafts.begin(page, "instructions", "", state.widget("label_words"))
 
 
-def _begin(page: Opened, request: PassRequest) -> None:
+def _begin(page: Opened, golden_id: str, name: str, plan: LabelPlan, items: int) -> None:
+    project_id = page.project.project_id
     try:
-        pass_id = projects.start_pass(page.store, request)
-        if request.n_raters == 1:  # whoever begins the pass is the one who labels
-            projects.join_pass(page.store, request.project_id, pass_id)
+        pass_id = projects.start_pass(page.store, project_id, golden_id, name, plan, limit=items)
+        if plan.n_raters == 1:  # whoever begins the pass is the one who labels
+            projects.join_pass(page.store, project_id, pass_id)
     except ConcordError as error:
         state.leave_notice(f"The pass was not begun: {error}", good=False)
         return
     drafts.done(page, _instructions(page))
-    where = "" if request.n_raters == 1 else " Progress shows the address to send to raters."
-    state.leave_notice(f"{' '.join(visible_name(request.name).split())} has begun.{where}", good=True)
+    where = "" if plan.n_raters == 1 else " Progress shows the address to send to raters."
+    state.leave_notice(f"{' '.join(visible_name(name).split())} has begun.{where}", good=True)
     state.put_in_url(labelling=pass_id, golden=None, order=None)
     st.session_state[state.LABEL_VIEW] = "Label"

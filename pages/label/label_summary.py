@@ -9,9 +9,8 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, ConflictError
-from core.projects.anchors import LONGEST_ANCHOR, Anchors
-from core.projects.labelling import LabelAspect, LabelPass
-from core.projects.pass_results import AspectAgreement
+from core.projects.label_passes import AspectAgreement
+from core.projects.labelling import LONGEST_ANCHOR, AnchorsSet, LabelAspect, LabelPass
 from core.report.figures.svg import shortened
 from core.report.figures.trends import growth_figure
 from core.store.store import Store
@@ -50,7 +49,7 @@ def _draw_progress(store: Store, passed: LabelPass) -> None:
     agreement = by_aspect[aspect]
     _draw_agreement(passed, agreement)
     st.markdown(
-        f"**{seen.n_touched:,} of {seen.n_items:,} items** have a label; "
+        f"**{seen.n_touched:,} of {len(passed.plan.positions):,} items** have a label; "
         f"{counted(len(passed.raters), 'rater')} of {passed.plan.n_raters} planned joined; "
         f"{counted(len(seen.queue), 'item')} to decide."
     )
@@ -65,9 +64,9 @@ def _draw_progress(store: Store, passed: LabelPass) -> None:
             n_sources=seen.n_sources,
         )
         st.caption(planning.words)
-    of = [seen.assigned.get(rater) for rater in seen.done]
-    shares = [min(100, round(100 * n / all_)) if all_ else None for n, all_ in zip(seen.done.values(), of, strict=True)]
-    frame = {"rater": list(seen.done), "labelled": list(seen.done.values()), "of": of, "progress": shares}
+    labelled, of = zip(*seen.done.values(), strict=True)
+    shares = [min(100, round(100 * n / all_)) if all_ else None for n, all_ in seen.done.values()]
+    frame = {"rater": list(seen.done), "labelled": labelled, "of": of, "progress": shares}
     grid.draw(frame, {"progress": Column(digits=0, unit=" %")}, alt="Progress by rater", rows=8)
     _draw_address(passed)
 
@@ -140,7 +139,7 @@ def _draw_anchors(store: Store, passed: LabelPass, aspect: LabelAspect) -> None:
         )
 
 
-def _save(store: Store, passed: LabelPass, aspect: LabelAspect, boxes: Mapping[float, str], seen: Anchors) -> None:
+def _save(store: Store, passed: LabelPass, aspect: LabelAspect, boxes: Mapping[float, str], seen: AnchorsSet) -> None:
     """Save what stands in the boxes (level → key), unless somebody was faster."""
     texts = {level: str(st.session_state[box]) for level, box in boxes.items()}
     where = (store, passed.project_id, passed.golden_id, aspect.aspect)

@@ -27,7 +27,7 @@ from core.projects.edit_scoring import RescoreRequest
 from core.projects.judge_checks import AblationRequest, RecheckRequest
 from core.projects.judge_line import VersionState
 from core.projects.judge_versions import VersionOptions
-from core.projects.labelling import LabelAspect, PassRequest
+from core.projects.labelling import LabelAspect, LabelPlan
 from core.projects.misaligned_items import ItemScore, TriageRequest, TriageVerdict
 from core.projects.project_judges import MetricsRequest
 from core.projects.repeval_runs import RepEvalRequest
@@ -110,16 +110,15 @@ def build_demo(store: Store, settings: Settings, say: Callable[[str], object] = 
 def _label(build: Build) -> None:
     """A blind pass of three raters over some items; one has a few left, and two disagreements are decided."""
     scale = Scale(1, 5, 1)
-    request = PassRequest(
-        *(DEMO_PROJECT, build.golden_id, "Second look at 24 notifications (simulated labels)"),
-        aspects=(LabelAspect(ASPECT, scale, DEFINITION),),
+    plan = LabelPlan(
+        (LabelAspect(ASPECT, scale, DEFINITION),),
         shared=PASS_ITEMS,
-        limit=PASS_ITEMS,
         instructions="The house style: at most 25 words, in one sentence; the result first; no opinion; no talk to the "
         "reader; every figure exact, which is forgiven nothing.\n"
         "This pass is part of the demo: its labels were simulated, no person gave them.",
     )
-    pass_id = projects.start_pass(build.as_(ADA), request)
+    name = "Second look at 24 notifications (simulated labels)"
+    pass_id = projects.start_pass(build.as_(ADA), DEMO_PROJECT, build.golden_id, name, plan, limit=PASS_ITEMS)
     given = {
         (rating.rater_id, rating.item_id): rating.value for rating in build.golden.ratings if rating.aspect == ASPECT
     }
@@ -130,14 +129,14 @@ def _label(build: Build) -> None:
         for item_id in assigned if name != CHI else assigned[:-LEFT_OPEN]:
             values = {ASPECT: given[annotator, item_id]}
             projects.save_label(mine, DEMO_PROJECT, pass_id, item_id, values, form=f"{annotator}-{item_id}")
-    for parting in projects.pass_summary(build.as_(ADA), DEMO_PROJECT, pass_id).queue[:2]:
-        middle = sorted(given[annotator, parting.item_id] for annotator in raters)[1]
+    for _, item_id in list(projects.pass_summary(build.as_(ADA), DEMO_PROJECT, pass_id).queue)[:2]:
+        middle = sorted(given[annotator, item_id] for annotator in raters)[1]
         projects.adjudicate(
-            *(build.as_(ADA), DEMO_PROJECT, pass_id, parting.item_id),
+            *(build.as_(ADA), DEMO_PROJECT, pass_id, item_id),
             aspect=ASPECT,
             value=middle,
             reason="Taken: the middle of the three labels.",
-            form=f"decided-{parting.item_id}",
+            form=f"decided-{item_id}",
         )
 
 

@@ -38,7 +38,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
 from core.projects.calibration import CalibrationRequest
-from core.projects.labelling import LabelAspect, PassRequest
+from core.projects.labelling import LabelAspect, LabelPlan
 from core.records import Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -262,8 +262,8 @@ def start_work(store: Store, settings: Settings, options: argparse.Namespace) ->
     project = projects.create_project(store, "bench")
     golden_id = projects.add_golden(store, project.project_id, golden_set())
     aspect = LabelAspect("coherence", Scale(1, 5, 1.0, given=True), "how well it hangs together")
-    request = PassRequest(project.project_id, golden_id, "bench", (aspect,), options.annotators, 200, 1)
-    pass_id = projects.start_pass(store, request)
+    plan = LabelPlan((aspect,), n_raters=options.annotators, shared=200)
+    pass_id = projects.start_pass(store, project.project_id, golden_id, "bench", plan)
     run_id = calibrate(store, settings, project.project_id, golden_id)
     return Work(store, settings, {"project": project.project_id, "labelling": pass_id}, golden_id, run_id)
 

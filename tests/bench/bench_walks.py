@@ -145,14 +145,14 @@ def to_golden_set(settings: Settings) -> Walk:
     import core
     from core import projects
     from core.people import Actor
-    from core.projects.labelling import LabelAspect, PassRequest
+    from core.projects.labelling import LabelAspect, LabelPlan
     from core.records import Scale
 
     store, project_id = opened(settings)
     golden_id = projects.add_golden(store, project_id, core.load_golden(SAMPLES / "summaries.jsonl"))
     aspects = (LabelAspect("clarity", Scale(1, 5, 1), "The text is easy to follow."),)
-    request = PassRequest(project_id, golden_id, "a pass", aspects, n_raters=1, limit=N_LABELLED)
-    pass_id = projects.start_pass(store.acting(Actor("Ann")), request)
+    ann, plan = store.acting(Actor("Ann")), LabelPlan(aspects, n_raters=1)
+    pass_id = projects.start_pass(ann, project_id, golden_id, "a pass", plan, limit=N_LABELLED)
 
     def walk() -> object:
         ann = store.acting(Actor("Ann"))
@@ -161,7 +161,7 @@ def to_golden_set(settings: Settings) -> Walk:
             projects.save_label(ann, project_id, pass_id, item_id, {"clarity": float(1 + k % 5)}, form=f"label:{k}")
             projects.get_pass(ann, project_id, pass_id)
             desk = projects.join_pass(ann, project_id, pass_id, seen=desk)
-        assert desk.n_done == N_LABELLED
+        assert len(desk.done) == N_LABELLED
         assert projects.pass_summary(ann, project_id, pass_id).n_touched == N_LABELLED
         return ann.goldens.load(projects.freeze_labels(ann, project_id, pass_id, name="labelled"))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 import streamlit as st
@@ -13,7 +14,7 @@ from core import projects
 from core.data.pairs import PREFERENCES
 from core.errors import StoreError
 from core.people import Actor
-from core.projects.labelling import Adjudicated, LabelAspect, PassRequest
+from core.projects.labelling import Adjudicated, LabelAspect, LabelPlan
 from core.projects.misaligned_items import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.store.store import Store
@@ -41,18 +42,33 @@ FIVE, YES = LabelAspect("clarity", Scale(1, 5, 1.0), "easy to read"), LabelAspec
 Open = Callable[..., AppTest]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A pass to begin."""
+
+    project_id: str
+    golden_id: str
+    plan: LabelPlan
+
+    def begin(
+        self, store: Store, name: str = "first", golden_id: str = "", limit: int | None = None, **changes: Any
+    ) -> str:
+        plan = replace(self.plan, **changes)
+        return projects.start_pass(store, self.project_id, golden_id or self.golden_id, name, plan, limit=limit)
+
+
 @pytest.fixture
-def asked(store: Store) -> PassRequest:
+def asked(store: Store) -> Asked:
     """A pass to begin: six items with a source, one rater, in the order of the file."""
     project = projects.create_project(store, "p")
     items = tuple(Item(f"i{k}", text, f"s{k}", "", f"source {k}") for k, text in enumerate(TEXTS))
     golden = GoldenSet("g", "source_target", items, {"clarity": AspectLabels("clarity", FIVE.scale, (3.0,) * 6)})
     golden_id = projects.add_golden(store, project.project_id, golden)
-    return PassRequest(project.project_id, golden_id, "first", (FIVE,), 1, 6, 1, order="file")
+    return Asked(project.project_id, golden_id, LabelPlan((FIVE,), n_raters=1, order="file"))
 
 
 @pytest.fixture
-def open_label(asked: PassRequest) -> Open:
+def open_label(asked: Asked) -> Open:
     def opened(**ids: str) -> AppTest:
         rater = ids.pop("who", "Ann")
         screen = prepared("2_label", **{"project": asked.project_id, **ids})
@@ -63,12 +79,11 @@ def open_label(asked: PassRequest) -> Open:
 
 
 @pytest.fixture
-def sit(store: Store, asked: PassRequest, open_label: Open) -> Open:
+def sit(store: Store, asked: Asked, open_label: Open) -> Open:
     """Begins a pass and opens its session for Ann."""
 
-    def seated(**changes: object) -> AppTest:
-        pass_id = projects.start_pass(store, replace(asked, **changes))  # type: ignore[arg-type]
-        return press(open_label(labelling=pass_id), "Begin labelling")
+    def seated(**changes: Any) -> AppTest:
+        return press(open_label(labelling=asked.begin(store, **changes)), "Begin labelling")
 
     return seated
 
@@ -82,7 +97,7 @@ def strike(screen: AppTest, *keys: str) -> AppTest:
     return screen
 
 
-def values(store: Store, asked: PassRequest, item_id: str = "i0") -> list[tuple[str, str, float | None]]:
+def values(store: Store, asked: Asked, item_id: str = "i0") -> list[tuple[str, str, float | None]]:
     """The history of an item in the newest pass: who said what."""
     newest = projects.list_passes(store, asked.project_id)[0]
     found = store.labels.history(asked.project_id, newest.pass_id, item_id)
@@ -112,7 +127,7 @@ def test_a_project_without_items_says_where_they_come_from(store: Store) -> None
 
 
 def test_one_press_begins_a_pass_of_ones_own_and_shows_its_first_item(
-    store: Store, asked: PassRequest, open_label: Open
+    store: Store, asked: Asked, open_label: Open
 ) -> None:
     ann, words = store.acting(Actor("Ann")), f"Read {HOSTILE} first."
     projects.keep_draft(ann, asked.project_id, "instructions", words)  # typed before the tab was closed
@@ -126,7 +141,7 @@ def test_one_press_begins_a_pass_of_ones_own_and_shows_its_first_item(
     assert place_of(screen) == "1 of 6 · 0 done"
 
 
-def test_a_pass_of_several_is_begun_from_the_form(store: Store, asked: PassRequest, open_label: Open) -> None:
+def test_a_pass_of_several_is_begun_from_the_form(store: Store, asked: Asked, open_label: Open) -> None:
     screen = choose(open_label(), "Raters", 2)
     # 6 items, 20 asked for everybody but there are 6: two raters label 6 each
     assert "by 2 raters: 12 ratings, at most 6 each" in finding_of(screen)
@@ -158,17 +173,17 @@ def test_a_scale_is_rated_in_whole_steps_unless_somebody_says_otherwise(scale: S
     assert label_setup.usual_steps(scale) == words
 
 
-def test_a_link_to_an_unknown_pass_says_so(store: Store, asked: PassRequest, open_label: Open) -> None:
-    known = projects.start_pass(store, asked)
+def test_a_link_to_an_unknown_pass_says_so(store: Store, asked: Asked, open_label: Open) -> None:
+    known = asked.begin(store)
     screen = open_label(labelling="<b>gone</b>")
     assert "This link names a labelling pass that is not in this project. You see the newest." in texts(screen)
     assert screen.query_params["labelling"] == known
 
 
 def test_the_first_item_is_seen_and_a_name_asked_for_before_anybody_joins(
-    store: Store, asked: PassRequest, open_label: Open
+    store: Store, asked: Asked, open_label: Open
 ) -> None:
-    pass_id = projects.start_pass(store, asked)
+    pass_id = asked.begin(store)
     screen = open_label(labelling=pass_id, who="")
     assert HOSTILE in [element.value for element in screen.text]
     harmless(screen)
@@ -180,9 +195,9 @@ def test_the_first_item_is_seen_and_a_name_asked_for_before_anybody_joins(
     assert has_button(screen, "**1**")
 
 
-def test_a_link_to_the_task_shows_the_task_alone(store: Store, asked: PassRequest, open_label: Open) -> None:
-    pass_id = projects.start_pass(store, asked)
-    projects.start_pass(store, replace(asked, name="other"))
+def test_a_link_to_the_task_shows_the_task_alone(store: Store, asked: Asked, open_label: Open) -> None:
+    pass_id = asked.begin(store)
+    asked.begin(store, "other")
     screen = open_label(labelling=pass_id, task="1")
     assert [one.value for one in screen.subheader] == ["first"]
     strike(press(screen, "Begin labelling"), "4")
@@ -197,7 +212,7 @@ def test_a_link_to_the_task_shows_the_task_alone(store: Store, asked: PassReques
 # ── the session ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_one_press_saves_and_enter_goes_on(store: Store, asked: PassRequest, sit: Open) -> None:
+def test_one_press_saves_and_enter_goes_on(store: Store, asked: Asked, sit: Open) -> None:
     screen = strike(sit(), "4")
     assert values(store, asked) == [("Ann", "clarity", 4.0)]
     assert place_of(screen) == "1 of 6 · 1 done"
@@ -209,7 +224,7 @@ def test_one_press_saves_and_enter_goes_on(store: Store, asked: PassRequest, sit
     assert shown(screen).item_id == "i1"
 
 
-def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: PassRequest, sit: Open) -> None:
+def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: Asked, sit: Open) -> None:
     screen = sit(aspects=(FIVE, YES))
 
     def keys() -> set[str]:
@@ -239,7 +254,7 @@ def test_the_next_item_comes_by_itself_where_the_switch_is_on(sit: Open) -> None
 
 
 def test_levels_are_explained_by_reviewers_at_the_buttons_and_nobody_overwrites_unseen(
-    store: Store, asked: PassRequest, sit: Open
+    store: Store, asked: Asked, sit: Open
 ) -> None:
     screen = view(sit(aspects=(FIVE, LabelAspect("warmth", Scale(0, 100)))), "Progress")
     levels = ["1 (lowest)", "2", "3", "4", "5 (highest)", "0 (lowest)", "100 (highest)"]
@@ -260,28 +275,7 @@ def test_levels_are_explained_by_reviewers_at_the_buttons_and_nobody_overwrites_
     assert projects.get_anchors(store, asked.project_id, asked.golden_id, "clarity").texts == {5.0: "Bo's"}
 
 
-def test_marked_words_stand_below_the_text_and_can_be_taken_away(
-    store: Store, asked: PassRequest, sit: Open, open_label: Open
-) -> None:
-    pass_id, ann = shown(sit()).pass_id, store.acting(Actor("Ann", "annotator"))
-    projects.mark_words(ann, asked.project_id, pass_id, "i0", "<img src=x onerror=alert(1)>", form="m1")
-    screen = open_label(labelling=pass_id)
-    assert [span.words for span in shown(screen).spans] == ["<img src=x onerror=alert(1)>"]
-    harmless(screen)
-    press(screen, "“<img")
-    assert projects.my_highlights(ann, asked.project_id, pass_id) == {}
-
-
-def test_what_others_said_is_hidden_until_mine_is_in(store: Store, asked: PassRequest, sit: Open) -> None:
-    screen = sit(blind=False, n_raters=2)
-    bo = store.acting(Actor("Bo", "annotator"))
-    projects.save_label(bo, asked.project_id, shown(screen).pass_id, "i0", {"clarity": 2.0}, form="bo")
-    assert "Bo: clarity 2" not in texts(run(screen))
-    assert "Bo: clarity 2" in texts(strike(screen, "4"))
-    assert "Bo: clarity 2" not in texts(strike(screen, "z"))
-
-
-def test_a_comment_in_the_box_is_of_who_typed_it(store: Store, asked: PassRequest, sit: Open) -> None:
+def test_a_comment_in_the_box_is_of_who_typed_it(store: Store, asked: Asked, sit: Open) -> None:
     screen = choose(sit(), "Comment", "Ann's")
     projects.join_pass(store.acting(Actor("Bo")), asked.project_id, shown(screen).pass_id)
     screen.session_state[state.RATER] = "Bo"
@@ -291,7 +285,7 @@ def test_a_comment_in_the_box_is_of_who_typed_it(store: Store, asked: PassReques
 
 
 def test_a_form_that_is_sent_twice_counts_once(
-    store: Store, asked: PassRequest, sit: Open, monkeypatch: pytest.MonkeyPatch
+    store: Store, asked: Asked, sit: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same form reaches the store twice, as after a lost answer: one row."""
     screen, save = sit(), projects.save_label
@@ -306,11 +300,10 @@ def test_a_form_that_is_sent_twice_counts_once(
 
 
 def test_a_press_meant_for_another_item_pass_or_rater_changes_nothing(
-    store: Store, asked: PassRequest, monkeypatch: pytest.MonkeyPatch
+    store: Store, asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     passed, other = (
-        projects.get_pass(store, asked.project_id, projects.start_pass(store, replace(asked, name=name)))
-        for name in ("first", "other")
+        projects.get_pass(store, asked.project_id, asked.begin(store, name)) for name in ("first", "other")
     )
     assignment = label_shown.Assignment(store.acting(Actor("Ann", "annotator")), passed)
     session = {state.LABEL_SHOWN: label_shown.ShownItem(passed.pass_id, "Ann", "i0", "form-1")}
@@ -393,11 +386,11 @@ def test_every_label_has_a_key_of_its_own(scale: Scale, keys: str, words: str) -
     assert label_item.keys_of(aspect) == words
 
 
-def test_pairs_stand_side_by_side_and_are_rated_by_side(store: Store, asked: PassRequest, sit: Open) -> None:
+def test_pairs_stand_side_by_side_and_are_rated_by_side(store: Store, asked: Asked, sit: Open) -> None:
     items = tuple(Item(f"p{k}", f"First {HOSTILE}", f"s{k}", "x vs y", f"Asked {k}", f"Second {k}") for k in range(2))
     golden = GoldenSet("pairs", "pair", items, {"preference": AspectLabels("preference", PREFERENCES, (1.0, None))})
     golden_id = projects.add_golden(store, asked.project_id, golden)
-    screen = sit(golden_id=golden_id, aspects=(LabelAspect("preference", PREFERENCES),), limit=2)
+    screen = sit(golden_id=golden_id, aspects=(LabelAspect("preference", PREFERENCES),))
     assert "Second 0" in texts(screen)
     assert "Which of the two is better?" in texts(screen)
     named = [button.label for button in screen.button if button.label.startswith("**")]
@@ -411,9 +404,9 @@ def test_pairs_stand_side_by_side_and_are_rated_by_side(store: Store, asked: Pas
 
 
 @pytest.fixture
-def rated(store: Store, asked: PassRequest) -> str:
+def rated(store: Store, asked: Asked) -> str:
     """Ann and Bo have rated three items each; they disagree on i0."""
-    pass_id = projects.start_pass(store, replace(asked, n_raters=2))
+    pass_id = asked.begin(store, n_raters=2)
     for name, labels in (("Ann", (1.0, 4.0, 2.0)), ("Bo", (5.0, 4.0, 3.0))):
         actor = store.acting(Actor(name, "annotator"))
         projects.join_pass(actor, asked.project_id, pass_id)
@@ -436,8 +429,8 @@ def test_progress_and_agreement(rated: str, open_label: Open) -> None:
     assert "jackknife over 3 sources" in texts(screen)
 
 
-def test_nobody_has_joined_yet(store: Store, asked: PassRequest, open_label: Open) -> None:
-    screen = view(open_label(labelling=projects.start_pass(store, asked)), "Progress")
+def test_nobody_has_joined_yet(store: Store, asked: Asked, open_label: Open) -> None:
+    screen = view(open_label(labelling=asked.begin(store)), "Progress")
     assert "Nobody has joined yet" in finding_of(screen)
     assert "Nothing to decide" in finding_of(view(screen, "Decide"))
     assert "no labels to freeze yet" in texts(screen)
@@ -452,7 +445,7 @@ def test_whoever_still_rates_sees_no_labels_until_they_stop(rated: str, open_lab
     assert "You have stopped rating in this pass" in texts(view(screen, "Label"))
 
 
-def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(asked: PassRequest, rated: str) -> None:
+def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(asked: Asked, rated: str) -> None:
     screen = open_screen("1_golden_set", project=asked.project_id)  # Ann is remembered
 
     def parts() -> bool:
@@ -466,13 +459,11 @@ def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(asked:
     assert "You still rate" in texts(screen.run())
 
 
-def test_adjudication_and_freezing(store: Store, asked: PassRequest, rated: str, open_label: Open) -> None:
+def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_label: Open) -> None:
     triage = TriageRequest(asked.golden_id, "clarity", "c1", "label wrong", HOSTILE)
     projects.save_triage(store.acting(Actor("Tri", "annotator")), asked.project_id, "i5", triage)
-    projects.mark_words(store.acting(Actor("Bo")), asked.project_id, rated, "i0", HOSTILE[:20], form="m")
     screen = view(open_label(labelling=rated, who="Rev"), "Decide")
     assert "2 items to decide" in finding_of(screen)
-    assert f"Bo marked: {HOSTILE[:20]}" in [element.value for element in screen.text]
     assert grids(screen)[0].to_numpy().tolist() == [["Ann", 1.0, "Ann says"], ["Bo", 5.0, "Bo says"]]
     screen.get("button_group")[1].set_value(2.0)
     assert "A decision needs a reason" in texts(press(screen, "Decide"))

@@ -24,7 +24,7 @@ from core.wording import estimate, number
 
 if TYPE_CHECKING:
     from core.comparison.periods import Watched
-    from core.projects.pass_results import AspectAgreement
+    from core.projects.label_passes import AspectAgreement
 
 DECISIONS = {"holds": TEAL, "fallen": AMBER, "inconclusive": QUIET}
 

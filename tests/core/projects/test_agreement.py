@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from core.projects.label_passes import Combine, agreement, disagreements, labelled_golden, ratings_of
 from core.projects.labelling import LabelAspect
-from core.projects.pass_results import Combine, agreement, disagreements, labelled_golden, ratings_of
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 from core.stats import krippendorff_alpha
 from core.stats.raters import alpha_interval
@@ -28,11 +28,11 @@ LABELS = [
 def test_where_raters_disagree() -> None:
     found = disagreements(BARE, LABELS, (FIVE, YES))
     # i3: 1 of a range of 1; i0: 3 of a range of 4; i1 differs by one step of five, which is no disagreement
-    assert [(pair.item_id, pair.aspect, pair.steps_apart) for pair in found] == [("i3", "yes", 1.0), ("i0", "a", 3.0)]
-    assert [label.rater for label in found[1].labels] == ["Ann", "Bo"]
+    assert list(found) == [("yes", "i3"), ("a", "i0")]
+    assert [label.rater for label in found["a", "i0"]] == ["Ann", "Bo"]
     slider = LabelAspect("a", Scale(0, 100))  # on a continuous scale by tenths of its range
     labels = [Label("Ann", "i0", "a", 10.0), Label("Bo", "i0", "a", 20.0)]
-    assert disagreements(BARE, labels, (slider,)) == ()
+    assert disagreements(BARE, labels, (slider,)) == {}
     assert len(disagreements(BARE, [*labels, Label("Cy", "i0", "a", 20.5)], (slider,))) == 1
 
 

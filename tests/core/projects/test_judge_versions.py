@@ -20,7 +20,7 @@ from core.people import Actor
 from core.projects.calibration import CalibrationRequest, sides_of
 from core.projects.judge_line import HeldOutSeen, JudgeLine, VersionState
 from core.projects.judge_versions import VersionOptions
-from core.projects.labelling import LabelAspect, PassRequest
+from core.projects.labelling import LabelAspect, LabelPlan
 from core.records import AspectLabels, GoldenSet
 from core.store.store import Store
 from tests.core.projects.conftest import ASPECT, QUICK, World
@@ -269,8 +269,8 @@ def test_an_edit_takes_the_place_of_its_parent_in_an_ensemble(versions: Versions
 def test_labelling_the_least_sure_first_asks_the_current_version(versions: Versions, golden: GoldenSet) -> None:
     shown = versions.shown()
     aspect = LabelAspect(ASPECT, golden.aspects[ASPECT].scale)
-    request = PassRequest(versions.project_id, versions.golden_id, "unsure", (aspect,), order="unsure", limit=5)
-    pass_id = projects.start_pass(versions.store, request)
+    where, plan = (versions.project_id, versions.golden_id), LabelPlan((aspect,), order="unsure")
+    pass_id = projects.start_pass(versions.store, *where, "unsure", plan, limit=5)
     judge = next(entry.judge for entry in shown.entries if entry.judge_id == shown.own)
     first = projects.get_pass(versions.store, versions.project_id, pass_id).plan.positions[0]
     errors = expected_errors(golden, ASPECT, judge)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import UsageError
+from core.projects.label_passes import disagreement
 from core.projects.labelling import LabelAspect, LabelPlan
-from core.projects.pass_setup import disagreement
 from core.records import FloatArray, JudgeScores, Scale
 
 COHERENCE = LabelAspect("coherence", Scale(1, 5, 1.0))
@@ -47,7 +47,6 @@ def test_every_item_reaches_as_many_raters_as_planned(
         ({"aspects": (COHERENCE, COHERENCE)}, "a name of its own"),
         ({"aspects": (LabelAspect(" ", Scale(1, 5)),)}, "a name of its own"),
         ({"aspects": (LabelAspect("a", Scale(5, 5)),)}, "lower to a higher"),
-        ({"positions": ()}, "at least one item"),
         ({"n_raters": 0}, "1 to 100 raters"),
         ({"overlap": 4}, "1 to 3 raters"),
         ({"shared": -1}, "0 or more to all"),

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 import pytest
 import sqlalchemy as sa
 
-from core.projects.anchors import Anchor, AnchorsSet, Highlighted, Span
 from core.projects.criteria import (
     Comment,
     CommentSettled,
@@ -20,6 +19,8 @@ from core.projects.fusion import FusionKept, FusionPlanSaved
 from core.projects.judge_line import Evidence, VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import (
     Adjudicated,
+    Anchor,
+    AnchorsSet,
     LabelAspect,
     LabelPass,
     LabelPlan,
@@ -60,7 +61,6 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (FusionPlanSaved("Fuse.", "person", (1, 2), ("a", "b")), "fusion plan"),
     (FusionKept("g", "a", ({"name": "j"},), {"weights": [0.1, 2]}, {"fused": None}), "fusion kept (a)"),
     (AnchorsSet("a", (Anchor(1.0, ODD), Anchor(5.0, "good"))), "wrote what the levels of the scale mean (a)"),
-    (Highlighted("i0", (Span(2, 5, "cat"),)), "marked words of an item"),
     (Action("added a judge", {"aspect": "a", "note": ODD}), "added a judge (a)"),
 )  # fmt: skip
 

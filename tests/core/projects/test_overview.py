@@ -8,7 +8,7 @@ from core import projects
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_versions import VersionOptions
-from core.projects.labelling import LabelAspect, PassRequest
+from core.projects.labelling import LabelAspect, LabelPlan
 from core.projects.overview import Overview
 from core.records import GoldenSet, Scale
 from core.store.store import Store
@@ -31,7 +31,7 @@ def test_the_way_from_a_golden_set_to_a_current_judge(world: World, golden: Gold
     assert (first.reached.name, first.waiting) == ("calibration", ())
 
     aspects = (LabelAspect(ASPECT, Scale(1, 5, 1)),)
-    pass_id = projects.start_pass(ann, PassRequest(project_id, golden_id, "pass one", aspects, n_raters=1, limit=5))
+    pass_id = projects.start_pass(ann, project_id, golden_id, "pass one", LabelPlan(aspects, n_raters=1), limit=5)
     projects.join_pass(ann, project_id, pass_id)
     assert [(each.task, each.n, each.subject) for each in now().waiting] == [("label", 5, pass_id)]
     assert now(world.store.acting(Actor("Bo"))).waiting == ()  # not Bo's

@@ -19,7 +19,7 @@ from core.people import Actor
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import Evidence, VersionDecided, VersionMade, VersionMeasured
-from core.projects.labelling import LabelAspect, PassRequest
+from core.projects.labelling import LabelAspect, LabelPlan
 from core.projects.misaligned_items import TriageRequest
 from core.projects.project_files import MANIFEST, Archive, _write
 from core.records import (
@@ -117,7 +117,7 @@ def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
     ):
         store.events.add(project_id, entry, BO)
     aspect = LabelAspect("coherence", SCALE)
-    pass_id = projects.start_pass(bo, PassRequest(project_id, golden_id, "pass", (aspect,)))
+    pass_id = projects.start_pass(bo, project_id, golden_id, "pass", LabelPlan((aspect,)))
     projects.join_pass(ann, project_id, pass_id)
     for k, value in enumerate((2.0, 3.0, None)):
         projects.save_label(ann, project_id, pass_id, "a", {"coherence": value}, comment="c \x00", form=f"f{k}")

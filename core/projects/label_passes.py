@@ -1,0 +1,485 @@
+"""Labelling passes for reviewers: begun, followed, decided where raters disagree, and frozen into a golden set."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from core.comparison.sureness import expected_errors
+from core.data.split import text_digest
+from core.errors import AccessError, UsageError
+from core.project_records import GoldenSummary
+from core.projects.judge_line import JudgeVersion, judge_line
+from core.projects.labelling import (
+    ORDERS,
+    PICKING,
+    Adjudicated,
+    LabelAspect,
+    LabelPass,
+    LabelPlan,
+    LabelsFrozen,
+    get_pass,
+    list_passes,
+    rated_in,
+    still_rating,
+)
+from core.projects.misaligned_items import Triage, list_triage
+from core.projects.project_judges import judges_shown
+from core.projects.roles import given_reason, requires
+from core.records import AspectLabels, FloatArray, GoldenSet, Interval, JudgeScores, Rating
+from core.stats import RaterTable, alpha_metric, krippendorff_alpha
+from core.stats.labels_needed import LabelPilot, LabelPlanning, plan_labels
+from core.stats.raters import alpha_interval
+from core.store.labels import Label
+from core.store.store import Store
+from core.texts import visible_name
+
+Combine = Literal["fill", "decided", "replace"]
+Which = tuple[str, str]
+"""Aspect and item id."""
+GROWTH_POINTS = 20
+_LONGEST_NAME = 120
+
+
+# ── begin a pass ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@requires("reviewer")
+def start_pass(
+    store: Store, project_id: str, golden_id: str, name: str, plan: LabelPlan, *, limit: int | None = None
+) -> str:
+    """Begin a labelling pass over the first `limit` items (None: all) in `plan.order`, and return its id.
+
+    UsageError for a name, limit or order that makes no sense, NotFoundError for an unknown project or golden set.
+    """
+    store.projects.get(project_id)
+    golden = store.goldens.load(golden_id)
+    name = " ".join(visible_name(name).split())
+    if not 1 <= len(name) <= _LONGEST_NAME:
+        raise UsageError(f"A labelling pass has a name of 1 to {_LONGEST_NAME} characters.")
+    if limit is not None and limit < 1:
+        raise UsageError("A labelling pass needs at least one item.")
+    positions = _in_order(store, project_id, golden, plan)[:limit]
+    plan = replace(plan, positions=tuple(positions), instructions=plan.instructions.strip())
+    pass_id = f"l{uuid.uuid4().hex[:12]}"
+    store.events.add(project_id, LabelPass(name, golden_id, plan, subject=pass_id), store.actor)
+    return pass_id
+
+
+def _in_order(store: Store, project_id: str, golden: GoldenSet, plan: LabelPlan) -> list[int]:
+    """Positions of all items, first things first, ties at random.
+
+    "disagreement" puts those first on which judges (of any scales) or raters disagree most.  "unsure" takes the items
+    without a label first, and of these first where a judge is expected to err most.  UsageError for an order that
+    needs judges or labels that are not there.
+    """
+    if plan.order not in ORDERS:
+        raise UsageError(f"The order is one of {', '.join(ORDERS)}, not {plan.order!r}.")
+    n, aspect = len(golden.items), plan.aspects[0].aspect
+    positions = np.arange(n) if plan.order == "file" else np.random.default_rng(0).permutation(n)
+    if plan.order == "disagreement":
+        shown = judges_shown(store, project_id, golden.digest, aspect)
+        ratings = ratings_of(golden, store.labels.of_golden(project_id, golden.digest), aspect).values
+        spread = disagreement(n, [row.judge for row in shown.entries], ratings)
+        positions = positions[np.argsort(-spread[positions], kind="stable")]
+    elif plan.order == "unsure":
+        shown = judges_shown(store, project_id, golden.digest, aspect)
+        rows = sorted(shown.entries, key=lambda row: row.judge_id != shown.own)  # ours first
+        judges = [row.judge for row in rows] if aspect in golden.aspects else []
+        errors = (expected_errors(golden, aspect, judge) for judge in judges)
+        expected = next((own for own in errors if not np.isnan(own).all()), None)
+        if expected is None:
+            raise UsageError(
+                "To label the least sure first, a judge must have scored these items, and there must be enough labels "
+                "to estimate its error. Calibrate a judge first, or choose the random order."
+            )
+        unsure = np.where(np.isnan(expected), -np.inf, expected)[positions]
+        positions = positions[np.lexsort((-unsure, ~np.isnan(golden.labels(aspect)[positions])))]
+    found: list[int] = positions.tolist()
+    return found
+
+
+def disagreement(n_items: int, judges: Sequence[JudgeScores], ratings: FloatArray | None = None) -> FloatArray:
+    """(n_items,) how far judges and raters disagree on each item, in standard deviations; 0 where only one has spoken.
+
+    Judges are compared by standardised scores, raters by their own; the larger of the two spreads counts.
+    """
+
+    def standardised(values: FloatArray) -> np.ma.MaskedArray[Any, Any]:
+        """By the mean and standard deviation of all known values, unknown ones masked; zeros where they do not vary."""
+        known = np.ma.masked_invalid(values)
+        scaled: np.ma.MaskedArray[Any, Any] = (known - known.mean()) / (known.std() or 1.0)
+        return scaled
+
+    scores = [standardised(judge.upward[None, :]) for judge in judges if judge.values.size == n_items]
+    groups = [np.ma.vstack(scores)] if len(scores) > 1 else []
+    if ratings is not None and ratings.shape[0] > 1:
+        groups.append(standardised(ratings))
+    if not groups:
+        raise UsageError(
+            "To label first where judges and raters disagree, there must be at least two judges, or labels of two "
+            "raters. Calibrate or import judges first, or choose the random order."
+        )
+    spread: FloatArray = np.max([group.std(axis=0).filled(0.0) for group in groups], axis=0)
+    return spread
+
+
+def label_planning(
+    store: Store,
+    project_id: str,
+    golden: GoldenSummary,
+    aspect: str,
+    *,
+    n_items: int,
+    n_ratings: int,
+    n_sources: int = 0,
+) -> LabelPlanning:
+    """What `n_items` labels from `n_ratings` ratings would tell, by the judge in use where it was measured on this set.
+
+    They are of `n_sources` sources; 0: of as many as a random draw has on average.
+    """
+    n_raters, n_items = max(1, round(n_ratings / max(1, n_items))), max(1, min(n_items, golden.n_items))
+    per_source = golden.n_items / max(1, golden.n_sources)
+    n_sources = n_sources or round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
+    line, pilot = judge_line(store, project_id, aspect), None
+    version = line.default or (line.versions[-1] if line.versions else None)
+    measured = version and version.on(golden.golden_id)
+    if measured and (held_out := measured.held_out) and held_out.interval and held_out.level != "system":
+        usual = max(1, round(held_out.n * golden.n_sources / golden.n_items))
+        pilot = LabelPilot(held_out, held_out.n, held_out.interval.n_sources or usual)
+    return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, pilot=pilot)
+
+
+# ── follow it ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> RaterTable:
+    """The labels of one aspect over the golden set's items, raters in the order of their first label.
+
+    Labels of items that the golden set does not have are left out.
+    """
+    position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
+    own = [each for each in labels if each.aspect == aspect and each.item_id in position and each.value is not None]
+    raters = tuple(dict.fromkeys(label.rater for label in own))
+    values = np.full((len(raters), len(position)), np.nan)
+    for label in own:
+        values[raters.index(label.rater), position[label.item_id]] = label.value
+    return RaterTable(raters, values)
+
+
+@dataclass(frozen=True)
+class AspectAgreement:
+    """How raters agree on an aspect so far; `alpha` None is undefined, `n_double` items have two labels or more.
+
+    `growth` holds (n, alpha of the first n doubly rated items).  `interval` is None where alpha is undefined or the
+    items come from too few sources.
+    """
+
+    aspect: str
+    alpha: float | None
+    alpha_metric: str
+    n_double: int
+    n_labels: int
+    growth: tuple[tuple[int, float | None], ...]
+    interval: Interval | None = None
+
+
+def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect, order: Sequence[int]) -> AspectAgreement:
+    """Agreement on an aspect, and how it came about; `order` are the positions of the items in the order of rating."""
+    ratings, metric = ratings_of(golden, labels, aspect.aspect), alpha_metric(aspect.scale)
+    double = set(ratings.rated_twice.tolist())
+    there = [position for position in order if position in double]
+    ends = np.unique(np.linspace(1, len(there), min(GROWTH_POINTS, len(there))).round().astype(int)) if there else ()
+    return AspectAgreement(
+        aspect=aspect.aspect,
+        alpha=krippendorff_alpha(ratings.values, metric).value if ratings.raters else None,
+        alpha_metric=metric,
+        n_double=len(double),
+        n_labels=int(ratings.rated.sum()),
+        growth=tuple((int(end), krippendorff_alpha(ratings.values[:, there[:end]], metric).value) for end in ends),
+        interval=alpha_interval(ratings, aspect.scale, golden.source_codes),
+    )
+
+
+def _by_item(labels: Sequence[Label]) -> dict[Which, list[Label]]:
+    """The labels of each aspect and item, those without a value left out."""
+    by_item: dict[Which, list[Label]] = {}
+    for label in labels:
+        if label.value is not None:
+            by_item.setdefault((label.aspect, label.item_id), []).append(label)
+    return by_item
+
+
+def disagreements(
+    golden: GoldenSet, labels: Sequence[Label], aspects: Sequence[LabelAspect]
+) -> dict[Which, list[Label]]:
+    """The labels of items whose raters lie more than a step apart (a tenth of the range where there are no steps).
+
+    Furthest apart first, relative to the scale; on a scale of two steps any difference counts.
+    """
+    by_item, apart_by = _by_item(labels), dict[Which, float]()
+    for aspect in aspects:
+        span = aspect.scale.high - aspect.scale.low
+        step = aspect.scale.step or span / 10
+        for item_id in golden.item_ids:
+            values = [label.value for label in by_item.get((aspect.aspect, item_id), []) if label.value is not None]
+            apart = max(values) - min(values) if values else 0.0
+            if apart > step + 1e-9 or (span <= step and apart > 0):
+                apart_by[aspect.aspect, item_id] = apart / span
+    return {which: by_item[which] for which in sorted(apart_by, key=lambda which: -apart_by[which])}
+
+
+@dataclass(frozen=True)
+class PassSummary:
+    """A pass from above: progress by rater (name → items done, items to rate), agreement by aspect, what to decide.
+
+    `n_touched` of its items have a label, of `n_sources` sources.
+    `queue` holds the labels of the items to decide, first where raters disagree, then what triage called mislabelled;
+    `flagged` is that triage, `decided` the adjudicated values.
+    """
+
+    done: Mapping[str, tuple[int, int]]
+    n_touched: int
+    n_sources: int
+    agreement: tuple[AspectAgreement, ...]
+    queue: Mapping[Which, Sequence[Label]]
+    decided: Mapping[Which, float]
+    flagged: Mapping[Which, Triage]
+
+
+@requires("reviewer")
+def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
+    """A pass from above: who has done how much, agreement as it grew, and the items to decide.
+
+    To decide are the items on which raters disagree, and those of the golden set that triage called mislabelled.
+    """
+    labelling = get_pass(store, project_id, pass_id)
+    golden, plan = store.goldens.load(labelling.golden_id), labelling.plan
+    labels, decided = _labels(store, labelling, golden), decisions(store, project_id, pass_id)
+    known = set(golden.item_ids)
+    flagged = {
+        (aspect, item_id): triage
+        for aspect in labelling.aspects
+        for item_id, triage in list_triage(store, project_id, labelling.golden_id, aspect).items()
+        if triage.verdict == "label wrong" and item_id in known
+    }
+    by_item = _by_item(labels)
+    queue = disagreements(golden, labels, plan.aspects)
+    queue = {**queue, **{which: by_item.get(which, []) for which in flagged if which not in queue}}
+    items_of: dict[str, set[str]] = {rater: set() for rater in labelling.raters}
+    for label in labels:
+        items_of.setdefault(label.rater, set()).add(label.item_id)
+    labelled = {label.item_id for label in labels}
+    touched = [k for k in plan.positions if golden.items[k].item_id in labelled]
+    return PassSummary(
+        done={
+            rater: (len(items), len(labelling.assigned(rater)) if rater in labelling.raters else 0)
+            for rater, items in items_of.items()
+        },
+        n_touched=len(touched),
+        n_sources=np.unique(golden.source_codes[touched]).size,
+        agreement=tuple(agreement(golden, labels, aspect, plan.positions) for aspect in plan.aspects),
+        queue={which: said for which, said in queue.items() if which not in decided},
+        decided=decided,
+        flagged=flagged,
+    )
+
+
+def _labels(store: Store, labelling: LabelPass, golden: GoldenSet) -> list[Label]:
+    """What everybody thinks now of the items of the pass, each label with its rater's newest comment."""
+    now = store.labels.current(labelling.project_id, labelling.pass_id)
+    items = {golden.items[k].item_id for k in labelling.plan.positions}
+    comments = {(label.rater, label.item_id): label.comment for label in now}
+    return [
+        replace(label, comment=comments[label.rater, label.item_id])
+        for label in now
+        if label.item_id in items and label.aspect in labelling.aspects
+    ]
+
+
+@requires("reviewer")
+def adjudicate(
+    store: Store, project_id: str, pass_id: str, item_id: str, *, aspect: str, value: float, reason: str, form: str
+) -> None:
+    """Decide the gold label of an item on which raters disagree; the raters' own labels stay as they are.
+
+    UsageError for an item that the golden set does not have, a value outside the scale or an empty reason; AccessError
+    for whoever has items left to rate (`still_rating`).
+    """
+    labelling = get_pass(store, project_id, pass_id)
+    if rating := still_rating(store, project_id, labelling.golden_id, labelling.aspects):
+        (rated, n_open), *_ = rating
+        raise AccessError(f"You have {n_open:,} items left to rate in {rated.name}. Finish them before you decide.")
+    if item_id not in store.goldens.load(labelling.golden_id).item_ids:
+        raise UsageError(f"Item {item_id[:60]!r} is no part of the golden set of {labelling.name}.")
+    scale = next((planned.scale for planned in labelling.plan.aspects if planned.aspect == aspect), None)
+    if scale is None or not scale.holds(value):
+        raise UsageError(f"The decision on {aspect} is {value:g}; the scale is {scale or 'not known'}.")
+    decision = Adjudicated(item_id, aspect, float(value), given_reason(reason), subject=pass_id)
+    store.events.add(project_id, decision, store.actor, form=form)
+
+
+def decisions(store: Store, project_id: str, pass_id: str) -> dict[Which, float]:
+    """Aspect and item id → adjudicated value; a later decision replaces an earlier one."""
+    made = store.events.all(project_id, Adjudicated, pass_id)
+    return {(decision.aspect, decision.item_id): decision.value for decision in made}
+
+
+# ── freeze it into a golden set ──────────────────────────────────────────────────────────────────────────────
+
+
+def labelled_golden(
+    golden: GoldenSet,
+    labels: Sequence[Label],
+    aspects: Sequence[LabelAspect],
+    *,
+    name: str,
+    combine: Combine = "fill",
+    decided: Mapping[Which, float] | None = None,
+) -> GoldenSet:
+    """A new golden set with these labels: single ratings kept, gold = their mean or what was `decided`.
+
+    Golden labels stay with "fill", which only fills gaps; "decided" puts decisions in their place, "replace" decisions
+    and new labels.  Single ratings that were there before stay only where none of the new ones counts.  UsageError when
+    nothing was labelled or decided.
+    """
+    if not decided and not any(label.value is not None for label in labels):
+        raise UsageError("Nobody has given a label yet, so there is nothing to freeze.")
+    gold, ratings = dict(golden.aspects), list(golden.ratings)
+    for aspect in aspects:
+        means = np.ma.masked_invalid(ratings_of(golden, labels, aspect.aspect).values).mean(axis=0)
+        new: list[float | None] = means.tolist()  # None without a rating
+        old = golden.aspects.get(aspect.aspect)
+        before = old.values if old is not None else (None,) * len(golden.items)
+        agreed = [(decided or {}).get((aspect.aspect, item.item_id)) for item in golden.items]
+        order = {"fill": (before, agreed, new), "decided": (agreed, before, new), "replace": (agreed, new, before)}
+        values = tuple(
+            next((value for value in three if value is not None), None) for three in zip(*order[combine], strict=True)
+        )
+        if values != before:
+            gold[aspect.aspect] = AspectLabels(
+                aspect.aspect, replace(aspect.scale, given=True), values, old is not None and old.ranks
+            )
+        pairs = zip(golden.item_ids, before, strict=True)
+        taken = {item_id for item_id, had in pairs if combine == "replace" or had is None}
+        own = [
+            Rating(label.item_id, label.rater, aspect.aspect, label.value, label.comment)
+            for label in labels
+            if label.aspect == aspect.aspect and label.value is not None and label.item_id in taken
+        ]
+        if own:
+            ratings = [*(rating for rating in ratings if rating.aspect != aspect.aspect), *own]
+    return replace(golden, name=name, aspects=gold, ratings=tuple(ratings))
+
+
+def _frozen(store: Store, labelling: LabelPass, combine: Combine, name: str = "") -> tuple[GoldenSet, GoldenSet]:
+    """The golden set that was labelled, and with the labels of the pass."""
+    golden = store.goldens.load(labelling.golden_id)
+    name = " ".join(name.split()) or f"{golden.name}, labelled"
+    labels, decided = _labels(store, labelling, golden), decisions(store, labelling.project_id, labelling.pass_id)
+    return golden, labelled_golden(golden, labels, labelling.plan.aspects, name=name, combine=combine, decided=decided)
+
+
+@requires("reviewer")
+def replaced_labels(
+    store: Store, project_id: str, pass_id: str, combine: Combine
+) -> tuple[tuple[str, str, float, float], ...]:
+    """(item id, aspect, before, after) of the golden labels that freezing with `combine` would replace."""
+    golden, frozen = _frozen(store, get_pass(store, project_id, pass_id), combine)
+    return tuple(
+        (item.item_id, name, before, after)
+        for name, labels in golden.aspects.items()
+        for item, before, after in zip(golden.items, labels.values, frozen.aspects[name].values, strict=True)
+        if before is not None and after is not None and before != after
+    )
+
+
+@requires("reviewer")
+def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill") -> str:
+    """A new golden set with the labels of a pass, its single ratings and its decisions; returns its id.
+
+    Golden labels are kept unless `combine` says otherwise.  The golden set that was labelled stays as it is.
+    UsageError when nobody has labelled anything, or nothing would change.
+    """
+    labelling = get_pass(store, project_id, pass_id)
+    golden, frozen = _frozen(store, labelling, combine, name)
+    if frozen.aspects == golden.aspects:
+        raise UsageError(
+            "Every item that was labelled or decided has a golden label already, and those are kept, so freezing would "
+            "change nothing. Choose to replace golden labels, or label items that have none."
+        )
+    origins = {}
+    for aspect in frozen.aspects:
+        ratings = {rating for rating in frozen.ratings if rating.aspect == aspect}
+        if ratings - set(golden.ratings):
+            origins[aspect] = labelling.name
+        elif ratings:
+            origins[aspect] = rated_in(store, project_id, golden.digest, aspect)
+
+    def keep() -> str:
+        golden_id = store.goldens.add(project_id, frozen)
+        store.events.add(project_id, LabelsFrozen(labelling.name, pass_id, origins, subject=golden_id), store.actor)
+        return golden_id
+
+    return store.together(keep)
+
+
+# ── labels that are no random draw, and labels that a judge has seen ─────────────────────────────────────────
+
+
+def picked_labels(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[int, ...]:
+    """Positions in a golden set whose labels of an aspect are no random draw, as far as passes gave them.
+
+    Such are those of a pass that began where judges disagree or one is least sure; none once every item has a label.
+    """
+    if not np.isnan(_labels_on(store, golden_id, aspect)).any():
+        return ()
+    passes = {labelling.pass_id: labelling for labelling in list_passes(store, project_id)}
+    picked: set[int] = set()
+    later: set[int] = set()
+    while frozen := store.events.all(project_id, LabelsFrozen, golden_id):
+        labelling = passes.pop(frozen[-1].pass_id, None)
+        if labelling is None:
+            break
+        now, before = (_labels_on(store, which, aspect) for which in (golden_id, labelling.golden_id))
+        own = set(np.flatnonzero(~np.isnan(now) & (now != before)).tolist()) - later
+        picked |= own if labelling.plan.order in PICKING else set()
+        later |= own
+        golden_id = labelling.golden_id
+    return tuple(sorted(picked))
+
+
+def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScores) -> tuple[int, ...]:
+    """Positions in a golden set whose labels may have chosen or fitted what gives the scores of `judge`.
+
+    They are `judge.seen`.  A version that was made before the golden set came, and was only measured on it, can have
+    learnt from labels of earlier golden sets of the project alone: there it has seen the texts that had one.
+    """
+    version = judge_line(store, project_id, judge.aspect).of_run(judge.run_id)
+    return judge.seen if version is None else learnt_from(store, project_id, golden_id, version, judge.seen)
+
+
+def learnt_from(
+    store: Store, project_id: str, golden_id: str, version: JudgeVersion, calibration: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Those of the `calibration` items of a golden set whose labels may have chosen or fitted a version's scores."""
+    if version.made.at >= store.goldens.get(golden_id).created_at:
+        return calibration
+    known: set[str] = set()
+    for earlier in store.goldens.all(project_id):
+        if earlier.created_at <= version.made.at:
+            labels = _labels_on(store, earlier.golden_id, version.aspect)
+            items = store.goldens.load(earlier.golden_id).items
+            known |= {text_digest(items[k]) for k in np.flatnonzero(~np.isnan(labels)).tolist()}
+    items = store.goldens.load(golden_id).items
+    return tuple(k for k in calibration if text_digest(items[k]) in known)
+
+
+def _labels_on(store: Store, golden_id: str, aspect: str) -> FloatArray:
+    """(n_items,) labels, NaN for none, as where the golden set lacks the aspect."""
+    golden = store.goldens.load(golden_id)
+    return golden.labels(aspect) if aspect in golden.aspects else np.full(len(golden.items), np.nan)
