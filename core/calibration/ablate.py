@@ -1,23 +1,32 @@
-"""Ablations of a finished calibration: what each part of the final judge adds.
+"""Look into a finished calibration: what each part of its judge adds, and what made its candidates win.
 
-The final judge is measured next to the same judge without criteria, without refinement (the best drafts, as many as the
-final judge has members, chosen on calibration among drafts alone), and with its single best criteria instead of the
-mean.  Every variant is chosen on calibration items and evaluated on the held-out items that the calibration
-reported on; only scores that nobody has yet are asked for.
+*Ablations*: the final judge is measured next to the same judge without criteria, without refinement (the best drafts,
+as many as the final judge has members, chosen on calibration among drafts alone), and with its single best criteria
+instead of the mean.  Every variant is chosen on calibration items and evaluated on the held-out items that the
+calibration reported on; only scores that nobody has yet are asked for.
+
+*Candidates* are compared by exemplar size and length on *calibration* items, whose labels chose and shaped them: this
+says what made criteria win here, not how good they are (held-out says that).  Racing leaves most candidates on a few
+items, and an alignment on 24 items cannot be compared with one on 800.  So they are compared on the same items alone:
+the most on which at least `ENOUGH` of them were scored.  Where these are the first items of a race, their labels were
+picked to be spread, which raises all values alike.  Candidates are treated as independent; they are not quite (drafts
+of a trial share exemplars, refinements a parent).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_result import Calibration, Estimate
 from core.calibration.candidate_pool import AskedJudge, ScoreTable
 from core.calibration.racing import step_items
 from core.errors import UsageError
+from core.judging.judge_protocol import Judge
 from core.progress import Stage
 from core.records import (
     Alignment,
@@ -25,60 +34,24 @@ from core.records import (
     FloatArray,
     GoldenSet,
     Interval,
+    Level,
+    Measure,
     Provenance,
     ScoreMatrix,
+    Statistic,
     Task,
     Unscored,
     Usage,
 )
-from core.stats import LabelledItems, align, holm, paired_difference
+from core.stats import LabelledItems, align, alignment_values, holm, paired_difference
+from core.texts import text_length
 
 VariantKey = Literal["final", "without criteria", "without refinement", "single best"]
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A way to judge: the mean over `members`; `what` says how it differs from the final judge."""
-
-    key: VariantKey
-    members: tuple[Criteria, ...]
-    what: str
-
-    @property
-    def rows(self) -> list[str]:
-        """The rows of a score table that its scores are the mean of."""
-        return ["final"] if self.key == "final" else [member.criteria_id for member in self.members]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """`variants`, the final judge first; `left_out` says why others are missing.
-
-    `calibration` and `held_out` are the positions that the calibration reported on.
-    """
-
-    variants: tuple[Variant, ...]
-    left_out: Mapping[str, str]
-    calibration: tuple[int, ...]
-    held_out: tuple[int, ...]
-
-    @property
-    def positions(self) -> tuple[int, ...]:
-        return self.calibration + self.held_out
-
-    def missing(self, table: ScoreTable) -> dict[tuple[int, ...], dict[str, Criteria]]:
-        """Positions at which nobody has scored criteria yet → these criteria by id."""
-        groups: dict[tuple[int, ...], dict[str, Criteria]] = {}
-        for variant in self.variants:
-            for member in variant.members if variant.key != "final" else ():
-                is_asked = table.asked[member.criteria_id]
-                if left := tuple(p for p in self.positions if not is_asked[p]):
-                    groups.setdefault(left, {})[member.criteria_id] = member
-        return groups
-
-    def calls(self, table: ScoreTable) -> int:
-        """Calls still to make: one for each set of criteria and item."""
-        return sum(len(criteria) * len(positions) for positions, criteria in self.missing(table).items())
+Variant = tuple[VariantKey, tuple[Criteria, ...], str]
+"""A way to judge: the mean over criteria; the last says how it differs from the final judge."""
+Kind = Literal["draft", "fitted strengths", "refinement"]
+ENOUGH = 8
+"""Candidates that a comparison should have."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +129,54 @@ class Ablation:
         return about | {"rows": rows, "left_out": dict(self.left_out), "calls": self.calls, "out": out}
 
 
+class _Asked:
+    """The variants of `calibration`, the positions that it reported on, and which scores nobody has yet.
+
+    `table` is filled with what the calibration reported and with `scores`.  UsageError when `golden` is not the one
+    that was calibrated on.
+    """
+
+    def __init__(self, calibration: Calibration, golden: GoldenSet, scores: ScoreMatrix | None) -> None:
+        if golden.digest != calibration.golden_digest:
+            raise UsageError(
+                f"The calibration was made on {calibration.golden_name} ({calibration.golden_digest[:19]}…); "
+                f"{golden.name} ({golden.digest[:19]}…) is another golden set or another version of it. Give the one "
+                "it was made on."
+            )
+        self.variants, self.left_out = variants_of(calibration)
+        cut = {lost.item_id for lost in calibration.scores.unscored.get("final", ()) if lost.reason == "budget"}
+        reported = {item_id for item_id in calibration.scores.item_ids if item_id not in cut}
+        split, ids = calibration.split, golden.item_ids
+        self.sides = [[p for p in side if ids[p] in reported] for side in (split.calibration, split.held_out)]
+        self.positions = self.sides[0] + self.sides[1]
+        self.table = ScoreTable(ids)
+        for matrix in filter(None, (calibration.scores, scores)):
+            self.table.enter(matrix, stored=True)
+        self.missing: dict[tuple[int, ...], dict[str, Criteria]] = {}
+        for _, members, _ in self.variants[1:]:
+            for member in members:
+                is_asked = self.table.asked[member.criteria_id]
+                if left := tuple(p for p in self.positions if not is_asked[p]):
+                    self.missing.setdefault(left, {})[member.criteria_id] = member
+        self.calls = sum(len(criteria) * len(left) for left, criteria in self.missing.items())
+
+
+def estimate_ablation(
+    judge: Judge, golden: GoldenSet, calibration: Calibration, scores: ScoreMatrix | None = None
+) -> Estimate:
+    """Calls, tokens and price of `ablate`; raises as it does."""
+    asked = _Asked(calibration, golden, scores)
+    words = sum(text_length(criteria.text) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
+    once = judge.estimate(calibration.task, [golden.items[p] for p in asked.positions], words)
+    return Estimate(
+        asked.calls,
+        *once.scaled(asked.calls / max(1, once.calls)),
+        n_calibration=len(asked.sides[0]),
+        n_held_out=len(asked.sides[1]),
+        notes=tuple(f"Left out: {key}. {reason}" for key, reason in asked.left_out.items()),
+    )
+
+
 def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | None = None) -> Ablation:
     """Measure the variants of `calibration` with `judge`, the prepared judge that was calibrated.
 
@@ -163,67 +184,72 @@ def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | No
     neither they nor the calibration hold is asked for, at most once.  UsageError for another golden set; errors of the
     judge pass through.
     """
-    golden, plan = judge.golden, plan_of(calibration, judge.golden)
-    table = known_scores(golden, calibration, scores)
-    budget, expected = table.budget, plan.calls(table)
+    golden = judge.golden
+    asked = _Asked(calibration, golden, scores)
+    table, expected = asked.table, asked.calls
 
     def publish(message: str, phase: str = "held-out") -> None:
-        judge.progress.publish(Stage(phase, message, budget.calls, expected, budget.usage))
+        judge.progress.publish(Stage(phase, message, table.calls, expected, table.usage))
 
     publish("scoring what is missing")
-    for positions, missing in plan.missing(table).items():
+    for positions, missing in asked.missing.items():
         size = step_items(len(positions), len(missing))
         for start in range(0, len(positions), size):
             table.ask(judge, list(missing.values()), positions[start : start + size])
-            publish(f"{budget.calls:,} of {expected:,} scores")
-    used = np.isin(np.arange(len(golden.items)), plan.positions)
-    values = np.stack([np.where(used, table.mean(variant.rows), np.nan) for variant in plan.variants])
+            publish(f"{table.calls:,} of {expected:,} scores")
+    # measured as in the calibration's own report, so that the final judge's row equals it
+    measure, resamples, seed = calibration.held_out.measure, calibration.settings.resamples, calibration.settings.seed
+    sides = [LabelledItems.of(golden, calibration.task.aspect, side) for side in asked.sides]
+    used = np.isin(np.arange(len(golden.items)), asked.positions)
+    rows: list[AblationRow] = []
+    values: list[FloatArray] = []
     unscored: dict[str, tuple[Unscored, ...]] = {}
-    for variant, row in zip(plan.variants, values, strict=True):
-        reasons = table.reasons(variant.rows)
-        lost = [golden.item_ids[k] for k in np.flatnonzero(used & np.isnan(row))]
+    for key, members, what in asked.variants:
+        ids = tuple(criteria.criteria_id for criteria in members)
+        names = ("final",) if key == "final" else ids
+        values.append(np.where(used, table.mean(names), np.nan))
+        reasons, lost = table.reasons(names), [golden.item_ids[k] for k in np.flatnonzero(used & np.isnan(values[-1]))]
         if why := tuple(reasons[item_id] for item_id in lost if item_id in reasons):
-            unscored[variant.key] = why
+            unscored[key] = why
+        found = [
+            align(values[-1][side.positions], side, measure, resamples=resamples, seed=[seed, 9]) for side in sides
+        ]
+        row = AblationRow(key, what, ids, found[0], found[1], first_look=key == "without refinement")
+        if rows:
+            new, old = (scored[sides[1].positions] for scored in (values[-1], values[0]))
+            test = paired_difference(new, old, sides[1], measure, resamples=resamples, seed=[seed, 10])
+            row = replace(row, difference=test.value, interval=test.interval, p=test.p, n=test.n, reason=test.reason)
+        rows.append(row)
+    corrected = holm([np.nan if row.p is None else row.p for row in rows[1:]])
+    for k, p in enumerate(corrected.tolist(), 1):
+        rows[k] = replace(rows[k], p_holm=None if np.isnan(p) else p)
     publish("done", "done")
     return Ablation(
         task=calibration.task,
         golden_digest=golden.digest,
         judge_spec=str(calibration.judge_state.get("spec", "")),
-        rows=_rows(calibration, golden, plan, values),
-        left_out=plan.left_out,
+        rows=tuple(rows),
+        left_out=asked.left_out,
         calibration_positions=calibration.split.calibration,
-        n_held_out=len(plan.held_out),
-        scores=ScoreMatrix(tuple(variant.key for variant in plan.variants), golden.item_ids, values, unscored),
-        calls=budget.calls,
-        usage=budget.usage,
+        n_held_out=len(asked.sides[1]),
+        scores=ScoreMatrix(tuple(row.key for row in rows), golden.item_ids, np.stack(values), unscored),
+        calls=table.calls,
+        usage=table.usage,
     )
 
 
-def known_scores(golden: GoldenSet, calibration: Calibration, scores: ScoreMatrix | None = None) -> ScoreTable:
-    """What the calibration reported and, with `scores`, what its run has stored: rows by criteria id, and "final"."""
-    table = ScoreTable(golden.item_ids)
-    for matrix in (calibration.scores, scores):
-        if matrix is not None:
-            table.enter(matrix, stored=True)
-    return table
+def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]]:
+    """The final judge and the variants that differ from it; the others with the reason why they are left out.
 
-
-def plan_of(calibration: Calibration, golden: GoldenSet) -> Plan:
-    """The variants of `calibration` that differ from its final judge, and the others with the reason.
-
-    Choosing looks at calibration items only.  UsageError when `golden` is not the one that was calibrated on.
+    Choosing looks at calibration items only.
     """
-    if golden.digest != calibration.golden_digest:
-        raise UsageError(
-            f"The calibration was made on {calibration.golden_name} ({calibration.golden_digest[:19]}…); {golden.name} "
-            f"({golden.digest[:19]}…) is another golden set or another version of it. Give the one it was made on."
-        )
     chosen, n_items = calibration.chosen, len(calibration.split.calibration)
-    variants, left_out = [Variant("final", chosen, "The calibrated judge as it is handed out.")], dict[str, str]()
+    variants: list[Variant] = [("final", chosen, "The calibrated judge as it is handed out.")]
+    left_out: dict[str, str] = {}
     if any(criteria.text for criteria in chosen):
         bare = Criteria("", calibration.task.aspect, Provenance("none", note="the judge without criteria"))
         what = "The judge knows the name of the aspect and the scale, nothing more."
-        variants.append(Variant("without criteria", (bare,), what))
+        variants.append(("without criteria", (bare,), what))
     else:
         left_out["without criteria"] = "The final judge has no criteria: it is the same judge."
     drafts = [
@@ -240,38 +266,62 @@ def plan_of(calibration: Calibration, golden: GoldenSet) -> Plan:
     else:
         who = "The best draft" if len(best) == 1 else f"The {len(best)} best drafts"
         short = "" if len(best) == len(chosen) else f" (no more were scored on all {n_items:,} items)"
-        what = f"{who}, chosen on calibration among drafts alone{short}."
-        variants.append(Variant("without refinement", best, what))
+        variants.append(("without refinement", best, f"{who}, chosen on calibration among drafts alone{short}."))
     if len(chosen) > 1:
         what = f"The best criteria on calibration alone, instead of the mean of {len(chosen)}."
-        variants.append(Variant("single best", chosen[:1], what))
+        variants.append(("single best", chosen[:1], what))
     else:
         left_out["single best"] = "The final judge is a single set of criteria: it is the same judge."
-    cut = {lost.item_id for lost in calibration.scores.unscored.get("final", ()) if lost.reason == "budget"}
-    reported = {item_id for item_id in calibration.scores.item_ids if item_id not in cut}
-    sides = (calibration.split.calibration, calibration.split.held_out)
-    return Plan(
-        tuple(variants), left_out, *(tuple(p for p in side if golden.item_ids[p] in reported) for side in sides)
-    )
+    return variants, left_out
 
 
-def _rows(calibration: Calibration, golden: GoldenSet, plan: Plan, values: FloatArray) -> tuple[AblationRow, ...]:
-    """Measured as in the calibration's own report, so that the final judge's row equals it; Holm over the others."""
-    measure, resamples, seed = calibration.held_out.measure, calibration.settings.resamples, calibration.settings.seed
-    sides = [LabelledItems.of(golden, calibration.task.aspect, part) for part in (plan.calibration, plan.held_out)]
-    rows: list[AblationRow] = []
-    for variant, own in zip(plan.variants, values, strict=True):
-        ids = tuple(criteria.criteria_id for criteria in variant.members)
-        found = [align(own[side.positions], side, measure, resamples=resamples, seed=[seed, 9]) for side in sides]
-        first_look = variant.key == "without refinement"
-        row = AblationRow(variant.key, variant.what, ids, found[0], found[1], first_look=first_look)
-        if rows:
-            new, old = (scores[sides[1].positions] for scores in (own, values[0]))
-            test = paired_difference(new, old, sides[1], measure, resamples=resamples, seed=[seed, 10])
-            row = replace(row, difference=test.value, interval=test.interval, p=test.p, n=test.n, reason=test.reason)
-        rows.append(row)
-    corrected = holm([np.nan if row.p is None else row.p for row in rows[1:]])
-    tested = (
-        replace(row, p_holm=None if np.isnan(p) else float(p)) for row, p in zip(rows[1:], corrected, strict=True)
-    )
-    return rows[0], *tested
+# ── the candidates ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCandidate:
+    """One candidate: its alignment `value`, its length in words, and how many exemplars a draft was drawn from."""
+
+    criteria_id: str
+    kind: Kind
+    exemplars: int
+    words: int
+    value: float
+
+
+@dataclass(frozen=True)
+class Analyses:
+    """Candidates measured on the same `n_items` calibration items, best first; of `n_candidates` with a text.
+
+    `n_undefined` were scored on those items, but their alignment is undefined there.  `by_length` is Spearman's
+    coefficient of length and alignment; NaN where it is undefined.
+    """
+
+    statistic: Statistic
+    level: Level
+    n_items: int
+    n_candidates: int
+    n_undefined: int
+    places: tuple[ComparedCandidate, ...]
+    by_length: float
+
+
+def analyse(calibration: Calibration) -> Analyses:
+    """Compare the candidates of `calibration`; no scores are read."""
+    listed = [candidate for candidate in calibration.candidates if candidate.criteria.text]
+    scored_on = Counter(point.items for candidate in listed for point in candidate.trace)
+    n_items = max(scored_on, key=lambda items: (min(scored_on[items], ENOUGH), items), default=0)
+    places = []
+    for candidate in listed:
+        text, made = candidate.criteria.text, candidate.criteria.provenance
+        value = next((point.value for point in candidate.trace if point.items == n_items), None)
+        if value is not None:
+            exemplars = made.size if made.origin == "draft" else 0
+            kind: Kind = "refinement" if made.origin != "draft" else "draft" if exemplars else "fitted strengths"
+            places.append(ComparedCandidate(candidate.criteria.criteria_id, kind, exemplars, text_length(text), value))
+    places.sort(key=lambda place: -place.value)
+    measure, n_undefined = calibration.calibration, scored_on[n_items] - len(places)
+    pairs = LabelledItems.from_arrays(np.array([place.words for place in places], dtype=np.float64))
+    lengths = alignment_values(np.array([[place.value for place in places]]), pairs, Measure("spearman", "dataset"))
+    by_length = float(lengths[0]) if len(places) > 1 else np.nan
+    return Analyses(measure.statistic, measure.level, n_items, len(listed), n_undefined, tuple(places), by_length)

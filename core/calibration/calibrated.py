@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from core.calibration import ablate as ablation
-from core.calibration import budget, loop
+from core.calibration import loop
 from core.calibration.calibration_result import Calibration, Estimate
 from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.candidate_pool import AskedJudge, Keeper
@@ -136,7 +136,7 @@ def estimate(
     """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint."""
     chosen, task = replace(settings or CalibrationSettings(), **choices), task_of(golden, aspect, definition)
     with _opened(judge, replies, asking) as opened:
-        return budget.estimate(golden, task, opened, chosen, asking=asking)
+        return loop.estimate(golden, task, opened, chosen, asking=asking)
 
 
 def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | None) -> AbstractContextManager[Judge]:

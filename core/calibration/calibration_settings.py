@@ -133,7 +133,7 @@ class RoundSettings:
     """How many proposals a round asks for: each parent × `sizes` × `trials` × `samples`; `budget` bounds all calls.
 
     With items picked by hand each size samples from the picks; a size that reaches their number shows all of them.
-    `operations` are what the refiner may do to the criteria.
+    `operations` are what the refiner may do to the criteria; `max_words` is that of the calibration.
     """
 
     sizes: tuple[int, ...] = (1, 2, 4)
@@ -144,6 +144,7 @@ class RoundSettings:
     budget: int | None = setting(None, low=1)
     seed: int = 0
     operations: tuple[Operation, ...] = OPERATIONS
+    max_words: int | None = None
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -58,14 +58,25 @@ class AskedJudge:
         return matrix
 
 
-@dataclass
-class CallBudget:
-    """Calls counted against a `limit` (None: no limit); `reserve` is kept back for the held-out items."""
+class ScoreTable:
+    """The scores of criteria over all items of a golden set, filled batch by batch, and what they cost.
 
-    limit: int | None = None
-    reserve: int = 0
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
+    By criteria id: `values` (n_items,), NaN where there is no score; `asked` (n_items,), whether one was asked for;
+    `unscored`, item id → why there is no score.  `calls` count against the `limit` (None: no limit), of which `reserve`
+    are kept back for the held-out items.
+    """
+
+    def __init__(
+        self, item_ids: Sequence[str], limit: int | None = None, *, reserve: int = 0, spent: Prepared | None = None
+    ) -> None:
+        n = len(item_ids)
+        self.places = {item_id: k for k, item_id in enumerate(item_ids)}
+        self.limit, self.reserve = limit, reserve
+        self.calls, self.usage = (0, Usage()) if spent is None else (spent.calls, spent.usage)
+        self.unscored = defaultdict[str, dict[str, Unscored]](dict)
+        self.values = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
+        self.asked = defaultdict[str, BoolArray](lambda: np.zeros(n, dtype=np.bool_))
+        self._turned = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
 
     def spend(self, calls: int, usage: Usage) -> None:
         self.calls += calls
@@ -77,27 +88,10 @@ class CallBudget:
             return None
         return max(0, self.limit - self.calls - (0 if with_reserve else self.reserve))
 
-
-class ScoreTable:
-    """The scores of criteria over all items of a golden set, filled batch by batch, and why scores are missing.
-
-    By criteria id: `values` (n_items,), NaN where there is no score; `asked` (n_items,), whether one was asked for;
-    `unscored`, item id → why there is no score.
-    """
-
-    def __init__(self, item_ids: Sequence[str], budget: CallBudget | None = None) -> None:
-        n = len(item_ids)
-        self.places = {item_id: k for k, item_id in enumerate(item_ids)}
-        self.budget = CallBudget() if budget is None else budget
-        self.unscored = defaultdict[str, dict[str, Unscored]](dict)
-        self.values = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
-        self.asked = defaultdict[str, BoolArray](lambda: np.zeros(n, dtype=np.bool_))
-        self._turned = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
-
     def ask(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
         """Have items scored, count the calls, and enter the scores."""
         matrix = judge.score(criteria, positions)
-        self.budget.spend(matrix.calls, matrix.usage)
+        self.spend(matrix.calls, matrix.usage)
         self.enter(matrix)
 
     def enter(self, matrix: ScoreMatrix, *, stored: bool = False) -> None:
@@ -135,8 +129,10 @@ class CandidatePool:
     `items` are the calibration items; the table covers all items of the golden set.
     """
 
-    def __init__(self, items: LabelledItems, settings: CalibrationSettings, table: ScoreTable) -> None:
-        self.items, self.settings, self.table, self.budget = items, settings, table, table.budget
+    def __init__(
+        self, judge: AskedJudge, items: LabelledItems, settings: CalibrationSettings, table: ScoreTable
+    ) -> None:
+        self.judge, self.items, self.settings, self.table = judge, items, settings, table
         self.measure = Measure(settings.statistic, settings.level or items.usual_level)
         self.entries: dict[str, Candidate] = {}
         self.curve: list[BestSoFar] = []
@@ -147,9 +143,9 @@ class CandidatePool:
         for each in criteria:
             self.entries.setdefault(each.criteria_id, Candidate(each, status))
 
-    def score(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
+    def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
         """Have calibration items scored with candidates."""
-        self.table.ask(judge, criteria, positions)
+        self.table.ask(self.judge, criteria, positions)
         for each in criteria:
             entry = self.entries[each.criteria_id]
             status = "running" if entry.status == "waiting" else entry.status
@@ -214,7 +210,7 @@ class CandidatePool:
         """Add a point to the best-so-far curve when the best complete candidate beats the last point."""
         best = self.ranked(self.with_status("kept"))[:1]
         if best and self.value(best[0]) > (self.curve[-1].value if self.curve else -np.inf):
-            self.curve.append(BestSoFar(self.budget.calls, self.value(best[0]), best[0]))
+            self.curve.append(BestSoFar(self.table.calls, self.value(best[0]), best[0]))
 
     def candidates(self) -> tuple[Candidate, ...]:
         """All candidates, best first within their tier: in the race or kept, then rejected, stopped, waiting.
@@ -226,12 +222,13 @@ class CandidatePool:
         ranked = sorted(self.entries, key=lambda name: (tier.get(self.entries[name].status, 0), -self.value(name)))
         return tuple(self.entries[name] for name in ranked)
 
-    def snapshot(self, phase: Phase, round_: int, message: str) -> LeaderboardSnapshot:
-        """The leaderboard as it is now."""
+    def publish(self, phase: Phase, message: str, round_: int | None = None) -> None:
+        """Publish the leaderboard as it is now; `round_` None is the last one done."""
         self.refresh()
-        calls, expected = self.budget.calls, max(self.calls_expected, self.budget.calls)
-        return LeaderboardSnapshot(
-            phase, round_, message, calls, expected, self.candidates(), tuple(self.curve), self.budget.usage
+        round_, calls = self.rounds_done if round_ is None else round_, self.table.calls
+        expected, curve = max(self.calls_expected, calls), tuple(self.curve)
+        self.judge.progress.publish(
+            LeaderboardSnapshot(phase, round_, message, calls, expected, self.candidates(), curve, self.table.usage)
         )
 
 

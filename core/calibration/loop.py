@@ -13,40 +13,52 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.calibration.budget import WorkPlan, plan_work, require_usable, unheeded
-from core.calibration.calibration_result import BothSides, Calibration, Phase, WorkDone
+from core.calibration.calibration_result import BothSides, Calibration, Estimate, WorkDone
 from core.calibration.calibration_settings import CalibrationSettings
-from core.calibration.candidate_pool import AskedJudge, CallBudget, CandidatePool, Keeper, ScoreTable, ensemble_scores
-from core.calibration.fitting import (
-    Fitted,
-    crossing_calls,
-    fit_strengths,
-    fitted_again,
-    fitting_calls,
-    seen_labels_warning,
-    unread_lines_warning,
+from core.calibration.candidate_pool import AskedJudge, CandidatePool, Keeper, ScoreTable, ensemble_scores
+from core.calibration.proposals import (
+    draft_requests,
+    fitting_request,
+    folds_of,
+    gate,
+    new_criteria,
+    refine_requests,
+    spread,
 )
-from core.calibration.proposals import Folds, draft_requests, gate, new_criteria, refine_requests, spread
-from core.calibration.racing import Order, racing_order, revisit, step_items, whole_sources
-from core.data.split import KnownTexts, few_held_out, few_labels, task_of
-from core.errors import JudgeError
+from core.calibration.racing import (
+    Order,
+    WorkPlan,
+    plan_work,
+    racing_order,
+    revisit,
+    schedule,
+    step_items,
+    whole_sources,
+)
+from core.data.split import ENOUGH, LEAST, KnownTexts, few_held_out, few_labels, task_of, too_few_to_stack
+from core.errors import AspectError, JudgeError
 from core.findings.agreement import contradiction_words, gain_warning
 from core.judging.judge_protocol import Judge, judge_state
-from core.judging.llm_judge import made_ready
-from core.judging.scoring_styles import Asking
+from core.judging.llm_judge import LLMJudge, made_ready, references_words, require_references
+from core.judging.scoring_styles import MODEL_WRITES, STEPS_LIKE, Asking
 from core.progress import SILENT, Progress
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance, ScoreMatrix, Split, Task, Unscored
 from core.stats import LabelledItems, fit_isotonic
 from core.stats.conformal import fit_intervals
+from core.stats.items import source_folds
+
+CRITERIA_WORDS = 120  # of drafted criteria, as language models write them
+CROSSED = 10
+"""Folds of sources that scores are crossed over: each is fitted to nine tenths of the labels."""
 
 
 @dataclass
 class _Run:
-    """What the phases of one calibration share."""
+    """What the phases of one calibration share; `fitted` are criteria with crossed scores (n_items,), where there are
+    such."""
 
-    judge: AskedJudge
-    split: Split
     pool: CandidatePool
+    split: Split
     baseline: Criteria
     order: Order
     held_out: LabelledItems
@@ -55,11 +67,7 @@ class _Run:
     warnings: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
-    fitted: Fitted | None = None
-
-    def publish(self, phase: Phase, message: str, round_: int | None = None) -> None:
-        round_ = self.pool.rounds_done if round_ is None else round_
-        self.judge.progress.publish(self.pool.snapshot(phase, round_, message))
+    fitted: tuple[Criteria, FloatArray] | None = None
 
     def out_of_budget(self, when: str) -> None:
         self.cut.append(f"The budget of {self.pool.settings.budget:,} calls was used up {when}.")
@@ -104,18 +112,18 @@ def calibrate(
     run = _start(asked, split, settings, split.held_out)
     run.warnings += filter(None, [unheeded(ready, settings)])
     pool, plan = run.pool, run.plan
-    run.publish("draft", f"drafting {plan.drafts} criteria")
+    pool.publish("draft", f"drafting {plan.drafts} criteria")
     requests = spread(draft_requests(golden, pool.items, settings), plan.drafts)
-    drafts = new_criteria(asked.draft, requests, pool.budget, run.problems, pool.entries)
+    drafts = new_criteria(asked.draft, requests, pool.table, run.problems, pool.entries)
     if requests and not drafts:
         raise run.none_readable("draft")
     pool.add(drafts)
-    revisited = revisit(asked, pool, drafts, run.order, phase="revisit", round_=0, share=plan.share)
-    if revisited.out_of_budget:
+    complete, _, ended = revisit(pool, drafts, run.order, phase="revisit", round_=0, share=plan.share)
+    if ended:
         run.out_of_budget("while the drafts were scored")
-    pool.mark(revisited.complete, "kept")
+    pool.mark(complete, "kept")
     pool.note_best()
-    run.fitted = fit_strengths(asked, pool, run.order) if plan.fitting else None
+    run.fitted = fit_strengths(pool, run.order) if plan.fitting else None
     for round_ in range(1, plan.rounds + 1):
         _refine_round(run, round_)
         if pool.rounds_done < round_:
@@ -146,16 +154,16 @@ def measure(
     pool.calls_expected = calls
     size = step_items(pool.items.n, len(every))
     for start in range(0, pool.items.n, size):
-        pool.score(judge, every, pool.items.positions[start : start + size].tolist())
+        pool.score(every, pool.items.positions[start : start + size].tolist())
         done = min(start + size, pool.items.n)
-        run.publish("revisit", f"{done} of {pool.items.n} calibration items scored")
+        pool.publish("revisit", f"{done} of {pool.items.n} calibration items scored")
     pool.mark([each.criteria_id for each in criteria], "kept")
-    run.fitted = fitted_again(judge, pool, criteria)
+    run.fitted = fitted_again(pool, criteria)
     seen = "" if run.fitted else seen_labels_warning(judge.judge, criteria)
     run.warnings += filter(None, [unread_lines_warning(judge.judge, criteria), seen])
     result = _report(run)
     n, asked = run.held_out.n, len(split.held_out)
-    return replace(result, work=WorkDone(0, 0, 0, 0, 0, 0, 0, 0, asked, n, calls, pool.budget.calls))
+    return replace(result, work=WorkDone(0, 0, 0, 0, 0, 0, 0, 0, asked, n, calls, pool.table.calls))
 
 
 def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opened: Sequence[int]) -> _Run:
@@ -164,12 +172,12 @@ def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opene
     items, held_out = (LabelledItems.of(golden, task.aspect, part) for part in (split.calibration, opened))
     require_usable(golden, task, items)
     plan = plan_work(settings, items, held_out.n, fitting_calls(judge.judge, settings, items), before.calls)
-    table = ScoreTable(golden.item_ids, CallBudget(settings.budget, plan.reserve, before.calls, before.usage))
-    pool = CandidatePool(items, settings, table)
+    table = ScoreTable(golden.item_ids, settings.budget, reserve=plan.reserve, spent=before)
+    pool = CandidatePool(judge, items, settings, table)
     pool.calls_expected = plan.calls + before.calls
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
     pool.add([baseline], "baseline")
-    run = _Run(judge, split, pool, baseline, racing_order(items, settings, plan.share), held_out, plan)
+    run = _Run(pool, split, baseline, racing_order(items, settings, plan.share), held_out, plan)
     run.cut += filter(None, [plan.cut])
     unseen = (
         few_held_out(held_out.n) if opened else "Not measured on held-out items: the calibration figure is optimistic."
@@ -183,36 +191,36 @@ def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opene
 def _refine_round(run: _Run, round_: int) -> None:
     """One round: parents are the top K, children race, pass the gate, and join the pool (steps 9 to 15)."""
     pool = run.pool
-    folds = Folds.of(pool.items, pool.settings, gated=pool.settings.refine_gate)
+    train, inner = folds_of(pool.items, pool.settings, gated=pool.settings.refine_gate)
     parents = pool.ranked(pool.with_status("kept"))[: pool.settings.keep]
-    requests = spread(refine_requests(run.judge.golden, pool, folds, parents, round_), run.plan.refined)
+    requests = spread(refine_requests(pool, train, parents, round_), run.plan.refined)
     if not requests:
         why = "judge and raters disagree on no item far enough" if parents else "no draft could be scored"
         run.not_run.append(f"Refinement ended before round {round_}: {why}.")
         return
-    run.publish("refine", f"refining {len(parents)} criteria, {len(requests)} proposals", round_)
-    children = new_criteria(run.judge.draft, requests, pool.budget, run.problems, pool.entries)
+    pool.publish("refine", f"refining {len(parents)} criteria, {len(requests)} proposals", round_)
+    children = new_criteria(pool.judge.draft, requests, pool.table, run.problems, pool.entries)
     pool.add(children)
-    revisited = revisit(run.judge, pool, children, run.order, phase="refine", round_=round_)
-    if revisited.out_of_budget:
+    complete, n_items, ended = revisit(pool, children, run.order, phase="refine", round_=round_)
+    if ended:
         run.out_of_budget(f"in refinement round {round_}")
-    if not children or revisited.items == pool.items.n:
-        gate(pool, folds, revisited.complete)
+    if not children or n_items == pool.items.n:
+        gate(pool, inner, complete)
         pool.rounds_done = round_
     else:
-        pool.mark(revisited.complete, "stopped")
+        pool.mark(complete, "stopped")
     pool.note_best()
-    run.publish("refine", f"round {round_} done", round_)
+    pool.publish("refine", f"round {round_} done", round_)
 
 
 def _report(run: _Run) -> Calibration:
     """Choose the final judge on calibration, then score it and the baseline on held-out, once."""
-    pool, table, judge, baseline = run.pool, run.pool.table, run.judge, run.baseline
+    pool, table, judge, baseline = run.pool, run.pool.table, run.pool.judge, run.baseline
     pool.refresh(final=True)
     # ranks on calibration are optimistic for what was picked there; fitted strengths were shrunk between sources
     members = pool.ranked(pool.with_status("kept"))[: run.plan.ensemble]
     if run.fitted is not None:
-        members = [run.fitted.criteria.criteria_id]
+        members = [run.fitted[0].criteria_id]
     if not members:
         run.warnings.append("No criteria could be scored: the final judge is the one without criteria.")
     pool.mark(members, "chosen")
@@ -223,7 +231,7 @@ def _report(run: _Run) -> Calibration:
     size = step_items(held_out.n, len(scored))
     for start in range(0, held_out.n, size):
         table.ask(judge, scored, held_out.positions[start : start + size].tolist())
-        run.publish("held-out", f"{min(start + size, held_out.n)} of {held_out.n} held-out items scored")
+        pool.publish("held-out", f"{min(start + size, held_out.n)} of {held_out.n} held-out items scored")
     # with a budget, fewer than all calibration items may have been scored
     all_asked = np.logical_and.reduce([pool.asked(each.criteria_id) for each in scored])
     final, bare = table.mean(members), table.values[baseline.criteria_id]
@@ -238,7 +246,7 @@ def _report(run: _Run) -> Calibration:
     if chosen == (baseline,):
         undefined = "the final judge is the one without criteria"
         gain = replace(gain, value=None, interval=None, p=None, reason=undefined)
-    crossed = np.stack([table.values[name] for name in members]) if run.fitted is None else run.fitted.crossed[None]
+    crossed = np.stack([table.values[name] for name in members]) if run.fitted is None else run.fitted[1][None]
     items, scale = pool.items, judge.task.scale
     judged = ensemble_scores(crossed[:, items.positions])
     to_scale = fit_isotonic(judged, items.labels, scale)
@@ -256,7 +264,7 @@ def _report(run: _Run) -> Calibration:
     run.warnings += judge.judge.remarks
     if to_scale.reason:
         run.warnings.append(f"Map to the human scale: {to_scale.reason}.")
-    run.publish("done", "done")
+    pool.publish("done", "done")
     return Calibration(
         task=judge.task,
         settings=pool.settings,
@@ -275,8 +283,8 @@ def _report(run: _Run) -> Calibration:
         scores=scores,
         isotonic=None if to_scale.map is None else to_scale.map.as_json(),
         curve=tuple(pool.curve),
-        calls=pool.budget.calls,
-        usage=pool.budget.usage,
+        calls=table.calls,
+        usage=table.usage,
         work=_work_done(run, held_out.n),
         judge_state=judge_state(judge.judge),
         warnings=tuple(run.warnings),
@@ -288,7 +296,7 @@ def _report(run: _Run) -> Calibration:
 
 def _affordable(run: _Run, n_criteria: int) -> LabelledItems:
     """The part of held-out that the budget still covers: whole sources in random order; all without a budget."""
-    items, left = run.held_out, run.pool.budget.left(with_reserve=True)
+    items, left = run.held_out, run.pool.table.left(with_reserve=True)
     if left is None or left >= items.n * n_criteria:
         return items
     order = whole_sources(items.sources, run.pool.settings.seed)
@@ -299,7 +307,7 @@ def _affordable(run: _Run, n_criteria: int) -> LabelledItems:
 
 def _final_scores(run: _Run, members: Sequence[str], final: FloatArray, positions: IntArray) -> ScoreMatrix:
     """The final judge's scores at `positions` as the first row ("final"), those of its members below."""
-    table, items = run.pool.table, run.judge.golden.items
+    table, items = run.pool.table, run.pool.judge.golden.items
     ids, reasons = tuple(items[k].item_id for k in positions), table.reasons(members)
     missing = tuple(
         reasons.get(item_id, Unscored(item_id, "budget", "not asked for: the budget was used up"))
@@ -314,7 +322,7 @@ def _final_scores(run: _Run, members: Sequence[str], final: FloatArray, position
 
 
 def _work_done(run: _Run, n_held_out: int) -> WorkDone:
-    pool, settings, fitted = run.pool, run.pool.settings, run.fitted and run.fitted.criteria.criteria_id
+    pool, settings, fitted = run.pool, run.pool.settings, run.fitted and run.fitted[0].criteria_id
     drafts, refinements = (
         [e for name, e in pool.entries.items() if e.criteria.provenance.origin == origin and name != fitted]
         for origin in ("draft", "refine")
@@ -331,7 +339,158 @@ def _work_done(run: _Run, n_held_out: int) -> WorkDone:
         held_out_asked=run.held_out.n,
         held_out_scored=n_held_out,
         calls_planned=run.plan.calls,
-        calls_used=pool.budget.calls,
+        calls_used=pool.table.calls,
         budget=settings.budget,
         left_out=(*run.cut, *run.not_run),
     )
+
+
+# ── before the first call ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def require_usable(golden: GoldenSet, task: Task, items: LabelledItems) -> None:
+    """AspectError, with the way out, when the calibration labels are too few or all equal."""
+    if items.n < LEAST:
+        raise AspectError(
+            f"aspect {task.aspect!r} has {golden.aspects[task.aspect].n_labelled} labels, of which {items.n} fall on "
+            f"the calibration side; at least {LEAST} are needed there (we recommend {ENOUGH}). Label more items or "
+            "choose a larger calibration share.",
+            file=golden.name,
+        )
+    if float(np.ptp(items.labels)) == 0.0:
+        raise AspectError(
+            f"all {items.n} calibration labels of aspect {task.aspect!r} equal {items.labels[0]:g}: nothing can "
+            "correlate with a constant. Choose another aspect, or label items on which raters differ.",
+            file=golden.name,
+        )
+
+
+def estimate(
+    golden: GoldenSet,
+    aspect: str | Task,
+    judge: Judge,
+    settings: CalibrationSettings,
+    *,
+    asking: Asking | None = None,
+    split: Split | None = None,
+) -> Estimate:
+    """What `calibrate` with the same arguments takes.  AspectError for labels that cannot rank anything."""
+    task, asking = task_of(golden, aspect) if isinstance(aspect, str) else aspect, asking or Asking()
+    split = split or settings.split_of(golden, task.aspect)
+    before = asking.writes_steps + (task.definition == MODEL_WRITES)
+    task = replace(task, definition="") if task.definition == MODEL_WRITES else task
+    shown = [golden.items[p] for p in split.calibration]
+    if isinstance(judge, LLMJudge):
+        require_references(judge.sampling, task, shown)
+        judge = judge.with_sampling(replace(judge.sampling, steps=STEPS_LIKE)) if asking.writes_steps else judge
+    items = LabelledItems.of(golden, task.aspect, split.calibration)
+    require_usable(golden, task, items)
+    n_held_out = len(split.held_out)
+    plan = plan_work(settings, items, n_held_out, fitting_calls(judge, settings, items))
+    once = judge.estimate(task, shown, CRITERIA_WORDS)
+    notes = [judge.notice, unheeded(judge, settings)]
+    if isinstance(judge, LLMJudge):
+        if (samples := judge.sampling.samples) > 1:
+            notes.append(f"Each score is the mean of {samples} replies: up to {samples * plan.calls:,} in all.")
+        notes.append(references_words(judge, task, shown, plan.calls))
+    return Estimate(
+        plan.calls + before,
+        *once.scaled(plan.calls / max(1, once.calls)),
+        n_calibration=items.n,
+        n_held_out=n_held_out,
+        notes=tuple(filter(None, (*notes, plan.cut))),
+        few_labels=few_labels(items.n, refining=plan.rounds > 0),
+    )
+
+
+def unheeded(judge: Judge, settings: CalibrationSettings) -> str:
+    """Say that a judge that writes no criteria ignores `max_words`; "" for any other."""
+    if settings.max_words is None or isinstance(judge, LLMJudge):
+        return ""
+    return f"max_words has no effect: the judge {judge.spec} puts its criteria together from clauses."
+
+
+# ── strengths fitted to all calibration items, for judges that can write such: the final judge's ──────────────────────
+#
+# Scores on items whose labels the strengths were fitted to lie closer to the labels than later ones will.  The map to
+# the human scale and the intervals therefore rest on *crossed* scores: each fold of sources is scored by criteria
+# fitted to the others.
+
+
+def crossing_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
+    """Calls that `fitted_again` makes at most; 0 for few labels, and without the gate, as in the paper."""
+    wanted = judge.fits_strengths and settings.fit_strengths and settings.refine_gate
+    if not wanted or too_few_to_stack(items.n):
+        return 0
+    return 1 + min(CROSSED, np.unique(items.sources).size) + items.n
+
+
+def fitting_calls(judge: Judge, settings: CalibrationSettings, items: LabelledItems) -> int:
+    """Calls that `fit_strengths` makes at most on these calibration items; 0 where it is left out."""
+    crossing = crossing_calls(judge, settings, items)
+    return crossing + items.n if crossing else 0
+
+
+def fit_strengths(pool: CandidatePool, order: Order) -> tuple[Criteria, FloatArray] | None:
+    """Have criteria fitted, score them on calibration items, and cross them; None where the labels show nothing."""
+    found = _fitted_to(pool, pool.items)
+    if found is None or found.criteria_id in pool.entries:
+        return None
+    pool.add([found])
+    start = 0
+    for _, end in schedule(pool.settings, pool.settings.plan.n_drafts, order):  # pause where the drafts' race paused
+        pool.score([found], pool.items.positions[order.items[start:end]].tolist())
+        start = end
+        pool.publish("revisit", "strengths fitted to all calibration items", 0)
+    pool.mark([found.criteria_id], "kept")
+    return found, _crossed(pool)
+
+
+def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Criteria, FloatArray] | None:
+    """`criteria` with crossed scores, where these labels give exactly them; None for any others."""
+    if len(criteria) != 1 or not crossing_calls(pool.judge.judge, pool.settings, pool.items):
+        return None
+    found = _fitted_to(pool, pool.items)
+    same = found is not None and found.criteria_id == criteria[0].criteria_id
+    return (criteria[0], _crossed(pool)) if same else None
+
+
+def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
+    """Warn that scores of fitted `criteria` are not crossed; "" where no strengths are stated."""
+    from core.judging.offline.criteria_grammar import states_strength
+
+    if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
+        return ""
+    return (
+        "The criteria state strengths that were fitted to labels, so the map to the human scale and the intervals may "
+        "be too optimistic. Calibrate anew to get an honest map and intervals."
+    )
+
+
+def unread_lines_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
+    """List the lines of `criteria` that `judge` cannot read, in a sentence; "" for none."""
+    lines = [f"“{line}”" for each in criteria for line in judge.unread_lines(each)]
+    if not lines:
+        return ""
+    return (
+        f"The {judge.spec} judge cannot read these lines, so they have no effect: {' '.join(lines)}. "
+        "It reads lines such as “Reward texts that are short.”, with the phrases of its feature table."
+    )
+
+
+def _fitted_to(pool: CandidatePool, items: LabelledItems) -> Criteria | None:
+    request = fitting_request(pool.judge.golden, items, pool.settings)
+    return next(iter(new_criteria(pool.judge.draft, [request], pool.table, Counter())), None)
+
+
+def _crossed(pool: CandidatePool) -> FloatArray:
+    """Scores (n_items,) of calibration items, each fold of sources by criteria fitted to the others; NaN elsewhere."""
+    items, table = pool.items, pool.table
+    folds, scores = source_folds(items.sources, CROSSED, pool.settings.seed), np.full(len(table.places), np.nan)
+    for fold in range(int(folds.max()) + 1):
+        found, out = _fitted_to(pool, items.take(folds != fold)), items.positions[folds == fold]
+        if found is not None:
+            matrix = pool.judge.score([found], out.tolist())
+            table.spend(matrix.calls, matrix.usage)
+            scores[out] = matrix.values[0]
+    return scores

@@ -6,18 +6,23 @@ wrong, and joins the pool only where it gains on an inner fold as well.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
-from core.calibration.candidate_pool import CallBudget, CandidatePool
+from core.calibration.candidate_pool import AskedJudge, CandidatePool, ScoreTable
 from core.data.split import inner_fold
+from core.errors import UsageError
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Exemplar
-from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance
-from core.stats import LabelledItems
+from core.progress import Stage
+from core.records import Criteria, FloatArray, GoldenSet, IntArray, Measure, Provenance, Split, Usage
+from core.stats import Difference, LabelledItems, paired_difference
+
+SCORE_BATCH = 40
 
 
 def request_seed(*parts: int) -> int:
@@ -28,18 +33,18 @@ def request_seed(*parts: int) -> int:
 def new_criteria(
     ask: Callable[[Sequence[DraftRequest]], DraftBatch],
     requests: Sequence[DraftRequest],
-    budget: CallBudget,
+    table: ScoreTable,
     problems: Counter[str],
     known: Iterable[str] = (),
 ) -> tuple[Criteria, ...]:
     """Have requests answered: the usable, new criteria in order; `known` ids count as repetitions.
 
-    The calls are added to `budget`, the reasons why other replies are of no use to `problems`.
+    The calls are added to those of `table`, the reasons why other replies are of no use to `problems`.
     """
     if not requests:
         return ()
     batch, found = ask(requests), dict.fromkeys(known)
-    budget.spend(len(requests), batch.usage)
+    table.spend(len(requests), batch.usage)
     new: dict[str, Criteria] = {}
     for drafted in batch.drafted:
         if isinstance(drafted, str):
@@ -117,20 +122,15 @@ def _exemplars(golden: GoldenSet, items: LabelledItems) -> tuple[Exemplar, ...]:
 # ── refinements ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Folds:
-    """Calibration items for looking at (`train`) and for gating (`inner`), as places in the pool's items."""
+def folds_of(items: LabelledItems, settings: CalibrationSettings, *, gated: bool = True) -> tuple[IntArray, IntArray]:
+    """Calibration items to look at and to gate on, of different sources, as places in `items`.
 
-    train: IntArray
-    inner: IntArray
-
-    @classmethod
-    def of(cls, items: LabelledItems, settings: CalibrationSettings, *, gated: bool = True) -> Folds:
-        """By source.  Not `gated`, or without enough sources for two folds, both hold all items."""
-        if not gated or np.unique(items.sources).size < 4:
-            return cls(np.arange(items.n), np.arange(items.n))
-        fold = inner_fold(range(items.n), items.sources, 1 - settings.inner_share, request_seed(settings.seed, 4))
-        return cls(np.array(fold.fit), np.array(fold.validation))
+    Not `gated`, or without enough sources for two folds, both are all items.
+    """
+    if not gated or np.unique(items.sources).size < 4:
+        return np.arange(items.n), np.arange(items.n)
+    fold = inner_fold(range(items.n), items.sources, 1 - settings.inner_share, request_seed(settings.seed, 4))
+    return np.array(fold.fit), np.array(fold.validation)
 
 
 def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:
@@ -154,77 +154,212 @@ def most_misaligned(scores: FloatArray, labels: FloatArray, settings: Calibratio
     return order[size[order] >= settings.min_gap]
 
 
-@dataclass(frozen=True)
-class Refiner:
-    """Write the requests of one round: each size shows that many misaligned items, `how.samples` times.
+def refinements(
+    golden: GoldenSet,
+    items: LabelledItems,
+    how: RoundSettings,
+    parent: Criteria,
+    misaligned: IntArray,
+    *,
+    scores: FloatArray,
+    sizes: Iterable[int],
+    place: tuple[int, int, int, int],
+) -> Iterator[DraftRequest]:
+    """Requests to refine `parent`: each of `sizes` shows so many of the `misaligned` items, `how.samples` times.
 
-    `purpose` separates the random numbers of a calibration's rounds from those of rounds that a person asks for.
+    `misaligned` are places into `items`, as `scores` (n,) are.  `place` seeds the random numbers: 3 for rounds of a
+    calibration and 5 for those that a person asks for; the round; the parent's rank; the trial.
     """
-
-    golden: GoldenSet
-    items: LabelledItems
-    how: RoundSettings
-    purpose: int
-    round: int
-    max_words: int | None = None
-
-    def requests(
-        self, parent: Criteria, rank: int, scores: FloatArray, misaligned: IntArray, *, sizes: Iterable[int], trial: int
-    ) -> Iterator[DraftRequest]:
-        """Requests about the parent of that rank; `misaligned` are places into `items`, (n,), as `scores` are."""
-        for size in sizes if len(misaligned) else ():
-            seeds = (self.how.seed, self.purpose, self.round, rank, size, trial)
-            places = np.random.default_rng(seeds).choice(misaligned, size=min(size, len(misaligned)), replace=False)
-            shown = tuple(
-                Exemplar(self.golden.items[self.items.positions[k]], float(self.items.labels[k]), float(scores[k]))
-                for k in places
+    purpose, round_, rank, trial = place
+    for size in sizes if len(misaligned) else ():
+        seeds = (how.seed, purpose, round_, rank, size, trial)
+        places = np.random.default_rng(seeds).choice(misaligned, size=min(size, len(misaligned)), replace=False)
+        shown = tuple(
+            Exemplar(golden.items[items.positions[k]], float(items.labels[k]), float(scores[k])) for k in places
+        )
+        ids = tuple(example.item.item_id for example in shown)
+        for sample in range(how.samples):
+            yield DraftRequest(
+                criteria=parent,
+                exemplars=shown,
+                temperature=how.temperature,
+                max_tokens=how.max_tokens,
+                seed=request_seed(*seeds, sample),
+                provenance=Provenance("refine", round_, (parent.criteria_id,), ids, size, trial, sample),
+                operations=how.operations,
+                max_words=how.max_words,
             )
-            ids = tuple(example.item.item_id for example in shown)
-            for sample in range(self.how.samples):
-                yield DraftRequest(
-                    criteria=parent,
-                    exemplars=shown,
-                    temperature=self.how.temperature,
-                    max_tokens=self.how.max_tokens,
-                    seed=request_seed(*seeds, sample),
-                    provenance=Provenance("refine", self.round, (parent.criteria_id,), ids, size, trial, sample),
-                    operations=self.how.operations,
-                    max_words=self.max_words,
-                )
 
 
-def refine_requests(
-    golden: GoldenSet, pool: CandidatePool, folds: Folds, parents: Sequence[str], round_: int
-) -> list[DraftRequest]:
+def refine_requests(pool: CandidatePool, train: IntArray, parents: Sequence[str], round_: int) -> list[DraftRequest]:
     """For each trial and parent, sizes × samples requests that show some of the parent's misaligned items."""
-    settings, plan, items = pool.settings, pool.settings.plan, pool.items.take(folds.train)
+    settings, plan, items, requests = pool.settings, pool.settings.plan, pool.items.take(train), list[DraftRequest]()
     how = RoundSettings(
         samples=plan.refine_samples,
         temperature=settings.refine_temperature,
         max_tokens=plan.max_tokens,
         seed=settings.seed,
+        max_words=settings.max_words,
     )
-    refiner, requests = Refiner(golden, items, how, 3, round_, settings.max_words), list[DraftRequest]()
     for trial in range(plan.refine_trials):
         for rank, parent in enumerate(parents):
-            scores = pool.values(parent)[folds.train]
-            shown = most_misaligned(scores, items.labels, settings)
-            criteria = pool.entries[parent].criteria
-            requests += refiner.requests(criteria, rank, scores, shown, sizes=plan.refine_sizes, trial=trial)
+            criteria, scores = pool.entries[parent].criteria, pool.values(parent)[train]
+            wrong, place = most_misaligned(scores, items.labels, settings), (3, round_, rank, trial)
+            requests += refinements(
+                pool.judge.golden, items, how, criteria, wrong, scores=scores, sizes=plan.refine_sizes, place=place
+            )
     return requests
 
 
-def gate(pool: CandidatePool, folds: Folds, children: Sequence[str]) -> None:
-    """Keep the refinements that gain on their parent both overall and on the inner fold; reject the others.
+def gate(pool: CandidatePool, fold: IntArray, children: Sequence[str]) -> None:
+    """Keep the refinements that gain on their parent both overall and on the inner `fold`; reject the others.
 
     Without `refine_gate` in the settings all whose alignment is defined are kept, as in the paper.
     """
-    inner = pool.items.take(folds.inner)
+    inner = pool.items.take(fold)
     for child in children:
         parent = pool.entries[child].criteria.provenance.parents[0]
-        scores = np.stack([pool.values(name)[folds.inner] for name in (child, parent)])
+        scores = np.stack([pool.values(name)[fold] for name in (child, parent)])
         new, old = (found.value for found in pool.align(scores, inner, resamples=0))
         gain = None if new is None or old is None else new - old
         gains = gain is not None and gain > 0 and pool.value(child) > pool.value(parent)
         kept = gains or (not pool.settings.refine_gate and new is not None)
         pool.entries[child] = replace(pool.entries[child], inner_gain=gain, status="kept" if kept else "rejected")
+
+
+# ── a round that a person asks for ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Refined criteria next to their parent.
+
+    `calibration` compares both on all calibration items (`a` the proposal, `b` the parent), `inner` on the inner fold,
+    whose items no refiner was shown.  Both carry their own test; a round has several proposals, so correct for them.
+    """
+
+    criteria: Criteria
+    parent_id: str
+    calibration: Difference
+    inner: Difference
+
+
+@dataclass(frozen=True)
+class RoundResult:
+    """The proposals, the largest difference on the inner fold first; `problems` counts replies without a proposal."""
+
+    proposals: tuple[Proposal, ...]
+    calls: int
+    usage: Usage
+    problems: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+
+def refinement_round(
+    judge: AskedJudge,
+    split: Split,
+    chosen: CalibrationSettings,
+    parents: Sequence[Criteria],
+    settings: RoundSettings,
+    *,
+    picks: Sequence[int] = (),
+    number: int = 1,
+) -> RoundResult:
+    """Ask for proposals that refine `parents`, and measure them.
+
+    Nothing is decided here: every proposal comes back next to its parent, with both measured on calibration and on the
+    inner fold, and a person accepts, edits or rejects it.  The inner fold leaves out the sources of the `picks`
+    (positions of calibration items to learn from; none samples each parent's most misaligned ones): a proposal that saw
+    an item is not tested on that item's source.  Held-out items are not touched.
+
+    `chosen` are the settings of the calibration the parents belong to (statistic, level, inner fold); `number` is that
+    of the round, for provenance.  UsageError for picks that are held out or unlabelled, without parents, and for a
+    budget that covers no proposal.
+    """
+    golden = judge.golden
+    if not parents:
+        raise UsageError("A round needs at least one set of criteria to refine.")
+    require_affordable(len(split.calibration), len(parents), settings)
+    items = LabelledItems.of(golden, judge.task.aspect, split.calibration)
+    table, problems, notes = ScoreTable(golden.item_ids, settings.budget), Counter[str](), list[str]()
+    measure = Measure(chosen.statistic, chosen.level or items.usual_level)
+    if strange := set(picks) - set(items.positions.tolist()):
+        raise UsageError(
+            f"{len(strange)} of the picked items are no labelled calibration items. A round learns from calibration "
+            "items only, so that held-out ones stay held out."
+        )
+    places = {position: k for k, position in enumerate(items.positions.tolist())}
+    picked = np.array([places[position] for position in picks], dtype=np.intp)
+    train, inner = folds_of(items, chosen)
+    if picked.size:  # a proposal is not tested on sources that it was shown
+        shown = np.isin(items.sources[inner], items.sources[picked])
+        if shown.all():
+            raise UsageError(
+                "The picked items are of all sources that could test a proposal. Pick fewer, or from fewer sources."
+            )
+        train, inner = np.union1d(train, inner[shown]), inner[~shown]
+
+    def publish(phase: str, message: str) -> None:
+        most = round_calls(items.n, len(parents), settings)  # if every proposal is another text
+        expected = table.calls if phase == "done" else max(table.calls, most)
+        judge.progress.publish(Stage(phase, message, table.calls, expected, table.usage))
+
+    def score(criteria: Sequence[Criteria], message: str) -> None:
+        for start in range(0, items.n if criteria else 0, SCORE_BATCH):
+            publish("revisit", f"{message}: {start} of {items.n} items")
+            table.ask(judge, criteria, items.positions[start : start + SCORE_BATCH].tolist())
+
+    def values(criteria_id: str) -> FloatArray:
+        return table.values[criteria_id][items.positions]
+
+    score(parents, "scoring the parents")
+    how, requests = replace(settings, max_words=chosen.max_words), list[DraftRequest]()
+    for rank, parent in enumerate(parents):
+        scores = values(parent.criteria_id)
+        wrong = picked if picked.size else train[most_misaligned(scores[train], items.labels[train], chosen)]
+        wrong = wrong[~np.isnan(scores[wrong])]
+        sizes = dict.fromkeys(min(size, len(wrong)) for size in settings.sizes)
+        for trial in range(settings.trials):
+            place = (5, number, rank, trial)
+            requests += refinements(golden, items, how, parent, wrong, scores=scores, sizes=sizes, place=place)
+    if not requests:
+        nothing = {"no item on which judge and raters disagree": len(parents)}
+        return RoundResult((), table.calls, table.usage, nothing)
+    affordable = math.inf if settings.budget is None else (table.left() or 0) // (1 + items.n)  # with their scoring
+    if affordable < len(requests):
+        notes.append(f"The budget of {settings.budget} calls covers {affordable} of {len(requests)} proposals.")
+        requests = list(spread(requests, int(affordable)))
+    publish("refine", f"asking for {len(requests)} proposals")
+    children = new_criteria(judge.draft, requests, table, problems, [parent.criteria_id for parent in parents])
+    score(children, "scoring the proposals")
+
+    def difference(child: Criteria, places: np.ndarray) -> Difference:
+        new, old = (values(name)[places] for name in (child.criteria_id, child.provenance.parents[0]))
+        seed = [settings.seed, 6]
+        return paired_difference(new, old, items.take(places), measure, resamples=chosen.resamples, seed=seed)
+
+    proposals = [
+        Proposal(child, child.provenance.parents[0], difference(child, np.arange(items.n)), difference(child, inner))
+        for child in children
+    ]
+    publish("done", "done")
+    best_first = sorted(proposals, key=lambda each: np.inf if each.inner.value is None else -each.inner.value)
+    return RoundResult(tuple(best_first), table.calls, table.usage, dict(problems), tuple(notes))
+
+
+def round_calls(n_calibration: int, n_parents: int, settings: RoundSettings) -> int:
+    """Calls of a round at most: parents scored, proposals asked for and scored, within the budget."""
+    proposals = n_parents * settings.per_parent
+    calls = (n_parents + proposals) * n_calibration + proposals
+    return calls if settings.budget is None else min(calls, settings.budget)
+
+
+def require_affordable(n_calibration: int, n_parents: int, settings: RoundSettings) -> None:
+    """UsageError, before any call, for a budget that does not cover the parents and one proposal."""
+    least = (n_parents + 1) * n_calibration + 1
+    if settings.budget is not None and settings.budget < least:
+        raise UsageError(
+            f"The budget of {settings.budget:,} calls covers no proposal: scoring the {n_parents} criteria to refine "
+            f"and one proposal on {n_calibration:,} calibration items takes {least:,} calls. Raise the budget or "
+            "refine fewer criteria."
+        )

@@ -1,4 +1,4 @@
-"""Racing: score candidates on the calibration items in full, or by successive halving in small steps (§2.3).
+"""What is scored: the plan for a budget of calls, and the race of candidates over the calibration items (§2.3).
 
 All arms are scored on a few items, then, step after step, two thirds of them on half as many items again, and the
 finalists on all.  Arms are compared on the same items at every rung, so no arm gains by easier texts, and a stopped arm
@@ -6,19 +6,27 @@ keeps the scores that were paid for.  Sets with few items race over whole source
 
 Order and ranking only choose.  An alignment on items picked by their labels is optimistic, so whatever is reported of
 the winner rests on all calibration items, and on held-out items.
+
+A budget is planned over the whole loop before the first call, so that what is cut is known and reported.  First come
+the calls that the report needs: the final judge's criteria and the baseline on every held-out item; then, of a judge
+that fits strengths, the calls for that.  The rest goes to drafts, their ranking and the refinement rounds.  Drafts and
+refinements are cut by the same share, as long as a quarter of the drafts is left and every parent gets a refinement.
+Below that, refining is left out and the drafts get everything, ranked on fewer sources where necessary.  Only where not
+even one draft can be paid for next to the held-out items are those cut, too.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from core.calibration.calibration_result import Phase
 from core.calibration.calibration_settings import CalibrationSettings
-from core.calibration.candidate_pool import AskedJudge, CandidatePool
+from core.calibration.candidate_pool import CandidatePool
 from core.records import Criteria, FloatArray, IntArray, Measure
 from core.stats import LabelledItems, alignment_values, average_ranks
 
@@ -31,6 +39,10 @@ MORE_ITEMS, ARMS_LEFT = 1.5, 0.64  # from rung to rung: all cost about the same
 WHOLE_STEPS = ((0.08, 1.0), (0.2, 0.4), (0.5, 0.15), (1.0, 0.0))  # shares of whole sources, and of the arms
 STEP_CALLS = 512  # a batch should keep 64 parallel requests busy for several rounds
 STEP_ITEMS = 20
+TIGHTER = ((1, 1), (0.75, 1), (0.5, 1), (0.5, 0.6), (0.4, 0.5), (0.3, 0.4), (0.25, 0.3), (0.2, 0.2), (0.1, 0.1))
+"""Without refining, the dearest first: share of the drafts, share of the calibration items they are ranked on."""
+REFINED_SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25)
+"""With refining: share of the drafts and of the refinements of each round."""
 MOST_STEPS = 40  # each stored snapshot takes longer the more there is, so steps must not grow in number too
 
 
@@ -124,12 +136,8 @@ def racing_order(items: LabelledItems, settings: CalibrationSettings, share: flo
 # ── the schedule ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Rung:
-    """Score `arms` candidates on the first `items` items of the order."""
-
-    arms: int
-    items: int
+Rung = tuple[int, int]
+"""So many candidates are scored on so many of the first items of the order."""
 
 
 def schedule(settings: CalibrationSettings, n_arms: int, order: Order, share: float = 1.0) -> tuple[Rung, ...]:
@@ -137,7 +145,6 @@ def schedule(settings: CalibrationSettings, n_arms: int, order: Order, share: fl
 
     A single rung for `full`, and where there are no more arms than finalists.
     """
-    total = order.up_to(share)
     rungs: list[Rung] = []
     if settings.revisit == "racing" and n_arms > settings.finalists:
         if order.first is None:
@@ -147,31 +154,21 @@ def schedule(settings: CalibrationSettings, n_arms: int, order: Order, share: fl
             n_steps = 2 + max(0, math.ceil(math.log(order.items.size / first, MORE_ITEMS)))
             steps = [(order.near(first * MORE_ITEMS**k), round(n_arms * ARMS_LEFT**k)) for k in range(n_steps)]
         for items, arms in steps:
-            if not rungs or items > rungs[-1].items:
-                rungs.append(Rung(min(n_arms, max(settings.finalists, arms)), items))
-    return tuple(rungs) if len(rungs) > 1 else (Rung(n_arms, total),)
+            if not rungs or items > rungs[-1][1]:
+                rungs.append((min(n_arms, max(settings.finalists, arms)), items))
+    return tuple(rungs) if len(rungs) > 1 else ((n_arms, order.up_to(share)),)
 
 
 def rung_calls(rungs: Sequence[Rung], n_reference: int = 0) -> int:
     """Calls that a schedule takes; `n_reference` arms run through all rungs next to the others."""
-    items = np.array([0, *(rung.items for rung in rungs)])
-    return int((np.array([rung.arms for rung in rungs]) + n_reference) @ np.diff(items))
+    arms, items = np.array(rungs).T
+    return int((arms + n_reference) @ np.diff(items, prepend=0))
 
 
 # ── the race ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Revisited:
-    """`complete` ids, best first, were all scored on the same `items` items: all of them, or what the budget gave."""
-
-    complete: tuple[str, ...]
-    items: int
-    out_of_budget: bool
-
-
 def revisit(
-    judge: AskedJudge,
     pool: CandidatePool,
     arms: Sequence[Criteria],
     order: Order,
@@ -179,8 +176,11 @@ def revisit(
     phase: Phase,
     round_: int,
     share: float = 1.0,
-) -> Revisited:
+) -> tuple[tuple[str, ...], int, bool]:
     """Score `arms` by the chosen schedule; those that fall out are marked stopped.
+
+    Returns ids, best first, that were all scored on the same items; how many items these are, all or what the budget
+    gave; and whether the budget ended before.
 
     The baseline, while it is not scored everywhere, is scored too, without being ranked.  Each rung keeps as many of
     the best arms as the budget covers; when it covers none, the rung before is the last.
@@ -188,10 +188,10 @@ def revisit(
     baseline = [e.criteria for e in pool.entries.values() if e.status == "baseline" and e.calls < pool.items.n]
     by_id = {each.criteria_id: each for each in (*arms, *baseline)}
     alive, done, cut = list(by_id)[: len(arms)], 0, False
-    for rung in schedule(pool.settings, len(arms), order, share):
-        wanted = (_best_first(pool, alive, order, done) if done else alive)[: rung.arms]
-        left = pool.budget.left()
-        affordable = len(wanted) if left is None else max(0, left // (rung.items - done) - len(baseline))
+    for n_arms, items in schedule(pool.settings, len(arms), order, share):
+        wanted = (_best_first(pool, alive, order, done) if done else alive)[:n_arms]
+        left = pool.table.left()
+        affordable = len(wanted) if left is None else max(0, left // (items - done) - len(baseline))
         survivors = wanted[:affordable]
         cut = cut or len(survivors) < len(wanted)
         if not survivors:
@@ -199,14 +199,13 @@ def revisit(
         pool.mark([i for i in alive if i not in survivors], "stopped")
         alive = survivors
         running = (*(by_id[i] for i in alive), *baseline)
-        size = step_items(rung.items - done, len(running))
-        for end in order.ends[(order.ends > done) & (order.ends <= rung.items)].tolist():
-            if end - done >= size or end == rung.items:
-                pool.score(judge, running, pool.items.positions[order.items[done:end]].tolist())
+        size = step_items(items - done, len(running))
+        for end in order.ends[(order.ends > done) & (order.ends <= items)].tolist():
+            if end - done >= size or end == items:
+                pool.score(running, pool.items.positions[order.items[done:end]].tolist())
                 done = end
-                message = f"{len(alive)} of {len(arms)} criteria scored on {done} items each"
-                judge.progress.publish(pool.snapshot(phase, round_, message))
-    return Revisited(tuple(pool.ranked(alive)) if done else (), done, cut)
+                pool.publish(phase, f"{len(alive)} of {len(arms)} criteria scored on {done} items each", round_)
+    return tuple(pool.ranked(alive)) if done else (), done, cut
 
 
 def _best_first(pool: CandidatePool, ids: Sequence[str], order: Order, items: int) -> list[str]:
@@ -215,8 +214,7 @@ def _best_first(pool: CandidatePool, ids: Sequence[str], order: Order, items: in
         return pool.ranked(ids)
     places = order.items[:items]
     scores = np.stack([pool.values(criteria_id)[places] for criteria_id in ids])
-    standing = standings(scores, pool.items.take(places), pool.measure)
-    return [ids[k] for k in np.argsort(-standing, kind="stable")]
+    return [ids[k] for k in np.argsort(-standings(scores, pool.items.take(places), pool.measure), kind="stable")]
 
 
 def standings(scores: FloatArray, items: LabelledItems, measure: Measure) -> FloatArray:
@@ -242,15 +240,106 @@ def standings(scores: FloatArray, items: LabelledItems, measure: Measure) -> Flo
     known = ~np.isnan(scores)
     means = np.where(known, scores, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     filled = np.where(known, scores, means[:, None])
+
+    def less_means(values: FloatArray) -> FloatArray:
+        """`values` (k, n) less the means of their sources."""
+        sums = np.stack([np.bincount(groups, weights=row) for row in values])
+        return np.asarray(values - (sums / np.bincount(groups))[:, groups], dtype=np.float64)
+
     pooled = []
     for own, labels in zip((average_ranks(filled), filled), people, strict=True):
-        x, y = _less_means(own, groups), _less_means(labels[None], groups)[0]
+        x, y = less_means(own), less_means(labels[None])[0]
         size = np.sqrt((x * x).sum(axis=1) * (y @ y))
         pooled.append(np.divide(x @ y, size, out=np.zeros(len(x)), where=size > 0))
     return np.asarray(np.mean([values, *pooled], axis=0), dtype=np.float64)
 
 
-def _less_means(values: FloatArray, groups: IntArray) -> FloatArray:
-    """`values` (k, n) less the means of their groups."""
-    sums = np.stack([np.bincount(groups, weights=row) for row in values])
-    return np.asarray(values - (sums / np.bincount(groups))[:, groups], dtype=np.float64)
+# ── the plan for a budget ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class WorkPlan:
+    """What will be done at most, in `calls` calls.
+
+    `drafts` are asked for and ranked on the first `share` of the calibration items; then `rounds` rounds ask for
+    `refined` refinements each; the best `ensemble` criteria make the final judge.  `reserve` calls are kept for the
+    held-out items and `fitting` for fitting strengths.  `cut` says in a sentence what the budget does not cover.
+    """
+
+    drafts: int
+    share: float
+    rounds: int
+    refined: int
+    ensemble: int
+    reserve: int
+    calls: int
+    fitting: int = 0
+    cut: str = ""
+
+
+def plan_work(
+    settings: CalibrationSettings, items: LabelledItems, n_held_out: int, fitting: int = 0, spent: int = 0
+) -> WorkPlan:
+    """Plan what the budget covers of a calibration on `items`; everything without a budget.
+
+    `fitting` is what `fitting_calls` says of its judge; `spent` calls of the budget are gone already.
+    """
+    n_drafts, order = settings.plan.n_drafts, racing_order(items, settings)
+    sources = whole_sources(items.sources, settings.seed)  # the order where not all items are ranked on
+    budget = math.inf if settings.budget is None else max(1, settings.budget - spent)
+
+    def plan(paid: tuple[int, int, int], drafts: int, share: float, rounds: int = 0, refined: int = 0) -> WorkPlan:
+        """A plan after what is `paid` first: the ensemble, its calls on held-out items, and those for fitting."""
+        calls = sum(paid[1:])
+        if drafts:
+            calls += drafts + rung_calls(schedule(settings, drafts, order if share == 1 else sources, share), 1)
+        if refined:
+            calls += rounds * (refined + rung_calls(schedule(settings, refined, order)))
+        if paid[1] < (paid[0] + 1) * n_held_out:  # held-out items get whatever is left
+            calls = max(calls, int(budget))
+        return WorkPlan(drafts, share, rounds, refined, *paid[:2], calls, paid[2])
+
+    def refining(paid: tuple[int, int, int]) -> list[WorkPlan]:
+        """Plans with at least one round, the dearest first: drafts weigh more than further rounds."""
+        return [
+            plan(
+                paid,
+                max(math.ceil(share * n_drafts), min(settings.finalists, n_drafts)),
+                1.0,
+                rounds,
+                max(math.ceil(share * settings.refinements), min(settings.keep, n_drafts)),
+            )
+            for share in REFINED_SHARES
+            for rounds in range(settings.rounds, 0, -1)
+        ]
+
+    report = (settings.ensemble, (settings.ensemble + 1) * n_held_out)
+    whole = plan((*report, fitting), n_drafts, 1.0, settings.rounds, settings.refinements)
+    if whole.calls <= budget:
+        return whole
+    # as many criteria in the final judge as leave at least one draft to be paid for; fitting comes first
+    first = sources.up_to(0.0)
+    one_draft = 1 + 2 * first
+    affordable = [
+        (ensemble, (ensemble + 1) * n_held_out, fits)
+        for fits, ensemble in itertools.product((fitting, 0), range(settings.ensemble, 0, -1))
+        if (ensemble + 1) * n_held_out + fits + one_draft <= budget
+    ]
+    paid = affordable[0] if affordable else (1, min(2 * n_held_out, int(budget) * 2 // 5), 0)
+    ranking_alone = [plan(paid, math.ceil(arms * n_drafts), share) for arms, share in TIGHTER]
+    few = plan(paid, max(0, min(n_drafts, (int(budget) - sum(paid[1:]) - first) // (first + 1))), 0.0)
+    chosen = next((each for each in (*refining(paid), *ranking_alone) if each.calls <= budget), few)
+
+    covered = [f"{chosen.drafts:,} of {n_drafts:,} drafts"] if chosen.drafts < n_drafts else []
+    if chosen.drafts and chosen.share < 1:
+        covered.append(f"their ranking on {sources.up_to(chosen.share):,} of {items.n:,} calibration items")
+    if (chosen.rounds, chosen.refined) != (whole.rounds, whole.refined):
+        each = f" with {chosen.refined:,} of {whole.refined:,} refinements each" if chosen.rounds else ""
+        covered.append(f"{chosen.rounds} of {whole.rounds} rounds of refining{each}")
+    if chosen.ensemble < whole.ensemble:
+        covered.append(f"a final judge of {chosen.ensemble} criteria, not {whole.ensemble}")
+    if chosen.fitting < fitting:
+        covered.append(f"no strengths fitted to all labels (they take {fitting:,} calls)")
+    if chosen.reserve < (chosen.ensemble + 1) * n_held_out:
+        covered.append(f"not all {n_held_out:,} held-out items ({2 * n_held_out + one_draft:,} calls cover them)")
+    return replace(chosen, cut=f"The budget of {settings.budget:,} calls covers {'; '.join(covered)}.")

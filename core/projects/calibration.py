@@ -81,7 +81,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
     Raises what the start would: AspectError for labels that cannot rank anything, JudgeError for a judge that
     cannot be made, NotFoundError for an unknown golden set.
     """
-    from core.calibration.budget import estimate as estimate_of
+    from core.calibration.loop import estimate as estimate_of
     from core.judging.judge_specs import make_judge
 
     golden = store.goldens.load(request.golden_id)

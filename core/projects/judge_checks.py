@@ -10,8 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 
-from core.calibration.ablate import Ablation, AblationRow
-from core.calibration.analyse import Analyses
+from core.calibration.ablate import Ablation, AblationRow, Analyses
 from core.calibration.calibration_result import Estimate
 from core.comparison.recheck import Recheck, RecheckSettings, newer_items, recheck
 from core.errors import JobError, UsageError
@@ -25,7 +24,6 @@ from core.settings import Settings
 from core.store.codec import unpack
 from core.store.results import RESULT
 from core.store.store import Store
-from core.texts import text_length
 from core.wording import judge_words
 
 __all__ = ["Ablation", "AblationRow", "Analyses"]  # for screens, which do not reach into the algorithms
@@ -43,7 +41,7 @@ class AblationRequest:
 
 def analyse_candidates(store: Store, run_id: str) -> Analyses:
     """Alignment by exemplar size and by length of a calibration's candidates; raises as `load_calibration`."""
-    from core.calibration.analyse import analyse
+    from core.calibration.ablate import analyse
 
     return analyse(load_calibration(store, run_id))
 
@@ -53,7 +51,7 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
 
     Raises what the start would.
     """
-    from core.calibration.ablate import known_scores, plan_of
+    from core.calibration.ablate import estimate_ablation as estimate
     from core.judging.judge_specs import SILENT, restore_judge
 
     _require_calibration(store, request)
@@ -61,17 +59,7 @@ def estimate_ablation(store: Store, settings: Settings, request: AblationRequest
     golden = store.goldens.load(request.golden_id)
     state = require_judge(store, request.run_id)
     with closing(restore_judge(state, settings, store.replies, gate=SILENT)) as judge:
-        plan = plan_of(calibration, golden)
-        calls = plan.calls(known_scores(golden, calibration, load_scores(store, request.run_id)))
-        words = sum(text_length(criteria.text) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
-        once = judge.estimate(calibration.task, [golden.items[p] for p in plan.positions], words)
-    return Estimate(
-        calls,
-        *once.scaled(calls / max(1, once.calls)),
-        n_calibration=len(plan.calibration),
-        n_held_out=len(plan.held_out),
-        notes=tuple(f"Left out: {key}. {reason}" for key, reason in plan.left_out.items()),
-    )
+        return estimate(judge, golden, calibration, load_scores(store, request.run_id))
 
 
 @requires("reviewer", "started an ablation")

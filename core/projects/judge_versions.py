@@ -139,8 +139,7 @@ def estimate_version(
 
     Errors as `make_version`; JudgeError for a judge that cannot be made.
     """
-    from core.calibration.budget import CRITERIA_WORDS
-    from core.calibration.fitting import crossing_calls, unread_lines_warning
+    from core.calibration.loop import CRITERIA_WORDS, crossing_calls, unread_lines_warning
     from core.data.split import few_labels
     from core.judging.judge_specs import NAMED, restore_judge
     from core.stats import LabelledItems

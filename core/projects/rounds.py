@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from core.calibration.calibration_settings import RoundSettings
-from core.calibration.refinement_round import RoundResult
+from core.calibration.proposals import RoundResult
 from core.errors import JobError, UsageError
 from core.project_records import CriteriaEntry
 from core.projects.calibration import calibration_asked, sides_of
@@ -88,7 +88,7 @@ class Relative:
 
 def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSettings) -> int:
     """Calls of a round at most, before it starts; replies that are stored already cost nothing."""
-    from core.calibration.refinement_round import round_calls
+    from core.calibration.proposals import round_calls
 
     golden = store.goldens.load(calibration_asked(store, run_id).golden_id)
     return round_calls(len(sides_of(store, run_id, golden).calibration), n_parents, settings)
@@ -101,7 +101,7 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
     UsageError without parents, with picks that are no calibration items, or for a budget too small; JobError when the
     calibration has no judge yet; NotFoundError for unknown criteria or runs.
     """
-    from core.calibration.refinement_round import require_affordable
+    from core.calibration.proposals import require_affordable
 
     if not request.parent_ids:
         raise UsageError("Choose at least one set of criteria to refine.")
@@ -127,7 +127,7 @@ def start_round(store: Store, settings: Settings, request: RoundRequest) -> str:
 
 def run_round(work: RunWork) -> RoundResult:
     """Ask for proposals, and enter them and their alignments."""
-    from core.calibration.refinement_round import RoundAsked, refinement_round
+    from core.calibration.proposals import refinement_round
 
     request, golden = work.request(RoundRequest), work.golden
     of, split = calibration_asked(work.store, request.run_id), sides_of(work.store, request.run_id, golden)
@@ -136,7 +136,7 @@ def run_round(work: RunWork) -> RoundResult:
     positions = tuple(golden.item_ids.index(item_id) for item_id in request.item_ids)
     number = 1 + max(parent.provenance.round for parent in parents)
     with work.asking(require_judge(work.store, request.run_id), of.task(golden)) as judge:
-        result = refinement_round(judge, split, of.settings, RoundAsked(parents, positions, number, request.settings))
+        result = refinement_round(judge, split, of.settings, parents, request.settings, picks=positions, number=number)
     work.add_criteria([proposal.criteria for proposal in result.proposals])
     alignments = {}
     for proposal in result.proposals:

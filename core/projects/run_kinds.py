@@ -14,7 +14,7 @@ from typing import Any
 
 from core.calibration.ablate import Ablation
 from core.calibration.calibration_result import Calibration, LeaderboardSnapshot
-from core.calibration.refinement_round import RoundResult
+from core.calibration.proposals import RoundResult
 from core.comparison.recheck import Recheck
 from core.comparison.style_grid import StylesView
 from core.errors import ConcordError, JobError

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -15,7 +16,7 @@ from core.report.figures import describe, measure_name
 from core.report.figures.candidate_plots import length_figure, size_figure
 from core.report.figures.whiskers import ablation_figure, variant_name
 from core.stats import claim
-from core.wording import counted, difference_figures, signed_range
+from core.wording import counted, difference_figures, number, signed_range
 from pages.ui import charts, forms, grid, run_panel, state
 from pages.ui.cached import cached
 from pages.ui.grid import Column
@@ -133,4 +134,6 @@ def draw_candidates(page: Opened, run_id: str) -> None:
             st.markdown(f"**{title}**")
             figure = cached((title, run_id), lambda make=make: make(found))
             charts.place(figure, key=f"analyses_{figure.name}", alt=title)
-    st.caption(f"Length: {found.by_length.sentence}")
+    if not np.isnan(found.by_length):
+        coefficient = number(found.by_length)
+        st.caption(f"Length and agreement: Spearman {coefficient}, {counted(len(found.places), 'candidate')}.")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.report.figures.axes import HALF, Panel, Sign
-from core.report.figures.style import AMBER, BLUE, INK, PALE, QUIET, TEAL, measure_name
-from core.report.figures.svg import Drawing, area, box, drawing, line, path
-from core.wording import number, signed
+from core.report.figures.style import AMBER, BLUE, PALE, QUIET, TEAL, measure_name
+from core.report.figures.svg import Drawing, box, drawing, line
+from core.wording import number
 
 if TYPE_CHECKING:
-    from core.calibration.analyse import Analyses, Kind
+    from core.calibration.ablate import Analyses, Kind
 
 LEAST_FOR_BOX = 5
 """Quartiles of fewer candidates than this say less than the points themselves."""
@@ -52,27 +52,17 @@ def size_figure(found: Analyses) -> Drawing:
 
 
 def length_figure(found: Analyses) -> Drawing:
-    """Alignment over the length of the criteria in words, with the regression line and the 95 % band of its mean."""
-    fit = found.by_length
+    """Alignment over the length of the criteria in words."""
     lengths, values = [place.words for place in found.places] or [0], [place.value for place in found.places]
     margin = max(3.0, 0.05 * (max(lengths) - min(lengths)))
     looks = [(name, colour, [place for place in found.places if place.kind == name]) for name, colour in _KINDS]
     signs = [Sign(name, colour) for name, colour, own in looks if own]
-    signs += [Sign("least squares, 95 % band" if fit.low else "least squares", INK, None)] if fit.middle else []
-    reach = max(max(values) - min(values), 0.1) / 2 if values else 0.0
-    # the band of four points may reach anywhere: the axis holds it as far as half the spread of the points
-    band = [max(min(fit.low), min(values) - reach), min(max(fit.high), max(values) + reach)] if fit.low else []
     across = (min(lengths) - margin, max(lengths) + margin)
-    panel = Panel.sized(HALF, _HIGH, across, _near([*values, *band]), signs=signs)
+    panel = Panel.sized(HALF, _HIGH, across, _near(values), signs=signs)
     parts = list(panel.ground("words in the criteria", measure_name(found.statistic, found.level)))
-    if fit.low:
-        around = [*zip(fit.words, fit.high, strict=True), *list(zip(fit.words, fit.low, strict=True))[::-1]]
-        parts.append(area([panel.at(x, y) for x, y in around], BLUE))
-    parts += path([panel.at(x, y) for x, y in zip(fit.words, fit.middle, strict=False)], INK)
     for _, colour, own in looks:
         parts += panel.marks([(place.words, place.value) for place in own], colour, opacity=0.75, size=4)
-    slope = "" if fit.slope is None else f" {signed(fit.slope)} for 100 words more."
-    says = f"{len(values):,} criteria of {min(lengths):,} to {max(lengths):,} words.{slope}"
+    says = f"{len(values):,} criteria of {min(lengths):,} to {max(lengths):,} words."
     return drawing("by_length", "Alignment by length of the criteria", says, (HALF, _HIGH), parts)
 
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.calibration.budget import WorkPlan, plan_work
 from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.loop import calibrate
+from core.calibration.racing import WorkPlan, plan_work
 from core.data import split_sources
 from core.stats import LabelledItems
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge

@@ -14,7 +14,6 @@ from scipy.stats import pearsonr, rankdata, spearmanr, zscore
 from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.racing import (
     CHUNK,
-    Rung,
     racing_order,
     rung_calls,
     schedule,
@@ -68,12 +67,12 @@ def test_schedule_narrows_arms_and_widens_items(sizes: list[int], arms: int, fin
     sources = np.repeat(np.arange(len(sizes)), sizes)
     order = whole_sources(sources, seed)
     rungs = schedule(replace(RACING, keep=finalists, ensemble=1), arms, order)
-    assert rungs[0].arms == arms
-    assert rungs[-1].items == len(sources)
-    assert rungs[-1].arms >= min(arms, finalists)
+    assert rungs[0][0] == arms
+    assert rungs[-1][1] == len(sources)
+    assert rungs[-1][0] >= min(arms, finalists)
     for before, after in itertools.pairwise(rungs):
-        assert after.arms <= before.arms
-        assert after.items > before.items
+        assert after[0] <= before[0]
+        assert after[1] > before[1]
     assert rung_calls(rungs) <= arms * len(sources)
 
 
@@ -92,14 +91,14 @@ def test_rungs_by_hand() -> None:
     under 4: 38.4, 24.576, 15.7, 10.07, 6.4, 4.1, 2.6.
     """
     order = spread_in_sources(np.tile(np.arange(16.0), 50), np.repeat(np.arange(50), 16), 0)
-    told = [(rung.arms, rung.items) for rung in schedule(RACING, 60, order)]
+    told = list(schedule(RACING, 60, order))
     arms, items = [60, 38, 25, 16, 10, 6, 4, 4, 4], [32, 48, 72, 108, 160, 244, 364, 548, 800]
     assert told == list(zip(arms, items, strict=True))
 
 
 def test_calls_by_hand() -> None:
     # 10 arms on 5 items, then 4 arms on 15 more, then 2 on 30 more: 50 + 60 + 60, and one reference on all 50.
-    rungs = (Rung(10, 5), Rung(4, 20), Rung(2, 50))
+    rungs = ((10, 5), (4, 20), (2, 50))
     assert rung_calls(rungs) == 170
     assert rung_calls(rungs, n_reference=1) == 220
 

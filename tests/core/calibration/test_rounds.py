@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.calibration.candidate_pool import AskedJudge
-from core.calibration.proposals import Folds
-from core.calibration.refinement_round import RoundAsked, RoundResult, refinement_round, round_calls
+from core.calibration.proposals import RoundResult, folds_of, refinement_round, round_calls
 from core.data.split import split_sources
 from core.errors import UsageError
 from core.records import Criteria
@@ -13,22 +14,28 @@ from core.stats import LabelledItems
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge
 
 CHOSEN = CalibrationSettings(resamples=50, seed=2)
+HOW = RoundSettings()
 PARENTS = (Criteria("skill=0.50 #p1", "quality"), Criteria("skill=0.30 #p2", "quality"))
 
 
 SPLIT = split_sources(GOLDEN, aspect="quality", fraction=0.5, seed=2)
 
 
-def round_of(request: RoundAsked, judge: PlantedJudge | None = None) -> RoundResult:
-    return refinement_round(AskedJudge(judge or PlantedJudge(), GOLDEN, TASK), SPLIT, CHOSEN, request)
+def round_of(
+    parents: tuple[Criteria, ...] = PARENTS,
+    judge: PlantedJudge | None = None,
+    settings: RoundSettings = HOW,
+    **more: Any,
+) -> RoundResult:
+    asked = AskedJudge(judge or PlantedJudge(), GOLDEN, TASK)
+    return refinement_round(asked, SPLIT, CHOSEN, parents, settings, **more)
 
 
 def test_a_round_brings_proposals_beside_their_parents() -> None:
     judge = PlantedJudge()
-    result = round_of(RoundAsked(PARENTS, number=3), judge)
-    how = RoundSettings()
-    assert len(result.proposals) == 2 * how.per_parent == 12
-    assert result.calls == round_calls(len(SPLIT.calibration), 2, how) == 14 * len(SPLIT.calibration) + 12
+    result = round_of(judge=judge, number=3)
+    assert len(result.proposals) == 2 * HOW.per_parent == 12
+    assert result.calls == round_calls(len(SPLIT.calibration), 2, HOW) == 14 * len(SPLIT.calibration) + 12
     for proposal in result.proposals:
         assert proposal.parent_id in {parent.criteria_id for parent in PARENTS}
         assert proposal.criteria.provenance.round == 3
@@ -45,7 +52,7 @@ def test_a_round_brings_proposals_beside_their_parents() -> None:
 
 def test_nothing_held_out_is_looked_at() -> None:
     judge = PlantedJudge()
-    round_of(RoundAsked(PARENTS), judge)
+    round_of(judge=judge)
     held_out = {GOLDEN.items[k].item_id for k in SPLIT.held_out}
     assert not held_out & {item_id for _, item_id in judge.seen}
     assert not held_out & judge.drafted_from
@@ -53,9 +60,9 @@ def test_nothing_held_out_is_looked_at() -> None:
 
 def test_sampled_items_are_outside_the_inner_fold() -> None:
     judge = PlantedJudge()
-    result = round_of(RoundAsked(PARENTS), judge)
+    result = round_of(judge=judge)
     side = LabelledItems.of(GOLDEN, "quality", SPLIT.calibration)
-    inner = {GOLDEN.items[int(side.positions[k])].item_id for k in Folds.of(side, CHOSEN).inner}
+    inner = {GOLDEN.items[int(side.positions[k])].item_id for k in folds_of(side, CHOSEN)[1]}
     assert not inner & judge.drafted_from
     assert {proposal.inner.n for proposal in result.proposals} == {len(inner)}
 
@@ -63,28 +70,27 @@ def test_sampled_items_are_outside_the_inner_fold() -> None:
 def test_picks_are_what_the_refiner_sees_and_their_sources_test_nothing() -> None:
     picks = SPLIT.calibration[:3]
     judge = PlantedJudge()
-    result = round_of(RoundAsked(PARENTS[:1], picks), judge)
+    result = round_of(PARENTS[:1], judge, picks=picks)
     assert judge.drafted_from == {GOLDEN.items[k].item_id for k in picks}
     sizes = {proposal.criteria.provenance.size for proposal in result.proposals}
     assert sizes == {1, 2, 3}  # a size of 4 shows all three
-    no_picks = round_of(RoundAsked(PARENTS[:1]))
+    no_picks = round_of(PARENTS[:1])
     assert result.proposals[0].inner.n <= no_picks.proposals[0].inner.n
 
 
 def test_held_out_or_unknown_picks_are_refused() -> None:
     for picks in (SPLIT.held_out[:1], (10_000,)):
         with pytest.raises(UsageError, match="no labelled calibration items"):
-            round_of(RoundAsked(PARENTS, picks))
+            round_of(picks=picks)
     with pytest.raises(UsageError, match="could test a proposal"):
-        round_of(RoundAsked(PARENTS, SPLIT.calibration))
+        round_of(picks=SPLIT.calibration)
     with pytest.raises(UsageError, match="at least one set of criteria"):
-        round_of(RoundAsked(()))
+        round_of(())
 
 
 @pytest.mark.parametrize("budget", [361, 700, 5000])
 def test_the_budget_is_kept(budget: int) -> None:
-    request = RoundAsked(PARENTS, settings=RoundSettings(budget=budget))
-    result = round_of(request)
+    result = round_of(settings=RoundSettings(budget=budget))
     parents = 2 * len(SPLIT.calibration)
     assert result.calls <= budget
     affordable = max(0, budget - parents) // (1 + len(SPLIT.calibration))

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from core.calibration.ablate import AblationRow
-from core.calibration.analyse import Analyses, ComparedCandidate, Line
+from core.calibration.ablate import AblationRow, Analyses, ComparedCandidate
 from core.calibration.calibration_result import TracePoint
 from core.records import Interval, Scale
 from core.report import figures
@@ -41,10 +40,7 @@ from tests.core.report.figures.conftest import NOW, SVG, aligned
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 GOOD, ENDS, ONE = aligned(0.5, 0.4, 0.6), Interval(0.4, 0.6), np.array([1.0])
-FOUND = Analyses(
-    *("spearman", "sample", 8, 1, 0, (ComparedCandidate("c", "draft", 4, 9, 0.1),)),
-    Line(0, None, None),
-)
+FOUND = Analyses("spearman", "sample", 8, 1, 0, (ComparedCandidate("c", "draft", 4, 9, 0.1),), 0.0)
 HEAT = Heat((0,), (HOSTILE,), np.array([[0.1]]), (0, HOSTILE))
 FIGURES = {
     "ablation": lambda: ablation_figure([AblationRow(HOSTILE, "", (), GOOD, GOOD, -0.1, ENDS)], measure="m"),
