@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and those of `CONCORD_HOME`, which are its owner's alone."""
 
 from __future__ import annotations
 
@@ -93,3 +93,53 @@ def write_json(path: Path, body: Mapping[str, Any], indent: int = 1) -> None:
 def json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
     """One JSON object a line; NaN would raise, since files hold null for what is undefined."""
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+
+
+# ── the home: folders 0700, files 0600 ───────────────────────────────────────────────────────────────────────────────
+#
+# The web process and the worker write nothing else, so they run under `owner_only`.  The command line also writes where
+# a person says (`--out`), with that person's own umask; it puts its home in order when it ends.
+
+_OTHERS = 0o077
+KEPT = ("concord*.sqlite*", "worker.*", "errors.log", "states", "scored", "assistants", "benchmarks")
+"""Everything Concord keeps in its home: a home may be a folder with other things in it, which are left alone."""
+
+
+@contextmanager
+def owner_only() -> Iterator[None]:
+    """Files made within, by any thread of this process, are for its user alone."""
+    before = os.umask(_OTHERS)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def make_private(folder: Path) -> None:
+    """Make `folder` and the folders above it where they are missing, for their owner alone.  OSError as of mkdir."""
+    for path in (*reversed(folder.parents), folder):
+        if not path.exists():
+            path.mkdir(mode=0o700, exist_ok=True)
+
+
+def secure_home(home: Path) -> None:
+    """Take from all others what rights they have to `home` and to what Concord keeps there.
+
+    No home is no error, nor is what belongs to another user; links are not followed.
+    """
+    if not home.is_dir():
+        return
+    home = home.resolve()
+    _take_from_others(home)
+    for top in (path for pattern in KEPT for path in home.glob(pattern) if not path.is_symlink()):
+        _take_from_others(top)
+        for folder, folders, files in os.walk(top):
+            for name in (*folders, *files):
+                _take_from_others(Path(folder, name))
+
+
+def _take_from_others(path: Path) -> None:
+    with suppress(OSError):
+        mode = path.lstat().st_mode
+        if mode & _OTHERS and not path.is_symlink():
+            path.chmod(mode & 0o7700)

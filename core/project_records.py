@@ -34,8 +34,6 @@ RESUMABLE: tuple[RunStatus, ...] = ("failed", "cancelled")
 WITH_RESULT: tuple[RunStatus, ...] = ("done", "budget")
 ALIVE_SECONDS = 15.0
 """A worker that gave no sign of life for longer is shown as gone; its runs are taken over."""
-HELD_BACK = "waiting for its turn: "
-"""How the message of a queued run begins whose project has as many runs at work as it may."""
 DEMO_PROJECT = "demo"
 """Id of the demo project."""
 
@@ -244,12 +242,6 @@ class Run:
     def resumable(self) -> bool:
         """Whether `resume_run` can set it going again."""
         return self.status in RESUMABLE
-
-    @property
-    def held_back_by(self) -> str:
-        """What a queued run waits for though a worker may be free; "" for nothing."""
-        held = self.status == "queued" and self.message.startswith(HELD_BACK)
-        return self.message.removeprefix(HELD_BACK) if held else ""
 
     @property
     def progress(self) -> float | None:

@@ -10,7 +10,6 @@
 | `CONCORD_REMOTE_CODE` | none | models whose own code RepEval may run: `ORG/MODEL@COMMIT` or folders, comma-separated |
 | `CONCORD_LOCAL_MODELS` | none | models that a judge file may load: `ID`, `ID@REVISION` or folders, comma-separated |
 | `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
-| `CONCORD_RUNS_PER_PROJECT` | no limit | most runs of one project at a time, over all workers |
 | `CONCORD_CONCURRENCY` | `64` | most requests in flight per endpoint |
 | `CONCORD_REQUESTS_PER_MINUTE` | as the endpoint allows | most requests per minute and endpoint |
 | `CONCORD_TOKENS_PER_MINUTE` | as the endpoint allows | most prompt and reply tokens per minute and endpoint |
@@ -58,7 +57,6 @@ class Settings:
     remote_code: tuple[str, ...] = ()
     local_models: tuple[str, ...] = ()
     ray: str = ""
-    runs_per_project: int | None = None
     concurrency: int = 64
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None

@@ -215,32 +215,32 @@ def browser_type_launch_args(browser_type_launch_args: dict[str, Any], chromium:
 
 
 @pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite store without a row, which the migrations made in this session."""
+def new_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite store without a row."""
     from core.store.store import Store
 
-    file = tmp_path_factory.mktemp("migrated") / "concord.sqlite"
+    file = tmp_path_factory.mktemp("new") / "concord.sqlite"
     Store(f"sqlite:///{file}").close()
     return file
 
 
 @pytest.fixture(scope="module", autouse=True)
 def tables_copied(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A new SQLite store starts as a copy of one that was migrated here; modules with `MIGRATES` run the migrations."""
+    """A new SQLite store starts as a copy of one that was made here, which is faster than making the tables."""
     database = sys.modules.get("core.store.database")
-    if database is None or hasattr(request.module, "MIGRATES"):
+    if database is None:
         yield
         return
-    file, migrate = request.getfixturevalue("migrated_file"), database.Database._migrate
+    file, make = request.getfixturevalue("new_file"), database.Database._make_tables
 
     def copied(self: Any) -> None:
         if self.is_sqlite and not Path(self.engine.url.database).exists():
             with suppress(OSError):  # what cannot be written is told of by the store
                 shutil.copyfile(file, self.engine.url.database)
-        migrate(self)
+        make(self)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(database.Database, "_migrate", copied)
+        patched.setattr(database.Database, "_make_tables", copied)
         yield
 
 

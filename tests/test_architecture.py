@@ -40,7 +40,7 @@ MAY_STILL = {("core.records", "core.errors"), ("core.records", "core.json_form")
 # Third-party modules and the only places that may import them (anywhere in the file).
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "streamlit": ("app", "pages"),
-    **dict.fromkeys(("sqlalchemy", "alembic", "sqlite3", "psycopg"), ("core.store",)),
+    **dict.fromkeys(("sqlalchemy", "sqlite3", "psycopg"), ("core.store",)),
     **dict.fromkeys(
         ("aiohttp", "httpx", "requests", "urllib.request", "urllib3", "http.client"),
         ("core.providers",),

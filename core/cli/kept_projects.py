@@ -204,8 +204,8 @@ def storage(
     as_json: JsonFlag = False,
 ) -> None:
     """Show what is stored; delete old cached replies and hidden states. Scores and reports stay."""
-    from core.projects.storage import prune
-    from core.projects.storage import storage as measured
+    from core.projects.project_list import prune
+    from core.projects.project_list import storage as measured
 
     if delete and days is None:
         raise UsageError("--delete needs --older-than DAYS.")
@@ -213,13 +213,13 @@ def storage(
     body: dict[str, Any] = {"home": str(settings.home)}
     lines = []
     if days is not None:
-        old = prune(store, settings, days, delete=delete)
-        body["old"] = asdict(old)
-        replies = old.replies
+        replies, n_states, states_bytes = prune(store, settings, days, delete=delete)
+        states = {"n_states": n_states, "states_bytes": states_bytes}
+        body["old"] = {"deleted": delete, "replies": asdict(replies), **states}
         tokens = f"{replies.prompt_tokens:,} tokens of prompts and {replies.completion_tokens:,} of replies"
         lines = [
             f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}): asking again takes {tokens}.",
-            f"{counted(old.n_states, 'file')} of hidden states ({_megabytes(old.states_bytes)}): computed when needed.",
+            f"{counted(n_states, 'file')} of hidden states ({_megabytes(states_bytes)}): computed when needed.",
             "They are deleted." if delete else "Nothing was deleted. Add --delete to delete them.",
         ]
     held = measured(store, settings)

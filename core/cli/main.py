@@ -18,7 +18,7 @@ from typer.exceptions import TyperException
 
 from core.cli import data, judge_files, judges_made, kept_projects, measure, repeval, score, styles
 from core.errors import ConcordError, UsageError
-from core.owner_only import make_private, secure_home
+from core.files import make_private, secure_home
 from core.secret_values import hide, trace_of
 from core.settings import USUAL_GOLDEN_ITEMS, golden_items, home_of
 

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from core.errors import JobError
-from core.owner_only import make_private
+from core.files import make_private
 from core.settings import Settings
 
 _STARTING_SECONDS = 20.0

@@ -19,9 +19,6 @@ Runs that want a GPU wait for a worker with one, as long as there is hope::
     "now"      —                                           every worker, however many others it runs
     "gpu"      one gave a sign of life within PATIENCE     such workers only
     "gpu"      none did, or it signed off                  every worker, so that nobody waits for ever
-
-Where the installation limits how many runs of one project run at once, its other runs wait, and say so; what
-wants "now" is never held back.
 """
 
 from __future__ import annotations
@@ -38,9 +35,8 @@ from typing import Literal, Self, TypeVar
 
 from core.errors import CancelledRunError, ConcordError, LostRunError
 from core.progress import Snapshot, Stage
-from core.project_records import HELD_BACK, WITH_RESULT, Run, Worker
-from core.store.results import SNAPSHOT
-from core.store.runs import WAITING
+from core.project_records import WITH_RESULT, Run, Worker
+from core.store.runs import SNAPSHOT, WAITING
 from core.store.store import Store
 from core.version import VERSION
 
@@ -79,8 +75,6 @@ def placement(run: Run, wants: Wants, workers: Sequence[Worker]) -> str:
     if run.status != "queued":
         without = wants == "gpu" and run.capability and run.capability not in GPU_CAPABILITIES
         return "on a worker without a GPU, because none with a GPU was there" if without else ""
-    if run.held_back_by:
-        return run.message
     names = _with_gpu(workers) if wants == "gpu" else []
     return f"waiting for a GPU worker: {', '.join(names)}" if names else WAITING
 
@@ -217,14 +211,10 @@ class Queue:
         *,
         capability: str = "cpu",
         wants: WantsOf = lambda run: "any",
-        per_project: int | None = None,
     ) -> None:
-        """`capability` is what this worker computes on, `wants` what a run wants.
-
-        `per_project`: how many runs of one project may run at once, with all workers together.
-        """
+        """`capability` is what this worker computes on, `wants` what a run wants."""
         self._store, self._worker_id, self._work = store, worker_id, work
-        self._capability, self._wants, self._per_project = capability, wants, per_project
+        self._capability, self._wants = capability, wants
         self._active: dict[str, Wants] = {}
         self._changed = threading.Condition()
         self._stopping = threading.Event()
@@ -250,17 +240,8 @@ class Queue:
             lost = run.status == "running" and run.worker_alive is False and run.worker_id != self._worker_id
             if lost and runs.pass_on(run.run_id, run.attempt):
                 log.warning("run %s: passed on from worker %s", run.run_id, run.worker_id)
-        running = Counter(run.project_id for run in active if run.status == "running")
         for run in in_turn(active):
             wants = self._wants(run)
-            most = None if wants == "now" else self._per_project
-            if most is not None and running[run.project_id] >= most:
-                words = f"{HELD_BACK}{most} of this project's runs are running (CONCORD_RUNS_PER_PROJECT)"
-                if run.message != words:
-                    runs.say(run.run_id, run.attempt, words)
-                continue
-            if run.held_back_by:
-                runs.say(run.run_id, run.attempt, WAITING)
             with self._changed:  # the attempt before, just cancelled, may still be ending
                 room = run.run_id not in self._active
                 room = room and list(self._active.values()).count(wants) < RUNS_AT_ONCE[wants]
@@ -269,8 +250,7 @@ class Queue:
             message = "resuming" if run.snapshots else "starting"
             if run.begun_by not in ("", VERSION):
                 message = f"begun by Concord {run.begun_by}, resuming with {VERSION}: it may take another way"
-            if runs.claim(run.run_id, run.attempt, self._worker_id, message, most=most):
-                running[run.project_id] += 1
+            if runs.claim(run.run_id, run.attempt, self._worker_id, message):
                 with self._changed:
                     self._active[run.run_id] = wants
                 claimed, name = runs.get(run.run_id), f"run-{run.run_id}"

@@ -25,11 +25,11 @@ from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
 from core.errors import ConcordError, JobError
+from core.files import make_private, owner_only, secure_home
 from core.jobs.launch import lock_file, watch_file
 from core.jobs.log_lines import log_to_stderr
 from core.jobs.queue import Queue
 from core.memory import collect_seldom
-from core.owner_only import make_private, owner_only, secure_home
 from core.projects.project_list import open_store
 from core.projects.run_kinds import do_run, wants_of
 from core.repeval.model import find_capability
@@ -84,7 +84,6 @@ class _Worker:
             lambda run, progress: do_run(store, settings, run, progress),
             capability=self._capability,
             wants=wants_of,
-            per_project=settings.runs_per_project,
         )
         self._stop = threading.Event()
         self._pause = _TICK

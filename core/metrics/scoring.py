@@ -17,10 +17,9 @@ from typing import Protocol
 import numpy as np
 
 from core.errors import ConcordError, JobError, StoreError
-from core.files import replacing
+from core.files import make_private, replacing
 from core.judging.judge_protocol import OnProgress
 from core.metrics.base import Metric, MetricScores
-from core.owner_only import make_private
 from core.records import Item, JudgeScores, Unscored, content_digest
 
 _written_out = attrgetter(*(field.name for field in fields(Item)))

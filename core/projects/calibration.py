@@ -20,7 +20,7 @@ from core.projects.run_work import JudgeState, RunWork, judge_run, start_run
 from core.records import GoldenSet, Scale, Split, Task
 from core.settings import Settings
 from core.store.codec import unpack
-from core.store.results import JUDGE
+from core.store.runs import JUDGE
 from core.store.store import Store
 from core.wording import judge_words
 

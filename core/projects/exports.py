@@ -23,7 +23,7 @@ from core.projects.repeval_runs import RepEvalOutcome
 from core.projects.run_work import list_held_out_accesses, load_calibration
 from core.store.codec import unpack
 from core.store.judge_store import judge_id_of
-from core.store.results import RESULT
+from core.store.runs import RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from core.records import GoldenSet, IntArray, JudgeScores
 from core.settings import Settings
 from core.store.codec import unpack
 from core.store.log import Entry
-from core.store.results import RESULT
+from core.store.runs import RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from core.projects.run_work import RunWork, load_calibration, load_scores, requi
 from core.records import JudgeScores
 from core.settings import Settings
 from core.store.codec import unpack
-from core.store.results import RESULT
+from core.store.runs import RESULT
 from core.store.store import Store
 from core.wording import judge_words
 

@@ -35,7 +35,7 @@ from core.projects.run_work import (
 from core.records import FloatArray, GoldenSet, JudgeScores
 from core.settings import Settings
 from core.stats import Difference
-from core.store.results import JUDGE
+from core.store.runs import JUDGE
 from core.store.store import Store
 from core.wording import judge_words
 

@@ -52,7 +52,7 @@ from core.store.judge_store import CriteriaBody
 from core.store.log import IMPORTED, KINDS, RETIRED, Action
 from core.store.project_rows import LAYOUT, UNFINISHED, Row, decode, encode, json_text
 from core.store.projects import GoldenBody, RatingColumns, golden_row, item_rows, rebuilt
-from core.store.results import JUDGE, RESULT, Reasons
+from core.store.runs import JUDGE, RESULT, Reasons
 from core.store.schema import HEAD, metadata
 from core.store.store import Store
 from core.texts import visible_name

@@ -1,10 +1,12 @@
-"""The store of this process, its projects and their golden sets, and the sample project of the first start."""
+"""The store of this process, its projects and their golden sets, and what takes room in it."""
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from core.projects.roles import requires
 from core.records import GoldenSet
 from core.settings import Settings
 from core.spreadsheets import csv_text
+from core.store.replies import Pruned, StoredSize
 from core.store.store import Store
 from core.texts import visible_name
 
@@ -34,7 +37,7 @@ _stores: dict[str, Store] = {}
 
 
 def open_store(settings: Settings) -> Store:
-    """The store that `settings` name: one per process, made and migrated at the first call, with their limits.
+    """The store that `settings` name: one per process, made at the first call, with their limits.
 
     StoreError when it cannot be opened or was written by a newer Concord.
     """
@@ -161,3 +164,42 @@ def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSum
         known = ", ".join(labelled.aspect for labelled in golden.aspects) or "none"
         raise NotFoundError(f"{golden.name} has no aspect {aspect!r}; it has {known}.")
     return golden, summary
+
+
+# ── what takes room on the disk, and what can go because it can be had again ─────────────────────────────────────
+
+
+def storage(store: Store, settings: Settings) -> tuple[StoredSize, ...]:
+    """What takes room, the largest first: the tables of the store, and the hidden states next to it."""
+    states = list(_states(settings))
+    oldest = min((at for _, _, at in states), default=None)
+    files = StoredSize("hidden states", len(states), sum(size for _, size, _ in states), oldest)
+    return tuple(sorted((*store.upkeep.held(), files), key=lambda held: -held.n_bytes))
+
+
+@requires("admin")
+def prune(store: Store, settings: Settings, days: float, *, delete: bool = False) -> tuple[Pruned, int, int]:
+    """Delete cached replies and hidden states that are older than `days`; without `delete` only count them.
+
+    Returns the replies, and how many files of hidden states of how many bytes.  Replies of runs that go on or can be
+    resumed stay.  UsageError for days below 0.
+    """
+    if not days >= 0:
+        raise UsageError(f"Days are a number from 0 on; {days:g} came.")
+    before = time.time() - days * 86_400
+    replies = store.upkeep.prune_replies(before, delete=delete)
+    old = [state for state in _states(settings) if state[2] < before]
+    if delete:
+        for path, _, _ in old:
+            with suppress(FileNotFoundError):  # another process pruned it first
+                path.unlink()
+        store.upkeep.shrink()
+    return replies, len(old), sum(size for _, size, _ in old)
+
+
+def _states(settings: Settings) -> Iterator[tuple[Path, int, float]]:
+    """(path, bytes, seconds since 1970 of its making) of every file of hidden states."""
+    for path in (settings.home / "states").rglob("*.npy"):
+        with suppress(FileNotFoundError):
+            facts = path.stat()
+            yield path, facts.st_size, facts.st_mtime

@@ -56,7 +56,7 @@ from core.report.report_facts import (
 from core.report.words import RUN_WORDS, day
 from core.stats.items import BoolArray
 from core.store.log import Action
-from core.store.results import RESULT
+from core.store.runs import RESULT
 from core.store.store import Store
 from core.wording import VERSION_STATES
 

@@ -20,7 +20,7 @@ from core.records import Criteria
 from core.settings import Settings
 from core.stats import Difference, holm
 from core.store.codec import unpack
-from core.store.results import RESULT
+from core.store.runs import RESULT
 from core.store.store import Store
 from core.wording import judge_words
 

@@ -50,7 +50,7 @@ from core.projects.run_work import RunWork, require_made_here, unread_replies
 from core.projects.style_runs import StylesRequest, run_styles, start_styles
 from core.settings import Settings
 from core.store.codec import unpack
-from core.store.results import RESULT, SNAPSHOT
+from core.store.runs import RESULT, SNAPSHOT
 from core.store.store import Store
 
 

@@ -32,7 +32,7 @@ from core.settings import Settings
 from core.store.codec import pack, unpack
 from core.store.log import Entry
 from core.store.replies import RunReplies
-from core.store.results import JUDGE, RESULT
+from core.store.runs import JUDGE, RESULT
 from core.store.store import Store
 
 EDIT_SCORED = "an edit was scored on them"

@@ -24,7 +24,7 @@ from core.projects.roles import requires
 from core.projects.run_work import RunWork, start_run
 from core.records import Criteria, GoldenSet, Provenance
 from core.settings import Settings
-from core.store.results import RESULT, SNAPSHOT
+from core.store.runs import RESULT, SNAPSHOT
 from core.store.store import Store
 from core.wording import judge_words
 

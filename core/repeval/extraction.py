@@ -23,8 +23,7 @@ import numpy as np
 
 from core.cluster import connected, plain_errors
 from core.errors import ConcordError, JobError, JudgeError, StoreError, StoreFullError
-from core.files import FULL, replacing
-from core.owner_only import make_private
+from core.files import FULL, make_private, replacing
 from core.records import GoldenSet, IntArray, Item, canonical_json
 from core.repeval.model import (
     CodeAllowed,

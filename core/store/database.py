@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import shutil
 import sqlite3
 import threading
 import time
@@ -26,21 +27,21 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from core.errors import LostConnectionError, StoreError
-from core.owner_only import make_private
+from core.errors import LostConnectionError, StoreError, StoreFullError
+from core.files import make_private
 from core.project_records import moment
-from core.store.driver_errors import in_our_words, is_lost
-from core.store.schema import HEAD
+from core.store.schema import HEAD, metadata
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 Rows = dict[str, Any] | list[dict[str, Any]]
 PATIENCE = 60.0
 """Seconds that a lost connection is waited for."""
-MIGRATIONS = Path(__file__).with_name("migrations")
 _BUSY_MS = 15_000
 _WRITE = "concord_write"
-_MIGRATION_LOCK = 0x636F6E63  # "conc": the advisory lock of Postgres that one migrating process holds
+_MAKING_LOCK = 0x636F6E63  # "conc": the advisory lock of Postgres of the process that makes the tables
+_SCHEMA_VERSION = sa.Table("alembic_version", sa.MetaData(), sa.Column("version_num", sa.String(32), primary_key=True))
+"""One row: the `HEAD` that the tables were made with."""
 _LIBPQ = {
     "connect_timeout": 10,
     "tcp_user_timeout": 20_000,  # a silent server is taken for lost after 20 s, instead of after many minutes
@@ -132,7 +133,7 @@ class Database:
     """Transactions on one database; thread-safe, one per process."""
 
     def __init__(self, url: str) -> None:
-        """Connect and bring the schema to `HEAD`.  StoreError where that is impossible."""
+        """Connect, and make the tables of a new database.  StoreError where that is impossible."""
         parsed = sqlalchemy_url(url)
         self.is_sqlite = parsed.get_backend_name() == "sqlite"
         self.folder: Path | None = None
@@ -155,7 +156,7 @@ class Database:
             self.engine = sa.create_engine(parsed, max_overflow=5, connect_args=_LIBPQ)
             sa.event.listen(self.engine, "connect", _set_up_postgres)
         try:
-            self._migrate()
+            self._make_tables()
         except BaseException:
             self.close()
             raise
@@ -261,15 +262,24 @@ class Database:
             "whether it was. Look at what is there before you do it again."
         )
 
-    def _migrate(self) -> None:
+    def _make_tables(self) -> None:
+        """Make the tables of a new database.  StoreError for one whose version is not `HEAD`."""
         with self.read() as transaction:
             if _version(transaction.connection) == HEAD:
                 return
         with self.write() as transaction:
             if not self.is_sqlite:
-                transaction.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-            if _version(transaction.connection) != HEAD:
-                _upgrade(transaction.connection)
+                transaction.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MAKING_LOCK})
+            version = _version(transaction.connection)
+            if version is None:
+                for tables in (metadata, _SCHEMA_VERSION.metadata):
+                    tables.create_all(transaction.connection, checkfirst=False)
+                transaction.execute(sa.insert(_SCHEMA_VERSION), {"version_num": HEAD})
+            elif version != HEAD:
+                raise StoreError(
+                    f"The database has version {version!r} and this Concord reads {HEAD!r}: it was written by a newer "
+                    "Concord, or before the first release. Update this one, or use another CONCORD_HOME."
+                )
 
 
 _CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
@@ -295,28 +305,9 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 
 def _version(connection: sa.Connection) -> str | None:
-    if not sa.inspect(connection).has_table("alembic_version"):
+    if not sa.inspect(connection).has_table(_SCHEMA_VERSION.name):
         return None
-    return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
-
-
-def _upgrade(connection: sa.Connection) -> None:
-    """Run the numbered migrations inside the caller's transaction.  StoreError for a version that is not known."""
-    from alembic import command
-    from alembic.config import Config
-    from alembic.util.exc import CommandError
-
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    try:
-        command.upgrade(config, "head")
-    except CommandError as error:
-        raise StoreError(
-            f"The database has version {_version(connection)!r} and this Concord reads {HEAD!r}: it was written by a "
-            "newer Concord, or before the first release. Update this one, or use another CONCORD_HOME."
-        ) from error
+    return connection.execute(sa.select(_SCHEMA_VERSION.c.version_num)).scalar()
 
 
 # ── parts of the store ───────────────────────────────────────────────────────────────────────────────────────
@@ -368,3 +359,80 @@ class Together(StorePart):
         """What `writes` does by the other parts, as one transaction: all of it stands, or nothing."""
         with self._db.joining():
             return writes()
+
+
+# ── errors of the drivers in our words ───────────────────────────────────────────────────────────────────────────────
+
+_LOST = ("08", "57P", "25P03")
+"""SQLSTATEs: connection exceptions, a server that shuts down or starts up, a session it ended for its silence."""
+_REFUSALS = ("password authentication failed", "no password supplied", "no pg_hba.conf entry", '" does not exist')
+"""What a server says to a connection that it does not want; psycopg gives no SQLSTATE then."""
+_DISK_FULL = "53100"  # SQLSTATE disk_full
+_ROOM = 100_000  # bytes; SQLite asks for 32 KB or a few pages at a time
+_OF_SQLITE = {
+    ("SQLITE_BUSY", "SQLITE_LOCKED"): "The store is busy: another process kept writing for 15 s. Try again.",
+    ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM"): (
+        "The store's file cannot be opened for writing. Check CONCORD_HOME and its permissions."
+    ),
+    ("SQLITE_NOTADB", "SQLITE_CORRUPT"): (
+        "The store's file is damaged or no database. Restore a copy or use another CONCORD_HOME."
+    ),
+    ("SQLITE_IOERR",): (
+        "The disk or folder of the store failed ({code}). Check CONCORD_HOME: SQLite needs a local disk with room."
+    ),
+}
+
+
+def is_lost(error: sa.exc.DBAPIError) -> bool:
+    """Whether this error of Postgres says that the connection is gone, or could not be made."""
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return bool(state.startswith(_LOST))
+    return not _is_refused(error) and (error.connection_invalidated or isinstance(error, sa.exc.OperationalError))
+
+
+def _is_refused(error: sa.exc.DBAPIError) -> bool:
+    return getattr(error.orig, "sqlstate", None) is None and any(words in str(error.orig) for words in _REFUSALS)
+
+
+@contextmanager
+def in_our_words(folder: Path | None = None) -> Iterator[None]:
+    """Turn what the driver raises within into our errors; `folder` holds the file of SQLite."""
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        if not isinstance(error.orig, sqlite3.Error) and is_lost(error):
+            raise LostConnectionError(
+                "The database cannot be reached. Check CONCORD_DATABASE_URL and that the server runs."
+            ) from error
+        if _is_refused(error):
+            raise StoreError(
+                "The database server refused the connection. Check user, password and database in "
+                "CONCORD_DATABASE_URL, and pg_hba.conf on the server."
+            ) from error
+        raise _translated(error.orig, folder) from error
+    except sa.exc.TimeoutError as error:
+        raise StoreError("All connections to the store are busy; try again in a moment.") from error
+    except sqlite3.Error as error:
+        raise _translated(error, folder) from error
+
+
+def _translated(cause: BaseException | None, folder: Path | None) -> StoreError:
+    """Our error for a driver's; says nothing of SQL, parameters or URLs."""
+    code = getattr(cause, "sqlite_errorname", "") or ""
+    state = getattr(cause, "sqlstate", "") or ""
+    # SQLite says FULL only of its pages: without room for the small files next to them it says IOERR_SHMSIZE or another
+    # IOERR, as it does of a file system that it cannot use at all.
+    if code == "SQLITE_FULL" or state == _DISK_FULL or (code.startswith("SQLITE_IOERR") and _is_full(folder)):
+        return StoreFullError("The disk is full. What was stored before is intact; make room and try again.")
+    for codes, words in _OF_SQLITE.items():
+        if code.startswith(codes):
+            return StoreError(words.format(code=code))
+    return StoreError(f"The store could not be read or written ({code or state}).")
+
+
+def _is_full(folder: Path | None) -> bool:
+    try:
+        return folder is not None and shutil.disk_usage(folder).free < _ROOM
+    except OSError:
+        return False

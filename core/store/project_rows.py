@@ -24,8 +24,7 @@ import sqlalchemy as sa
 from core.errors import StoreError
 from core.people import Actor
 from core.store import schema
-from core.store.database import StorePart, in_chunks, only_once
-from core.store.driver_errors import in_our_words
+from core.store.database import StorePart, in_chunks, in_our_words, only_once
 from core.store.log import IMPORTED, Action, event_row
 
 Row = Mapping[str, Any]

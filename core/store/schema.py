@@ -1,4 +1,4 @@
-"""The tables.  A change here needs a new numbered migration and a new `HEAD`; a test compares the two.
+"""The tables.  A change here needs a new `HEAD`, and a step in `core.store.database` that leads to it from the old one.
 
 Text that people, files or models wrote is `SafeText`: JSON-quoted in the database, because Postgres refuses the
 NUL character that SQLite takes.  Times are seconds since 1970 (UTC) by the clock of the database's machine.
@@ -28,226 +28,119 @@ class SafeText(sa.types.TypeDecorator[str]):
 
 
 metadata = sa.MetaData()
-_key, _word, _short = sa.String(80), sa.String(40), sa.String(20)
-_time = sa.Double
-_project, _golden, _run = "projects.project_id", "goldens.golden_id", "runs.run_id"
-_CRITERIA = ["criteria.project_id", "criteria.criteria_id"]
+_TYPES: dict[str, Any] = {
+    "key": sa.String(80),
+    "word": sa.String(40),
+    "short": sa.String(20),
+    "safe": SafeText,
+    "json": sa.Text,
+    "int": sa.Integer,
+    "bool": sa.Boolean,
+    "real": sa.Double,
+    "bytes": sa.LargeBinary,
+}
 
 
-def _table(name: str, /, *constraints: Any, keys: str, nullable: str = "", **columns: Any) -> sa.Table:
-    """A table with these columns, name=type; a text in place of a type names the column that is referred to."""
+def _table(name: str, columns: str, *constraints: Any) -> sa.Table:
+    """A table of columns ``name:type``: `*` before a name is part of the key, `?` behind a type takes NULL.
+
+    In place of a type, ``>table`` refers to the column of that name in another table.
+    """
     made = []
-    for column, kind in columns.items():
-        refers = [sa.ForeignKey(kind)] if isinstance(kind, str) else []
+    for word in columns.split():
+        column, kind = word.lstrip("*").rstrip("?").split(":")
+        refers = [sa.ForeignKey(f"{kind[1:]}.{column}")] if kind.startswith(">") else []
         made.append(
             sa.Column(
                 column,
-                _key if refers else kind,
+                _TYPES["key" if refers else kind],
                 *refers,
-                primary_key=column in keys.split(),
-                nullable=column in nullable.split(),
+                primary_key=word.startswith("*"),
+                nullable=word.endswith("?"),
             )
         )
     return sa.Table(name, metadata, *made, *constraints)
 
 
-projects = _table(
-    "projects",
-    keys="project_id",
-    nullable="imported_at",
-    project_id=_key,
-    name=SafeText,
-    created_at=_time,
-    imported_at=_time,
-)
+def _of_criteria(column: str) -> sa.ForeignKeyConstraint:
+    return sa.ForeignKeyConstraint(["project_id", column], ["criteria.project_id", "criteria.criteria_id"])
+
+
+projects = _table("projects", "*project_id:key name:safe created_at:real imported_at:real?")
 
 goldens = _table(
     "goldens",
-    keys="golden_id",
-    golden_id=_key,
-    kind=_word,
-    n_items=sa.Integer,
-    n_sources=sa.Integer,
-    n_systems=sa.Integer,
-    n_ratings=sa.Integer,
-    aspects=sa.Text,
-    body=sa.Text,
-    ratings=sa.Text,
-    created_at=_time,
+    "*golden_id:key kind:word n_items:int n_sources:int n_systems:int n_ratings:int aspects:json body:json "
+    "ratings:json created_at:real",
 )
 
-golden_items = _table("golden_items", keys="golden_id position", golden_id=_golden, position=sa.Integer, body=sa.Text)
+golden_items = _table("golden_items", "*golden_id:>goldens *position:int body:json")
 
-project_goldens = _table(
-    "project_goldens",
-    keys="project_id golden_id",
-    project_id=_project,
-    golden_id=_golden,
-    name=SafeText,
-    created_at=_time,
-)
+project_goldens = _table("project_goldens", "*project_id:>projects *golden_id:>goldens name:safe created_at:real")
 
 runs = _table(
     "runs",
+    "*run_id:key project_id:>projects golden_id:>goldens kind:word title:safe aspect:safe judge_spec:safe request:json "
+    "status:short phase:safe message:safe error:safe calls:int calls_expected:int usage:json attempt:int snapshots:int "
+    "begun_by:word cancel_requested:bool worker_id:safe version:int created_at:real updated_at:real started_at:real? "
+    "finished_at:real?",
     sa.Index("ix_runs_project_id", "project_id"),
     sa.Index("ix_runs_status", "status"),
-    keys="run_id",
-    nullable="started_at finished_at",
-    run_id=_key,
-    project_id=_project,
-    golden_id=_golden,
-    kind=_word,
-    title=SafeText,
-    aspect=SafeText,
-    judge_spec=SafeText,
-    request=sa.Text,
-    status=_short,
-    phase=SafeText,
-    message=SafeText,
-    error=SafeText,
-    calls=sa.Integer,
-    calls_expected=sa.Integer,
-    usage=sa.Text,
-    attempt=sa.Integer,
-    snapshots=sa.Integer,
-    begun_by=_word,
-    cancel_requested=sa.Boolean,
-    worker_id=SafeText,
-    version=sa.Integer,
-    created_at=_time,
-    updated_at=_time,
-    started_at=_time,
-    finished_at=_time,
 )
 
-documents = _table("run_documents", keys="run_id name", run_id=_run, name=_word, body=sa.Text, blob=sa.LargeBinary)
+documents = _table("run_documents", "*run_id:>runs *name:word body:json blob:bytes")
 
-scores = _table(
-    "run_scores", keys="run_id criteria_id", run_id=_run, criteria_id=_key, body=sa.Text, blob=sa.LargeBinary
-)
+scores = _table("run_scores", "*run_id:>runs *criteria_id:key body:json blob:bytes")
 
 criteria = _table(
     "criteria",
-    keys="project_id criteria_id",
-    project_id=_project,
-    criteria_id=_key,
-    golden_id=_key,
-    aspect=SafeText,
-    body=sa.Text,
-    created_at=_time,
+    "*project_id:>projects *criteria_id:key golden_id:key aspect:safe body:json created_at:real",
 )
 
 edits = _table(
     "criteria_edits",
+    "*number:int project_id:key parent_id:key criteria_id:key created_at:real",
     sa.UniqueConstraint("project_id", "parent_id", "criteria_id", name="criteria_edits_once"),
-    sa.ForeignKeyConstraint(["project_id", "parent_id"], _CRITERIA),
-    sa.ForeignKeyConstraint(["project_id", "criteria_id"], _CRITERIA),
-    keys="number",
-    number=sa.Integer,
-    project_id=_key,
-    parent_id=_key,
-    criteria_id=_key,
-    created_at=_time,
+    _of_criteria("parent_id"),
+    _of_criteria("criteria_id"),
 )
 
 alignments = _table(
     "criteria_alignments",
-    sa.ForeignKeyConstraint(["project_id", "criteria_id"], _CRITERIA),
-    keys="project_id criteria_id run_id side",
-    project_id=_key,
-    criteria_id=_key,
-    run_id=_run,
-    side=_short,
-    status=_short,
-    body=sa.Text,
-    created_at=_time,
+    "*project_id:key *criteria_id:key *run_id:>runs *side:short status:short body:json created_at:real",
+    _of_criteria("criteria_id"),
 )
 
 judges = _table(
     "judges",
-    keys="project_id judge_id",
-    nullable="replies",
-    project_id=_project,
-    judge_id=_key,
-    golden_id=_golden,
-    aspect=SafeText,
-    name=SafeText,
-    body=sa.Text,
-    blob=sa.LargeBinary,
-    replies=sa.LargeBinary,
-    created_at=_time,
+    "*project_id:>projects *judge_id:key golden_id:>goldens aspect:safe name:safe body:json blob:bytes replies:bytes? "
+    "created_at:real",
 )
 
 labels = _table(
     "labels",
+    "*number:int project_id:>projects golden_id:>goldens pass_id:key rater:safe item_id:safe aspect:safe value:real? "
+    "comment:safe form:key created_at:real taken_from:key",
     sa.UniqueConstraint("project_id", "rater", "form", "aspect", name="labels_once"),
     sa.Index("labels_of_golden", "project_id", "golden_id"),
     sa.Index("labels_of_pass", "project_id", "pass_id", "rater"),
-    keys="number",
-    nullable="value",
-    number=sa.Integer,
-    project_id=_project,
-    golden_id=_golden,
-    pass_id=_key,
-    rater=SafeText,
-    item_id=SafeText,
-    aspect=SafeText,
-    value=sa.Double,
-    comment=SafeText,
-    form=_key,
-    created_at=_time,
-    taken_from=_key,
 )
 
 events = _table(
     "events",
+    "*number:int project_id:>projects kind:word subject:safe actor:safe role:short form:key body:safe created_at:real",
     sa.UniqueConstraint("project_id", "form", name="events_once"),
     sa.Index("events_of_kind", "project_id", "kind"),
-    keys="number",
-    number=sa.Integer,
-    project_id=_project,
-    kind=_word,
-    subject=SafeText,
-    actor=SafeText,
-    role=_short,
-    form=_key,
-    body=SafeText,
-    created_at=_time,
 )
 
 drafts = _table(
-    "drafts",
-    keys="project_id subject author",
-    project_id=_project,
-    subject=SafeText,
-    author=SafeText,
-    text=SafeText,
-    base=_key,
-    began_at=_time,
-    kept_at=_time,
+    "drafts", "*project_id:>projects *subject:safe *author:safe text:safe base:key began_at:real kept_at:real"
 )
 
-replies = _table("replies", keys="reply_key", reply_key=_key, body=SafeText, created_at=_time)
+replies = _table("replies", "*reply_key:key body:safe created_at:real")
 
-run_replies = _table(
-    "run_replies",
-    keys="run_id reply_key",
-    nullable="body",
-    run_id=_run,
-    reply_key=_key,
-    paid=sa.Boolean,
-    body=SafeText,
-)
+run_replies = _table("run_replies", "*run_id:>runs *reply_key:key paid:bool body:safe?")
 
-blocks = _table("blocks", keys="block_key", block_key=_key, body=sa.Text, created_at=_time)
+blocks = _table("blocks", "*block_key:key body:json created_at:real")
 
-workers = _table(
-    "workers",
-    keys="worker_id",
-    worker_id=SafeText,
-    place=SafeText,
-    pid=sa.Integer,
-    started_at=_time,
-    beat_at=_time,
-    capability=_short,
-)
+workers = _table("workers", "*worker_id:safe place:safe pid:int started_at:real beat_at:real capability:short")

@@ -7,7 +7,7 @@ part           holds                                                   module
 ``goldens``    golden sets by content digest                           `core.store.projects`
 ``criteria``   criteria, edits, their alignment in each run            `core.store.judge_store`
 ``runs``       what was asked for and where it stands                  `core.store.runs`
-``results``    documents and scores of runs                            `core.store.results`
+``results``    documents and scores of runs                            `core.store.runs`
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
 ``blocks``     numbers of metrics by the content of their items        `core.store.replies`
 ``judges``     scores of the judges of a project, with replies         `core.store.judge_store`
@@ -38,10 +38,8 @@ from core.store.labels import Drafts, LabelStore
 from core.store.log import Events
 from core.store.project_rows import Transfers
 from core.store.projects import Goldens, Projects
-from core.store.replies import MetricBlocks, Replies
-from core.store.results import Results
-from core.store.runs import Runs, Workers
-from core.store.upkeep import Upkeep
+from core.store.replies import MetricBlocks, Replies, Upkeep
+from core.store.runs import Results, Runs, Workers
 
 T = TypeVar("T")
 
@@ -50,7 +48,7 @@ class Store:
     """One per process and database (`core.projects.open_store`); thread-safe."""
 
     def __init__(self, url: str) -> None:
-        """Open ``sqlite:///path`` or ``postgresql://…``, making or migrating the tables.  StoreError otherwise."""
+        """Open ``sqlite:///path`` or ``postgresql://…``, making the tables of a new one.  StoreError otherwise."""
         self._database = Database(url)
         self.projects = Projects(self._database)
         self.goldens = Goldens(self._database)

@@ -85,10 +85,7 @@ def finding(runs: Sequence[Run]) -> str:
     elif running:
         said.append(f"{len(running)} runs are running")
     if waiting:
-        waits, turn = ("waits", "its turn") if len(waiting) == 1 else ("wait", "their turn")
-        held_back_by = next((run.held_back_by for run in waiting if run.held_back_by), "")
-        why = f" for {turn}: {held_back_by}" if held_back_by else ""
-        said.append(f"{counted(len(waiting), 'run')} {waits}{why}")
+        said.append(f"{counted(len(waiting), 'run')} {'waits' if len(waiting) == 1 else 'wait'}")
     if not said:
         last = runs[0]
         ended = {"done": "finished", "budget": "ended with its budget"}.get(last.status, last.status)

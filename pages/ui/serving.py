@@ -19,8 +19,8 @@ from streamlit import cli_util
 from streamlit.web.server import server_util
 
 from core.errors import ConcordError, UsageError
+from core.files import owner_only, secure_home
 from core.memory import collect_seldom
-from core.owner_only import owner_only, secure_home
 from core.settings import Settings, home_of
 from pages.ui import faults
 from pages.ui.accounts import check_accounts

@@ -15,7 +15,7 @@ from core.projects.run_kinds import do_here
 from core.projects.run_work import JudgeState
 from core.records import Criteria, Interval, Provenance
 from core.settings import Settings
-from core.store.results import JUDGE
+from core.store.runs import JUDGE
 from core.store.store import Store
 from tests.pages.making import Calibrated, Place, aligned, calibration, candidates, standing
 from tests.pages.screen import (

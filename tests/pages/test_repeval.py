@@ -18,7 +18,7 @@ from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest, judge_of
 from core.records import AspectLabels, Scale
 from core.repeval import Extraction, RepEvalSettings, States, run, scorer_of
 from core.settings import Settings
-from core.store.results import RESULT
+from core.store.runs import RESULT
 from core.store.store import Store
 from tests.pages.making import Place, calibrate, golden_of
 from tests.pages.screen import HOSTILE, choose, choose_section, grids, has_button, labelled, open_screen, press, texts

@@ -11,7 +11,6 @@ import streamlit as st
 
 from core import projects
 from core.comparison.style_grid import StylesSettings
-from core.jobs.queue import Queue
 from core.judging.scoring_styles import Style
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
@@ -196,15 +195,6 @@ def test_which_worker_has_a_run_and_why_another_waits(place: Place) -> None:
     assert "without a GPU" not in texts(open_screen(SCREEN, run=on_gpu))
     assert "2 workers are alive" in texts(screen)
     assert "gpu-1 · cuda" in texts(screen)
-
-
-def test_a_run_that_its_project_holds_back_says_so_first(place: Place) -> None:
-    place.add_run("running")
-    waits = place.add_run("queued")
-    Queue(place.store, "w", lambda run, progress: "done", per_project=1).tick()
-    reason = "1 of this project's runs are running (CONCORD_RUNS_PER_PROJECT)."
-    assert f"1 run waits for its turn: {reason}" in texts(open_screen(SCREEN))
-    assert f"waiting for its turn: {reason[:-1]}" in texts(open_screen(SCREEN, run=waits))
 
 
 def test_what_could_not_be_read_is_asked_again_by_one_press(place: Place) -> None:

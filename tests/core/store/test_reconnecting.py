@@ -13,7 +13,7 @@ from core.errors import LostConnectionError, StoreError
 from core.people import Actor
 from core.projects.criteria import Comment
 from core.store import database as patience
-from core.store.driver_errors import in_our_words
+from core.store.database import in_our_words
 from core.store.log import Entry
 from core.store.store import Store
 from tests.going_away import GoingAway
