@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from core.records import Interval
+    from core.records import Alignment, Interval, Level, Statistic
 
 DASH = "—"
 
@@ -34,7 +34,18 @@ VERSION_ORIGINS: dict[str, str] = {
 
 # ── statistics ───────────────────────────────────────────────────────────────────────────────────────────────
 
+STATISTIC_NAMES: dict[Statistic, str] = {
+    "pearson": "Pearson r",
+    "spearman": "Spearman rho",
+    "kendall": "Kendall tau-b",
+}
+LEVEL_NAMES: dict[Level, str] = {"dataset": "dataset level", "sample": "sample level", "system": "system level"}
 _ALPHA = 0.05
+
+
+def measure_name(statistic: Statistic, level: Level) -> str:
+    """E.g. "Spearman rho, sample level": how every axis and column of alignments is headed."""
+    return f"{STATISTIC_NAMES[statistic]}, {LEVEL_NAMES[level]}"
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -72,6 +83,13 @@ def estimate(found: Estimated | None) -> str:
     if found is None or found.value is None:
         return DASH
     return f"{number(found.value)} {range_words(found.interval) if found.interval else '(no interval)'}"
+
+
+def describe(alignment: Alignment | None) -> str:
+    """``"0.41 [0.35, 0.47]"``, or "—" for what is undefined or not there yet: the one figure of a judge on screens."""
+    if alignment is None or alignment.interval is None:
+        return number(None if alignment is None else alignment.value)
+    return estimate(alignment)
 
 
 def change_figures(value: float, interval: Interval | None, digits: int = 2) -> str:

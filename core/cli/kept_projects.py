@@ -56,7 +56,7 @@ def report(
         "appendix": written.appendix,
         "csv": written.csv,
     }
-    version, people, beside = report.version, report.raters.ceiling.alignment, report.raters.beside
+    version, people, beside = report.version, report.raters.ceiling, report.raters.beside
     body: dict[str, Any] = {
         "project": report.project,
         "golden": {"name": report.golden.name, "digest": report.golden.golden_id},
@@ -68,9 +68,9 @@ def report(
         "standing": standing(report),
         "calibration": report.calibration.calibration.as_json(),
         "held_out": report.held_out.as_json(),
-        "ceiling": None if people is None else people.as_json(),
+        "ceiling": None if people.value is None else people.as_json(),
         "beside_people": None if beside is None else beside.as_json(),
-        "annotator_tests": [test.as_json() for test in report.raters.tests],
+        "annotator_tests": [] if report.raters.test is None else [report.raters.test.as_json()],
         "limits": [{"title": limit.headline, "text": limit.detail} for limit in limited],
         "files": {kind: str(path) for kind, path in files.items()},
         "bytes": {kind: path.stat().st_size for kind, path in files.items()},

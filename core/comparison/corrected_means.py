@@ -16,7 +16,7 @@ from core.data.reply_files import ScoredRows, read_groups, read_scored
 from core.data.scale import off_scale
 from core.data.split import task_of
 from core.errors import UsageError
-from core.records import GoldenSet, IntArray, Item, Task
+from core.records import FloatArray, GoldenSet, IntArray, Item, Task
 from core.stats.items import BoolArray
 from core.stats.system_means import (
     REPEATED,
@@ -57,26 +57,17 @@ class SystemItems:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class MoreVerdicts:
-    """A judge's verdicts on items beyond a golden set; `digest` is that of the file they came in.
-
-    `rescaled`: the file has them on another scale, and the rows hold them on the judge's.
-    """
-
-    rows: ScoredRows
-    digest: str
-    rescaled: bool = False
-
-    def beside(self, own: ScoredRows) -> ScoredRows:
-        """These rows after those on the golden set's items, whose systems and sources the golden set says."""
-        blank = [""] * len(own.item_ids)
-        return ScoredRows(
-            [*own.item_ids, *self.rows.item_ids],
-            np.concatenate([own.scores, self.rows.scores]),
-            [*blank, *self.rows.systems],
-            [*blank, *(self.rows.sources or [""] * len(self.rows.item_ids))],
-        )
+def rows_with(golden: GoldenSet, scores: FloatArray, more: ScoredRows | None) -> ScoredRows:
+    """`scores` (n_items,) of the items of `golden`, which says their systems and sources, and `more` behind them."""
+    if more is None:
+        return ScoredRows(golden.item_ids, scores)
+    blank, ids = [""] * len(golden.items), more.item_ids
+    return ScoredRows(
+        [*golden.item_ids, *ids],
+        np.concatenate([scores, more.scores]),
+        [*blank, *more.systems],
+        [*blank, *(more.sources or [""] * len(ids))],
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from core.data.split import task_of
 from core.errors import AspectError, UsageError
-from core.json_form import json_fields
-from core.records import Alignment, GoldenSet, IntArray, Interval, JudgeKind, JudgeScores, Level, Measure, Scale
+from core.records import Alignment, GoldenSet, IntArray, Interval, JudgeScores, Level, Measure, Scale
 from core.spreadsheets import Cell, csv_text
 from core.stats import (
     AnnotatorTest,
     AnnotatorTestSettings,
     BesidePeople,
     Ceiling,
+    Difference,
     LabelledItems,
     MeasureSettings,
     OnScale,
@@ -163,7 +162,7 @@ def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Row:
-    """One judge of the table; `place` is its place among the judges given.
+    """One judge of the table, called `name`; `place` is its place among the judges given.
 
     `alignment` is on the items of the comparison; so is `on_scale`, which holds only its note where the judge's scores
     are not points of the labels' scale.  `people` compares the judge with a rater, both against the mean of the other
@@ -172,12 +171,9 @@ class Row:
 
     place: int
     name: str
-    kind: JudgeKind
-    note: str
+    judge: JudgeScores
     alignment: Alignment
-    n_sources: int
     cost: JudgeCost
-    calls_per_item: float | None
     on_scale: OnScale
     people: BesidePeople | None = None
 
@@ -186,128 +182,66 @@ class Row:
         """Whether the judge has no alignment here."""
         return self.alignment.value is None
 
-    def as_json(self) -> dict[str, Any]:
-        """Everything of the row, null where undefined."""
-        return {
-            "judge": self.name,
-            "kind": self.kind,
-            "note": self.note or None,
-            "alignment": self.alignment.as_json(),
-            "n_sources": self.n_sources,
-            "n_seen": self.cost.n_seen,
-            "unscored": self.cost.unscored,
-            "calls_per_item": self.calls_per_item,
-            **json_fields(self.on_scale, but=("note",)),
-            "scale_note": self.on_scale.note or None,
-            "n_unscored": self.cost.n_unscored,
-            "items_it_alone_costs": self.cost.alone,
-            "beside_people": None if self.people is None else self.people.as_json(),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class HumanCeiling:
-    """One rater left out against the mean of the others, on the items of the comparison.
-
-    `alignment` None (with `reason`) where the golden set holds no single ratings.
-    """
-
-    alignment: Alignment | None
-    n_raters: int = 0
-    panel: str = ""
-    reason: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        body = json_fields(self)
-        return {"leave_one_out": body.pop("alignment")} | body
-
 
 @dataclass(frozen=True)
 class Leaderboard:
     """Judges best first, the undefined last.
 
-    `pairwise` is in the order of `rows`; None without a common item, and for one judge alone.  `problem` says why
-    nothing can be compared; "" otherwise.  `planned` are the places of the two judges whose comparison was decided on
-    beforehand: its p is its own, not corrected over the table.  `bar` is the agreement of a plain regression on the
-    same items, next to each row; None where none could be fitted.
+    `pairwise` is in the order of `rows`; None without a common item, and for one judge alone.  `ceiling` is one rater
+    left out against the mean of the others.  `problem` says why nothing can be compared; "" otherwise.  `planned`: the
+    comparison of two judges was decided on beforehand, and its p is its own, not corrected over the table.  `bar` is
+    the agreement of a plain regression on the same items, next to each row; None where none could be fitted.
     """
 
-    golden: str
     aspect: str
     scale: Scale
     measure: Measure
     rows: tuple[Row, ...]
     pairwise: PairwiseComparison | None
-    ceiling: HumanCeiling
+    ceiling: Alignment
     pool: ItemPool
     n_sources: int
-    n_systems: int
     problem: str = ""
-    planned: tuple[int, int] | None = None
+    planned: bool = False
     bar: RegressionBar | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """The whole table with its items, ceiling and tests."""
+    def row_of(self, place: int) -> int:
+        """The row of the judge at `place` among those given."""
+        return next(k for k, row in enumerate(self.rows) if row.place == place)
 
-        pairs, pairwise = list[dict[str, Any]](), self.pairwise
-        for i, j in combinations(range(len(self.rows)), 2) if pairwise is not None else ():
-            assert pairwise is not None
-            first, second = self.rows[i], self.rows[j]
-            pairs.append(
-                {
-                    "first": first.name,
-                    "second": second.name,
-                    "difference": pairwise.pair(i, j).as_json(),
-                    "p_holm": None if np.isnan(p := pairwise.p_holm[i, j]) else float(p),
-                    "planned": {first.place, second.place} == set(self.planned or ()),
-                }
-            )
-        return {
-            "golden": self.golden,
-            "aspect": self.aspect,
-            "statistic": self.measure.statistic,
-            "level": self.measure.level,
-            "n_labelled": self.pool.n_labelled,
-            "n_common": self.pool.n_common,
-            "n_lost_to_seen_labels": self.pool.n_seen,
-            "n_lost_to_missing_scores": self.pool.n_unscored,
-            "n_sources": self.n_sources,
-            "n_systems": self.n_systems,
-            "problem": self.problem or None,
-            "ceiling": self.ceiling.as_json(),
-            "judges": [row.as_json() for row in self.rows],
-            "bar": None if self.bar is None else self.bar.as_json(),
-            "pairs": pairs,
-        }
+    def minus(self, row: int, other: int) -> Difference | None:
+        """The judge of a row minus that of another, `p` corrected over the table; None where nothing is compared."""
+        if self.pairwise is None or row == other:
+            return None
+        p = float(self.pairwise.p_holm[row, other])
+        return replace(self.pairwise.pair(row, other), p=None if np.isnan(p) else p)
 
     def with_planned(self, place: int, other: int) -> Leaderboard:
         """The same table, the judges at these places compared as planned beforehand: by the p of that pair alone."""
-        rows = [k for k, row in enumerate(self.rows) if row.place in (place, other)]
-        if self.pairwise is None or len(rows) != 2:
+        if self.pairwise is None:
             return self
-        own, holm = self.pairwise.pair(*rows).p, self.pairwise.p_holm.copy()
-        holm[tuple(rows)] = holm[tuple(rows[::-1])] = np.nan if own is None else own
-        return replace(self, pairwise=replace(self.pairwise, p_holm=holm), planned=(place, other))
+        i, j = self.row_of(place), self.row_of(other)
+        own, holm = self.pairwise.pair(i, j).p, self.pairwise.p_holm.copy()
+        holm[i, j] = holm[j, i] = np.nan if own is None else own
+        return replace(self, pairwise=replace(self.pairwise, p_holm=holm), planned=True)
 
     def without_p(self, place: int, reason: str) -> Leaderboard:
         """The same table, nothing claimed of the judge at `place`, for `reason`; unchanged for ""."""
         if not reason:
             return self
-        at = next(k for k, row in enumerate(self.rows) if row.place == place)
+        at, pairwise = self.row_of(place), self.pairwise
         rows = list(self.rows)
         if (people := rows[at].people) is not None:
             rows[at] = replace(rows[at], people=people.without_claim(reason))
-        board = replace(self, rows=tuple(rows), bar=self.bar and self.bar.without_p(at, reason))
-        if self.pairwise is None:
-            return board
-        holm = self.pairwise.p_holm.copy()
-        holm[at, :] = holm[:, at] = np.nan
-        differences = {
-            pair: replace(difference, p=None, p_reason=reason) if at in pair else difference
-            for pair, difference in self.pairwise.differences.items()
-        }
-        pairwise = replace(self.pairwise, p_holm=holm, differences=differences)
-        return replace(board, pairwise=pairwise)
+        if pairwise is not None:
+            holm = pairwise.p_holm.copy()
+            holm[at, :] = holm[:, at] = np.nan
+            differences = {
+                pair: replace(difference, p=None, p_reason=reason) if at in pair else difference
+                for pair, difference in pairwise.differences.items()
+            }
+            pairwise = replace(pairwise, p_holm=holm, differences=differences)
+        return replace(self, rows=tuple(rows), pairwise=pairwise, bar=self.bar and self.bar.without_p(at, reason))
 
 
 # ── the comparison ───────────────────────────────────────────────────────────────────────────────────────────
@@ -331,7 +265,6 @@ def compare_table(
     pool = item_pool(golden, aspect, judges)
     everything, at = LabelledItems.of(golden, aspect), pool.positions
     names, scale, common = unique_names(judges), golden.aspects[aspect].scale, everything.take(at)
-    n_sources = int(np.unique(common.sources).size)
     scores = np.stack([judge.upward[at] for judge in judges])
     order, pairwise, bar = list(range(len(judges))), None, None
     none = Alignment(measure.statistic, measure.level, None, 0, reason="no labelled item is common to the judges")
@@ -355,34 +288,19 @@ def compare_table(
             points = on_scale(judge.values[at], common.labels, scale, mapped=mapped)
             points = replace(points, note=f"its {points.note}") if points.note else points
         people = None if raters is None else beside_people(raters.at(at), scores[k], common, alignment.measure)
-        rows.append(
-            Row(
-                k,
-                names[k],
-                judge.kind,
-                judge.note,
-                alignment,
-                n_sources,
-                pool.costs[k],
-                judge.calls_per_item,
-                points,
-                people,
-            )
-        )
+        rows.append(Row(k, names[k], judge, alignment, pool.costs[k], points, people))
     if corrected := among_judges([row.people for row in rows if row.people is not None]):
         rows = [replace(row, people=own) for row, own in zip(rows, corrected, strict=True)]
     return Leaderboard(
-        golden=golden.name,
-        aspect=aspect,
-        scale=scale,
-        measure=measure,
-        rows=tuple(rows),
-        pairwise=pairwise if len(rows) > 1 else None,
-        ceiling=human_ceiling(golden, aspect, at, measure, seed=seed, resamples=resamples),
-        pool=pool,
-        n_sources=n_sources,
-        n_systems=len({golden.items[position].system_id for position in at} - {""}),
-        problem="" if at.size else _nothing_left(names, pool),
+        aspect,
+        scale,
+        measure,
+        tuple(rows),
+        pairwise if len(rows) > 1 else None,
+        human_ceiling(golden, aspect, at, measure, seed=seed, resamples=resamples),
+        pool,
+        int(np.unique(common.sources).size),
+        "" if at.size else _nothing_left(names, pool),
         bar=bar,
     )
 
@@ -418,18 +336,19 @@ def human_ceiling(
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
-) -> HumanCeiling:
-    """How well one rater agrees with the mean of the others on the items at `positions`, on the leaderboard's axis."""
+) -> Alignment:
+    """How well one rater agrees with the mean of the others on the items at `positions`; undefined, with the reason,
+    without single ratings.
+    """
+    nothing = Alignment(measure.statistic, measure.level, None, 0)
     try:
-        table = rater_table(golden, aspect)
+        here = rater_table(golden, aspect).at(positions)
     except AspectError as error:
-        return HumanCeiling(None, reason=str(error))
-    here = table.at(positions)
+        return replace(nothing, reason=str(error))
     if not here.rated_twice.size:
-        return HumanCeiling(None, table.n_raters, table.panel, "no item here was rated by two raters")
-    items, here = LabelledItems.of(golden, aspect, positions), here.present
-    alignment = leave_one_out(here, items, measure, resamples=resamples, seed=seed).alignment
-    return HumanCeiling(alignment, here.n_raters, table.panel, alignment.reason)
+        return replace(nothing, reason="no item here was rated by two raters")
+    items = LabelledItems.of(golden, aspect, positions)
+    return leave_one_out(here.present, items, measure, resamples=resamples, seed=seed).alignment
 
 
 def annotator_tests(
@@ -439,7 +358,6 @@ def annotator_tests(
     *,
     epsilon: float,
     standardise: bool = False,
-    clustered: bool | None = None,
 ) -> tuple[AnnotatorTest | None, ...]:
     """The Alternative Annotator Test for each row of `board`, which was made of `judges`; empty without single ratings.
 
@@ -451,7 +369,7 @@ def annotator_tests(
         return ()
     at = board.pool.positions
     here, items = table.at(at), LabelledItems.of(golden, board.aspect, at)
-    how = AnnotatorTestSettings(epsilon, clustered=clustered, standardise=standardise)
+    how = AnnotatorTestSettings(epsilon, standardise=standardise)
     return tuple(
         annotator_test(here, judges[row.place].on_raters_scale[at], items, how)
         if standardise or judges[row.place].means_labels
@@ -515,17 +433,17 @@ def _cells(row: Row) -> dict[str, Cell]:
     low, high = _ends(people.interval if people else None)
     return {
         "judge": row.name,
-        "kind": row.kind,
+        "kind": row.judge.kind,
         **_aligned_cells(aligned),
         "n_unscored": cost.n_unscored,
         "unscored": "; ".join(f"{count} {reason}" for reason, count in cost.unscored.items()),
         "n_seen": cost.n_seen,
-        "calls_per_item": row.calls_per_item,
+        "calls_per_item": row.judge.calls_per_item,
         **{name: getattr(points.errors, name, None) for name in ("mae", "bias")},
         **{name: getattr(points.steps, name, None) for name in ("exact", "adjacent", "quadratic_kappa")},
         **{name: getattr(points.binary, name, None) for name in ("precision", "recall", "f1", "kappa")},
         "reason": aligned.reason or points.note,
-        "note": row.note,
+        "note": row.judge.note,
         "judge_without_one_rater": people.judge.value if people else None,
         "person_without_one_rater": people.person.value if people else None,
         "beside_people": people.difference if people else None,

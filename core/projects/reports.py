@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -13,53 +12,55 @@ from pathlib import Path
 import numpy as np
 
 from core.calibration.calibration_result import Calibration
-from core.comparison.corrected_means import MoreVerdicts
+from core.comparison.decisions import preferred
 from core.data.reply_files import ScoredRows, read_scored
 from core.errors import AspectError, GoldenError, JobError
 from core.fusion.fusion_criteria import read_criteria
 from core.fusion.fusion_request import FusionRunView
 from core.fusion.fusion_settings import FusionSettings
-from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run
+from core.project_records import JUDGES, CriteriaAlignment, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
 from core.projects.fusion import fusion_result
 from core.projects.judge_line import JudgeLine, JudgeVersion, as_claimed, judge_line, used_before
-from core.projects.label_passes import decisions, picked_labels, seen_labels
-from core.projects.labelling import LabelsFrozen, list_passes
+from core.projects.label_passes import picked_labels, seen_labels
+from core.projects.labelling import LabelPass, LabelsFrozen, list_passes
 from core.projects.misaligned_items import list_triage
 from core.projects.project_judges import as_compared
-from core.projects.review import PointDecided, open_review
-from core.projects.rounds import Relative, family_tree, list_proposals
+from core.projects.review import open_review
+from core.projects.rounds import Relative, family_tree
 from core.projects.run_work import list_held_out_accesses, load_calibration
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Usage
+from core.report.headline import day
 from core.report.report_facts import (
     CostLine,
     CriteriaFact,
     FusionFact,
-    History,
-    PassFact,
     Report,
     ReportedJudge,
-    RoundFact,
-    by_source,
-    by_system,
-    examined,
-    gold_labels,
-    judge_table,
-    means_by_system,
+    is_simulated,
     misaligned,
-    on_the_scale,
     raters_of,
-    reproduce,
-    strengths_of,
 )
-from core.report.words import RUN_WORDS, day
 from core.stats.items import BoolArray
 from core.store.log import Action
 from core.store.runs import RESULT
 from core.store.store import Store
 from core.wording import VERSION_STATES
 
+RUN_WORDS = {
+    "calibration": "calibrations",
+    "version": "measurements of judge versions",
+    "rescore": "scoring of edits",
+    "round": "refinement rounds",
+    "styles": "judging styles",
+    "ablation": "ablations",
+    "metrics": "baseline metrics",
+    "repeval": "RepEval",
+    "fusion": "fusion",
+    "recheck": "rechecks of an exported judge",
+    "trial": "criteria tried on one item",
+}
 _MOST_CRITERIA = 60
 _ALIKE = 1e-6
 
@@ -135,36 +136,42 @@ def report(
     triage = list_triage(store, project_id, golden_id, aspect)
     judged = ReportedJudge(store.goldens.load(golden_id), calibration, run.run_id)
     further = None if more is None else read_more_verdicts(more, judged.golden, judged.scores)
+    board, aside = judged.board(as_compared(store, project_id, store.judges.all(project_id, golden_id, aspect)))
+    family = family_tree(store, project_id, aspect, golden_id)
+    criteria, n_more_criteria = _criteria(store, run, line, calibration, family)
+    made = Counter(relative.criteria.origin for relative in family if relative.criteria.origin != "none")
     decided = open_review(store, project_id, golden_id, aspect).decided[::-1]
     return Report(
         project=project.name,
         made_at=datetime.now(UTC),
         golden=store.goldens.get(golden_id),
         added_by=added[0].actor if added else "",
+        simulated=is_simulated(judged.golden, aspect),
         run=run,
         asked=request,
-        calibration=calibration,
-        labels=gold_labels(judged.golden, aspect),
+        judged=judged,
         raters=raters_of(judged).without_claim(used),
         passes=tuple(_passes(store, project_id, golden_id, aspect)),
         line=line,
         seen_before=used,
-        history=_history(store, run, line, calibration, decided),
-        judges=judge_table(
-            judged, as_compared(store, project_id, store.judges.all(project_id, golden_id, aspect))
-        ).without_claim(used),
-        systems=by_system(judged),
-        means=means_by_system(
-            judged,
+        made=dict(made.most_common()),
+        criteria=criteria,
+        n_more_criteria=n_more_criteria,
+        decided=tuple(decided),
+        board=board.without_p(0, used),
+        aside=aside,
+        means=judged.means(
             further,
             seen=seen_labels(store, project_id, golden_id, judged.scores),
             picked=picked_labels(store, project_id, golden_id, aspect),
         ),
-        strengths=strengths_of(judged),
-        n_more=0 if further is None else len(further.rows.item_ids),
-        sources=by_source(judged),
-        on_the_scale=on_the_scale(judged),
-        examination=examined(judged),
+        n_more=0 if further is None else len(further.item_ids),
+        strengths=preferred(judged.golden, aspect, judged.values, seen=calibration.split.calibration)
+        if judged.golden.kind == "pair"
+        else None,
+        examination=judged.examined(),
+        curve=judged.curve(),
+        sure=judged.sure(),
         misaligned=misaligned(
             judged,
             {item_id: found for item_id, found in triage.items() if found.verdict},
@@ -172,7 +179,6 @@ def report(
         ),
         openings=tuple(openings),
         costs=tuple(_costs(store, run)),
-        reproduce=reproduce(calibration, request),
         fusion=_fusion(store, run, calibration),
     )
 
@@ -218,7 +224,9 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
 # ── labelling passes ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _passes(store: Store, project_id: str, golden_id: str, aspect: str) -> Iterator[PassFact]:
+def _passes(
+    store: Store, project_id: str, golden_id: str, aspect: str
+) -> Iterator[tuple[LabelPass, tuple[str, ...], int, bool]]:
     """The passes whose labels made this golden set, and those over it, oldest first."""
     frozen = {entry.pass_id for entry in store.events.all(project_id, LabelsFrozen, golden_id)}
     for labelling in reversed(list_passes(store, project_id)):
@@ -226,25 +234,23 @@ def _passes(store: Store, project_id: str, golden_id: str, aspect: str) -> Itera
         if concerned and any(plan_aspect.aspect == aspect for plan_aspect in labelling.plan.aspects):
             rows = store.labels.current(project_id, labelling.pass_id)
             given = Counter(row.rater for row in rows if row.aspect == aspect and row.value is not None)
-            n_decided = sum(which == aspect for which, _ in decisions(store, project_id, labelling.pass_id))
             raters = tuple(dict.fromkeys((*labelling.raters, *given)))
-            yield PassFact(labelling, raters, given.total(), n_decided, labelling.pass_id in frozen)
+            yield labelling, raters, given.total(), labelling.pass_id in frozen
 
 
 # ── history of the criteria ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _history(
-    store: Store, run: Run, line: JudgeLine, calibration: Calibration, decided: Sequence[PointDecided]
-) -> History:
-    """The criteria that led to the judge, those of its other versions, and those that people wrote."""
-    family = family_tree(store, run.project_id, run.aspect, run.golden_id)
+def _criteria(
+    store: Store, run: Run, line: JudgeLine, calibration: Calibration, family: Sequence[Relative]
+) -> tuple[tuple[CriteriaFact, ...], int]:
+    """The criteria that led to the judge, those of its other versions, and those that people wrote; how many more."""
     names = criteria_names(store, run.project_id, run.aspect)
     chosen = {criteria.criteria_id for criteria in calibration.chosen}
     shown = _with_ancestors(family, chosen.union(*(version.criteria_ids for version in line.versions)))
     first = sorted(shown, key=lambda relative: relative.criteria.criteria_id not in chosen)[:_MOST_CRITERIA]
     kept = {relative.criteria.criteria_id for relative in first}
-    criteria = tuple(
+    facts = tuple(
         CriteriaFact(
             relative.criteria,
             names.get(relative.criteria.criteria_id, "Criteria"),
@@ -256,10 +262,7 @@ def _history(
         for relative in shown
         if relative.criteria.criteria_id in kept
     )
-    origins = Counter(relative.criteria.origin for relative in family if relative.criteria.origin != "none")
-    return History(
-        dict(origins.most_common()), criteria, len(shown) - len(kept), tuple(_rounds(store, run)), tuple(decided)
-    )
+    return facts, len(shown) - len(kept)
 
 
 def _with_ancestors(family: Sequence[Relative], wanted: set[str]) -> list[Relative]:
@@ -280,14 +283,6 @@ def _alignment(alignments: Sequence[CriteriaAlignment], side: str, run_id: str) 
     on_side = [measured for measured in alignments if measured.side == side]
     own = [measured for measured in on_side if measured.run_id == run_id]
     return next((measured.alignment for measured in (*own, *on_side)), None)
-
-
-def _rounds(store: Store, calibration: Run) -> Iterator[RoundFact]:
-    for run in reversed(_runs(store, calibration)):
-        if run.kind == "round" and run.status in WITH_RESULT:
-            states = Counter(proposal.state for proposal in list_proposals(store, run.run_id))
-            if states:
-                yield RoundFact(run.run_id, run.created_at, states)
 
 
 def _runs(store: Store, calibration: Run) -> list[Run]:
@@ -324,7 +319,7 @@ def _cost(name: str, runs: Sequence[Run]) -> CostLine:
 # ── verdicts on further items ────────────────────────────────────────────────────────────────────────────────
 
 
-def read_more_verdicts(sent: SentVerdicts, golden: GoldenSet, judge: JudgeScores) -> MoreVerdicts:
+def read_more_verdicts(sent: SentVerdicts, golden: GoldenSet, judge: JudgeScores) -> ScoredRows:
     """The verdicts of `judge` in a file on items that `golden` has not; those on its own items have to be the same.
 
     Where a column names the aspect of each row, those of the judge's count.  A judge that was brought in may have been
@@ -347,8 +342,7 @@ def read_more_verdicts(sent: SentVerdicts, golden: GoldenSet, judge: JudgeScores
     if not new:
         raise GoldenError("All of these verdicts are on items of the golden set, which are counted already.", file=name)
     sources = [rows.sources[k] for k in new] if rows.sources else []
-    more = ScoredRows([rows.item_ids[k] for k in new], scores[new], [rows.systems[k] for k in new], sources)
-    return MoreVerdicts(more, hashlib.sha256(sent.data).hexdigest(), rescaled=scores is not rows.scores)
+    return ScoredRows([rows.item_ids[k] for k in new], scores[new], [rows.systems[k] for k in new], sources)
 
 
 def _on_scale_of(judge: JudgeScores, scores: FloatArray, places: IntArray, name: str) -> FloatArray:

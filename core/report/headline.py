@@ -8,7 +8,10 @@ other raters.  "As well as" is a claim of its own: the whole interval of the dif
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Literal
+
+import numpy as np
 
 from core.data.split import few_held_out, few_labels
 from core.findings import Finding
@@ -21,10 +24,23 @@ from core.findings.agreement import (
     rater_finding,
 )
 from core.findings.system_quality import is_shown, means_finding
+from core.records import Alignment
+from core.report.figures.svg import legible
 from core.report.report_facts import Report
-from core.report.words import basis_words, bounded, day, measure
 from core.stats import NO_SINGLE_RATINGS, SHORT, claim
-from core.wording import capital, counted, difference_figures, estimate, number, percent, signed, signed_range, times
+from core.wording import (
+    DASH,
+    capital,
+    counted,
+    difference_figures,
+    estimate,
+    measure_name,
+    number,
+    percent,
+    signed,
+    signed_range,
+    times,
+)
 
 ReportStanding = Literal["above", "level", "below", "open", "alone", "none", "undefined"]
 """Of the judge next to a rater; "alone": not compared; "none": agreement may be chance; "undefined": no value."""
@@ -35,6 +51,30 @@ LOW_ALPHA = 0.667
 SKEWED = 0.8
 MANY_OPENINGS = 3
 OPTIMISM = 0.1
+
+
+def bounded(text: str, limit: int) -> str:
+    """`text` of at most `limit` characters, saying so where it was longer; control characters made visible."""
+    cut = text if len(text) <= limit else f"{text[:limit].rstrip()} … (shortened, {len(text):,} characters)"
+    return legible(cut)
+
+
+def measure(alignment: Alignment) -> str:
+    """``"Spearman rho, sample level"``."""
+    return measure_name(alignment.statistic, alignment.level)
+
+
+def basis_words(alignment: Alignment) -> str:
+    """What `n` counts: ``"72 items"``, ``"72 items in 12 sources"``, ``"16 systems"``."""
+    if alignment.level == "system":
+        return counted(alignment.n, "system")
+    groups = f" in {counted(alignment.n_groups, 'source')}" if alignment.level == "sample" else ""
+    return f"{counted(alignment.n, 'item')}{groups}"
+
+
+def day(at: datetime | None) -> str:
+    """``"22 November 2026"`` or "—"."""
+    return DASH if at is None else f"{at.day} {at:%B %Y}"
 
 
 def standing(report: Report) -> ReportStanding:
@@ -53,7 +93,7 @@ def headline(report: Report) -> Finding:
     """How well the judge agrees with the raters, next to one rater."""
     held, people = report.held_out, report.raters.beside
     judge = capital(report.judge_name)
-    whom = "the simulated raters" if report.labels.simulated else "your raters"
+    whom = "the simulated raters" if report.simulated else "your raters"
     detail = f"{estimate(held)}: {measure(held)}, {basis_words(held)} that did not choose it."
     match standing(report):
         case "undefined":
@@ -66,10 +106,9 @@ def headline(report: Report) -> Finding:
                 f"The interval holds 0. {detail}",
             )
         case "alone":
-            why = (
-                f"Nothing is claimed next to a rater, because {people.withheld}." if people and people.withheld else ""
-            )
-            if not why:
+            if people is not None and people.withheld:
+                why = f"Nothing is claimed next to a rater, because {people.withheld}."
+            else:
                 reason = report.raters.ceiling.reason if people is None else people.reason
                 reason = bounded(reason, 300) or "no single ratings"
                 why = f"Agreement between raters is not known, {NO_SINGLE_RATINGS}: {reason}."
@@ -94,7 +133,7 @@ def readiness(report: Report) -> Finding:
     A judge is ready if it is approved, gains significantly over its baseline on held-out items (which takes
     `LEAST_SOURCES` sources), and is not significantly below a rater.  Without raters it has to beat the regression.
     """
-    shown, name, table = standing(report), report.judge_name, report.judges
+    shown, name, bar = standing(report), report.judge_name, report.board.bar
     if shown == "undefined" or report.held_out.interval is None:
         what = "agreement" if shown == "undefined" else "interval of the agreement"
         return Finding(f"Not yet: the {what} of {name} with raters is undefined.", headline(report).detail)
@@ -110,7 +149,7 @@ def readiness(report: Report) -> Finding:
         reasons.append("it has no significant gain over the baseline")
     if shown == "below":
         reasons.insert(0, "it agrees less well than a rater")
-    elif shown == "alone" and (table.board.bar is None or table.board.bar.standing(table.ours) != "better"):
+    elif shown == "alone" and (bar is None or bar.standing(report.ours) != "better"):
         reasons.append("it is not significantly better than a plain regression")
     if reasons:
         return Finding(f"Caution: {name} may not be good enough, because {reasons[0]}.")
@@ -121,24 +160,24 @@ def asides(report: Report) -> tuple[str, ...]:
     """What belongs next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
     sentences, people = list[str](), report.raters.beside
     if people is not None and people.difference is not None and standing(report) not in ("undefined", "none"):
-        said = [rater_finding(people, measure(people.judge)), *map(annotator_finding, report.raters.tests[:1])]
+        said = [rater_finding(people, measure(people.judge))]
+        said += [] if report.raters.test is None else [annotator_finding(report.raters.test)]
         sentences += [bounded(" ".join(filter(None, (one.headline, one.detail, *one.cautions))), 600) for one in said]
     sentences.append(brings(report))
-    minus = [report.judges.ours_minus(k) for k in range(len(report.judges.rows))]
     better = [
         bounded(row.name, 60)
-        for row, gap in zip(report.judges.rows, minus, strict=True)
-        if gap is not None and claim(gap.value, gap.interval, gap.p) == "lower"
+        for k, row in enumerate(report.board.rows)
+        if (gap := report.board.minus(report.ours, k)) and claim(gap.value, gap.interval, gap.p) == "lower"
     ]
     if better:
         sentences.append(f"{counted(len(better), 'other judge')} agree better on the same items: {', '.join(better)}.")
     sentences.append(bar(report))
-    gap, chose = report.calibration.optimism, estimate(report.calibration.calibration)
-    if gap is not None:
-        why = "That is optimistic." if round(gap, 2) > 0 else "These are different items."
+    optimism, chose = report.calibration.optimism, estimate(report.calibration.calibration)
+    if optimism is not None:
+        why = "That is optimistic." if round(optimism, 2) > 0 else "These are different items."
         sentences.append(
-            f"On the calibration set the judge's alignment is {chose}, {signed(gap)} compared with held-out. {why} "
-            "Report the held-out figure."
+            f"On the calibration set the judge's alignment is {chose}, {signed(optimism)} compared with held-out. "
+            f"{why} Report the held-out figure."
         )
     return tuple(filter(None, sentences))
 
@@ -172,11 +211,10 @@ def better_system(report: Report) -> str:
 
 def bar(report: Report) -> str:
     """Whether the judge agrees better than a plain regression on the labels; "" without one."""
-    table = report.judges
-    if table.board.bar is None:
+    known = report.board.bar
+    if known is None:
         return ""
-    known = table.board.bar
-    return bar_words(known.without_p(table.ours, report.seen_before) if report.seen_before else known, table.ours)
+    return bar_words(known.without_p(report.ours, report.seen_before) if report.seen_before else known, report.ours)
 
 
 def sign_off(report: Report) -> str:
@@ -206,15 +244,16 @@ def limits(report: Report) -> tuple[Finding, ...]:
 
 
 def _of_labels(report: Report) -> Iterator[Finding]:
-    split, share, alpha = report.calibration.split, report.labels.largest_share, report.raters.alpha
-    if report.labels.simulated:
+    split, alpha = report.calibration.split, report.raters.alpha
+    if report.simulated:
         yield Finding(
             "Nobody rated these texts",
             "A program made these labels. The report shows how Concord works, not how good a judge is.",
         )
     if few := [words for words in (few_labels(len(split.calibration)), few_held_out(len(split.held_out))) if words]:
         yield Finding("Few labels", " ".join(few))
-    if share is not None and share >= SKEWED:
+    share = np.unique(report.labels, return_counts=True)[1].max(initial=0) / max(report.labels.size, 1)
+    if share >= SKEWED:
         yield Finding(
             "Labels nearly all the same",
             f"{percent(share)} of the labels have one value; the figures rest on the others.",

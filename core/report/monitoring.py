@@ -37,9 +37,9 @@ from core.findings.over_time import monitor_finding, movement_words
 from core.progress import SILENT, Progress
 from core.providers.completions import ReplyStore
 from core.records import FloatArray, GoldenSet, Item, Scale, Scored, content_digest
-from core.report.figures.trends import periods_figure
+from core.report.figures.curves import periods_figure
+from core.report.headline import bounded
 from core.report.page import document
-from core.report.words import bounded
 from core.spreadsheets import csv_text
 from core.texts import is_blank
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import platform
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -16,21 +17,68 @@ from markupsafe import Markup
 
 from core.findings.system_quality import means_finding, preferences_finding
 from core.findings.weak_spots import bias_finding, distribution_words, examination_finding, sureness_finding
-from core.report import plots, words
-from core.report.figures import Drawing
-from core.report.figures.bars import distribution_figure
-from core.report.figures.whiskers import parts_figure
-from core.report.headline import WEAK, asides, bar, better_system, brings, headline, limits, sign_off, standing
-from core.report.report_facts import History, Report
-from core.stats.preferences import Strength
+from core.records import content_digest
+from core.report import headline as told
+from core.report.figures.bars import distribution_figure, labels_figure
+from core.report.figures.curves import curve_figure, kept_figure
+from core.report.figures.svg import BLUE, QUIET, Drawing
+from core.report.figures.whiskers import WhiskerRow, parts_figure, sides_figure, whiskers
+from core.report.report_facts import CriteriaFact, Report, calibrate_command
+from core.version import VERSION
 from core.word_diff import Piece, word_diff
-from core.wording import VERSION_ORIGINS, VERSION_STATES
+from core.wording import (
+    VERSION_ORIGINS,
+    VERSION_STATES,
+    counted,
+    duration,
+    estimate,
+    money,
+    number,
+    p_cell,
+    percent,
+    range_words,
+    signed,
+    signed_range,
+)
 
 _FOLDER = Path(__file__).parent / "templates"
 _MOST_LIMITS, _MOST_FOLLOWED, _FOLLOWED_LETTERS = 4, 3, 540
 """Of the one page; the appendix has all."""
 _LONGEST_DIFF = 6_000
 """Characters of two texts whose changes are still worth finding; longer ones are shown as they are."""
+_WIDTH, _MOST_JUDGES, _MOST_POINTS = 680, 14, 1_000
+_KIND_WORDS = {
+    "single": "single texts",
+    "source_target": "texts with their source",
+    "source_context_target": "texts with source and context",
+    "conversation": "conversations",
+    "data_text": "texts about data",
+    "pair": "pairs of texts",
+}
+_ORIGIN_WORDS = {
+    "draft": "drafted by the judge from labelled examples",
+    "refine": "refined by the judge",
+    "edit": "edited by hand",
+    "given": "written by hand or imported",
+    "none": "without criteria",
+}
+_FILTERS = {
+    "basis": told.basis_words,
+    "bounded": told.bounded,
+    "counted": counted,
+    "day": told.day,
+    "duration": duration,
+    "estimate": estimate,
+    "interval": range_words,
+    "measure": told.measure,
+    "money": money,
+    "number": number,
+    "p": p_cell,
+    "percent": percent,
+    "signed": signed,
+    "signed_interval": signed_range,
+}
+"""How templates ask for them."""
 
 
 def html_page(report: Report) -> str:
@@ -38,65 +86,62 @@ def html_page(report: Report) -> str:
 
     A whole HTML document that opens from a file, prints on A4 and asks nobody for anything.
     """
-    known = limits(report)
+    known, followed = told.limits(report), report.chosen[:_MOST_FOLLOWED]
+    room = _FOLLOWED_LETTERS // max(1, len(followed))  # the more sets of criteria, the fewer words of each
+    errors = None if report.curve is None else report.curve.after or report.curve.before
     return _rendered(
         "report.html",
         report,
         limits=known[:_MOST_LIMITS],
         n_more=len(known[_MOST_LIMITS:]),
-        brings=brings(report),
-        better=better_system(report),
-        sign_off=sign_off(report),
-        followed=_followed(report.history),
-        plot=plots.sides_plot(report),
-        error=_error(report),
+        better=told.better_system(report),
+        brings=told.brings(report),
+        followed=[(fact.name, shorten(fact.criteria.text, room)) for fact in followed],
+        plot=sides_plot(report),
+        error=None if errors is None else errors.mae,
     )
 
 
 def appendix_page(report: Report) -> str:
     """Everything behind the report, as a document of its own of well under 5 MB."""
-    values, curve, sure = report.sources.values, report.on_the_scale.curve, report.on_the_scale.sure
-    spread = report.examination.distribution
+    curve, strengths, spread = report.curve, report.strengths, report.examination.distribution
+    by_judge = strengths.by_judge.systems if strengths is not None and strengths.by_judge is not None else ()
     return _rendered(
         "appendix.html",
         report,
-        limits=limits(report),
+        limits=told.limits(report),
         plots=_plots(report),
-        diffs=_changes(report.history),
-        most_judges=plots.MOST_JUDGES,
-        means=means_finding(report.means, words.bounded(report.aspect, 80)),
-        preferred=None if report.strengths is None else preferences_finding(report.strengths),
+        diffs=_changes(report.criteria),
+        means=means_finding(report.means, told.bounded(report.aspect, 80)),
+        preferred=None if strengths is None else preferences_finding(strengths),
+        strength_by_judge={strength.system: strength for strength in by_judge},
+        most_judges=_MOST_JUDGES,
         examination=examination_finding(report.examination),
         biases=[bias_finding(bias) for bias in report.examination.biases],
         spread_words=None if spread is None else distribution_words(spread),
-        sure=None if sure is None else sureness_finding(sure),
-        asides=asides(report),
-        strength_by_judge=_by_judge(report),
-        bar=bar(report),
-        quarter=np.quantile(values, (0.25, 0.5, 0.75)).tolist() if values else [],
-        below=sum(value < 0 for value in values),
+        sure=None if report.sure is None else sureness_finding(report.sure),
+        asides=told.asides(report),
+        bar=told.bar(report),
         before=curve.before if curve else None,
         after=curve.after if curve else None,
         free=all(line.usage.requests + line.usage.cached == 0 for line in report.costs),
+        command=calibrate_command(report.asked),
+        pinned=_pinned(report),
     )
-
-
-def _by_judge(report: Report) -> dict[str, Strength]:
-    """The strength of each system by the judge's preferences."""
-    found = None if report.strengths is None else report.strengths.by_judge
-    return {} if found is None else {strength.system: strength for strength in found.systems}
 
 
 def _rendered(template: str, report: Report, **more: Any) -> str:
     return document(
         template,
         r=report,
-        head=headline(report),
-        weak=standing(report) in WEAK,
-        origin=words.ORIGIN_WORDS,
+        head=told.headline(report),
+        weak=told.standing(report) in told.WEAK,
+        sign_off=told.sign_off(report),
+        origin=_ORIGIN_WORDS,
         made=VERSION_ORIGINS,
         state=VERSION_STATES,
-        kind=words.KIND_WORDS[report.golden.kind],
+        kind=_KIND_WORDS[report.golden.kind],
+        concord=VERSION,
         **more,
     )
 
@@ -104,66 +149,10 @@ def _rendered(template: str, report: Report, **more: Any) -> str:
 def document(template: str, **more: Any) -> str:
     """A template of this package as a whole HTML document, without script or request."""
     css = Markup((_FOLDER / "report.css").read_text("utf-8"))  # noqa: S704  # a file of this package
-    return _environment().get_template(template).render(css=css, policy=_policy(css), **more)
-
-
-def _followed(history: History) -> list[tuple[str, str]]:
-    """The name and the opening words of what the judge follows; the more sets of criteria, the fewer of each."""
-    shown = history.chosen[:_MOST_FOLLOWED]
-    room = _FOLLOWED_LETTERS // max(1, len(shown))
-    openings = [shorten(fact.criteria.text, room) for fact in shown]
-    return [(fact.name, opening) for fact, opening in zip(shown, openings, strict=True)]
-
-
-def shorten(text: str, room: int) -> str:
-    """The opening of `text` in at most `room` characters, cut between words, lines kept."""
-    if len(text) <= room:
-        return text
-    return re.sub(r"\s+\S*$", "", text[:room]) + " …"
-
-
-def _error(report: Report) -> float | None:
-    """Points that a score as the judge file gives it lies from people's labels on average, held-out; None unknown."""
-    curve = report.on_the_scale.curve
-    errors = None if curve is None else curve.after or curve.before
-    return None if errors is None else errors.mae
-
-
-def _changes(history: History) -> Mapping[str, tuple[Piece, ...]]:
-    """Criteria id → what changed since its first parent, for those whose parent stands in the history too."""
-    texts = {fact.criteria_id: fact.criteria.text for fact in history.criteria}
-    changes = {}
-    for fact in history.criteria:
-        text, parents = fact.criteria.text, fact.criteria.parents
-        parent = next((texts[name] for name in parents if name in texts), None)
-        if parent is not None and max(len(parent), len(text)) <= _LONGEST_DIFF:
-            changes[fact.criteria_id] = word_diff(parent, text)
-    return changes
-
-
-def _plots(report: Report) -> Mapping[str, Drawing]:
-    drawn = {"sides": plots.sides_plot(report), "labels": plots.labels_plot(report.labels)}
-    if not report.judges.board.problem:
-        drawn["judges"] = plots.judges_plot(report)
-    if report.systems:
-        drawn["systems"] = plots.systems_plot(report)
-    if report.sources.values:
-        drawn["sources"] = plots.sources_plot(report.sources)
-    if report.on_the_scale.n:
-        drawn["scores"] = plots.scores_plot(report.on_the_scale, report.scale)
-    if report.examination.parts:
-        drawn["parts"] = parts_figure(report.examination, width=plots.WIDTH)
-    if report.examination.distribution is not None:
-        drawn["distribution"] = distribution_figure(report.examination.distribution, width=plots.WIDTH)
-    if report.on_the_scale.sure and report.on_the_scale.sure.kept:
-        drawn["kept"] = plots.kept_plot(report.on_the_scale.sure)
-    return drawn
-
-
-def _policy(css: str) -> str:
-    """Nothing may load or run; the one style sheet is named by its hash."""
+    # nothing may load or run; the one style sheet is named by its hash
     digest = base64.b64encode(hashlib.sha256(css.encode("utf-8")).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return _environment().get_template(template).render(css=css, policy=policy, **more)
 
 
 @cache
@@ -175,5 +164,97 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(words.FILTERS)
+    environment.filters.update(_FILTERS)
     return environment
+
+
+def shorten(text: str, room: int) -> str:
+    """The opening of `text` in at most `room` characters, cut between words, lines kept."""
+    if len(text) <= room:
+        return text
+    return re.sub(r"\s+\S*$", "", text[:room]) + " …"
+
+
+def _changes(criteria: tuple[CriteriaFact, ...]) -> Mapping[str, tuple[Piece, ...]]:
+    """Criteria id → what changed since its first parent, for those whose parent stands in the history too."""
+    texts = {fact.criteria.criteria_id: fact.criteria.text for fact in criteria}
+    changes = {}
+    for criteria_id, text in texts.items():
+        parents = next(fact.criteria.parents for fact in criteria if fact.criteria.criteria_id == criteria_id)
+        parent = next((texts[name] for name in parents if name in texts), None)
+        if parent is not None and max(len(parent), len(text)) <= _LONGEST_DIFF:
+            changes[criteria_id] = word_diff(parent, text)
+    return changes
+
+
+def _pinned(report: Report) -> dict[str, str]:
+    """What pins the result: golden set, judge, run, split, prompts and versions."""
+    c, sampling = report.calibration, report.calibration.judge_state.get("sampling")
+    prompt = str(sampling.get("prompt", "")) if isinstance(sampling, Mapping) else ""
+    judge = {
+        "state": {key: value for key, value in c.judge_state.items() if key != "notice"},
+        "criteria": [criteria.text for criteria in c.chosen],
+        "isotonic": None if c.isotonic is None else dict(c.isotonic),
+    }
+    by = "source" if c.split.kind == "sources" else "source and system"
+    return {
+        "golden set": report.golden.golden_id,
+        "judge (its state, criteria and map)": content_digest("judge", judge),
+        "run": report.run.run_id,
+        "split": f"by {by}, seed {c.settings.seed}",
+        "prompts": ", ".join(filter(None, prompt.split("+"))) or "none: the judge reads the criteria itself",
+        "program that wrote this report": (
+            f"Concord {VERSION}, Python {platform.python_version()}, numpy {np.__version__}"
+        ),
+    }
+
+
+# ── pictures ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def sides_plot(report: Report) -> Drawing:
+    """Calibration (hollow) next to held-out (filled) for the judge, the best single one of several, and none."""
+    several, beside = len(report.calibration.chosen) > 1, report.raters.beside
+    return sides_figure(
+        {name: both for name, both in report.sides.items() if several or name != "best single criteria"},
+        measure=told.measure(report.held_out),
+        people=report.raters.ceiling,
+        like_person=beside.judge if beside else None,
+        width=_WIDTH,
+    )
+
+
+def _judges_plot(report: Report) -> Drawing:
+    """The highest judges on the same unseen items, the report's own among them, with the people's band."""
+    rows, ours, board = [], report.ours, report.board
+    for k, row in enumerate(board.rows):
+        if k == ours or k < _MOST_JUDGES:
+            like = row.people.judge if row.people else None
+            rows.append(WhiskerRow.of(row.name, row.alignment, BLUE if k == ours else QUIET, like_person=like))
+    if (bar := board.bar) is not None:
+        rows.append(WhiskerRow.of(bar.name, bar.alignment, QUIET, "open diamond"))
+    title, measure = "Every judge on items that none of them has seen", told.measure(report.held_out)
+    return whiskers("shelf", title, rows, measure=measure, people=board.ceiling, width=_WIDTH)
+
+
+def _plots(report: Report) -> dict[str, Drawing]:
+    """The figures of the appendix, by name."""
+    judged, examination, sure = report.judged, report.examination, report.sure
+    labels = judged.golden.aspects[report.aspect]
+    drawn = {"sides": sides_plot(report), "labels": labels_figure(labels, width=_WIDTH)}
+    if not report.board.problem:
+        drawn["judges"] = _judges_plot(report)
+    if (curve := report.curve) is not None:
+        at = judged.held_out
+        if at.size > _MOST_POINTS:
+            at = np.random.default_rng(report.calibration.settings.seed).choice(at, _MOST_POINTS, replace=False)
+        points = list(zip(judged.values[at].tolist(), judged.labels[at].tolist(), strict=True))
+        on_scale = curve.before is not None
+        drawn["scores"] = curve_figure(curve.bins, (), report.scale, on_scale=on_scale, points=points, width=_WIDTH)
+    if examination.parts:
+        drawn["parts"] = parts_figure(examination, width=_WIDTH)
+    if examination.distribution is not None:
+        drawn["distribution"] = distribution_figure(examination.distribution, width=_WIDTH)
+    if sure is not None and sure.kept:
+        drawn["kept"] = kept_figure(sure.kept, wrong=sure.two_answers, width=_WIDTH)
+    return drawn

@@ -6,10 +6,9 @@ people and models stand here as they were given; whoever draws them escapes and 
 
 from __future__ import annotations
 
-import platform
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cache, cached_property
@@ -18,44 +17,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_result import BothSides, Calibration
 from core.calibration.calibration_settings import CalibrationSettings
 from core.calibration.proposals import standardised_gap
-from core.comparison import (
-    CalibrationCurve,
-    Leaderboard,
-    Row,
-    calibration_curve,
-    compare_table,
-    costly,
-    human_ceiling,
-)
-from core.comparison.corrected_means import MoreVerdicts, judged_items
-from core.comparison.decisions import Preferences, preferred
+from core.comparison import CalibrationCurve, Leaderboard, calibration_curve, compare_table, costly, human_ceiling
+from core.comparison.corrected_means import judged_items, rows_with
 from core.comparison.examination import Examination, examine_judge
-from core.comparison.leaderboard import HumanCeiling
 from core.comparison.supervised import plain_regression
 from core.comparison.sureness import Sureness, calibrated_sureness
 from core.data import load_golden
-from core.data.reply_files import ScoredRows
 from core.errors import AspectError, UsageError
 from core.fusion.aspect_texts import OVERALL
-from core.records import (
-    Alignment,
-    FloatArray,
-    GoldenSet,
-    IntArray,
-    Interval,
-    Item,
-    JudgeScores,
-    Measure,
-    Origin,
-    Scale,
-    Usage,
-    content_digest,
-)
-from core.report.figures import Sides
-from core.report.figures.bars import LabelBar, label_bars
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores, Origin, Scale, Usage
 from core.stats import (
     Alpha,
     AnnotatorTest,
@@ -63,38 +36,27 @@ from core.stats import (
     BesidePeople,
     Difference,
     LabelledItems,
-    align,
     alpha_metric,
     annotator_test,
     beside_people,
-    coefficients_by_source,
     krippendorff_alpha,
     rater_table,
 )
 from core.stats.raters import alpha_interval
 from core.stats.system_means import SystemMeans, system_means
-from core.version import VERSION
 
 if TYPE_CHECKING:
-    from core.calibration.calibration_result import Calibration
     from core.comparison.decisions import Preferences
-    from core.comparison.examination import Examination
+    from core.data.reply_files import ScoredRows
     from core.fusion.model_result import ModelResult
-    from core.judging.scoring_styles import Asking
     from core.project_records import CriteriaEntry, GoldenSummary, Run, Side
     from core.projects.calibration import CalibrationRequest
     from core.projects.judge_line import JudgeLine, JudgeVersion, VersionMeasured
     from core.projects.labelling import LabelPass
     from core.projects.misaligned_items import Triage, TriageVerdict
     from core.projects.review import PointDecided
-    from core.projects.rounds import ProposalState
     from core.projects.run_work import HeldOutAccess
-    from core.stats import Difference
-    from core.stats.system_means import SystemMeans
 
-_MOST_POINTS = 1_000
-_MIN_GROUP = 3
-"""Items of a source from which a coefficient of its own says anything: two can only give +1 or -1."""
 _MOST_TRIAGED, _MOST_OTHERS = 20, 5
 _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
 
@@ -146,108 +108,125 @@ class ReportedJudge:
             mapped=None if (score_map := self.calibration.score_map) is None else score_map.apply(self.values),
         )
 
+    def board(self, registry: Sequence[JudgeScores]) -> tuple[Leaderboard, tuple[str, ...]]:
+        """This judge, at place 0, and those of `registry` on the items that none has seen and all scored.
 
-@dataclass(frozen=True)
-class JudgeTable:
-    """Every judge of the registry on the items that none has seen; `ours` is the row of this report's judge.
+        Then the names of those left out, which would take too many items from ours: seen by them, or without a score.
+        """
+        how = self.calibration
+        own = (judge for judge in registry if judge.run_id == self.run_id and judge.kind == "calibrated")
+        kept = next(own, self.scores)
+        judges = [replace(kept, mapped=self.scores.mapped), *(judge for judge in registry if judge is not kept)]
+        aside, seed = set(costly(judges, 0)), how.settings.seed
+        table = compare_table(
+            self.golden,
+            self.aspect,
+            [judge for k, judge in enumerate(judges) if k not in aside or k == 0],
+            how.held_out.measure,
+            regression=plain_regression(self.golden, self.aspect, seed=seed),
+            seed=seed,
+        )
+        return table, tuple(judge.name for k, judge in enumerate(judges) if k in aside and k)
 
-    `aside` are those that would take too many items from ours: seen by them, or without a score from them.
-    """
+    def examined(self) -> Examination:
+        """Where the judge fails and what it leans on, on items whose labels it has not seen."""
+        judge, model = replace(self.scores, name="the judge"), str(self.calibration.judge_state.get("spec", ""))
+        statistic = self.calibration.held_out.statistic
+        return examine_judge(self.golden, self.aspect, judge, statistic=statistic, model=model)
 
-    board: Leaderboard
-    ours: int
-    aside: tuple[str, ...]
-
-    def without_claim(self, reason: str) -> JudgeTable:
-        """The same, nothing claimed of our judge, for `reason`; unchanged for ""."""
-        return replace(self, board=self.board.without_p(self.rows[self.ours].place, reason))
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        return self.board.rows
-
-    def ours_minus(self, row: int) -> Difference | None:
-        """Our judge minus that of `row` on the same items, `p` corrected over the table; None for ours itself."""
-        pairwise = self.board.pairwise
-        if pairwise is None or row == self.ours:
+    def curve(self) -> CalibrationCurve | None:
+        """What scores mean in points of the scale, held-out; None where no item has both a score and a label."""
+        own, seed = self.calibration.score_map, self.calibration.settings.seed
+        try:
+            return calibration_curve(self.golden, self.aspect, self.scores, own=own, seed=seed)
+        except UsageError:
             return None
-        p = float(pairwise.p_holm[self.ours, row])
-        return replace(pairwise.pair(self.ours, row), p=None if np.isnan(p) else p)
+
+    def sure(self) -> Sureness | None:
+        """How sure its verdicts are, held-out; None without such items."""
+        return calibrated_sureness(self.golden, self.calibration) if self.held_out.size else None
+
+    def means(self, more: ScoredRows | None, *, seen: Collection[int], picked: Collection[int]) -> SystemMeans:
+        """The corrected mean of every system, by labels the judge was not calibrated with, on its items and `more`.
+
+        `seen` are the positions of those it was calibrated with, `picked` those whose labels are no random draw.  Of
+        pairs of texts no system has a mean.
+        """
+        if self.golden.kind == "pair":
+            scale = self.golden.aspects[self.aspect].scale
+            return SystemMeans((), (), None, None, None, 0, 0, mapped=False, scale=scale)
+        rows = rows_with(self.golden, self.values, more)
+        return system_means(judged_items(self.golden, self.aspect, rows, seen=seen, picked=picked).items)
 
 
-def judge_table(judged: ReportedJudge, registry: Sequence[JudgeScores]) -> JudgeTable:
-    """The judges of `registry` (our own among them, or added) where all of them scored and none has seen a label."""
-    calibration = judged.calibration
-    own = (judge for judge in registry if judge.run_id == judged.run_id and judge.kind == "calibrated")
-    kept = next(own, judged.scores)
-    ours = replace(kept, mapped=judged.scores.mapped)
-    others = [judge for judge in registry if judge is not kept]
-    aside = set(costly([ours, *others], 0))
-    board = compare_table(
-        judged.golden,
-        judged.aspect,
-        [ours, *(judge for k, judge in enumerate(others, 1) if k not in aside)],
-        calibration.held_out.measure,
-        regression=plain_regression(judged.golden, judged.aspect, seed=calibration.settings.seed),
-        seed=calibration.settings.seed,
-    )
-    place = next(k for k, row in enumerate(board.rows) if row.place == 0)
-    return JudgeTable(board, place, tuple(judge.name for k, judge in enumerate(others, 1) if k in aside))
+# ── labels and people ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def examined(judged: ReportedJudge) -> Examination:
-    """Where the judge fails and what it leans on, on items whose labels it has not seen."""
-    judge, model = replace(judged.scores, name="the judge"), str(judged.calibration.judge_state.get("spec", ""))
-    statistic = judged.calibration.held_out.statistic
-    return examine_judge(judged.golden, judged.aspect, judge, statistic=statistic, model=model)
+@cache
+def _sample_labels() -> frozenset[tuple[str, str, str, float]]:
+    """(aspect, source, target, label) of every label of the sample data, all made by a program."""
+    goldens = [load_golden(path) for path in sorted(_SAMPLE_FOLDER.iterdir()) if path.suffix in (".jsonl", ".csv")]
+    return frozenset(label for golden in goldens for aspect in golden.aspects for label in _labels_of(golden, aspect))
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSpread:
-    """The coefficients of single held-out sources, rising and without names; undefined ones are left out."""
-
-    values: tuple[float, ...]
-    n_sources: int
+def _labels_of(golden: GoldenSet, aspect: str) -> Iterator[tuple[str, str, str, float]]:
+    for item, value in zip(golden.items, golden.aspects[aspect].values, strict=True):
+        if value is not None:
+            yield aspect, item.source, item.target, value
 
 
-def by_source(judged: ReportedJudge) -> SourceSpread:
-    """The coefficients within each held-out source of three items or more."""
-    at = judged.held_out
-    if not at.size:
-        return SourceSpread((), 0)
-    statistic = judged.calibration.held_out.statistic
-    items = LabelledItems.of(judged.golden, judged.aspect, at)
-    values = coefficients_by_source(judged.values[at], items, statistic, min_group=_MIN_GROUP)[0]
-    return SourceSpread(tuple(np.sort(values[~np.isnan(values)]).tolist()), int(np.unique(items.sources).size))
+def is_simulated(golden: GoldenSet, aspect: str) -> bool:
+    """Whether every label of the aspect is one of the sample data's, under whatever name the golden set goes."""
+    own = list(_labels_of(golden, aspect))
+    return bool(own) and _sample_labels().issuperset(own)
 
 
 @dataclass(frozen=True)
-class OnTheScale:
-    """What scores mean in points of the scale: `scores` and `labels` of a sample of the `n` held-out items.
+class Raters:
+    """Who labelled, how well they agree, and how the judge compares.
 
-    `curve` holds the mean label by score, and the errors before and after the map, `sure` how sure the verdicts are;
-    both None without held-out items.
+    `n_rated` maps rater → items rated on this aspect, empty without single ratings.  `alpha` is Krippendorff's, with
+    its interval; `ceiling` is one rater against the mean of the others on the held-out items that the judge is
+    evaluated on.  `beside` compares the judge with them there, both against the mean of the other raters; `test` is the
+    annotator test, clustered by source where items share sources.
     """
 
-    scores: FloatArray
-    labels: FloatArray
-    n: int
-    curve: CalibrationCurve | None
-    sure: Sureness | None = None
+    n_rated: Mapping[str, int]
+    panel: str
+    alpha: Alpha
+    alpha_interval: Interval | None
+    ceiling: Alignment
+    beside: BesidePeople | None = None
+    test: AnnotatorTest | None = None
+
+    def without_claim(self, reason: str) -> Raters:
+        """The same figures, nothing claimed of the judge beside people, for `reason`; unchanged for ""."""
+        beside, test = self.beside and self.beside.without_claim(reason), self.test and self.test.without_claim(reason)
+        return replace(self, beside=beside, test=test)
 
 
-def on_the_scale(judged: ReportedJudge) -> OnTheScale:
-    """Scores beside labels on the held-out items."""
-    at, made, seed = judged.held_out, judged.calibration, judged.calibration.settings.seed
-    drawn = at
-    if at.size > _MOST_POINTS:
-        drawn = np.sort(np.random.default_rng(seed).choice(at, _MOST_POINTS, replace=False))
+def raters_of(judged: ReportedJudge) -> Raters:
+    """Raters and their agreement; a golden set with one label an item has neither, and says so."""
+    golden, aspect, at, measure = judged.golden, judged.aspect, judged.held_out, judged.calibration.held_out.measure
+    scale = golden.aspects[aspect].scale
+    ceiling = human_ceiling(golden, aspect, at, measure, seed=judged.calibration.settings.seed)
     try:
-        curve = calibration_curve(judged.golden, judged.aspect, judged.scores, own=made.score_map, seed=seed)
-    except UsageError:  # no held-out item has both a score and a label
-        curve = None
-    sure = calibrated_sureness(judged.golden, made) if at.size else None
-    return OnTheScale(judged.values[drawn], judged.labels[drawn], int(at.size), curve, sure)
+        table = rater_table(golden, aspect)
+    except AspectError as error:
+        return Raters({}, "", Alpha(None, alpha_metric(scale), 0, 0, reason=str(error)), None, ceiling)
+    here, items = table.at(at), LabelledItems.of(golden, aspect, at)
+    return Raters(
+        {name: int(n) for name, n in zip(table.raters, table.rated.sum(axis=1), strict=True) if name},
+        table.panel,
+        krippendorff_alpha(table.values, alpha_metric(scale)),
+        alpha_interval(table, scale, golden.source_codes),
+        ceiling,
+        beside_people(here, judged.values[at], items, measure),
+        annotator_test(here, judged.scores.on_raters_scale[at], items, AnnotatorTestSettings()),
+    )
+
+
+# ── where judge and people disagree ──────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -291,208 +270,29 @@ def misaligned(
     gaps = np.full(len(golden.items), np.nan)
     gaps[at] = standardised_gap(judged.values[at], judged.labels[at])
     least = judged.calibration.settings.min_gap
-    triaged = [k for k, item_id in enumerate(golden.item_ids) if item_id in triage]
-    others = [int(k) for k in at if abs(gaps[k]) >= least and golden.item_ids[k] not in triage]
-    chosen = [*_furthest(gaps, triaged)[:_MOST_TRIAGED], *_furthest(gaps, others)[:_MOST_OTHERS]]
-    known, held_out = set(golden.item_ids), set(judged.calibration.split.held_out)
-    verdicts = Counter(looked.verdict for item_id, looked in triage.items() if item_id in known and looked.verdict)
+    furthest = np.argsort(-np.nan_to_num(np.abs(gaps), nan=-1.0), kind="stable").tolist()  # those without a gap last
+    triaged = [k for k in furthest if golden.item_ids[k] in triage]
+    others = [k for k in furthest if abs(gaps[k]) >= least and golden.item_ids[k] not in triage]
+    held_out = set(judged.calibration.split.held_out)
+    verdicts = Counter(verdict for k in triaged if (verdict := triage[golden.item_ids[k]].verdict))
 
     def example(k: int) -> Example:
-        item, sides = golden.items[k], (judged.labels, judged.values, gaps)
-        side: Side = "held-out" if k in held_out else "calibration"
+        item: Item = golden.items[k]
+        sides = (judged.labels, judged.values, gaps)
         label, score, gap = (None if np.isnan(values[k]) else float(values[k]) for values in sides)
+        side: Side = "held-out" if k in held_out else "calibration"
         return Example(item, side, label, score, gap, triage.get(item.item_id), decided.get(item.item_id))
 
     return MisalignedItems(
-        n_scored=int((~np.isnan(gaps)).sum()),
-        n_apart=int((np.abs(gaps) >= least).sum()),
-        least=least,
-        by_verdict=dict(verdicts.most_common()),
-        examples=tuple(map(example, chosen)),
+        int((~np.isnan(gaps)).sum()),
+        int((np.abs(gaps) >= least).sum()),
+        least,
+        dict(verdicts.most_common()),
+        tuple(example(k) for k in (*triaged[:_MOST_TRIAGED], *others[:_MOST_OTHERS])),
     )
 
 
-def _furthest(gaps: FloatArray, positions: Iterable[int]) -> list[int]:
-    """Largest gap first, those without one last."""
-    return sorted(positions, key=lambda k: (bool(np.isnan(gaps[k])), -abs(float(gaps[k])), k))
-
-
-# ── labels and people ────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Labels:
-    """The gold labels: how many fall into each bar, and their mean (None without any).
-
-    `simulated`: every one of them was made by a program, for Concord's sample data.
-    """
-
-    bars: tuple[LabelBar, ...]
-    mean: float | None
-    simulated: bool
-
-    @property
-    def n(self) -> int:
-        return sum(bar.n for bar in self.bars)
-
-    @property
-    def largest_share(self) -> float | None:
-        """The share of the fullest bar; None without labels."""
-        return max(bar.n for bar in self.bars) / self.n if self.n else None
-
-
-def gold_labels(golden: GoldenSet, aspect: str) -> Labels:
-    """The labels of one aspect."""
-    labels = golden.labels(aspect)
-    labels = labels[~np.isnan(labels)]
-    mean = float(labels.mean()) if labels.size else None
-    return Labels(label_bars(labels, golden.aspects[aspect].scale), mean, _simulated(golden, aspect))
-
-
-@cache
-def _sample_labels() -> frozenset[tuple[str, str, str, float]]:
-    """(aspect, source, target, label) of every label of the sample data, all made by a program."""
-    goldens = [load_golden(path) for path in sorted(_SAMPLE_FOLDER.iterdir()) if path.suffix in (".jsonl", ".csv")]
-    return frozenset(label for golden in goldens for aspect in golden.aspects for label in _labels_of(golden, aspect))
-
-
-def _labels_of(golden: GoldenSet, aspect: str) -> Iterator[tuple[str, str, str, float]]:
-    for item, value in zip(golden.items, golden.aspects[aspect].values, strict=True):
-        if value is not None:
-            yield aspect, item.source, item.target, value
-
-
-def _simulated(golden: GoldenSet, aspect: str) -> bool:
-    """Whether every label of the aspect is one of the sample data's, under whatever name the golden set goes."""
-    own = list(_labels_of(golden, aspect))
-    return bool(own) and _sample_labels().issuperset(own)
-
-
-@dataclass(frozen=True)
-class Raters:
-    """Who labelled, how well they agree, and how the judge compares.
-
-    `n_rated` maps rater → items rated on this aspect, empty without single ratings.  `alpha` is Krippendorff's, with
-    its interval; `ceiling` is one rater against the mean of the others on the held-out items that the judge is
-    evaluated on.  `beside` compares the judge with them there, both against the mean of the other raters; `tests` are
-    the annotator test, clustered by source where items share sources, and the paper's own form.
-    """
-
-    n_rated: Mapping[str, int]
-    panel: str
-    alpha: Alpha
-    alpha_interval: Interval | None
-    ceiling: HumanCeiling
-    beside: BesidePeople | None = None
-    tests: tuple[AnnotatorTest, ...] = ()
-
-    def without_claim(self, reason: str) -> Raters:
-        """The same figures, nothing claimed of the judge beside people, for `reason`; unchanged for ""."""
-        beside = self.beside and self.beside.without_claim(reason)
-        return replace(self, beside=beside, tests=tuple(test.without_claim(reason) for test in self.tests))
-
-
-def raters_of(judged: ReportedJudge) -> Raters:
-    """Raters and their agreement; a golden set with one label an item has neither, and says so."""
-    golden, aspect, at, measure = judged.golden, judged.aspect, judged.held_out, judged.calibration.held_out.measure
-    scale = golden.aspects[aspect].scale
-    ceiling = human_ceiling(golden, aspect, at, measure, seed=judged.calibration.settings.seed)
-    try:
-        table = rater_table(golden, aspect)
-    except AspectError as error:
-        return Raters({}, "", Alpha(None, alpha_metric(scale), 0, 0, reason=str(error)), None, ceiling)
-    n_rated = table.rated.sum(axis=1)
-    here, scores, items = table.at(at), judged.values[at], LabelledItems.of(golden, aspect, at)
-    as_labels = judged.scores.on_raters_scale[at]
-    return Raters(
-        n_rated={name: int(n) for name, n in zip(table.raters, n_rated, strict=True) if name},
-        panel=table.panel,
-        alpha=krippendorff_alpha(table.values, alpha_metric(scale)),
-        alpha_interval=alpha_interval(table, scale, golden.source_codes),
-        ceiling=ceiling,
-        beside=beside_people(here, scores, items, measure),
-        tests=tuple(
-            annotator_test(here, as_labels, items, AnnotatorTestSettings(clustered=by_source))
-            for by_source in (None, False)
-        ),
-    )
-
-
-_MOST_SYSTEMS, _RESAMPLES = 60, 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class SystemFact:
-    """One system's held-out items: alignment within it at dataset level, and the means of people and judge."""
-
-    name: str
-    alignment: Alignment
-    mean_label: float
-    mean_score: float
-
-
-def by_system(judged: ReportedJudge) -> tuple[SystemFact, ...]:
-    """Each named system's held-out items, the system that people like best first.
-
-    Empty with fewer than two systems, and for pairs of texts, each of which is of two.
-    """
-    golden, at = judged.golden, judged.held_out
-    if golden.kind == "pair":
-        return ()
-    names = np.array([golden.items[k].system_id for k in at])
-    known = sorted({str(name) for name in names} - {""})
-    if len(known) < 2:
-        return ()
-    facts = []
-    for name in known:
-        own = at[names == name]
-        measured = align(
-            judged.values[own],
-            LabelledItems.of(golden, judged.aspect, own),
-            Measure(judged.calibration.held_out.statistic, "dataset"),
-            resamples=_RESAMPLES,
-            seed=judged.calibration.settings.seed,
-        )
-        facts.append(SystemFact(name, measured, float(judged.labels[own].mean()), float(judged.values[own].mean())))
-    return tuple(sorted(facts, key=lambda fact: -fact.mean_label)[:_MOST_SYSTEMS])
-
-
-def means_by_system(
-    judged: ReportedJudge, more: MoreVerdicts | None = None, *, seen: Sequence[int], picked: Sequence[int] = ()
-) -> SystemMeans:
-    """The corrected mean of every system, of items whose labels the judge was not calibrated with, and of any more.
-
-    `seen` are the positions of those it was calibrated with, `picked` those whose labels are no random draw.  Of pairs
-    of texts no system has a mean (`strengths_of`).
-    """
-    if judged.golden.kind == "pair":
-        return SystemMeans(
-            (), (), None, None, None, 0, 0, mapped=False, scale=judged.golden.aspects[judged.aspect].scale
-        )
-    own = ScoredRows(judged.golden.item_ids, judged.values)
-    rows = own if more is None else more.beside(own)
-    return system_means(judged_items(judged.golden, judged.aspect, rows, seen=seen, picked=picked).items)
-
-
-def strengths_of(judged: ReportedJudge) -> Preferences | None:
-    """How strong each system is by people and by the judge; None where the items are no pairs of texts."""
-    if judged.golden.kind != "pair":
-        return None
-    return preferred(judged.golden, judged.aspect, judged.values, seen=judged.calibration.split.calibration)
-
-
-@dataclass(frozen=True)
-class PassFact:
-    """A labelling pass: `n_labels` labels and `n_decided` decisions of a third person on the report's aspect.
-
-    `raters` are those who joined or gave a label; `made_this` where its labels were frozen into this golden set.
-    """
-
-    labelling_pass: LabelPass
-    raters: tuple[str, ...]
-    n_labels: int
-    n_decided: int
-    made_this: bool
+# ── the whole ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -508,39 +308,6 @@ class CriteriaFact:
     chosen: bool
     calibration: Alignment | None
     held_out: Alignment | None
-
-    @property
-    def criteria_id(self) -> str:
-        return self.criteria.criteria_id
-
-
-@dataclass(frozen=True, slots=True)
-class RoundFact:
-    """A refinement round that people asked for, and how many of its proposals are in each state."""
-
-    run_id: str
-    at: datetime
-    proposals: Mapping[ProposalState, int]
-
-
-@dataclass(frozen=True)
-class History:
-    """How the criteria came about.
-
-    `made` maps origin → number of criteria there ever were; `criteria` are those that led to a version of the judge or
-    were written by hand, ancestors first; `n_more` of them do not stand here.
-    """
-
-    made: Mapping[Origin, int]
-    criteria: tuple[CriteriaFact, ...]
-    n_more: int
-    rounds: tuple[RoundFact, ...]
-    decided: tuple[PointDecided, ...]
-
-    @property
-    def chosen(self) -> tuple[CriteriaFact, ...]:
-        """The criteria of the judge, ancestors first."""
-        return tuple(fact for fact in self.criteria if fact.chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,54 +342,71 @@ class FusionFact:
 
 
 @dataclass(frozen=True)
-class Reproduce:
-    """How to get the same again.  `versions` are those of the program that wrote the report."""
-
-    command: str
-    judge_digest: str
-    split: str
-    seed: int
-    prompts: tuple[str, ...]
-    versions: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class Report:
     """Everything about one calibrated judge of one aspect of one golden set.
 
-    `added_by` brought the golden set in ("" where nobody said).  `costs` are those of this calibration, then of all
-    runs on this aspect of this golden set by kind.  `means` are those of the systems: this judge's verdicts, corrected
-    by the labels that it has not seen; `n_more` verdicts are on items beyond the golden set.  Of pairs of texts systems
-    have `strengths` instead.  `openings` are the looks at the held-out items.  `line` are all versions of the judge;
-    `seen_before` says why a gain on held-out carries no p, "" where it may.
+    `added_by` brought the golden set in ("" where nobody said); `simulated`: every label was made by a program, for
+    Concord's sample data.  `passes` are labelling passes, with who labelled, the number of labels, and whether they
+    were frozen into this golden set.  `line` are all versions of the judge; `seen_before` says why a gain on held-out
+    carries no p, "" where it may.  `made` maps origin → number of criteria there ever were; `criteria` are those that
+    led to a version of the judge or were written by hand, ancestors first, without `n_more_criteria`.  In `board` our
+    judge has place 0; `aside` are judges that are not in it.  `means` are those of the systems: this judge's verdicts,
+    corrected by the labels that it has not seen; `n_more` verdicts are on items beyond the golden set.  Of pairs of
+    texts systems have `strengths` instead.  `openings` are the looks at the held-out items.  `costs` are those of this
+    calibration, then of all runs on this aspect of this golden set by kind.
     """
 
     project: str
     made_at: datetime
     golden: GoldenSummary
     added_by: str
+    simulated: bool
     run: Run
     asked: CalibrationRequest
-    calibration: Calibration
-    labels: Labels
+    judged: ReportedJudge
     raters: Raters
-    passes: tuple[PassFact, ...]
+    passes: tuple[tuple[LabelPass, tuple[str, ...], int, bool], ...]
     line: JudgeLine
     seen_before: str
-    history: History
-    judges: JudgeTable
-    systems: tuple[SystemFact, ...]
+    made: Mapping[Origin, int]
+    criteria: tuple[CriteriaFact, ...]
+    n_more_criteria: int
+    decided: tuple[PointDecided, ...]
+    board: Leaderboard
+    aside: tuple[str, ...]
     means: SystemMeans
-    strengths: Preferences | None
     n_more: int
-    sources: SourceSpread
-    on_the_scale: OnTheScale
+    strengths: Preferences | None
     examination: Examination
+    curve: CalibrationCurve | None
+    sure: Sureness | None
     misaligned: MisalignedItems
     openings: tuple[HeldOutAccess, ...]
     costs: tuple[CostLine, ...]
-    reproduce: Reproduce
     fusion: FusionFact | None = None
+
+    @property
+    def calibration(self) -> Calibration:
+        return self.judged.calibration
+
+    @property
+    def aspect(self) -> str:
+        return self.judged.aspect
+
+    @property
+    def chosen(self) -> tuple[CriteriaFact, ...]:
+        """The criteria of the judge, ancestors first."""
+        return tuple(fact for fact in self.criteria if fact.chosen)
+
+    @property
+    def labels(self) -> FloatArray:
+        """(n_labels,) the gold labels."""
+        return self.judged.labels[~np.isnan(self.judged.labels)]
+
+    @property
+    def ours(self) -> int:
+        """The row of `board` that is this judge's."""
+        return self.board.row_of(0)
 
     @property
     def search(self) -> str:
@@ -632,10 +416,6 @@ class Report:
             before = words.removeprefix("Search: ")
             return f"People made this version: nothing was drafted for it. Its calibration's search: {before}"
         return words
-
-    @property
-    def aspect(self) -> str:
-        return self.calibration.task.aspect
 
     @property
     def version(self) -> JudgeVersion | None:
@@ -675,67 +455,19 @@ class Report:
         return len(self.calibration.split.held_out)
 
     @property
-    def sides(self) -> tuple[Sides, Sides, Sides]:
+    def sides(self) -> dict[str, BothSides]:
         """The judge, the single best criteria and the judge without criteria, each on both sides of the split."""
         c = self.calibration
-        return (
-            Sides("calibrated judge", c.calibration, c.held_out),
-            Sides("best single criteria", c.best_single.calibration, c.best_single.held_out),
-            Sides("judge without criteria", c.no_criteria.calibration, c.no_criteria.held_out),
-        )
+        return {
+            "calibrated judge": BothSides(c.calibration, c.held_out),
+            "best single criteria": c.best_single,
+            "judge without criteria": c.no_criteria,
+        }
 
 
-def reproduce(calibration: Calibration, request: CalibrationRequest) -> Reproduce:
-    """The command, the seeds, the prompts, the versions and the hashes."""
-    import jinja2
-    import numpy
-    import scipy
-    import yaml
-
-    state = dict(calibration.judge_state)
-    sampling = state.get("sampling")
-    prompt = str(sampling.get("prompt", "")) if isinstance(sampling, dict) else ""
-    judge = {
-        "state": {key: value for key, value in state.items() if key != "notice"},
-        "criteria": [criteria.text for criteria in calibration.chosen],
-        "isotonic": None if calibration.isotonic is None else dict(calibration.isotonic),
-    }
-    return Reproduce(
-        command=_command(request),
-        judge_digest=content_digest("judge", judge),
-        split=f"by {'source' if calibration.split.kind == 'sources' else 'source and system'}",
-        seed=calibration.settings.seed,
-        prompts=tuple(part for part in prompt.split("+") if part),
-        versions={
-            "Concord": VERSION,
-            "Python": platform.python_version(),
-            "numpy": numpy.__version__,
-            "scipy": scipy.__version__,
-            "jinja2": jinja2.__version__,
-            "pyyaml": yaml.__version__,
-        },
-    )
-
-
-def _asking_options(asking: Asking) -> list[str]:
-    """How the judge was asked, as options; nothing where that was the usual way."""
-    words = ["--effort", asking.effort] if asking.effort else []
-    words += ["--extra-body", asking.extra] if asking.extra else []
-    words += ["--steps"] if asking.writes_steps else []
-    if (style := asking.style) is None:
-        return words
-    heat = "none" if style.temperature is None else f"{style.temperature:g}"
-    words += ["--form", style.form, "--samples", f"{style.samples}", "--temperature", heat]
-    words += ["--weighted"] if style.weighted else []
-    words += ["--persona", style.persona] if style.persona != "none" else []
-    words += ["--with-references"] * style.references
-    usual = replace(style, max_tokens=0).max_tokens
-    return words + (["--max-tokens", f"{style.max_tokens}"] if style.max_tokens != usual else [])
-
-
-def _command(request: CalibrationRequest) -> str:
+def calibrate_command(request: CalibrationRequest) -> str:
     """The command that runs the same calibration on the golden set in a file."""
-    chosen, usual = request.settings, CalibrationSettings()
+    chosen, usual, asking = request.settings, CalibrationSettings(), request.asking
     words = ["python", "-m", "core", "calibrate", "GOLDEN", "--aspect", request.aspect, "--judge", request.judge_spec]
     for each in fields(chosen):
         value, option = getattr(chosen, each.name), each.name.replace("_", "-")
@@ -745,6 +477,16 @@ def _command(request: CalibrationRequest) -> str:
             words += [f"--{option}", f"{value}"]
     words += ["--seed", f"{chosen.seed}"]
     words += ["--definition", request.definition] if request.definition else []
-    words += _asking_options(request.asking)
+    words += ["--effort", asking.effort] if asking.effort else []
+    words += ["--extra-body", asking.extra] if asking.extra else []
+    words += ["--steps"] if asking.writes_steps else []
+    if (style := asking.style) is not None:
+        heat = "none" if style.temperature is None else f"{style.temperature:g}"
+        words += ["--form", style.form, "--samples", f"{style.samples}", "--temperature", heat]
+        words += ["--weighted"] if style.weighted else []
+        words += ["--persona", style.persona] if style.persona != "none" else []
+        words += ["--with-references"] if style.references else []
+        usual_tokens = replace(style, max_tokens=0).max_tokens
+        words += ["--max-tokens", f"{style.max_tokens}"] if style.max_tokens != usual_tokens else []
     words += ["--scale", f"{request.scale}"] if request.scale is not None else []
     return shlex.join(words)

@@ -13,7 +13,7 @@ from core.errors import ConcordError
 from core.project_records import Run
 from core.projects.judge_checks import Ablation, AblationRequest
 from core.report.figures import describe, measure_name
-from core.report.figures.candidate_plots import length_figure, size_figure
+from core.report.figures.search_plots import length_figure, size_figure
 from core.report.figures.whiskers import ablation_figure, variant_name
 from core.stats import claim
 from core.wording import counted, difference_figures, number, signed_range

@@ -95,17 +95,12 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
 
 
 def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
-    """How the ranking came about: every candidate with its interval, the best-so-far curve, and the race."""
+    """How the ranking came about: every candidate with its interval, and the race."""
     names = names_of(page, view, snapshot.candidates)
     key = ("search", view.run_id, view.version, *names.items())
-    candidates, curve, race = cached(key, lambda: _search_figures(view, snapshot, names))
-    left, right = st.columns(2, gap="medium")
-    with left:
-        st.markdown("**Every candidate** on calibration items, with its 95 % interval")
-        charts.place(candidates, key="candidates_figure", alt="Alignment of each candidate with its interval")
-    with right:
-        st.markdown("**Best so far** against the calls spent")
-        charts.place(curve, key="curve_figure", alt="Best alignment so far against calls")
+    candidates, race = cached(key, lambda: _search_figures(view, snapshot, names))
+    st.markdown("**Every candidate** on calibration items, with its 95 % interval")
+    charts.place(candidates, key="candidates_figure", alt="Alignment of each candidate with its interval")
     if race is not None:
         st.markdown("**How the ranking came about**: a line per candidate, followed until it dropped out")
         charts.place(race, key="race_figure", alt="Alignment of each candidate as more items were scored")
@@ -113,35 +108,23 @@ def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) ->
 
 def _search_figures(
     view: RunDetail, snapshot: LeaderboardSnapshot, names: Mapping[str, str]
-) -> tuple[Drawing, Drawing, Drawing | None]:
+) -> tuple[Drawing, Drawing | None]:
     candidates = snapshot.candidates
     known = next((c.alignment for c in candidates if c.alignment is not None), None)
     measure = "alignment" if known is None else measure_name(known.statistic, known.level)
-    baseline = next((c.alignment for c in candidates if c.status == "baseline"), None)
+    bare = next((c for c in candidates if c.status == "baseline"), None)
     made = sorted(
         (c for c in candidates if c.status != "baseline"), key=lambda candidate: tables.origin_order(candidate.criteria)
     )
-    marks = [
-        figures.Mark(tables.name_of(c.criteria, names), c.alignment, WORDS.get(c.status, c.status), c.criteria.text)
-        for c in made
-    ]
+    marks = [(tables.name_of(c.criteria, names), WORDS.get(c.status, c.status), c.alignment) for c in made]
     # room for all drafts from the start, then widened by twenties as rounds add more
     drafts = view.request.settings.plan.n_drafts if isinstance(view.request, CalibrationRequest) else 0
     slots = max(drafts, 20 * math.ceil(len(made) / 20))
     race = None
     if any(len(candidate.trace) > 1 for candidate in candidates):  # somebody was measured on more than one batch
-        lines = [
-            figures.Race(tables.name_of(c.criteria, names), WORDS.get(c.status, c.status), c.trace)
-            for c in candidates
-            if c.trace
-        ]
-        first = next((line for line in lines if line.group == "baseline"), None)
-        race = figures.race_figure([line for line in lines if line is not first], first, measure=measure)
-    return (
-        figures.candidates_figure(marks, baseline, measure=measure, slots=slots),
-        figures.best_so_far_figure(snapshot, baseline, measure=measure),
-        race,
-    )
+        lines = [(WORDS.get(c.status, c.status), c.trace) for c in made if c.trace]
+        race = figures.race_figure(lines, bare.trace if bare else (), measure=measure)
+    return figures.candidates_figure(marks, bare and bare.alignment, measure=measure, slots=slots), race
 
 
 def draw_sides(view: RunDetail, calibration: Calibration) -> None:
@@ -151,7 +134,6 @@ def draw_sides(view: RunDetail, calibration: Calibration) -> None:
     if n > 1:
         both["best single criteria"] = calibration.best_single
     both["no criteria"] = calibration.no_criteria
-    rows = [figures.Sides(name, sides.calibration, sides.held_out) for name, sides in both.items()]
     measure = measure_name(held.statistic, held.level)
-    drawn = cached(("sides", view.run_id, view.version), lambda: figures.sides_figure(rows, measure=measure))
+    drawn = cached(("sides", view.run_id, view.version), lambda: figures.sides_figure(both, measure=measure))
     charts.place(drawn, key="sides_figure", alt="Alignment on calibration and held-out items")

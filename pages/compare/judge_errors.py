@@ -24,7 +24,7 @@ from core.findings.weak_spots import (
 from core.project_records import JudgeEntry
 from core.records import FloatArray
 from core.report.figures.bars import distribution_figure
-from core.report.figures.comparison import curve_figure, kept_figure, scatter_figure
+from core.report.figures.curves import curve_figure, kept_figure, scatter_figure
 from core.report.figures.whiskers import parts_figure
 from core.stats.claims import HALF_ALPHA
 from core.wording import number, p_figure, percent, signed, signed_range

@@ -12,8 +12,8 @@ import streamlit as st
 from core.comparison import Leaderboard, leaderboard_csv
 from core.findings.agreement import STANDING_WORDS, alone_words
 from core.records import Alignment
-from core.report.figures.comparison import PairCells, significance_figure
-from core.report.figures.whiskers import JudgeMark, leaderboard_figure
+from core.report.figures.heat_maps import significance_figure
+from core.report.figures.whiskers import leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, NO_TEST, TOO_FEW, PairwiseComparison
 from core.stats.alignment import Difference
 from core.wording import change_figures, p_figure
@@ -71,7 +71,7 @@ def draw(compared: Compared) -> None:
         notes.append(f"Hidden: {'; '.join(compared.hidden)} would cost the others over a third of their items.")
     st.caption(plain(" ".join(notes)))
     if not board.problem:
-        if board.ceiling.alignment is not None and board.ceiling.alignment.value is not None:
+        if board.ceiling.value is not None:
             st.caption("Band: one rater against the mean of the others. Hollow dots: each judge against that mean.")
         charts.place(
             cached(("whiskers", *compared.key), lambda: _whiskers(compared)),
@@ -155,15 +155,14 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
 
 def _whiskers(compared: Compared) -> Drawing:
     board = compared.leaderboard
-    people = board.ceiling.alignment
-    band = None if people is None or people.value is None else people
+    band = None if board.ceiling.value is None else board.ceiling
     marks = [
-        JudgeMark(row.name, row.kind, row.alignment, row.people.judge if band and row.people else None)
+        (row.name, row.judge.kind, row.alignment, row.people.judge if band and row.people else None)
         for row in board.rows
     ]
     if board.bar is not None:
-        marks.append(JudgeMark(board.bar.name, "metric", board.bar.alignment))
-        marks.sort(key=lambda mark: -(mark.alignment.value if mark.alignment.value is not None else -2.0))
+        marks.append((board.bar.name, "metric", board.bar.alignment, None))
+        marks.sort(key=lambda mark: -(mark[2].value if mark[2].value is not None else -2.0))
     return leaderboard_figure(marks, band, measure=compared.measure)
 
 
@@ -178,9 +177,9 @@ def _draw_pairs(compared: Compared, pairwise: PairwiseComparison) -> None:
     )
 
     def drawn() -> Drawing:
-        words = tuple(tuple(_pair_words(board, pairwise, i, j) for j in range(n)) for i in range(n))
-        cells = PairCells(tuple(row.name for row in board.rows), pairwise.difference, pairwise.p_holm, words)
-        return significance_figure(cells, alpha=ALPHA, measure=compared.measure)
+        words = [[_pair_words(board, pairwise, i, j) for j in range(n)] for i in range(n)]
+        names, gaps, p = [row.name for row in board.rows], pairwise.difference, pairwise.p_holm
+        return significance_figure(names, gaps, p, words, alpha=ALPHA, measure=compared.measure)
 
     matrix = cached(("matrix", *compared.key), drawn)
     charts.place(matrix, key="compare_matrix", alt="Every judge against every other")

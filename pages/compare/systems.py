@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.comparison.corrected_means import MoreVerdicts, SystemItems, judged_items, next_labels
+from core.comparison.corrected_means import SystemItems, judged_items, next_labels, rows_with
 from core.comparison.decisions import preferred
 from core.data.reply_files import ScoredRows
 from core.errors import ConcordError
@@ -58,13 +58,12 @@ def draw(page: Opened, compared: Compared) -> None:
     seen = projects.seen_labels(page.store, project_id, golden_id, judge)
 
     def estimated() -> tuple[SystemItems, SystemMeans]:
-        own = ScoredRows(golden.item_ids, judge.upward)
-        rows = own if more is None else more.beside(own)
+        rows = rows_with(golden, judge.upward, more[1] if more else None)
         judged = judged_items(golden, aspect, rows, seen=seen, picked=picked)
         return judged, system_means(judged.items)
 
     positions = (np.asarray(which, dtype=int).tobytes() for which in (picked, seen))  # a tuple is hashed one by one
-    key_of_means = (*key, None if more is None else more.digest, *positions)
+    key_of_means = (*key, more and more[0], *positions)
     try:
         judged, means = cached(("means", *key_of_means), estimated)
     except ConcordError as error:
@@ -128,8 +127,8 @@ def more_verdicts(golden_id: str, aspect: str, judge: str) -> tuple[str, SentVer
     return cast(tuple[str, SentVerdicts], file) if place == (golden_id, aspect, judge) else None
 
 
-def _choose_more(compared: Compared, entry: JudgeEntry) -> MoreVerdicts | None:
-    """The judge's verdicts on any number of other items, from a file that `score` wrote; None without one."""
+def _choose_more(compared: Compared, entry: JudgeEntry) -> tuple[str, ScoredRows] | None:
+    """The judge's verdicts on any number of other items, from a file that `score` wrote, with the file's id."""
     judge, golden = entry.judge, compared.golden
     place = (golden.digest, compared.aspect, judge.run_id or entry.judge_id)
     with st.expander("Verdicts on more items", icon=":material/upload_file:"):
@@ -158,7 +157,5 @@ def _choose_more(compared: Compared, entry: JudgeEntry) -> MoreVerdicts | None:
         if upload is None:
             forget = st.session_state.pop
             st.button("Leave them out", on_click=forget, args=(state.MORE_VERDICTS, None), key="form_means_more_out")
-        scale = ", put on the scale that this judge was imported with" if more.rescaled else ""
-        n_more = counted(len(more.rows.item_ids), "verdict")
-        st.markdown(f":material/check: {n_more} on items beyond the golden set{scale}.")
-        return more
+        st.markdown(f":material/check: {counted(len(more.item_ids), 'verdict')} on items beyond the golden set.")
+        return file_id, more

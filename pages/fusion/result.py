@@ -15,9 +15,9 @@ from core.fusion.fusion_settings import FusionSettings
 from core.fusion.fusion_split import contradictions
 from core.fusion.stack import Fusion, FusionTable
 from core.project_records import GoldenSummary, JudgeEntry
-from core.records import Alignment, GoldenSet
+from core.records import Alignment, GoldenSet, JudgeKind
 from core.report.figures import measure_name
-from core.report.figures.whiskers import JudgeMark, leaderboard_figure
+from core.report.figures.whiskers import leaderboard_figure
 from core.stats import NO_TEST, Difference, claim
 from core.wording import change_figures, number, p_figure
 from pages.compare.choices import kept_golden
@@ -214,16 +214,16 @@ def _height(alignment: Alignment) -> float:
 
 def _whiskers(fused: Fused) -> Drawing:
     kinds = {fused.names[part.judge_id]: part.judge.kind for part in fused.parts}
-    marks = [
-        JudgeMark(f"fusion, {METHOD_WORDS[method]}", "fused", fusion.fused)
+    marks: list[tuple[str, JudgeKind, Alignment, None]] = [
+        (f"fusion, {METHOD_WORDS[method]}", "fused", fusion.fused, None)
         for method, fusion in fused.table.fusions.items()
     ]
-    marks += [JudgeMark(name, kinds.get(name, "imported"), alignment) for name, alignment in fused.shown.parts.items()]
+    marks += [(name, kinds.get(name, "imported"), alignment, None) for name, alignment in fused.shown.parts.items()]
     marks += [
-        JudgeMark(name, "no criteria" if _role(name) == "baseline" else "fused", alignment)
+        (name, "no criteria" if _role(name) == "baseline" else "fused", alignment, None)
         for name, alignment in fused.table.beside.items()
     ]
-    marks.sort(key=lambda mark: -_height(mark.alignment))
+    marks.sort(key=lambda mark: -_height(mark[2]))
     return leaderboard_figure(marks, None, measure=fused.measure)
 
 

@@ -11,8 +11,8 @@ from core import projects
 from core.errors import ConcordError, ConflictError
 from core.projects.label_passes import AspectAgreement
 from core.projects.labelling import LONGEST_ANCHOR, AnchorsSet, LabelAspect, LabelPass
+from core.report.figures.curves import growth_figure
 from core.report.figures.svg import shortened
-from core.report.figures.trends import growth_figure
 from core.store.store import Store
 from core.wording import counted, number, range_words
 from pages.ui import charts, grid, people, state

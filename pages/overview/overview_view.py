@@ -49,7 +49,7 @@ def finding_of(page: Opened, now: Overview) -> Finding:
                 f"Not yet: version {version.number} was not measured on held-out items.", f"{figure} {detail}"
             )
         report = judge_view.report_of(page, measured.golden_id, version.aspect, measured.run_id)
-        if (raters := report.raters.ceiling.alignment) is not None and raters.value is not None:
+        if (raters := report.raters.ceiling).value is not None:
             figure += f" Raters agree with each other at {number(raters.value)}."
         return Finding(readiness(report).headline, f"{figure} {detail}")
     if not now.aspect:

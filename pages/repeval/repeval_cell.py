@@ -14,7 +14,7 @@ from core.projects.run_kinds import RunDetail
 from core.records import Alignment, FloatArray, GoldenSet
 from core.repeval.repeval_records import RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name
-from core.report.figures.comparison import scatter_figure
+from core.report.figures.curves import scatter_figure
 from core.report.figures.heat_maps import Place
 from pages.ui import charts, grid, state
 from pages.ui.grid import Column

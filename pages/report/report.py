@@ -15,9 +15,8 @@ from core.project_records import GoldenSummary
 from core.projects.judge_line import JudgeVersion
 from core.projects.judge_versions import VersionOptions
 from core.projects.reports import MeasuredJudge
-from core.report import plots
 from core.report.headline import asides, better_system, brings, headline, limits, sign_off
-from core.report.page import appendix_page, html_page
+from core.report.page import appendix_page, html_page, sides_plot
 from core.report.report_facts import Report
 from core.report.rows import figures_csv
 from core.wording import in_short, price_words
@@ -141,7 +140,7 @@ def draw(page: Opened, report: Report) -> None:
     version = report.version
     left, right = st.columns([3, 2], gap="large")
     with left:
-        charts.place(plots.sides_plot(report), key="report_sides", alt="Held-out next to calibration")
+        charts.place(sides_plot(report), key="report_sides", alt="Held-out next to calibration")
         like = " Small dots: the judge against the other raters, as the band is." if report.raters.beside else ""
         words = "Filled: held-out. Hollow: the items that chose the judge (optimistic). Lines: 95 % intervals."
         st.caption(words + like)

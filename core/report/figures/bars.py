@@ -1,18 +1,16 @@
-"""How many fall where: labels over their scale, and any counts or shares by name."""
+"""How many fall where: labels over their scale, and the judge's scores next to them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from core.findings.weak_spots import distribution_words
 from core.records import AspectLabels, FloatArray, Scale
-from core.report.figures.axes import HALF, WIDE
-from core.report.figures.style import AMBER, BLUE, QUIET
-from core.report.figures.svg import Drawing, box, drawing, line, shortened, words
+from core.report.figures.chart import HALF, WIDE
+from core.report.figures.svg import AMBER, BLUE, QUIET, Drawing, box, drawing, line, shortened, words
 from core.wording import counted, percent
 
 if TYPE_CHECKING:
@@ -24,21 +22,8 @@ _NUMBER = 5.0
 _LEFT = 8.0
 
 
-@dataclass(frozen=True, slots=True)
-class LabelBar:
-    """`n` labels from `low` to `high`; both are the same where labels are steps."""
-
-    low: float
-    high: float
-    n: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.low:g}" if self.low == self.high else f"{self.low:.3g}–{self.high:.3g}"
-
-
-def label_bars(labels: FloatArray, scale: Scale) -> tuple[LabelBar, ...]:
-    """Labels (n,) counted by step where all lie on steps of the scale, else in ten parts of it of equal width.
+def label_bars(labels: FloatArray, scale: Scale) -> dict[str, int]:
+    """Name → how many labels: by step where all of (n,) lie on steps of the scale, else in ten parts of equal width.
 
     Where the scale has no step, whole numbers are steps of 1.  Parts are closed below; the last is closed above too.
     Labels beyond an end have bars as well.
@@ -49,10 +34,9 @@ def label_bars(labels: FloatArray, scale: Scale) -> tuple[LabelBar, ...]:
     numbers = (labels - low) / step if step else labels
     if 1 < steps <= _MOST_STEPS and np.allclose(numbers, np.round(numbers), atol=1e-9):
         counts = np.bincount(np.round(numbers).astype(np.intp), minlength=steps)
-        values = [low + k * step for k in range(steps)]
-        return tuple(LabelBar(value, value, int(n)) for value, n in zip(values, counts, strict=True))
+        return {f"{low + k * step:g}": int(n) for k, n in enumerate(counts)}
     counts, edges = np.histogram(labels, bins=_PARTS, range=(low, high))
-    return tuple(LabelBar(float(edges[k]), float(edges[k + 1]), int(n)) for k, n in enumerate(counts))
+    return {f"{edges[k]:.3g}–{edges[k + 1]:.3g}": int(n) for k, n in enumerate(counts)}
 
 
 def labels_figure(labels: AspectLabels, *, width: int = HALF) -> Drawing:
@@ -60,16 +44,9 @@ def labels_figure(labels: AspectLabels, *, width: int = HALF) -> Drawing:
     values = np.array([value for value in labels.values if value is not None], dtype=np.float64)
     bars = label_bars(values, labels.scale)
     head = f"{labels.aspect} ({labels.scale}), {counted(values.size, 'labelled item')}"
-    return bars_figure("labels", head, [bar.name for bar in bars], [bar.n for bar in bars], width=width, head=head)
-
-
-def bars_figure(
-    name: str, title: str, names: Sequence[str], counts: Sequence[int], *, width: int, head: str = ""
-) -> Drawing:
-    """Upright bars with their counts above and their names below; `head` stands above all."""
-    written = [f"{n:,}" for n in counts]
-    says = "; ".join(f"{text}: {n}" for text, n in zip(names, written, strict=True))
-    return _bars((name, title, f"{says}."), names, [("", counts, written, BLUE)], width, head)
+    says = "; ".join(f"{name}: {n:,}" for name, n in bars.items())
+    series = [("", list(bars.values()), [f"{n:,}" for n in bars.values()], BLUE)]
+    return _bars(("labels", head, f"{says}."), list(bars), series, width, head)
 
 
 def distribution_figure(distribution: Distribution, *, width: int = WIDE) -> Drawing:
@@ -96,7 +73,7 @@ def _bars(
     head: str,
 ) -> Drawing:
     """Groups of bars, one of each of `series` (name, heights, what is written above them, colour)."""
-    top, bottom = (44.0, 164.0) if head or len(series) > 1 else (22.0, 150.0)
+    top, bottom = 44.0, 164.0
     breadth = (width - 2 * _LEFT) / max(len(names), 1)
     bar = breadth * 0.8 / len(series)
     highest = max((value for _, values, _, _ in series for value in values), default=0) or 1

@@ -1,125 +1,148 @@
-"""Calibrations as they run, and what they came to: every candidate, the race, both sides of the split.
+"""The candidates of a calibration: as they are found, and by exemplar size and length of the criteria.
 
-Every figure names its statistic and level, keeps its axes while a run grows (so that nothing jumps), and draws an
-undefined alignment as nothing rather than as 0.
+Axes stay as they are while a run grows (so that nothing jumps), and an undefined alignment is drawn as nothing rather
+than as 0.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
+import numpy as np
 
 from core.records import Alignment
-from core.report.figures.axes import HALF, WIDE, Panel, Sign
-from core.report.figures.style import AMBER, BLUE, PALE, QUIET, TEAL, Mark, snapped, value_range
-from core.report.figures.svg import Drawing, Point, Shape, drawing, mark, path
-from core.wording import counted, estimate, number
+from core.report.figures.chart import HALF, WIDE, Series, chart, ends_of, level_line, snapped
+from core.report.figures.svg import AMBER, BLUE, PALE, QUIET, TEAL, Drawing, Shape
+from core.wording import counted, estimate, measure_name, number
 
 if TYPE_CHECKING:
-    from core.calibration.calibration_result import LeaderboardSnapshot, TracePoint
+    from core.calibration.ablate import Analyses, Kind
+    from core.calibration.calibration_result import TracePoint
 
-_COLOURS = {"chosen": TEAL, "kept": BLUE, "not finished": BLUE}
+_COLOURS = {"stopped": PALE, "rejected": PALE, "not finished": BLUE, "kept": BLUE, "chosen": TEAL}
+"""Groups of candidates, the last in front; those out of the race keep quiet."""
 _SHAPES: dict[str, Shape] = {"chosen": "diamond", "rejected": "ring", "not finished": "ring"}
 CROWDED = 40
 """More candidates than these, and all but the chosen ones keep quiet: the chosen one has to be found."""
-
-_ORDER = ("stopped", "rejected", "not finished", "kept", "chosen")
-
-
-@dataclass(frozen=True, slots=True)
-class Race:
-    """The way of one candidate."""
-
-    name: str
-    group: str
-    trace: tuple[TracePoint, ...]
+_KINDS: dict[Kind, str] = {"draft": BLUE, "refinement": TEAL, "fitted strengths": AMBER}
+JITTER = 0.16  # of the distance between two groups
 
 
-def candidates_figure(marks: Sequence[Mark], baseline: Alignment | None, *, measure: str, slots: int = 0) -> Drawing:
-    """Alignment with its interval for every candidate, in the order given (that of their making, so none moves).
+def candidates_figure(
+    candidates: Sequence[tuple[str, str, Alignment | None]],
+    baseline: Alignment | None,
+    *,
+    measure: str,
+    slots: int = 0,
+) -> Drawing:
+    """Alignment with its interval for every candidate (name, group, alignment), in the order of their making.
 
     `slots` is how many candidates are expected in all: it fixes the horizontal axis from the start.
     """
-    groups = list(dict.fromkeys(mark.group for mark in marks))
-    signs = [Sign(group, _COLOURS.get(group, QUIET), _SHAPES.get(group, "dot")) for group in groups]
-    ends = value_range([mark.alignment for mark in marks] + [baseline])
-    panel = Panel.sized(HALF, 320, (0, max(slots, len(marks), 1) + 1), ends, signs=signs)
-    parts = list(panel.ground("candidates, in the order they were drafted", measure))
-    crowded = len(marks) > CROWDED
-    for place, own in sorted(enumerate(marks, 1), key=lambda placed: placed[1].group == "chosen"):
-        if own.alignment is not None and own.alignment.value is not None:
-            quiet = crowded and own.group != "chosen"
-            parts += panel.whisker(place, own.alignment.interval, PALE if quiet else _line_colour(own.group))
-            at, colour = panel.at(place, own.alignment.value), _COLOURS.get(own.group, QUIET)
-            parts.append(mark(*at, colour, _SHAPES.get(own.group, "dot"), size=2.5 if quiet else 4))
-    parts += _baseline(panel, baseline)
-    return drawing("candidates", "Every candidate", _candidates_said(marks, baseline), (HALF, 320), parts)
+    known = [
+        (place, name, group, alignment, alignment.value)
+        for place, (name, group, alignment) in enumerate(candidates, 1)
+        if alignment is not None and alignment.value is not None
+    ]
+    x = ("candidates, in the order they were drafted", 0.0, max(slots, len(candidates), 1) + 1.0)
+    series = []
+    for group, colour in _COLOURS.items():
+        own = [(place, value, alignment.interval) for place, _, of, alignment, value in known if of == group]
+        if own:
+            quiet = len(candidates) > CROWDED and group != "chosen"
+            points, intervals = [(place, value) for place, value, _ in own], [ends for *_, ends in own]
+            shape, size = _SHAPES.get(group, "dot"), 2.5 if quiet else 4
+            series.append(Series(group, PALE if quiet else colour, points, shape, size, intervals=intervals))
+    says = "No candidate is measured yet."
+    if known:
+        _, best, _, highest, _ = max(known, key=lambda own: own[-1])
+        says = f"{len(known):,} of {counted(len(candidates), 'candidate')} measured. Highest: {best}, "
+        says += f"{estimate(highest)}." + ("" if baseline is None else f" No criteria: {estimate(baseline)}.")
+    if baseline is not None and baseline.value is not None:
+        series.append(level_line(f"no criteria {number(baseline.value)}", baseline.value, AMBER, x))
+    held = [end for *_, alignment, _ in known for end in ends_of(alignment)] + ends_of(baseline)
+    return chart("candidates", "Every candidate", says, series, x=x, y=(measure, *snapped(held)))
 
 
-def _candidates_said(marks: Sequence[Mark], baseline: Alignment | None) -> str:
-    known = [own for own in marks if own.alignment is not None and own.alignment.value is not None]
-    if not known:
-        return "No candidate is measured yet."
-    best = max(known, key=lambda own: own.alignment.value if own.alignment and own.alignment.value else 0.0)
-    none = "" if baseline is None else f" No criteria: {estimate(baseline)}."
-    measured = f"{len(known):,} of {counted(len(marks), 'candidate')} measured"
-    return f"{measured}. Highest: {best.name}, {estimate(best.alignment)}.{none}"
+def race_figure(
+    races: Sequence[tuple[str, Sequence[TracePoint]]], baseline: Sequence[TracePoint] = (), *, measure: str
+) -> Drawing:
+    """How the ranking came about: a line per candidate (group, its way) over the items scored, to where it ended."""
+    order = list(_COLOURS)
+    ranked = sorted(races, key=lambda race: order.index(race[0]) if race[0] in order else 0)
+    crowded, series, named = len(races) > CROWDED, [], set[str]()
+    for group, trace in [*ranked, *([("no criteria", baseline)] if baseline else [])]:
+        colour = AMBER if group == "no criteria" else _COLOURS.get(group, PALE)
+        colour = PALE if crowded and group not in ("chosen", "no criteria") else colour
+        points, name = [(point.items, point.value) for point in trace], "" if group in named else group
+        if group == "no criteria":
+            series.append(Series(name, colour, points, shape=None, line=2, dash="6 4"))
+        else:
+            series.append(Series(name, colour, points, size=3, line=3 if group == "chosen" else 1.5))
+        named.add(group)
+    drawn = [point for own in series for point in own.points]
+    most = max([1, *(items for items, _ in drawn)])
+    counts = [f"{group}: {sum(of == group for of, _ in races):,}" for group in order[::-1] if group in named]
+    return chart(
+        "race",
+        "How the ranking came about",
+        f"{counted(len(races), 'candidate')}, followed over up to {most:,} items. {'; '.join(counts)}.",
+        series,
+        x=("calibration items scored", 0, most * 1.03),
+        y=(measure, *snapped([value for _, value in drawn if value is not None])),
+        width=WIDE,
+    )
 
 
-def race_figure(races: Sequence[Race], baseline: Race | None, *, measure: str) -> Drawing:
-    """How the ranking came about: a line per candidate over the items scored, ending where it dropped out."""
-    groups = sorted({race.group for race in races}, key=lambda group: _ORDER.index(group) if group in _ORDER else 0)
-    drawn = [point for race in (*races, *([baseline] if baseline else [])) for point in race.trace]
-    most = max([1, *(point.items for point in drawn)])
-    ends = snapped([point.value for point in drawn if point.value is not None])
-    crowded = len(races) > CROWDED
-    colours = {group: PALE if crowded and group != "chosen" else _line_colour(group) for group in groups}
-    signs = [Sign(group, colours[group]) for group in groups]
-    signs += [Sign("no criteria", AMBER, None, "6 4")] if baseline is not None else []
-    panel = Panel.sized(WIDE, 340, (0, most * 1.03), ends, signs=signs)
-    parts = list(panel.ground("calibration items scored", measure))
-    for race in sorted(races, key=lambda race: groups.index(race.group)):
-        places, chosen = _way(panel, race), race.group == "chosen"
-        colour = colours[race.group]
-        parts += path(places, colour, width=3 if chosen else 1.5)
-        parts += [mark(*place, colour, size=3.5 if chosen else 2.5) for place in places if place is not None]
-    if baseline is not None:
-        parts += path(_way(panel, baseline), AMBER, dash="6 4")
-    counts = "; ".join(f"{group}: {sum(race.group == group for race in races):,}" for group in groups[::-1])
-    says = f"{counted(len(races), 'candidate')}, followed over up to {most:,} items. {counts}."
-    return drawing("race", "How the ranking came about", says, (WIDE, 340), parts)
+def size_figure(found: Analyses) -> Drawing:
+    """Drafts by exemplar size: every draft a point, the median a bar."""
+    drafts = [place for place in found.places if place.kind == "draft"]
+    sizes = sorted({draft.exemplars for draft in drafts})
+    points, bars, ticks, said = list[tuple[float, float]](), list[tuple[float, float | None]](), [], []
+    for k, size in enumerate(sizes):
+        own = [draft.value for draft in drafts if draft.exemplars == size]
+        middle = float(np.median(own))
+        bars += [(k - 0.3, middle), (k + 0.3, middle), (k, None)]
+        # steps sideways keep points apart: the golden ratio spreads any number of them evenly
+        shifts = [JITTER * (2.0 * math.modf(0.5 + i * 0.6180339887)[0] - 1.0) for i in range(len(own))]
+        points += [(k + shift, value) for shift, value in zip(shifts, own, strict=True)]
+        ticks.append((k, f"{size:g} (n = {len(own)})"))
+        said.append(f"{size:g} exemplars: median {number(middle)}, n = {len(own)}")
+    return chart(
+        "by_size",
+        "Drafts by exemplar size",
+        f"{'; '.join(said) or 'None'}.",
+        [
+            Series("median", QUIET, bars, shape=None, line=3),
+            Series("a draft", BLUE, points, size=4, opacity=0.75),
+        ],
+        x=("exemplars a draft was drawn from", -0.6, max(len(sizes), 1) - 0.4),
+        y=(measure_name(found.statistic, found.level), *_near([draft.value for draft in drafts])),
+        ticks=ticks,
+        width=HALF,
+    )
 
 
-def _way(panel: Panel, race: Race) -> list[Point | None]:
-    return [None if point.value is None else panel.at(point.items, point.value) for point in race.trace]
+def length_figure(found: Analyses) -> Drawing:
+    """Alignment over the length of the criteria in words."""
+    lengths, values = [place.words for place in found.places] or [0], [place.value for place in found.places]
+    margin = max(3.0, 0.05 * (max(lengths) - min(lengths)))
+    looks = [(kind, [(place.words, place.value) for place in found.places if place.kind == kind]) for kind in _KINDS]
+    return chart(
+        "by_length",
+        "Alignment by length of the criteria",
+        f"{len(values):,} criteria of {min(lengths):,} to {max(lengths):,} words.",
+        [Series(kind, _KINDS[kind], own, size=4, opacity=0.75) for kind, own in looks if own],
+        x=("words in the criteria", min(lengths) - margin, max(lengths) + margin),
+        y=(measure_name(found.statistic, found.level), *_near(values)),
+        width=HALF,
+    )
 
 
-def best_so_far_figure(standing: LeaderboardSnapshot, baseline: Alignment | None, *, measure: str) -> Drawing:
-    """Best complete candidate against calls spent, a step line; the judge without criteria as a dashed line."""
-    calls, values = [best.calls for best in standing.curve], [best.value for best in standing.curve]
-    known = [*values, *([baseline.value] if baseline is not None and baseline.value is not None else [])]
-    most = max(standing.calls_expected, standing.calls, *calls, 1)
-    panel = Panel.sized(HALF, 320, (0, most * 1.02), snapped(known))
-    parts = [*panel.ground("calls", measure), *_baseline(panel, baseline)]
-    steps = [panel.at(x, y) for x, y in zip(calls, values, strict=True)]
-    corners = [corner for a, b in pairwise(steps) for corner in (a, (b[0], a[1]))] + steps[-1:]
-    if calls and standing.calls > calls[-1]:  # nothing has overtaken it since
-        corners.append(panel.at(standing.calls, values[-1]))
-    parts += [*path(corners, BLUE, width=3), *(mark(*place, BLUE, size=4) for place in steps)]
-    says = f"{number(values[-1])} after {standing.calls:,} calls." if values else "No candidate is complete yet."
-    return drawing("curve", "Best so far", says, (HALF, 320), parts)
-
-
-def _line_colour(group: str) -> str:
-    """Those that are out of the race keep quiet."""
-    return _COLOURS.get(group, PALE)
-
-
-def _baseline(panel: Panel, baseline: Alignment | None) -> list[Markup]:
-    if baseline is None or baseline.value is None:
-        return []
-    return list(panel.level(baseline.value, name=f"no criteria {number(baseline.value, 3)}"))
+def _near(values: Sequence[float]) -> tuple[float, float]:
+    """Ends of an axis close around the values: their spread matters, not their distance from 0."""
+    known = list(values) or [0.0]
+    reach = max(max(known) - min(known), 0.1)
+    return max(min(known) - 0.1 * reach, -1.02), min(max(known) + 0.12 * reach, 1.02)

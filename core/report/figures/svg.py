@@ -1,4 +1,4 @@
-"""SVG without scripts or style sheets: elements whose text is escaped, and a drawing that says in words what it shows.
+"""SVG without scripts or style sheets: escaped elements, colours, and drawings that say in words what they show.
 
 A drawing is shown inline in the report and as an image on the screens; colours are presentation attributes, so that a
 page's policy can forbid every inline style, and are turned for a dark page.
@@ -7,7 +7,7 @@ page's policy can forbid every inline style, and are turned for a dark page.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -15,13 +15,43 @@ from typing import Literal
 
 from markupsafe import Markup, escape
 
-from core.report.figures.style import DARK, INK, PAPER
-
 Theme = Literal["light", "dark"]
 Shape = Literal["dot", "ring", "diamond", "open diamond"]
 Point = tuple[float, float]
 LETTER = 0.55
 """Mean width of a letter, of its size."""
+
+INK, QUIET, GRID, PAPER = "#14202E", "#5B6875", "#DDE3EA", "#FFFFFF"
+BLUE, AMBER, TEAL, PALE = "#0B5CAD", "#A8480A", "#0F766E", "#C3CBD5"
+PURPLE, ROSE = "#7A3E9D", "#9F1239"
+PEOPLE = "#F6E7D8"
+"""The band of people among themselves."""
+BETTER, WORSE, ALIKE = "#BFE3DC", "#F6D7B8", "#EEF1F5"
+COOL, WARM = "#6BA0D8", "#DB9B55"
+"""Above and below 0 in a matrix: light enough for dark numbers."""
+LINES = (BLUE, AMBER, TEAL, PURPLE, ROSE, "#4D7C0F", "#0E7490", QUIET)
+DARK = {
+    INK: "#E8EDF3",
+    QUIET: "#A3B0BE",
+    GRID: "#2E3946",
+    PAPER: "#11171F",
+    BLUE: "#6BAEF5",
+    AMBER: "#F0A35E",
+    TEAL: "#4FC3B3",
+    PALE: "#566371",
+    PURPLE: "#C79BE8",
+    ROSE: "#F4829C",
+    PEOPLE: "#3A2C1E",
+    BETTER: "#1F5A50",
+    WORSE: "#6B3E17",
+    ALIKE: "#262F3A",
+    COOL: "#2E5F94",
+    WARM: "#85531B",
+    "#4D7C0F": "#9CCC52",
+    "#0E7490": "#4CC3DE",
+}
+"""Each colour's counterpart on a dark page."""
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef\ufffe\uffff]")
 """Characters that no document may hold, and those that turn the writing direction of what stands behind them."""
 _COLOUR = re.compile(r'( (?:fill|stroke)=")(#[0-9A-F]{6})(?=")')
@@ -92,11 +122,6 @@ def path(points: Iterable[Point | None], stroke: str, *, width: float = 2, dash:
     runs = [list(run) for known, run in groupby(points, key=lambda point: point is not None) if known]
     look: dict[str, str | float | None] = {"stroke": stroke, "stroke_width": width, "stroke_dasharray": dash}
     return [element("polyline", points=_places(run), fill="none", **look) for run in runs if len(run) > 1]
-
-
-def area(points: Sequence[Point], fill: str, *, opacity: float = 0.15) -> Markup:
-    """A filled outline."""
-    return element("polygon", points=_places(points), fill=fill, fill_opacity=opacity)
 
 
 def _places(points: Iterable[Point | None]) -> str:

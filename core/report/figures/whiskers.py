@@ -1,9 +1,10 @@
-"""Rows of names, each with its dot and interval on one axis and its figures at the right end, and what they show."""
+"""Rows of names, each with its dot and interval on one axis and its figures at the right end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,8 @@ from markupsafe import Markup
 
 from core.findings.weak_spots import DIVISIONS
 from core.records import Alignment, FloatArray, Interval, JudgeKind
-from core.report.figures.axes import WIDE, Axis
-from core.report.figures.style import (
+from core.report.figures.chart import WIDE, Axis, ends_of, snapped
+from core.report.figures.svg import (
     AMBER,
     BLUE,
     GRID,
@@ -23,16 +24,21 @@ from core.report.figures.style import (
     QUIET,
     ROSE,
     TEAL,
-    Mark,
-    ends_of,
-    measure_name,
-    snapped,
+    Drawing,
+    Shape,
+    box,
+    drawing,
+    legible,
+    line,
+    mark,
+    shortened,
+    words,
 )
-from core.report.figures.svg import Drawing, Shape, box, drawing, legible, line, mark, shortened, words
-from core.wording import DASH, change_figures, estimate
+from core.wording import DASH, change_figures, estimate, measure_name
 
 if TYPE_CHECKING:
     from core.calibration.ablate import AblationRow
+    from core.calibration.calibration_result import BothSides
     from core.comparison.examination import Examination
     from core.stats.preferences import Strengths
     from core.stats.system_means import SystemMeans
@@ -50,12 +56,8 @@ KIND_COLOURS: dict[JudgeKind, str] = {
     "repeval": ROSE,
     "fused": INK,
 }
-_HEIGHTS, _NARROW_HEIGHTS = (26, 36), (44, 56)
-"""Height of a row without and with a kind."""
-_LETTERS = 34
+DECISIONS = {"holds": TEAL, "fallen": AMBER, "inconclusive": QUIET}
 _MOST_SAID = 30
-_EDGE = 14
-"""Room next to an axis over the whole width, for half a tick's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +93,6 @@ class WhiskerRow:
         value, interval = alignment.value, alignment.interval
         return cls(name, value, interval, estimate(alignment), colour, shape, kind, alignment.reason, like_person)
 
-    @property
-    def ends(self) -> list[float]:
-        """All that the axis has to hold."""
-        own = [] if self.value is None else [self.value]
-        own += [self.interval.low, self.interval.high] if self.interval and own else []
-        return own + ends_of(self.like_person)
-
 
 def whiskers(
     name: str,
@@ -114,7 +109,11 @@ def whiskers(
     The axis ends at the next fifth beyond what it holds; `close`: shortly beyond it, for values that are no alignment.
     The drawing has a narrow form for telephones.
     """
-    held = [end for row in rows for end in row.ends] + ends_of(people)
+    held = ends_of(people)
+    for row in rows:
+        held += [] if row.value is None else [row.value]
+        held += [row.interval.low, row.interval.high] if row.interval and row.value is not None else []
+        held += ends_of(row.like_person)
     low, high = snapped(held)
     if close:
         held = held or [-1.0, 1.0]
@@ -123,26 +122,32 @@ def whiskers(
     top = 24 if people is not None and people.value is not None else 8
     told = [legible(f"{shortened(row.name, 60)}: {row.figures}") for row in rows[:_MOST_SAID]]
     says = f"{'; '.join(told)}." + (f" And {len(rows) - _MOST_SAID} more." if len(rows) > _MOST_SAID else "")
-    if people is not None:
-        says += f" One rater against the mean of the others: {estimate(people)}."
+    says += "" if people is None else f" One rater against the mean of the others: {estimate(people)}."
     like = [f"{shortened(row.name, 60)}: {estimate(row.like_person)}" for row in rows[:_MOST_SAID] if row.like_person]
     says += f" Judges against that same target: {'; '.join(like)}." if like else ""
     drawn = []
-    for whole, axis, heights in (
-        (width, Axis(low, high, LEFT, width - RIGHT), _HEIGHTS),
-        (NARROW, Axis(low, high, _EDGE, NARROW - _EDGE), _NARROW_HEIGHTS),
-    ):
-        tops = [float(top), *(top + end for end in accumulate(heights[bool(row.kind)] for row in rows))]
-        parts = [*_band(axis, people, top, tops[-1]), *bottom_axis(axis, top, tops[-1], measure)]
+    for narrow in (False, True):
+        whole, edge = (NARROW, 14) if narrow else (width, LEFT)
+        axis = Axis(low, high, edge, whole - (14 if narrow else RIGHT))
+        heights = [(44 if narrow else 26) + (11 if row.kind else 0) for row in rows]
+        tops = [float(top), *(top + end for end in accumulate(heights))]
+        parts = list(_ground(axis, people, top, tops[-1], measure))
         for row, y, below in zip(rows, tops, tops[1:], strict=False):
             parts += _row(axis, row, y, below, whole)
         drawn.append(drawing(name, title, says, (whole, tops[-1] + 42), parts))
     return replace(drawn[0], narrow=drawn[1])
 
 
-def bottom_axis(axis: Axis, top: float, bottom: float, title: str) -> Iterator[Markup]:
-    """Grid lines from `top` to `bottom`, tick labels, and the axis' title under them."""
-    for tick, (name, *_) in axis.named():
+def _ground(axis: Axis, people: Alignment | None, top: float, bottom: float, title: str) -> Iterator[Markup]:
+    """The band of the raters, grid lines, tick labels, and the axis' title under them."""
+    if people is not None and people.value is not None:
+        low, high = (people.interval.low, people.interval.high) if people.interval else (people.value, people.value)
+        x = axis(people.value)
+        yield box(axis(low), top, axis(high) - axis(low), bottom - top, PEOPLE)
+        yield line((x, top), (x, bottom), AMBER, width=1.5, dash="5 3")
+        middle = min(max(x, axis.start + 100), axis.end - (40 if axis.start == LEFT else 100))
+        yield words(f"one rater against the others: {people.value:.2f}", middle, top - 8, "middle", fill=INK)
+    for tick, name in axis.ticks():
         x = axis(tick)
         yield line((x, top), (x, bottom), QUIET if abs(tick) < 1e-9 else GRID)
         yield words(name, x, bottom + 16, "middle", fill=QUIET)
@@ -155,7 +160,7 @@ def _row(axis: Axis, row: WhiskerRow, top: float, below: float, width: float) ->
     y = below - 18 if narrow else (top + below) / 2
     named = top + 13 if narrow else y - 3 if row.kind else y + 4
     x, anchor = (0, "start") if narrow else (LEFT - 12, "end")
-    yield words(shortened(row.name, _LETTERS), x, named, anchor, halo=narrow)
+    yield words(shortened(row.name, 34), x, named, anchor, halo=narrow)
     if row.kind:
         yield words(row.kind, x, top + 26 if narrow else y + 11, anchor, fill=row.colour, size=11, halo=narrow)
     yield words(row.figures, width, top + 13 if narrow else y + 4, "end", halo=narrow)
@@ -174,84 +179,60 @@ def _row(axis: Axis, row: WhiskerRow, top: float, below: float, width: float) ->
         yield mark(axis(like.value), y + 9, AMBER, "ring", size=3)
 
 
-def _band(axis: Axis, people: Alignment | None, top: float, bottom: float) -> Iterator[Markup]:
-    if people is not None and people.value is not None:
-        low, high = (people.interval.low, people.interval.high) if people.interval else (people.value, people.value)
-        x = axis(people.value)
-        yield box(axis(low), top, axis(high) - axis(low), bottom - top, PEOPLE)
-        yield line((x, top), (x, bottom), AMBER, width=1.5, dash="5 3")
-        middle = min(max(x, axis.start + 100), axis.end - (40 if axis.start == LEFT else 100))
-        yield words(f"one rater against the others: {people.value:.2f}", middle, top - 8, "middle", fill=INK)
-
-
 # ── judges ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeMark:
-    """One line of the leaderboard; `like_person` is the judge against the mean of the other raters."""
+def leaderboard_figure(
+    judges: Sequence[tuple[str, JudgeKind, Alignment, Alignment | None]], ceiling: Alignment | None, *, measure: str
+) -> Drawing:
+    """Every judge by name and kind with its alignment on one axis, raters among themselves as a band behind.
 
-    name: str
-    kind: JudgeKind
-    alignment: Alignment
-    like_person: Alignment | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """A judge on both sides of the split: calibration chose it and is optimistic, held-out did not."""
-
-    name: str
-    calibration: Alignment
-    held_out: Alignment
-
-
-def leaderboard_figure(marks: Sequence[JudgeMark], ceiling: Alignment | None, *, measure: str) -> Drawing:
-    """Every judge with its interval on one axis, best on top, raters among themselves as a band behind."""
+    The last of each is the judge against the mean of the other raters, the band's target.
+    """
     rows = [
-        WhiskerRow.of(own.name, own.alignment, KIND_COLOURS[own.kind], kind=own.kind, like_person=own.like_person)
-        for own in marks
+        WhiskerRow.of(name, alignment, KIND_COLOURS[kind], kind=kind, like_person=like)
+        for name, kind, alignment, like in judges
     ]
     return whiskers("leaderboard", "Every judge with its interval", rows, measure=measure, people=ceiling)
 
 
 def sides_figure(
-    rows: Sequence[Sides],
+    judges: Mapping[str, BothSides],
     *,
     measure: str,
     people: Alignment | None = None,
     like_person: Alignment | None = None,
     width: int = WIDE,
 ) -> Drawing:
-    """Held-out (filled) above calibration (hollow) for each judge: how optimistic the second is.
+    """Held-out (filled) above calibration (hollow) for each judge by name: how optimistic the second is.
 
     `people` among themselves are a band; `like_person` is the first judge against the same target.
     """
     shown: list[WhiskerRow] = []
-    for k, (side, colour) in enumerate(zip(rows, (BLUE, TEAL, QUIET) * len(rows), strict=False)):
-        like = None if k else like_person
-        shown.append(WhiskerRow.of(f"{side.name}, held-out", side.held_out, colour, like_person=like))
-        shown.append(WhiskerRow.of("calibration", side.calibration, colour, "ring"))
+    for (name, sides), colour in zip(judges.items(), (BLUE, TEAL, QUIET) * len(judges), strict=False):
+        like = None if shown else like_person
+        shown.append(WhiskerRow.of(f"{name}, held-out", sides.held_out, colour, like_person=like))
+        shown.append(WhiskerRow.of("calibration", sides.calibration, colour, "ring"))
     title = "Agreement with raters: held-out and calibration"
     return whiskers("sides", title, shown, measure=measure, people=people, width=width)
 
 
-def styles_figure(marks: Sequence[Mark], *, measure: str) -> Drawing:
-    """Each style's alignment with its interval in the order given; the undefined is drawn as nothing."""
-    undefined = WhiskerRow("", None, None, DASH, BLUE)
-    rows = [
-        replace(undefined, name=own.name) if own.alignment is None else WhiskerRow.of(own.name, own.alignment, BLUE)
-        for own in marks
+def history_figure(points: Sequence[tuple[datetime, str, Alignment, str]], then: Alignment) -> Drawing:
+    """Alignment at each recheck (when, golden set, alignment, decision) below the exported value, in order of time."""
+    rows = [WhiskerRow.of("exported with", then, BLUE, "open diamond")]
+    rows += [
+        WhiskerRow.of(f"{when:%Y-%m-%d}, {name}", now, DECISIONS[decision], kind=decision)
+        for when, name, now, decision in points
     ]
-    return whiskers("styles", "Judging styles", rows, measure=measure)
+    measure = measure_name(then.statistic, then.level)
+    return whiskers("rechecks", "Alignment at each recheck", rows, measure=measure)
 
 
 def variant_name(row: AblationRow) -> str:
     """How a row is headed, e.g. "final judge (mean of 3)"."""
-    n = len(row.criteria_ids)
-    if row.key == "final":
-        return f"final judge (mean of {n})" if n > 1 else "final judge"
-    return row.key
+    if row.key != "final":
+        return row.key
+    return f"final judge (mean of {n})" if (n := len(row.criteria_ids)) > 1 else "final judge"
 
 
 def ablation_figure(rows: Sequence[AblationRow], *, measure: str) -> Drawing:
@@ -284,37 +265,33 @@ def parts_figure(examination: Examination, *, most: int = 40, width: int = WIDE)
 
 def random_figure(values: FloatArray, flipped: FloatArray, projection: float | None, *, measure: str) -> Drawing:
     """Medians of the test alignments of random directions with their middle 95 %, and the projection."""
-    found: list[tuple[str, float, Interval | None, str]] = []
+    rows = []
     if projection is not None:
-        found.append(("the projection", projection, None, AMBER))
+        rows.append(WhiskerRow("the projection", projection, None, f"{projection:.2f}".replace("-", "−"), AMBER))
     for name, drawn, colour in (("random, as drawn", values, QUIET), ("random, turned by the pairs", flipped, TEAL)):
         if not np.isnan(drawn).all():
             low, middle, high = np.nanquantile(drawn, (0.025, 0.5, 0.975)).tolist()
-            found.append((name, middle, Interval(low, high), colour))
-    rows = [
-        WhiskerRow(name, value, ends, change_figures(value, ends).replace("+", ""), colour)
-        for name, value, ends, colour in found
-    ]
+            ends = Interval(low, high)
+            rows.append(WhiskerRow(name, middle, ends, change_figures(middle, ends).replace("+", ""), colour))
     return whiskers("random", "The projection and random directions", rows, measure=f"test, {measure}")
 
 
 # ── systems ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def system_means_figure(means: SystemMeans, aspect: str, *, most: int, width: int = WIDE) -> Drawing:
+def system_means_figure(means: SystemMeans, aspect: str, *, most: int) -> Drawing:
     """Corrected means of the `most` highest systems, the mean of the labels alone as a ring below."""
     rows = []
     for system in means.corrected[:most]:
-        alone = system.labels_only
-        own = system.corrected
+        own, alone = system.corrected, system.labels_only
         rows.append(WhiskerRow(system.name, own.value, own.interval, estimate(own), BLUE))
         if alone.interval is not None and alone != own:
             rows.append(WhiskerRow("labels alone", alone.value, alone.interval, estimate(alone), QUIET, "ring"))
     measure = f"mean {aspect}, corrected by the labels; 95 % intervals"
-    return whiskers("system-means", f"Mean {aspect} of each system", rows, measure=measure, close=True, width=width)
+    return whiskers("system-means", f"Mean {aspect} of each system", rows, measure=measure, close=True)
 
 
-def strengths_figure(people: Strengths, judge: Strengths | None, judge_name: str, *, width: int = WIDE) -> Drawing:
+def strengths_figure(people: Strengths, judge: Strengths | None, judge_name: str) -> Drawing:
     """Strengths by raters, and by the judge as a ring below; systems without a comparison have no row."""
     of_judge = {} if judge is None else {strength.system: strength for strength in judge.systems}
     rows = []
@@ -325,4 +302,4 @@ def strengths_figure(people: Strengths, judge: Strengths | None, judge_name: str
             figures = change_figures(other.value, other.interval)
             rows.append(WhiskerRow("", other.value, other.interval, figures, BLUE, "ring", kind=judge_name))
     measure = "log-odds of being preferred to an average system; 95 % intervals"
-    return whiskers("strengths", "Strength of each system", rows, measure=measure, close=True, width=width)
+    return whiskers("strengths", "Strength of each system", rows, measure=measure, close=True)

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from core.comparison import compare_table, leaderboard_csv
-from core.records import Measure, Scale, canonical_json
+from core.records import Measure, Scale
 from core.stats import LabelledItems, compare_judges, leave_one_out, rater_table
 
 ASPECT = "coherence"
@@ -125,22 +125,7 @@ def test_the_ceiling_is_leave_one_out_on_the_same_items(golden_of, judge_of):
         resamples=200,
         seed=5,
     ).alignment
-    assert board.ceiling.alignment == by_hand
-    assert board.ceiling.n_raters == 3
-
-
-def test_the_json_holds_no_nan_and_every_pair(noisy, judge_of):
-    golden, judges = noisy(1.0, 2.0)
-    board = board_of(golden, [*judges, judge_of("flat", [3.0] * 120)], statistic="pearson")
-    body = board.as_json()
-    canonical_json(body)  # refuses NaN
-    assert [(pair["first"], pair["second"]) for pair in body["pairs"]] == [
-        ("noise 1", "noise 2"),
-        ("noise 1", "flat"),
-        ("noise 2", "flat"),
-    ]
-    assert body["pairs"][1]["p_holm"] is None
-    assert body["judges"][2]["alignment"]["value"] is None
+    assert board.ceiling == by_hand
 
 
 # ── for a spreadsheet ────────────────────────────────────────────────────────────────────────────────────────

@@ -181,8 +181,8 @@ def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
     n_unseen = 144 - len(offered.seen)
     assert {own.n for _, own, _ in report.fusion.rows if own.level == "dataset"} <= {n_unseen}
     assert all(minus is not None and minus.n <= n_unseen for _, _, minus in report.fusion.rows[3:])
-    figures = [row for row in figure_rows(report) if "fusion by a model" in row.what]
-    assert {row.what.split(": ")[-1] for row in figures} == set(names)
+    figures = [row for row in figure_rows(report) if "fusion by a model" in str(row[0])]
+    assert {str(row[0]).split(": ")[-1] for row in figures} == set(names)
     assert "Fusion by a model" in appendix_page(report)
     projects.remove_judge(store, request_.project_id, request_.judge_ids[0])
     assert projects.report(store, *where).fusion is None, "an assistant is gone, so which items it had seen is too"

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.comparison.corrected_means import judged_items
-from core.data.reply_files import ScoredRows
+from core.comparison.corrected_means import judged_items, rows_with
 from core.errors import GoldenError
 from core.findings.system_quality import means_finding
 from core.projects.reports import SentVerdicts, read_more_verdicts
@@ -40,11 +39,12 @@ def test_thirty_labels_and_2000_verdicts_answer_the_question(
     world: tuple[GoldenSet, JudgeScores, bytes],
 ) -> None:
     golden, judge, data = world
-    own = ScoredRows(golden.item_ids, judge.values)
     more = read_more_verdicts(SentVerdicts("v.jsonl", data), golden, judge)
-    assert len(more.rows.item_ids) == 2 * MORE
-    alone = system_means(judged_items(golden, "clarity", own).items)
-    means = system_means(judged_items(golden, "clarity", more.beside(own)).items)
+    assert len(more.item_ids) == 2 * MORE
+    alone, means = (
+        system_means(judged_items(golden, "clarity", rows_with(golden, judge.values, known)).items)
+        for known in (None, more)
+    )
     assert [system.n_judged for system in means.systems] == [LABELLED + MORE] * 2
     assert [system.n_both for system in means.systems] == [LABELLED] * 2
     (difference,), (before,) = means.differences, alone.differences
@@ -78,7 +78,6 @@ def test_verdicts_on_the_scale_that_their_judge_was_brought_in_from_are_put_on_i
     turned = [row | {"score": slope * row["score"] + shift} for row in rows]
     sent = SentVerdicts("v.jsonl", "".join(json.dumps(row) + "\n" for row in turned).encode())
     more = read_more_verdicts(sent, golden, judge)
-    assert more.rows.scores == pytest.approx(as_sent.rows.scores)
-    assert (more.rescaled, as_sent.rescaled) == (True, False)
+    assert more.scores == pytest.approx(as_sent.scores)
     with pytest.raises(GoldenError, match="differ from those of j"):  # a judge made here has one scale
         read_more_verdicts(sent, golden, replace(judge, kind="calibrated"))

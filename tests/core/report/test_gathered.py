@@ -22,11 +22,9 @@ from core.data import load_golden
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import used_before
 from core.projects.run_work import EDIT_SCORED
-from core.records import Scale
-from core.report.figures.bars import LabelBar, label_bars
 from core.report.headline import brings
 from core.report.page import appendix_page
-from core.report.report_facts import gold_labels
+from core.report.report_facts import calibrate_command, is_simulated
 from core.report.rows import figures_csv
 from core.stats import LabelledItems, MeasureSettings, leave_one_out, rater_table
 
@@ -50,8 +48,8 @@ def test_people_agree_as_the_ceiling_command_says(report, run, sample, held_out)
     assert people.alpha_interval.low < own.alpha.value < people.alpha_interval.high
     table, items = rater_table(sample, "coherence").at(held_out), LabelledItems.of(sample, "coherence", held_out)
     expected = leave_one_out(table, items, run.held_out.measure, resamples=0).alignment
-    found = people.ceiling.alignment
-    assert found is not None and found.interval is not None
+    found = people.ceiling
+    assert found.interval is not None
     assert (found.value, found.n) == (expected.value, expected.n)
 
 
@@ -64,7 +62,7 @@ def test_of_pairs_of_texts_systems_have_strengths_and_no_means(kept, repository,
     request = CalibrationRequest(project, golden_id, "preference", "offline", chosen)
     assert drive(store, settings, projects.start_calibration(store, settings, request)) == "done"
     report = projects.report(store, project, golden_id, "preference")
-    assert (report.systems, report.means.systems) == ((), ())
+    assert report.means.systems == ()
     found = preferred(golden, "preference").by_people
     assert report.strengths is not None
     assert report.strengths.by_people == found
@@ -77,41 +75,26 @@ def test_of_pairs_of_texts_systems_have_strengths_and_no_means(kept, repository,
 
 
 def test_judges_are_compared_on_the_items_that_nobody_saw(report, run):
-    judges = report.judges
-    places = {row.kind: k for k, row in enumerate(judges.rows)}
-    ours, bare = (judges.rows[places[kind]] for kind in ("calibrated", "no criteria"))
-    assert judges.ours == places["calibrated"]
-    assert (
-        judges.board.pool.n_common == run.held_out.n
-    )  # all judges scored everything, and only this one has seen labels
+    board = report.board
+    places = {row.judge.kind: k for k, row in enumerate(board.rows)}
+    ours, bare = (board.rows[places[kind]] for kind in ("calibrated", "no criteria"))
+    assert report.ours == places["calibrated"]
+    assert board.pool.n_common == run.held_out.n  # all judges scored everything, and only this one has seen labels
     assert (ours.alignment.value, bare.alignment.value) == (run.held_out.value, run.no_criteria.held_out.value)
-    gap = judges.ours_minus(places["no criteria"])
+    gap = board.minus(report.ours, places["no criteria"])
     assert gap is not None
     assert gap.value == pytest.approx(ours.alignment.value - bare.alignment.value)
-    assert judges.board.pairwise is not None
-    assert gap.p == judges.board.pairwise.p_holm[judges.ours, places["no criteria"]]  # corrected over the table
-    assert judges.ours_minus(judges.ours) is None
+    assert board.pairwise is not None
+    assert gap.p == board.pairwise.p_holm[report.ours, places["no criteria"]]  # corrected over the table
+    assert board.minus(report.ours, report.ours) is None
     assert {"calibrated", "no criteria", "metric"} == set(places)
-
-
-def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths():
-    # three labels of 1, one of 3: a scale of steps keeps its empty step
-    assert label_bars(np.array([1.0, 1, 1, 3]), Scale(1, 3, 1)) == (
-        LabelBar(1, 1, 3),
-        LabelBar(2, 2, 0),
-        LabelBar(3, 3, 1),
-    )
-    # means of raters lie between the steps: [0, 0.1) … [0.9, 1], so 0.5 falls into the sixth tenth and 1 into the last
-    counts = [bar.n for bar in label_bars(np.array([0.0, 0.5, 1.0, 1.0]), Scale(0, 1, 1))]
-    assert counts == [1, 0, 0, 0, 0, 1, 0, 0, 0, 2]
-    assert [bar.n for bar in label_bars(np.array([0.0, 1.0, 1.0]), Scale(0, 1, 1))] == [1, 2]
 
 
 def test_simulated_labels_are_known_under_any_name(sample):
     labels = sample.aspects["coherence"]
     changed = replace(labels, values=(4.5, *labels.values[1:]))  # one label that a person gave
     for golden, simulated in ((sample, True), (replace(sample, aspects={"coherence": changed}), False)):
-        assert gold_labels(replace(golden, name="another"), "coherence").simulated is simulated
+        assert is_simulated(replace(golden, name="another"), "coherence") is simulated
 
 
 def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
@@ -140,9 +123,10 @@ def test_the_command_gets_the_same_again(kept, repository, drive, capsys):
     request = CalibrationRequest(project, golden_id, "naturalness", "offline", chosen, "It's fluent; isn't it?")
     drive(store, settings, projects.start_calibration(store, settings, request))
     report = projects.report(store, project, golden_id, "naturalness")
-    words = shlex.split(report.reproduce.command, comments=True)
+    command = calibrate_command(report.asked)
+    words = shlex.split(command, comments=True)
     assert words[:3] == ["python", "-m", "core"]
-    assert "--misaligned 6 --min-gap 0.25 --no-refine-gate --max-words 90" in report.reproduce.command
+    assert "--misaligned 6 --min-gap 0.25 --no-refine-gate --max-words 90" in command
     assert main([str(file) if word == "GOLDEN" else word for word in words[3:]] + ["--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["held_out"] == report.held_out.as_json()

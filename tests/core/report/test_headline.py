@@ -35,14 +35,14 @@ def with_figures(report: Report, held: Alignment, people: BesidePeople | None, r
     ceiling = replace(report.raters.ceiling, reason=reason)
     return replace(
         report,
-        calibration=replace(report.calibration, held_out=held),
-        raters=replace(report.raters, beside=people, tests=(), ceiling=ceiling),
-        labels=replace(report.labels, simulated=False),
+        judged=replace(report.judged, calibration=replace(report.calibration, held_out=held)),
+        raters=replace(report.raters, beside=people, test=None, ceiling=ceiling),
+        simulated=False,
     )
 
 
 def with_calibration(report: Report, **changed: Any) -> Report:
-    return replace(report, calibration=replace(report.calibration, **changed))
+    return replace(report, judged=replace(report.judged, calibration=replace(report.calibration, **changed)))
 
 
 def sentence(said: Finding) -> str:
@@ -84,7 +84,7 @@ def test_a_higher_figure_against_an_easier_target_is_not_above(report):
     """The mean of all raters is easier to meet than that of the others; only the paired difference decides."""
     narrow = aligned(0.9, 0.88, 0.92)
     changed = with_figures(report, narrow, beside(-0.1, 0.02))
-    ceiling = replace(changed.raters.ceiling, alignment=aligned(0.5, 0.48, 0.52))
+    ceiling = aligned(0.5, 0.48, 0.52)
     assert standing(replace(changed, raters=replace(changed.raters, ceiling=ceiling))) == "open"
 
 
@@ -93,7 +93,7 @@ def titles(report: Report) -> list[str]:
 
 
 def test_each_fact_brings_its_limit_and_takes_it_away(report):
-    c, raters, labels = report.calibration, report.raters, report.labels
+    c, raters = report.calibration, report.raters
     (version,) = report.line.versions
     cases = {
         "Replies that could not be read": with_calibration(report, held_out=replace(c.held_out, n_unscored=7)),
@@ -106,7 +106,7 @@ def test_each_fact_brings_its_limit_and_takes_it_away(report):
         replace(
             report,
             raters=replace(raters, alpha=replace(raters.alpha, value=0.9)),
-            labels=replace(labels, simulated=False),
+            simulated=False,
             golden=replace(report.golden, n_systems=1),
             misaligned=replace(report.misaligned, by_verdict={}),
         ),
@@ -128,15 +128,15 @@ def test_after_a_choice_on_held_out_items_nothing_is_claimed_beside_a_person(rep
     """The same rule for the headline, the p, the bar, the standing and the annotator test."""
     reason = "versions were compared on these items once before, so a choice may rest on them"
     told = with_figures(report, GOOD, beside(0.01, 0.2), "")
-    told = replace(told, raters=told.raters.without_claim(reason), judges=told.judges.without_claim(reason))
+    told = replace(told, raters=report.raters.without_claim(reason), board=told.board.without_p(0, reason))
     result = sentence(headline(told))
     assert "better than one of them" not in " ".join((result, *asides(told)))
     assert reason in result and told.raters.beside.p is None and told.raters.beside.standing == "open"
-    for test in told.raters.tests:
-        assert test.passes is None and not any(rater.replaceable for rater in test.by_rater)
-    ours = told.judges.rows[told.judges.ours]
-    assert ours.people is None or ours.people.withheld == reason
-    gaps = [told.judges.ours_minus(k) for k in range(len(told.judges.rows))]
+    test = told.raters.test
+    assert test is not None and test.passes is None and not any(rater.replaceable for rater in test.by_rater)
+    people = told.board.rows[told.ours].people
+    assert people is None or people.withheld == reason
+    gaps = [told.board.minus(told.ours, k) for k in range(len(told.board.rows))]
     assert all(gap is None or gap.p is None for gap in gaps)
 
 
@@ -149,7 +149,7 @@ def test_a_judge_is_ready_only_without_a_reason_against_it(report: Report) -> No
     good = with_calibration(with_figures(in_state("approved"), GOOD, beside(-0.06, 0.3)), gain=gained)
     lost = Difference(0.1, Interval(-0.1, 0.3), 0.3, 80, GOOD, GOOD)
     few = Difference(0.3, Interval(0.1, 0.5), None, 80, GOOD, GOOD, p_reason="only 5 sources")
-    unbeaten = replace(good, judges=replace(good.judges, board=replace(good.judges.board, bar=None)))
+    unbeaten = replace(good, board=replace(good.board, bar=None))
     expected = {
         "Ready": good,
         "nobody here has approved": in_state("proposed", good),

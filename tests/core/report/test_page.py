@@ -9,15 +9,13 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
 from lxml import etree
 
-from core.comparison.leaderboard import HumanCeiling
 from core.records import Alignment
 from core.report.headline import brings, headline, limits, sign_off
 from core.report.page import appendix_page, html_page
-from core.report.report_facts import Labels, OnTheScale, Raters
+from core.report.report_facts import Raters
 
 VOID = set("area base br col embed hr img input link meta source track wbr".split())
 PHRASING = set("a bdi br code del em ins small span strong".split())
@@ -147,17 +145,17 @@ def test_hostile_text_is_shown_as_it_stands_and_bounded(hostile, evil):
 
 def test_undefined_is_a_dash(report):
     nothing = Alignment("spearman", "sample", None, 0, reason="all labels are equal")
-    judges = replace(report.judges, board=replace(report.judges.board, rows=(), problem="Nothing is common."))
+    made = replace(report.calibration, held_out=nothing, calibration=nothing)
     empty = replace(
         report,
-        calibration=replace(report.calibration, held_out=nothing, calibration=nothing),
-        judges=judges,
-        systems=(),
-        sources=replace(report.sources, values=()),
-        on_the_scale=OnTheScale(np.empty(0), np.empty(0), 0, None),
-        raters=Raters({}, "", replace(report.raters.alpha, value=None), None, HumanCeiling(None)),
-        labels=Labels((), None, simulated=False),
-        history=replace(report.history, criteria=(), decided=(), rounds=()),
+        judged=replace(report.judged, calibration=made),
+        board=replace(report.board, rows=(), bar=None, problem="Nothing is common."),
+        curve=None,
+        sure=None,
+        raters=Raters({}, "", replace(report.raters.alpha, value=None), None, nothing),
+        simulated=False,
+        criteria=(),
+        decided=(),
         misaligned=replace(report.misaligned, examples=(), by_verdict={}),
         openings=(),
     )
@@ -180,7 +178,7 @@ def test_the_report_is_one_page_that_says_what_a_stakeholder_asks(report):
         assert said in shown
     assert report.version is not None
     assert "version 1 of the judge (approved)" in shown
-    for fact in report.history.chosen[:3]:
+    for fact in report.chosen[:3]:
         assert fact.name in shown
     assert "--judge-file judge.yaml" in shown
     assert plain_one.count("<svg") == 1

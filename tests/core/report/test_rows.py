@@ -17,13 +17,14 @@ def read(report: Report) -> list[dict[str, str]]:
 
 def test_undefined_is_an_empty_cell(report):
     nothing = Alignment("spearman", "sample", None, 0, reason="r")
-    row = read(replace(report, calibration=replace(report.calibration, held_out=nothing)))[0]
+    judged = replace(report.judged, calibration=replace(report.calibration, held_out=nothing))
+    row = read(replace(report, judged=judged))[0]
     assert (row["value"], row["low"], row["high"], row["n"]) == ("", "", "", "0")
 
 
 def test_no_cell_can_run(report):
-    rows = tuple(replace(one, name="=HYPERLINK(1)") for one in report.judges.rows)
-    judges = replace(report.judges, board=replace(report.judges.board, rows=rows))
-    changed = replace(report, judges=judges, systems=tuple(replace(system, name="@x") for system in report.systems))
+    rows = tuple(replace(one, name="=HYPERLINK(1)") for one in report.board.rows)
+    means = replace(report.means, systems=tuple(replace(system, name="@x") for system in report.means.systems))
+    changed = replace(report, board=replace(report.board, rows=rows), means=means)
     for row in csv.reader(io.StringIO(figures_csv(changed))):
         assert not any(cell.startswith(("=", "@", "+")) for cell in row)

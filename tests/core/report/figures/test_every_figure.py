@@ -9,14 +9,13 @@ import pytest
 from lxml import etree
 
 from core.calibration.ablate import AblationRow, Analyses, ComparedCandidate
-from core.calibration.calibration_result import TracePoint
+from core.calibration.calibration_result import BothSides, TracePoint
 from core.records import Interval, Scale
 from core.report import figures
-from core.report.figures import Mark, Race, Sides
-from core.report.figures.candidate_plots import length_figure, size_figure
-from core.report.figures.comparison import PairCells, kept_figure, scatter_figure, significance_figure
-from core.report.figures.heat_maps import Heat, layers_figure
-from core.report.figures.style import (
+from core.report.figures.curves import kept_figure, scatter_figure
+from core.report.figures.heat_maps import Heat, layers_figure, significance_figure
+from core.report.figures.search_plots import length_figure, size_figure
+from core.report.figures.svg import (
     ALIKE,
     AMBER,
     BETTER,
@@ -33,8 +32,7 @@ from core.report.figures.style import (
     WARM,
     WORSE,
 )
-from core.report.figures.trends import RecheckPoint, history_figure
-from core.report.figures.whiskers import JudgeMark, ablation_figure, leaderboard_figure, styles_figure
+from core.report.figures.whiskers import ablation_figure, history_figure, leaderboard_figure
 from core.stats.conformal import kept_shares
 from tests.core.report.figures.conftest import NOW, SVG, aligned
 
@@ -47,19 +45,18 @@ FIGURES = {
     "size": lambda: size_figure(FOUND),
     "length": lambda: length_figure(FOUND),
     "leaderboard": lambda: leaderboard_figure(
-        [JudgeMark(HOSTILE, "imported", aligned(None, reason=HOSTILE), GOOD)], GOOD, measure="m"
+        [(HOSTILE, "imported", aligned(None, reason=HOSTILE), GOOD)], GOOD, measure="m"
     ),
     "significance": lambda: significance_figure(
-        PairCells((HOSTILE, "b"), np.zeros((2, 2)), np.ones((2, 2)), ((HOSTILE,) * 2,) * 2), alpha=0.05, measure="m"
+        (HOSTILE, "b"), np.zeros((2, 2)), np.ones((2, 2)), ((HOSTILE,) * 2,) * 2, alpha=0.05, measure="m"
     ),
     "scatter": lambda: scatter_figure(ONE, ONE, scale=Scale(1, 5), of=HOSTILE, picked=0),
     "kept": lambda: kept_figure(kept_shares(np.arange(3.0), np.array([0.1, 0.4, 0.2])), wrong=False),
     "layers": lambda: layers_figure(HEAT, measure="m"),
-    "candidates": lambda: figures.candidates_figure([Mark(HOSTILE, GOOD, "kept", HOSTILE)], None, measure="m"),
-    "race": lambda: figures.race_figure([Race(HOSTILE, "chosen", (TracePoint(24, 0.3),))], None, measure="m"),
-    "sides": lambda: figures.sides_figure([Sides(HOSTILE, GOOD, GOOD)], measure="m"),
-    "styles": lambda: styles_figure([Mark(HOSTILE, GOOD, detail=HOSTILE)], measure="m"),
-    "history": lambda: history_figure([RecheckPoint(NOW, HOSTILE, GOOD, "holds")], GOOD),
+    "candidates": lambda: figures.candidates_figure([(HOSTILE, "kept", GOOD)], None, measure="m"),
+    "race": lambda: figures.race_figure([("chosen", (TracePoint(24, 0.3),))], measure="m"),
+    "sides": lambda: figures.sides_figure({HOSTILE: BothSides(GOOD, GOOD)}, measure="m"),
+    "history": lambda: history_figure([(NOW, HOSTILE, GOOD, "holds")], GOOD),
 }
 
 
@@ -85,7 +82,7 @@ CONTROL = "a\x00\u202e\ud800b"
 
 
 def test_what_no_document_may_hold_is_made_visible():
-    drawn = figures.sides_figure([Sides(CONTROL, GOOD, GOOD)], measure=CONTROL)
+    drawn = figures.sides_figure({CONTROL: BothSides(GOOD, GOOD)}, measure=CONTROL)
     etree.fromstring(drawn.svg())
     assert "a\ufffd\ufffd?b" in drawn.svg()
 

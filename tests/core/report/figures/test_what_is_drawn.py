@@ -8,18 +8,17 @@ from hypothesis import strategies as st
 
 from core.records import AspectLabels, Scale
 from core.report import figures
-from core.report.figures import Mark
-from core.report.figures.comparison import PairCells, significance_figure
-from core.report.figures.heat_maps import Heat, heat_figure
-from core.report.figures.style import BETTER, WORSE
-from core.report.figures.whiskers import JudgeMark, leaderboard_figure
+from core.report.figures.bars import label_bars
+from core.report.figures.heat_maps import Heat, heat_figure, significance_figure
+from core.report.figures.svg import BETTER, WORSE
+from core.report.figures.whiskers import leaderboard_figure
 from tests.core.report.figures.conftest import Drawn, aligned
 
 NAN = np.nan
 
 
 def test_an_undefined_candidate_keeps_its_place_but_is_not_drawn_as_zero():
-    marks = [Mark("a", aligned(0.4), "kept"), Mark("b", aligned(None), "kept"), Mark("c", aligned(0.0), "kept")]
+    marks = [("a", "kept", aligned(0.4)), ("b", "kept", aligned(None)), ("c", "kept", aligned(0.0))]
     drawn = Drawn(figures.candidates_figure(marks, None, measure="m"))
     first, last = (float(dot.get("cy")) for dot in drawn.all("circle", r="4"))
     assert first < last  # 0.4 stands above 0
@@ -27,7 +26,7 @@ def test_an_undefined_candidate_keeps_its_place_but_is_not_drawn_as_zero():
 
 
 def test_an_undefined_judge_is_a_dash_with_its_reason_and_no_point():
-    marks = [JudgeMark("a", "imported", aligned(0.6)), JudgeMark("b", "imported", aligned(None, reason="all equal"))]
+    marks = [("a", "imported", aligned(0.6), None), ("b", "imported", aligned(None, reason="all equal"), None)]
     drawn = Drawn(leaderboard_figure(marks, None, measure="rho"))
     assert len(drawn.all("circle")) == 1
     assert {"— all equal", "—"} <= set(drawn.texts)
@@ -37,7 +36,7 @@ def test_the_matrix_colours_what_is_significant_and_leaves_the_rest_open():
     difference = np.array([[0.0, 0.2, 0.1], [-0.2, 0.0, NAN], [-0.1, NAN, 0.0]])
     p = np.array([[NAN, 0.01, 0.3], [0.01, NAN, NAN], [0.3, NAN, NAN]])
     words = (("", "a beats b", "open"), ("b loses", "", "—"), ("open", "—", ""))
-    drawn = Drawn(significance_figure(PairCells(("a", "b", "c"), difference, p, words), alpha=0.05, measure="rho"))
+    drawn = Drawn(significance_figure(("a", "b", "c"), difference, p, words, alpha=0.05, measure="rho"))
     assert [len(drawn.all("rect", fill=colour)) for colour in (BETTER, WORSE)] == [1, 1]
     assert len(drawn.all("rect")) == 4  # nothing on the diagonal, nothing where undefined
     assert {"+.20", "p = 0.010", "−.20"} <= set(drawn.texts)
@@ -60,3 +59,12 @@ def test_the_heat_map_says_each_cell_with_layers_across_and_tokens_down():
 def test_every_label_is_counted_once(values, scale):
     said = figures.labels_figure(AspectLabels("a", scale, tuple(values))).says
     assert sum(int(bar.rpartition(": ")[2]) for bar in said.rstrip(".").split("; ")) == len(values)
+
+
+def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths():
+    # three labels of 1, one of 3: a scale of steps keeps its empty step
+    assert label_bars(np.array([1.0, 1, 1, 3]), Scale(1, 3, 1)) == {"1": 3, "2": 0, "3": 1}
+    # means of raters lie between the steps: [0, 0.1) … [0.9, 1], so 0.5 falls into the sixth tenth and 1 into the last
+    means = label_bars(np.array([0.0, 0.5, 1.0, 1.0]), Scale(0, 1, 1))
+    assert list(means.values()) == [1, 0, 0, 0, 0, 1, 0, 0, 0, 2]
+    assert list(label_bars(np.array([0.0, 1.0, 1.0]), Scale(0, 1, 1)).values()) == [1, 2]

@@ -1,0 +1,182 @@
+"""Scores against labels, what scores mean, errors by share kept, and what changes as labels or texts come in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.records import FloatArray, Interval, Scale
+from core.report.figures.chart import HALF, WIDE, Series, chart, level_line, snapped
+from core.report.figures.svg import AMBER, BLUE, PALE, QUIET, TEAL, Drawing, shortened
+from core.wording import counted, number, percent
+
+if TYPE_CHECKING:
+    from core.comparison.curve import ScoreBin
+    from core.comparison.periods import Watched
+    from core.projects.label_passes import AspectAgreement
+    from core.stats.conformal import KeptShare
+
+JITTER = 0.12  # of a step, so that equal labels do not hide each other
+_MOST_TICKS = 14
+
+
+def scatter_figure(
+    labels: FloatArray, scores: FloatArray, *, scale: Scale, of: str, picked: int | None = None
+) -> Drawing:
+    """Draw scores (n,) against labels (n,), one point per item; the item at `picked` stands out.
+
+    Equal labels and few distinct scores are spread a little, so that no point hides another.
+    """
+    across, along = np.random.default_rng(0).uniform(-1, 1, (2, labels.size)) * JITTER * (scale.step or 0.0)
+    crowded = 4 * np.unique(scores).size < labels.size  # whole numbers, say
+    points = list(zip((labels + across).tolist(), (scores + along * crowded).tolist(), strict=True))
+    room, heights = 0.04 * (scale.high - scale.low), [y for _, y in points]
+    low, high = min(heights), max(heights)
+    above = 0.06 * (high - low) or 0.1
+    series = [Series("", BLUE, [point for k, point in enumerate(points) if k != picked], size=4, opacity=0.55)]
+    series += [] if picked is None else [Series("", AMBER, [points[picked]], size=9)]
+    says = f"{counted(labels.size, 'item')}; labels from {number(labels.min())} to {number(labels.max())}."
+    ends = (scale.low - room, scale.high + room)
+    return chart(
+        "scatter",
+        f"{of} against the raters' labels",
+        says,
+        series,
+        x=(f"raters ({scale})", *ends),
+        y=(of, low - above, high + above),
+        width=HALF,
+    )
+
+
+def curve_figure(
+    bins: Sequence[ScoreBin],
+    line: Sequence[tuple[float, float]],
+    scale: Scale,
+    *,
+    on_scale: bool,
+    points: Sequence[tuple[float, float]] = (),
+    width: int = WIDE,
+) -> Drawing:
+    """Mean label at each stretch of scores, the map through them, and where score and label would be equal.
+
+    `points`: score and label of items, drawn behind.
+    """
+    ends = scale.low, scale.high
+    series = [Series("an item", PALE, points, size=2.6, opacity=0.7)] if points else []
+    series += (
+        [Series("score = label", QUIET, [(end, end) for end in ends], None, line=2, dash="2 4")] if on_scale else []
+    )
+    series += [Series("isotonic map", TEAL, line, shape=None, line=3)] if line else []
+    means = [(own.mean_score, own.mean_label) for own in bins]
+    said = [f"{own.n:,}" for own in bins]
+    series.append(Series("mean label (number of items)", BLUE, means, size=6, line=1.5 if points else 0, said=said))
+    scores = [*(x for x, _ in (*means, *line, *points)), *(ends if on_scale else ())]
+    low, high = min(scores, default=scale.low), max(scores, default=scale.high)
+    room, aside = 0.04 * (scale.high - scale.low), 0.04 * ((high - low) or 1.0)
+    near = [f"scores near {number(own.mean_score)}: mean label {number(own.mean_label)} ({own.n:,})" for own in bins]
+    return chart(
+        "scores",
+        "What scores mean in labels",
+        f"{'; '.join(near)}.",
+        series,
+        x=("judge's score", low - aside, high + aside),
+        y=("mean label of the raters", scale.low - room, scale.high + 3 * room),
+        width=width,
+    )
+
+
+def kept_figure(kept: Sequence[KeptShare], *, wrong: bool, width: int = WIDE) -> Drawing:
+    """The error of the surest verdicts against the share kept, and the least that any choice could have.
+
+    `wrong`: the error is a share of wrong answers, else points of the scale.
+    """
+    shown = [point for point in kept if round(100 * point.share) in (20, 40, 60, 80, 100)]
+    said = [f"{percent(point.share)} kept: {number(point.error)}" for point in shown]
+    best = [(100 * point.share, point.best) for point in kept]
+    return chart(
+        "kept",
+        "Error against the share of verdicts kept",
+        f"{'; '.join(said)}.",
+        [
+            Series("the least possible", QUIET, best, shape=None, line=2, dash="6 4"),
+            Series("the surest are kept", BLUE, [(100 * point.share, point.error) for point in kept], size=3, line=2),
+        ],
+        x=("% of the verdicts kept", 0, 100),
+        y=(
+            "wrong answers" if wrong else "mean error in points",
+            0.0,
+            1.1 * (max((point.error for point in kept), default=1.0) or 1.0),
+        ),
+        width=width,
+    )
+
+
+def growth_figure(agreement: AspectAgreement, *, n_expected: int) -> Drawing:
+    """Krippendorff's alpha of the first 1, 2, … doubly rated items; a whisker at the last where its interval is known.
+
+    An undefined alpha is a gap.  `n_expected` items will be doubly rated in all: it fixes the horizontal axis.
+    """
+    growth, interval = agreement.growth, agreement.interval
+    known = [alpha for _, alpha in growth if alpha is not None]
+    last = growth[-1][0] if growth else 0
+    ends = [*known, *((interval.low, interval.high) if interval else ())]
+    return chart(
+        "growth",
+        "Agreement as items were rated",
+        f"alpha {number(known[-1])} on {last:,} items." if known else "No alpha yet.",
+        [Series("", BLUE, growth, size=3, line=2, intervals=[None] * (len(growth) - 1) + [interval])],
+        x=("items rated by two or more", 0, max(n_expected, last, 1) + 1),
+        y=(f"Krippendorff's alpha, {agreement.alpha_metric}", *snapped(ends)),
+    )
+
+
+def periods_figure(watched: Watched, *, aspect: str, scale: Scale) -> Drawing:
+    """Draw one mark per period, hollow in the baseline and a diamond after a move, next to corrected means.
+
+    The line is the baseline's mean; a whisker that leaves it out has moved, at whatever number of looks.
+    """
+    periods = watched.periods
+    x = ("", -0.6, len(periods) - 0.4)
+    looks: dict[str, list[tuple[float, float, Interval | None]]] = {
+        "baseline": [],
+        "judge": [],
+        "moved beyond chance": [],
+    }
+    said = []
+    for k, period in enumerate(periods):
+        if period.judged is not None:
+            mean, change, ends = period.judged.value, period.change, None
+            moved = change is not None and change.moved
+            if change is not None and change.reach is not None:
+                ends = Interval(mean - change.reach, mean + change.reach)
+            look = "baseline" if period.in_baseline else "moved beyond chance" if moved else "judge"
+            looks[look].append((k, mean, ends))
+            said.append(f"{shortened(period.name, 30)}: {mean:.2f}{' (moved)' if moved else ''}")
+    series = [] if watched.baseline is None else [level_line("", watched.baseline.value, QUIET, x)]
+    for (name, marks), colour, shape in zip(
+        looks.items(), (QUIET, BLUE, AMBER), ("ring", "dot", "diamond"), strict=True
+    ):
+        points, intervals = [(k, mean) for k, mean, _ in marks], [ends for *_, ends in marks]
+        series.append(Series(name, colour, points, shape, intervals=intervals))  # type: ignore[arg-type]
+    corrected = [
+        (k, own.corrected) for k, own in enumerate(periods) if own.corrected and own.corrected.value is not None
+    ]
+    if corrected:
+        points = [(k + 0.15, mean.value or 0.0) for k, mean in corrected]
+        intervals = [mean.interval for _, mean in corrected]
+        series.append(Series("corrected by labels, 95 %", TEAL, points, size=4, intervals=intervals))
+    step = -(-len(periods) // _MOST_TICKS) or 1
+    # a day stands without its year, which the table has
+    names = [own.name[5:] if re.fullmatch(r"\d{4}-\d\d-\d\d", own.name) else shortened(own.name, 14) for own in periods]
+    return chart(
+        "periods",
+        f"Mean {aspect} by period",
+        f"{'; '.join(said[-30:]) or 'No verdicts'}.",
+        series,
+        x=x,
+        y=(f"mean {aspect}, {scale.low:g} to {scale.high:g}", scale.low, scale.high),
+        ticks=[(k, name) for k, name in enumerate(names) if not k % step],
+    )
