@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     )
     from core.fusion.fused_run import FusedRun, FusionSettings, fuse
     from core.judge_files.judge_reading import judge_schema
-    from core.judge_files.loading import load_judge
+    from core.judge_files.loaded import load_judge
     from core.judging.scoring_styles import Asking, Style
     from core.projects.project import Project, WrittenReport, open_project, write_report
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
@@ -158,7 +158,7 @@ _NAMES = {
     "core.comparison.decisions": "Preferences choose_threshold preferences",
     "core.comparison.examination": "examine",
     "core.fusion.fused_run": "FusedRun FusionSettings fuse",
-    "core.judge_files.loading": "load_judge",
+    "core.judge_files.loaded": "load_judge",
     "core.comparison.measures": "align align_all annotator_test beside_people compare plan_labels",
     "core.projects.project": "Project WrittenReport open_project write_report",
     "core.comparison.leaderboard": "ceiling",

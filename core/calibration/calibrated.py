@@ -23,7 +23,7 @@ from core.comparison.sureness import calibrated_sureness
 from core.data.split import task_of
 from core.errors import UsageError
 from core.judge_files import CalibratedJudge, final_verdicts, judge_card, summary, write_run
-from core.judge_files.judge_reading import kind_of_file, open_file
+from core.judge_files.judge_reading import kind_of, read_card
 from core.judge_files.judge_writing import known_of
 from core.judging.judge_protocol import Judge
 from core.judging.judge_specs import CAREFUL, NAMED, make_judge, restore_judge
@@ -181,12 +181,12 @@ def repeated(
     model may be loaded.  UsageError for a file whose judge was never drafted (fused, RepEval), another golden set, or
     another judge.
     """
-    if (kind := kind_of_file(path)) != "judge":
+    card = read_card(path)
+    if (kind := kind_of(card)) != "judge":
         raise UsageError(
             f"{path}: holds a {'fusion' if kind == 'fusion' else 'RepEval score'}, which has no criteria to take away. "
             "Name the judge.yaml of a calibration."
         )
-    card = open_file(path).card
     if card["golden"]["digest"] != golden.digest:
         raise UsageError(
             f"{path}: was calibrated on {card['golden']['name']}, and {golden.name} holds other items or labels. Give "

@@ -65,11 +65,11 @@ def recheck(
     """
     from core.comparison.recheck import recheck as look_again
     from core.findings.over_time import recheck_details, recheck_finding
-    from core.judge_files.judge_reading import columns_of_file
-    from core.judge_files.loading import load_judge
+    from core.judge_files.judge_reading import kept_columns, read_card
+    from core.judge_files.loaded import load_judge
 
     edited, old = opened.accept_edited, given.old
-    kept = columns_of_file(judge_file, accept_edited=edited)
+    kept = kept_columns(read_card(judge_file, accept_edited=edited))
     newer = golden.load(kept=kept)
     replies = None if given.verdicts is not None else opened.replies(judge_file)
     with closing(load_judge(judge_file, judge=opened.judge or None, replies=replies, accept_edited=edited)) as loaded:

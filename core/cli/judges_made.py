@@ -113,9 +113,9 @@ def ablate(
     from core.calibration.calibrated import ablate as take_away
     from core.calibration.calibrated import repeated
     from core.files import write_json
-    from core.judge_files.judge_reading import kind_of_file, open_file
+    from core.judge_files.judge_reading import read_card
 
-    spec = str(open_file(judge_file).card["judge"]["spec"]) if kind_of_file(judge_file) == "judge" else ""
+    spec = str(read_card(judge_file).get("judge", {}).get("spec", ""))
     loaded, cache = golden.load(), reply_cache(spec)
     with (
         stages_shown() as progress,

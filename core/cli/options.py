@@ -199,17 +199,11 @@ class JudgeFileOptions:
 
     def replies(self, judge_file: Path) -> ReplyStore | None:
         """The reply cache for the judge of a file, or for the model of a fused one; None where nobody is asked."""
-        from core.judge_files.judge_reading import kind_of_file, open_file
+        from core.judge_files.judge_reading import read_card
 
-        kind = kind_of_file(judge_file)
-        if kind == "repeval":
-            return None
-        if kind == "judge" and self.judge:
-            return reply_cache(self.judge)
-        card = open_file(judge_file, kind, accept_edited=self.accept_edited).card
-        if kind == "fusion" and card["fusion"]["method"] != "llm":
-            return None
-        return reply_cache(str((card["fusion"] if kind == "fusion" else card)["judge"]["spec"]))
+        card = read_card(judge_file, accept_edited=self.accept_edited)
+        asked = card.get("judge") or card.get("fusion", {}).get("judge") or {"spec": ""}
+        return reply_cache(self.judge or str(asked["spec"]))
 
 
 @dataclass(frozen=True)

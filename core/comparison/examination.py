@@ -18,7 +18,7 @@ from core.comparison.biases import Bias, examine_biases
 from core.comparison.fails import Division, ExaminedItems, Part, examine_parts
 from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, labelled_verdicts
 from core.json_form import JsonRecord, json_fields
-from core.judge_files.judge_reading import kind_of_file, open_file
+from core.judge_files.judge_reading import read_card
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Measure, Scale, Statistic
 from core.stats import ALPHA, align, holm
 from core.stats.claims import HALF_ALPHA
@@ -185,7 +185,7 @@ def examine(
         mapped=records.of_items(item_ids).mapped,
     )
     if not model and isinstance(judge_file, Path | str):
-        card = open_file(judge_file, kind_of_file(judge_file), accept_edited=True).card
+        card = read_card(judge_file, accept_edited=True)
         model = str((card.get("judge") or {}).get("spec", ""))
     found = examine_judge(golden, aspect, judge, statistic=statistic, model=model)
     return replace(found, overall=given.counted(found.overall))

@@ -16,7 +16,7 @@ from core.data.reply_files import out_of_range
 from core.data.scale import Codes, off_scale
 from core.data.split import task_of, text_digest, texts_behind
 from core.errors import UsageError
-from core.judge_files.judge_reading import kind_of_file, open_file
+from core.judge_files.judge_reading import read_card
 from core.judge_files.verdict_files import read_verdicts
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Scale, Scored, Task, Unscored, Verdict
 from core.stats import LabelledItems
@@ -137,7 +137,7 @@ def calibration_items(
         else set(verdicts)
     )
     files = [judge_file] if isinstance(judge_file, Path | str) else list(judge_file or ())
-    cards = [open_file(file, kind_of_file(file), accept_edited=True).card for file in files]
+    cards = [read_card(file, accept_edited=True) for file in files]
     known = [texts for card in cards for texts in texts_behind(card)]
     behind = {digest for texts in known for digest in (texts.calibration if map_too else texts.behind_scores)}
     only_mapped = set() if map_too else {digest for texts in known for digest in texts.only_mapped} - behind

@@ -21,8 +21,7 @@ from core.data.split import task_of, text_digest, texts_behind
 from core.errors import GoldenError, JudgeError, UsageError
 from core.json_form import json_fields
 from core.judge_files import CalibratedJudge
-from core.judge_files.loaded import LoadedJudge
-from core.judge_files.loading import load_judge
+from core.judge_files.loaded import LoadedJudge, load_judge
 from core.progress import SILENT, Progress, Stage
 from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Verdict
 from core.setting_fields import setting

@@ -22,8 +22,8 @@ from core.fusion.fusion_settings import FusionSettings
 from core.fusion.fusion_split import FusionSplit, cross_fitted, seen_sources
 from core.judge_files import judge_card
 from core.judge_files.documents import FusedPart
-from core.judge_files.judge_reading import kind_of_file, open_file
-from core.judge_files.loading import load_judge
+from core.judge_files.judge_reading import kind_of, read_card
+from core.judge_files.loaded import load_judge
 from core.judging.offline.judge import OfflineJudge
 from core.judging.parse import read_rating
 from core.metrics import ScoreFolder, as_judge, kept, make_metric, score_or_reason
@@ -169,7 +169,7 @@ def seen_by_files(golden: GoldenSet, names: Sequence[str]) -> tuple[int, ...]:
         kind, _, file = name.partition(":")
         if kind == "judge" and file.strip():
             with suppress(ConcordError):
-                seen.update(_calibrated_on(golden, open_file(Path(file), kind_of_file(Path(file))).card))
+                seen.update(_calibrated_on(golden, read_card(Path(file))))
     return tuple(sorted(seen))
 
 
@@ -213,10 +213,10 @@ def _repeval(inputs: FusionInput) -> Part:
 
 
 def _judge_file(inputs: FusionInput, name: str, path: Path, notes: list[str]) -> Part:
-    kind = kind_of_file(path)
+    card = read_card(path)
+    kind = kind_of(card)
     if kind == "fusion":
         raise UsageError(f"{path}: is a fused judge itself; name its parts instead.")
-    card = open_file(path, kind).card
     if (own_aspect := card["task"]["aspect"]) != inputs.aspect:
         notes.append(f"{name} was calibrated on {own_aspect}, not on {inputs.aspect}.")
     with closing(load_judge(path, replies=inputs.replies)) as judge:

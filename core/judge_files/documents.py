@@ -19,6 +19,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, TypeAdap
 
 from core.errors import ConcordError
 from core.fusion.estimators import restore_estimator
+from core.fusion.fusion_criteria import AspectCriteria
 from core.judging.scoring_styles import Style
 from core.metrics import Metric, fitted_repeval, make_metric
 from core.records import ItemKind, Level, Scale, Statistic, Task
@@ -275,14 +276,7 @@ class CriteriaText(FilePart):
     """Where the criteria came from; what is empty is left out."""
 
 
-@dataclass(frozen=True)
-class BothParts(FilePart):
-    """The same measurement on calibration and on held-out items."""
-
-    calibration: AlignmentEntry | None = None
-    """On the items that chose the criteria: optimistic."""
-    held_out: AlignmentEntry | None = None
-    """On the items that no choice has seen."""
+BothParts = dict[Literal["calibration", "held_out"], AlignmentEntry | None]
 
 
 @dataclass(frozen=True)
@@ -294,7 +288,7 @@ class AlignmentsEntry(FilePart):
     held_out: AlignmentEntry
     """On the items that no choice has seen: the figure to quote."""
     best_single: BothParts | None = None
-    """The best of the criteria alone."""
+    """The best of the criteria alone, on both parts."""
     no_criteria: BothParts | None = None
     """The same judge without criteria: the baseline of the calibration."""
     gain: dict[str, Any] | None = None
@@ -426,18 +420,6 @@ class FusionEntry(FilePart):
 
 
 @dataclass(frozen=True)
-class FusionCriteriaEntry(FilePart):
-    """The criteria of one aspect."""
-
-    aspect: Aspect
-    """The aspect that is rated by them."""
-    text: Annotated[str, Field(max_length=20_000)]
-    """The criteria in full; empty: the aspect is rated without."""
-    origin: Literal["model", "person", "calibrated"]
-    """model: written by the model; person: given; calibrated: those of a calibrated judge."""
-
-
-@dataclass(frozen=True)
 class ModelFusionEntry(FilePart):
     """A language model that rates each item by a plan and the parts' numbers, all aspects in one call."""
 
@@ -455,7 +437,7 @@ class ModelFusionEntry(FilePart):
     """The parts as the model reads of them, a line each."""
     aspects: Annotated[tuple[TaskEntry, ...], Field(min_length=1, max_length=50)]
     """What each call rates."""
-    criteria: Annotated[tuple[FusionCriteriaEntry, ...], Field(max_length=50)] = ()
+    criteria: Annotated[tuple[AspectCriteria, ...], Field(max_length=50)] = ()
     """By what each aspect is rated; an aspect that is not listed has no criteria."""
 
 
@@ -523,8 +505,8 @@ class FusionDocument(FileDocument):
     """Says that this is the file of a fused judge."""
     aspect: Aspect
     """The aspect that is rated."""
-    task: TaskEntry | None
-    """Kind of the items and scale of the labels that the weights were fitted on; null when unknown."""
+    task: TaskEntry
+    """Kind of the items and scale of the labels that the weights were fitted on."""
     fusion: Annotated[FusionEntry | ModelFusionEntry, Field(discriminator="method")]
     parts: Annotated[tuple[FusedPart, ...], Field(min_length=1, max_length=1000)]
     """What each part is, in the order of the weights."""

@@ -12,22 +12,20 @@ import numpy as np
 
 from core.errors import ConcordError, ConsentError, GoldenError, JudgeError, UsageError
 from core.fusion.estimators import restore_estimator
-from core.fusion.fusion_criteria import AspectCriteria, FusionCriteria, no_criteria
+from core.fusion.fusion_criteria import FusionCriteria, no_criteria
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.model_rating import FusionJudge, rate_by_model
 from core.fusion.plan import read_plan
-from core.judge_files.calibrated_judge import CalibratedJudge, restored
 from core.judge_files.documents import FusedPart, FusionDocument
-from core.judge_files.judge_reading import checked, document_of
-from core.judge_files.loaded import LoadedJudge, Metrics
-from core.judge_files.repeval_judge import allowed_repeval
+from core.judge_files.judge_reading import document_of
+from core.judge_files.loaded import CalibratedJudge, LoadedJudge, Metrics, allowed_repeval, restored
 from core.judging.judge_protocol import Judge, OnProgress
 from core.judging.judge_specs import CAREFUL, PART_NOT_RUN, Gate, restore_judge
 from core.judging.llm_judge import LLMJudge
 from core.judging.reply_verdicts import NO_TEXT
 from core.metrics import Metric, make_metric, model_of
 from core.providers.completions import ReplyStore
-from core.records import FloatArray, GoldenSet, Item, ItemKind, JudgeScores, Scale, Scored, Task, Unscored
+from core.records import FloatArray, GoldenSet, Item, JudgeScores, Scored, Task, Unscored, Verdict
 from core.repeval import EMBEDDED
 from core.settings import Settings
 from core.texts import is_blank
@@ -65,17 +63,12 @@ class FusedJudge(LoadedJudge):
         where: str = "fused judge",
         marks: Sequence[str] = (),
     ) -> FusedJudge:
-        """Return the fused judge of a card.  JudgeError, naming `where` it is, for a damaged one.
-
-        The scale of its task is unbounded where the file does not say it.
-        """
+        """Return the fused judge of a card.  JudgeError, naming `where` it is, for a damaged one."""
         document: FusionDocument = document_of(card, "fusion", where)
         for part in document.parts:
             if part.judge is not None:
-                checked(part.judge, where=f"{where}: the part {part.name}")
-        unknown = Task(document.aspect, "source_target", Scale(-math.inf, math.inf))
-        task = unknown if document.task is None else document.task.as_task()
-        return cls(card, task, document, here, replies, gate, tuple(marks))
+                document_of(part.judge, where=f"{where}: the part {part.name}")
+        return cls(card, document.task.as_task(), document, here, replies, gate, tuple(marks))
 
     @property
     def spec(self) -> str:
@@ -85,21 +78,6 @@ class FusedJudge(LoadedJudge):
     def parts(self) -> tuple[FusedPart, ...]:
         """The parts of the fusion, in the order of their weights."""
         return self.document.parts
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Metric columns that items have to bring, e.g. ``metric_bleurt``."""
-        named = (part.assistant or part.column for part in self.parts if part.judge is None)
-        return tuple(name for name in named if name.startswith("metric_"))
-
-    @property
-    def frame_needs(self) -> tuple[str, ...]:
-        """None: a part whose column is missing counts as its mean."""
-        return ()
-
-    @property
-    def item_kind(self) -> ItemKind | None:
-        return None if self.document.task is None else self.task.kind
 
     @property
     def by_model(self) -> bool:
@@ -148,8 +126,7 @@ class FusedJudge(LoadedJudge):
         for name, values in columns.items():
             if len(values) != len(items):
                 raise GoldenError(f"{len(values)} values came for {len(items)} items.", column=f"metric_{name}")
-        kind = self.item_kind or ("source_target" if any(item.source for item in items) else "single")
-        golden = GoldenSet("items", kind, tuple(items), {}, metrics=columns)
+        golden = GoldenSet("items", self.task.kind, tuple(items), {}, metrics=columns)
         numbers = self._numbers(golden, of_more=of_more)
         if self.by_model:
             return self.marked(items, self._rated(golden, numbers))
@@ -157,16 +134,12 @@ class FusedJudge(LoadedJudge):
         fused = restore_estimator(self.card["fusion"]).score(signs[:, None] * numbers)
         if on_progress is not None:
             on_progress(len(items), len(items))
-        verdicts = (
-            Scored(item.item_id, value)
-            if not is_blank(item.target) and not math.isnan(value)
-            else Unscored(
-                item.item_id,
-                "missing input",
-                NO_TEXT if is_blank(item.target) else "No part of the fusion has a score.",
+        verdicts = list[Verdict]()
+        for item, value in zip(items, fused.tolist(), strict=True):
+            why = (
+                NO_TEXT if is_blank(item.target) else "No part of the fusion has a score." if math.isnan(value) else ""
             )
-            for item, value in zip(items, fused.tolist(), strict=True)
-        )
+            verdicts.append(Unscored(item.item_id, "missing input", why) if why else Scored(item.item_id, value))
         return self.marked(items, verdicts)
 
     def close(self) -> None:
@@ -245,8 +218,7 @@ class FusedJudge(LoadedJudge):
             JudgeScores(part.name, "metric", self.task.aspect, values, higher_is_better=part.higher_is_better)
             for part, values in zip(self.parts, numbers, strict=True)
         )
-        entries = tuple(AspectCriteria(entry.aspect, entry.text, entry.origin) for entry in how.criteria)
-        criteria = FusionCriteria(entries).with_more(no_criteria(names), names)
+        criteria = FusionCriteria(how.criteria).with_more(no_criteria(names), names)
         plan, references = read_plan(how.plan, names, how.parts), model.sampling.references
         asked = FusionJudge(tasks, parts, plan, how.introduced, criteria, references)
         rated = rate_by_model(model, golden.items, asked, range(len(golden.items)), FusionSettings(method="llm"))

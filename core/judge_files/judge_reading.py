@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,7 +33,7 @@ MOST_DEPTH = 40
 MOST_VALUES = 200_000
 LARGEST = 1e300
 EXPORT_AGAIN = "Export the judge again."
-EDITED = (
+CHANGED = (
     "{where}: was changed after the export: its digest does not match its content. Export the judge again; or, if you "
     "know who changed what, accept it: accept_edited=True in Python, --accept-edited on the command line."
 )
@@ -79,7 +78,7 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
         faults = []
         for fault in error.errors(include_url=False):
             path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
-            words = f"{fault['msg'].removeprefix('Value error, ')}; {_shown(fault['input'])} came."
+            words = f"{fault['msg'].removeprefix('Value error, ')}; {fault['input']!r:.60} came."
             faults.append(f"{path or 'the file'}: {'is missing.' if fault['type'].startswith('missing') else words}")
         more = f" (and {len(faults) - FAULTS_SHOWN} more)" if len(faults) > FAULTS_SHOWN else ""
         raise JudgeError(
@@ -87,66 +86,40 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
         ) from None
 
 
-def checked(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> dict[str, Any]:
-    """Return `card` when it holds what the schema says and no more; JudgeError as `document_of`."""
-    document_of(card, kind, where)
-    return dict(card)
-
-
 # ── off the disk ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class JudgeFile:
-    """A checked card; `edited`: its digest did not match, and the caller accepted that."""
-
-    card: dict[str, Any]
-    edited: bool
-
-
-def open_file(path: Path | str, kind: Kind = "judge", *, accept_edited: bool = False) -> JudgeFile:
-    """Return the checked content of a file.
+def read_card(path: Path | str, kind: Kind | None = None, *, accept_edited: bool = False) -> dict[str, Any]:
+    """Return the checked content of a file of `kind`, or of any kind.
 
     JudgeError tells what is wrong and what was expected: file not found, not YAML, another format or version, parts
     missing or of the wrong kind, or (unless `accept_edited`) changed after the export.
     """
-    return open_text(_text(Path(path)), path, kind, accept_edited=accept_edited)
+    return card_of_text(_text(Path(path)), path, kind, accept_edited=accept_edited)
 
 
-def open_text(text: str, path: Path | str, kind: Kind = "judge", *, accept_edited: bool = False) -> JudgeFile:
-    """Return the checked content of a file's text; `path` names it.  JudgeError as `open_file`."""
-    written = _parsed(text, path)
-    if written.get("format") != FORMATS[kind]:
-        raise JudgeError(f"{path}: is not a judge file; its first line should read 'format: {FORMATS[kind]}'.")
-    card = checked(written, kind, str(path))
-    edited = not is_as_exported(written)
-    if edited and not accept_edited:
-        raise JudgeError(EDITED.format(where=path))
-    return JudgeFile(card, edited)
+def card_of_text(
+    text: str, path: Path | str, kind: Kind | None = None, *, accept_edited: bool = False
+) -> dict[str, Any]:
+    """Return the checked content of a file's text; `path` names it.  JudgeError as `read_card`."""
+    card = parsed(text, path)
+    if card.get("format") not in ([FORMATS[kind]] if kind else FORMATS.values()):
+        wanted = FORMATS[kind or "judge"]
+        raise JudgeError(f"{path}: is not a judge file; its first line should read 'format: {wanted}'.")
+    document_of(card, kind_of(card), str(path))
+    if not accept_edited and not is_as_exported(card):
+        raise JudgeError(CHANGED.format(where=path))
+    return card
 
 
-def read_card(path: Path | str, *, accept_edited: bool = False) -> dict[str, Any]:
-    """Return the checked content of a judge file.  JudgeError as `open_file`."""
-    return open_file(path, accept_edited=accept_edited).card
-
-
-def columns_of_file(path: Path | str, *, accept_edited: bool = False) -> dict[str, str]:
-    """Return role → column of the golden set's file, as a judge file keeps it.  JudgeError as `open_file`."""
-    return kept_columns(open_file(path, kind_of_file(path), accept_edited=accept_edited).card)
+def kind_of(card: Mapping[str, Any]) -> Kind:
+    """Return the kind of a file by its content."""
+    return next(kind for kind, name in FORMATS.items() if name == card["format"])
 
 
 def kept_columns(card: Mapping[str, Any]) -> dict[str, str]:
     """Return role → column of the golden set's file, where the content of a judge file has any."""
     return dict(card.get("golden", {}).get("columns", {}))
-
-
-def kind_of_file(path: Path | str) -> Kind:
-    """Return the kind that a file states; "judge" for one without a known kind, or that cannot be read."""
-    kinds = {name: kind for kind, name in FORMATS.items()}
-    try:
-        return kinds.get(str(read_document(path).get("format")), "judge")
-    except JudgeError:
-        return "judge"
 
 
 def digest_of(card: Mapping[str, Any]) -> str:
@@ -166,11 +139,6 @@ def is_as_exported(card: Mapping[str, Any]) -> bool:
     return card.get("digest") == digest_of(card)
 
 
-def read_document(path: Path | str) -> dict[str, Any]:
-    """Return the object in the file at `path`, unchecked.  JudgeError says what is wrong with it and where."""
-    return _parsed(_text(Path(path)), path)
-
-
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
@@ -185,7 +153,8 @@ def _text(path: Path) -> str:
         raise JudgeError(f"{path}: is not UTF-8 text (at byte {error.start}). {EXPORT_AGAIN}") from error
 
 
-def _parsed(text: str, path: Path | str) -> dict[str, Any]:
+def parsed(text: str, path: Path | str) -> dict[str, Any]:
+    """Return the object in `text`, unchecked.  JudgeError says what is wrong with it and where."""
     try:
         if text.lstrip()[:1] == "{":
             if sum(map(text.count, ",{[")) > MOST_VALUES:  # commas in texts count too: far too many
@@ -194,15 +163,14 @@ def _parsed(text: str, path: Path | str) -> dict[str, Any]:
         else:
             _check_events(text)
             document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
-        if not isinstance(document, dict):
-            raise JudgeError(f"{path}: is not a judge file; its first line should read 'format: concord-judge'.")
-        _check_plain(document)
-    except yaml.YAMLError as error:
-        raise JudgeError(f"{path}: is not YAML ({_first_line(error)}). {EXPORT_AGAIN}") from error
-    except RecursionError as error:
-        raise JudgeError(f"{path}: is nested too deeply for a judge file. {EXPORT_AGAIN}") from error
-    except ValueError as error:
-        raise JudgeError(f"{path}: cannot be read ({_first_line(error)}). {EXPORT_AGAIN}") from error
+        with_leaves(document, _check_plain)
+        json.dumps(document, ensure_ascii=False).encode()  # half a character (a lone surrogate) cannot be written
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        what = "is not YAML" if isinstance(error, yaml.YAMLError) else "cannot be read"
+        line = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise JudgeError(f"{path}: {what} ({line}). {EXPORT_AGAIN}") from error
+    if not isinstance(document, dict):
+        raise JudgeError(f"{path}: is not a judge file; its first line should read 'format: concord-judge'.")
     return document
 
 
@@ -221,8 +189,11 @@ class _Loader(_BaseLoader):  # type: ignore[misc]
         keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
         for key, times in keys.most_common(1):
             if times > 1:
-                raise ValueError(f"line {node.start_mark.line + 1}: the key {_shown(key)} comes twice")
+                raise ValueError(f"line {node.start_mark.line + 1}: the key {key!r:.60} comes twice")
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        for key in mapping:
+            if not isinstance(key, str):
+                raise ValueError(f"line {node.start_mark.line + 1} has the key {key!r:.60}; keys are texts (quote it)")
         return mapping
 
 
@@ -247,44 +218,27 @@ def _check_events(text: str) -> None:
             raise ValueError(f"more than {what}; a judge file has far fewer")
 
 
-def _check_plain(value: Any, path: str = "", depth: int = 0) -> None:
+def _check_plain(value: Any, path: str) -> None:
     """Raise ValueError, with the path, for what JSON has no place for."""
     where = path or "the file"
+    if isinstance(value, int | float) and not abs(value) <= LARGEST:  # NaN and infinity too
+        raise ValueError(f"{where} is not a finite number.")
+    if not isinstance(value, str | int | float | None):
+        what = type(value).__name__
+        raise ValueError(f"{where} is a {what}; only texts, numbers, true, false, null, lists and objects go.")
+
+
+def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "", depth: int = 0) -> Any:
+    """Turn mappings and sequences into objects and lists, each value in them into `leaf` of it and of its path.
+
+    ValueError for more than `MOST_DEPTH` levels.
+    """
     if depth > MOST_DEPTH:
-        raise ValueError(f"{where} is nested deeper than {MOST_DEPTH} levels.")
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if not isinstance(key, str):
-                raise ValueError(f"{where} has the key {_shown(key)}; keys are texts (quote it).")
-            _check_plain(key, where, depth)
-            _check_plain(inner, f"{path}.{key}".lstrip("."), depth + 1)
-    elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            _check_plain(inner, f"{path}[{place}]", depth + 1)
-    elif isinstance(value, str):
-        if value != value.encode("utf-8", "replace").decode("utf-8"):
-            raise ValueError(f"{where} holds half a character (a lone surrogate).")
-    elif isinstance(value, int | float):
-        if not abs(value) <= LARGEST:  # NaN and infinity too
-            raise ValueError(f"{where} is not a finite number.")
-    elif value is not None:
-        raise ValueError(
-            f"{where} is a {type(value).__name__}; only texts, numbers, true, false, null, lists and objects go."
-        )
-
-
-def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "") -> Any:
-    """Turn mappings and sequences into objects and lists, each value in them into `leaf` of it and of its path."""
+        raise ValueError(f"{path} is nested deeper than {MOST_DEPTH} levels.")
     if isinstance(value, Mapping):
-        return {str(key): with_leaves(inner, leaf, f"{path}.{key}".lstrip(".")) for key, inner in value.items()}
+        return {
+            str(key): with_leaves(inner, leaf, f"{path}.{key}".lstrip("."), depth + 1) for key, inner in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [with_leaves(inner, leaf, f"{path}[{place}]") for place, inner in enumerate(value)]
+        return [with_leaves(inner, leaf, f"{path}[{place}]", depth + 1) for place, inner in enumerate(value)]
     return leaf(value, path)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
-
-
-def _shown(value: object) -> str:
-    return repr(value)[:60]

@@ -1,19 +1,20 @@
-"""Write `judge.yaml`: a calibrated judge as a portable file.
+"""Write the files of a calibration: `judge.yaml`, `candidates.jsonl`, `verdicts.jsonl`, `summary.json`.
 
-The file holds what scoring needs: criteria, how their scores are joined, the judge's own state with its weights or its
-model, prompt and parser versions, sampling, and the map to the human scale.  It also holds what trust needs: alignments
-on both sides of the split, the ceiling, the golden set's hash, the date, approvals with their evidence, how often the
-held-out items were opened, digests of the texts by which newer labels are found, and warnings.  It never holds a key:
-what looks like one in a URL, a definition or a name is cut out.
+`judge.yaml` holds what scoring needs: criteria, how their scores are joined, the judge's own state with its weights or
+its model, prompt and parser versions, sampling, and the map to the human scale. It also holds what trust needs:
+alignments on both sides of the split, the ceiling, the golden set's hash, the date, approvals with their evidence, how
+often the held-out items were opened, digests of the texts by which newer labels are found, and warnings. It never
+holds a key: what looks like one in a URL, a definition or a name is cut out.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
@@ -22,12 +23,16 @@ import yaml
 from core.calibration.calibration_result import Calibration
 from core.comparison import ceiling
 from core.errors import AspectError
-from core.judge_files.judge_reading import FORMATS, VERSION, Kind, checked, digest_of, with_leaves
-from core.judging.judge_protocol import ITEM_PARTS, parts_read
+from core.files import json_lines, write_json, write_text
+from core.judge_files.judge_reading import FORMATS, VERSION, Kind, digest_of, document_of, with_leaves
+from core.judge_files.loaded import joined_verdicts, with_reasons
+from core.judge_files.verdict_files import verdict_row
+from core.judging.judge_protocol import ITEM_PARTS, Judge, parts_read
 from core.judging.parse import PARSER
-from core.records import Alignment, GoldenSet, Scale, content_digest
+from core.records import Alignment, GoldenSet, Scale, Unscored, Verdict, content_digest
 from core.secret_values import hide
 from core.stats import MeasureSettings
+from core.verdicts import Verdicts
 from core.version import VERSION as CONCORD
 from core.wording import VERSION_ORIGINS, percent
 
@@ -176,23 +181,20 @@ def label_warnings(golden: GoldenSet, aspect: str) -> list[str]:
 
 def _approval(version: JudgeVersion | None) -> dict[str, Any]:
     """Return the last decision on the version, for each of its criteria."""
+    known: dict[str, Any] = {"state": "draft", "by": "", "at": None, "reason": "", "evidence": None}
     if version is None:
-        return {"state": "draft", "by": "", "at": None, "reason": "", "evidence": None}
-    last = version.approval or (version.decisions[-1] if version.decisions else None)
-    known = {"by": "", "at": None, "reason": "", "evidence": None} if last is None else _decision_entry(last)
+        return known
+    if last := version.approval or next(iter(version.decisions[::-1]), None):
+        known = _decision_entry(last)
     return known | {"state": "approved" if version.in_force else version.state}
 
 
 def _decision_entry(decision: VersionDecided) -> dict[str, Any]:
     evidence = decision.evidence
-    return {
-        "by": decision.actor,
-        "at": decision.at.isoformat(timespec="seconds"),
-        "state": decision.state,
-        "reason": decision.reason,
-        "evidence": evidence
-        and {"run": evidence.run_id, "side": evidence.side, "alignment": evidence.alignment.as_json()},
-    }
+    at = decision.at.isoformat(timespec="seconds")
+    entry: dict[str, Any] = {"by": decision.actor, "at": at, "state": decision.state, "reason": decision.reason}
+    shown = evidence and {"run": evidence.run_id, "side": evidence.side, "alignment": evidence.alignment.as_json()}
+    return entry | {"evidence": shown}
 
 
 def _version_entry(version: JudgeVersion) -> dict[str, Any]:
@@ -210,11 +212,11 @@ def _version_entry(version: JudgeVersion) -> dict[str, Any]:
 
 def _unapproved(version: JudgeVersion | None) -> list[str]:
     """Warn of a judge that nobody has signed off."""
-    if version is None:
-        return [UNAPPROVED.format(which="")]
-    elsewhere = "; it was where it came from" if version.imported_approval else ""
-    which = f" (version {version.number} is {version.state}{elsewhere})"
-    return [] if version.in_force else [UNAPPROVED.format(which=which)]
+    which = ""
+    if version is not None:
+        elsewhere = "; it was where it came from" if version.imported_approval else ""
+        which = f" (version {version.number} is {version.state}{elsewhere})"
+    return [] if version and version.in_force else [UNAPPROVED.format(which=which)]
 
 
 def _prompts_of(judge: Mapping[str, Any]) -> dict[str, str]:
@@ -224,6 +226,104 @@ def _prompts_of(judge: Mapping[str, Any]) -> dict[str, str]:
     prompts = {purpose: str(sampling[field]) for purpose, field in named.items() if sampling.get(field)}
     persona = sampling.get("persona", "none")
     return prompts if persona == "none" else prompts | {"persona": f"persona_{persona}.v1"}
+
+
+# ── the files of a calibration ───────────────────────────────────────────────────────────────────────────────────
+
+
+def summary(calibration: Calibration, out: str, seconds: float) -> dict[str, Any]:
+    """Return the content of `summary.json`, which `calibrate --json` prints."""
+    c = calibration
+    return {
+        "aspect": c.task.aspect,
+        "judge": c.judge_state.get("spec", ""),
+        "notice": c.judge_state.get("notice", ""),
+        "candidates": len(c.candidates) - 1,
+        "rounds": c.work.rounds_done,
+        "work": c.work.as_json(),
+        "calls": c.calls,
+        "usage": asdict(c.usage),
+        "cost": c.usage.cost,
+        "seconds": round(seconds, 3),
+        "calibration": c.calibration.as_json(),
+        "held_out": c.held_out.as_json(),
+        "optimism": c.optimism,
+        "best_single": c.best_single.as_json(),
+        "no_criteria": c.no_criteria.as_json(),
+        "gain": gain_entry(c),
+        "held_out_items": list(c.scores.item_ids[len(c.split.calibration) :]),
+        "criteria": [criteria.text for criteria in c.chosen],
+        "golden": {"name": c.golden_name, "digest": c.golden_digest},
+        "settings": c.settings.as_json(),
+        "unscored": len(c.scores.unscored.get("final", ())),
+        "problems": dict(c.problems),
+        "warnings": list(c.warnings),
+        "stopped_early": c.stopped_early or None,
+        "out": out,
+    }
+
+
+def final_verdicts(calibration: Calibration, golden: GoldenSet, judge: Judge | None = None) -> Verdicts:
+    """Return the final judge's verdicts on calibration, then held-out items, as the result holds them.
+
+    `judge` adds the reasons of the best criteria that could be read (a remote one reads its cache): only what it
+    answered is asked again.
+    """
+    scores, n_calibration = calibration.scores, len(calibration.split.calibration)
+    missing = {unscored.item_id: unscored for unscored in scores.unscored.get("final", ())}
+    members, turned = scores.values[1:], None if scores.turned is None else scores.turned[1:]
+    joined = joined_verdicts(scores.item_ids, members, calibration.score_map, missing, turned)
+    verdicts = Verdicts(replace(verdict, calibration_item=k < n_calibration) for k, verdict in enumerate(joined))
+    if judge is None:
+        return verdicts
+    by_id, read, explained = {item.item_id: item for item in golden.items}, ~np.isnan(members), dict[str, Verdict]()
+    for k, criteria in enumerate(calibration.chosen):  # each item under the first of the criteria that scored it
+        first_read = np.flatnonzero(read[k] & ~read[:k].any(axis=0))
+        if items := [by_id[scores.item_ids[i]] for i in first_read]:
+            answer = judge.score(calibration.task, items, [criteria], explain=True)
+            explained |= {verdict.item_id: verdict for verdict in answer.explained}
+    reasons = [explained.get(item_id, Unscored(item_id, "no verdict")) for item_id in scores.item_ids]
+    return with_reasons(verdicts, reasons, members)
+
+
+def write_run(
+    folder: Path,
+    calibration: Calibration,
+    verdicts: Iterable[Verdict],
+    seconds: float,
+    *,
+    told: Mapping[str, Any] | None = None,
+    **known: Unpack[Known],
+) -> dict[str, Any]:
+    """Write the four files into `folder` (made if missing) and return the summary.
+
+    `verdicts` are the final judge's on calibration, then held-out items; the side is written next to each.  `told` is
+    added to the summary.  `known` is what the judge file says besides the calibration.
+    """
+    n_calibration = len(calibration.split.calibration)
+    rows = (
+        verdict_row(verdict) | {"side": "calibration" if i < n_calibration else "held-out"}
+        for i, verdict in enumerate(verdicts)
+    )
+    candidates = (
+        {
+            "rank": rank,
+            "criteria_id": one.criteria.criteria_id,
+            "status": one.status,
+            "text": one.criteria.text,
+            "alignment": one.alignment and one.alignment.as_json(),
+            "inner_gain": one.inner_gain,
+            "calls": one.calls,
+            **asdict(one.criteria.provenance),
+        }
+        for rank, one in enumerate(calibration.candidates, start=1)
+    )
+    body = summary(calibration, str(folder), seconds) | dict(told or {})
+    write_text(folder / "judge.yaml", judge_yaml(calibration, **known))
+    write_text(folder / "candidates.jsonl", json_lines(candidates))
+    write_text(folder / "verdicts.jsonl", json_lines(rows))
+    write_json(folder / "summary.json", body, indent=2)
+    return body
 
 
 # ── any file ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -242,7 +342,9 @@ def written(body: Mapping[str, Any], kind: Kind, note: str = "", created: dt.dat
         "created": (created or dt.datetime.now(dt.UTC)).isoformat(timespec="seconds"),
         "note": note,
     }
-    return checked(sealed({**opening, **body}), kind, "this judge cannot be written")
+    card = sealed({**opening, **body})
+    document_of(card, kind, "this judge cannot be written")
+    return card
 
 
 def sealed(card: Mapping[str, Any]) -> dict[str, Any]:
@@ -274,7 +376,7 @@ def _plain(value: Any, _: str) -> Any:
 
 
 def yaml_text(card: Mapping[str, Any]) -> str:
-    """Return a card as YAML that `read_document` takes back."""
+    """Return a card as YAML that `read_card` takes back."""
     plain = with_leaves(card, _plain)
     return yaml.dump(plain, Dumper=_ReadableDumper, sort_keys=False, allow_unicode=True, width=10_000)
 

@@ -209,7 +209,7 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
 def run_recheck(work: RunWork) -> Recheck:
     """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
     from core.judge_files import final_verdicts, judge_card
-    from core.judge_files.calibrated_judge import restored
+    from core.judge_files.loaded import restored
     from core.judging.judge_specs import NAMED
 
     request = work.request(RecheckRequest)

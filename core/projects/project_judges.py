@@ -303,13 +303,13 @@ class RepEvalFile:
     @property
     def card(self) -> Mapping[str, Any]:
         """The checked content.  JudgeError for a damaged or edited file."""
-        from core.judge_files.judge_reading import open_text
+        from core.judge_files.judge_reading import card_of_text
 
-        return open_text(self.text, self.name, "repeval").card
+        return card_of_text(self.text, self.name, "repeval")
 
     def metric(self, settings: Settings) -> Metric:
         """What rates by the file; no model is loaded.  ConsentError where nobody has allowed its model."""
-        from core.judge_files.repeval_judge import repeval_judge
+        from core.judge_files.loaded import repeval_judge
 
         judge = repeval_judge(self.card, f"hf:{self.model}" if self.model else None, settings, where=self.name)
         if judge.refusal is not None:

@@ -17,7 +17,7 @@ from core.data.split import KnownTexts, task_of
 from core.errors import AspectError, UsageError
 from core.files import json_lines, write_json, write_text
 from core.judge_files.judge_writing import golden_entry, label_warnings, task_entry, written, yaml_text
-from core.judge_files.repeval_judge import RepEvalJudge, repeval_judge
+from core.judge_files.loaded import RepEvalJudge, repeval_judge
 from core.judging.judge_specs import NAMED
 from core.progress import SILENT, Progress, Stage
 from core.records import Alignment, FloatArray, GoldenSet, Item, Scale, Split

@@ -157,7 +157,7 @@ def monitor(
     """
     from core.data import load_golden
     from core.judge_files.judge_reading import kept_columns
-    from core.judge_files.loading import load_judge
+    from core.judge_files.loaded import load_judge
 
     how, file, folder = settings or MonitorSettings(), Path(judge_file), Path(out)
     paths = [Path(path) for path in ([traffic] if isinstance(traffic, str | Path) else traffic)]

@@ -14,8 +14,7 @@ from core.data import load_items
 from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.loaded import LoadedJudge, RowJudge
-from core.judge_files.loading import load_judge
+from core.judge_files.loaded import LoadedJudge, RowJudge, load_judge
 from core.judging.judge_protocol import CallEstimate
 from core.judging.llm_judge import LLMJudge, LocalJudge
 from core.judging.offline.features import forget_items

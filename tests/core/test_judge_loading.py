@@ -16,20 +16,19 @@ from hypothesis import strategies as st
 from core import load_judge
 from core.errors import AuthError, ConcordError, ConsentError, GoldenError, JudgeError, UsageError
 from core.judge_files.fused_judge import require_metric_model
-from core.judge_files.judge_reading import checked, read_document
+from core.judge_files.judge_reading import parsed
 from core.judge_files.judge_writing import sealed
 from core.judge_files.loaded import LoadedJudge
 from core.records import Item, Scored, Unscored
 from core.settings import Settings
-from tests.awaiting import awaited
 from tests.fake_openai import RunningServer
 
 Card = dict[str, Any]
 FILES = Path(__file__).parent / "judge_files" / "files"
 ITEM = Item("a", "The rye bread was recalled.", source="A bakery recalled its rye bread on Monday.")
-OFFLINE = sealed(checked(read_document(FILES / "judge_offline.yaml")))
-SCRIPTED = sealed(checked(read_document(FILES / "judge_scripted.yaml")))
-FUSED = sealed(checked(read_document(FILES / "fused.yaml"), "fusion"))
+OFFLINE = sealed(parsed((FILES / "judge_offline.yaml").read_text("utf-8"), "file"))
+SCRIPTED = sealed(parsed((FILES / "judge_scripted.yaml").read_text("utf-8"), "file"))
+FUSED = sealed(parsed((FILES / "fused.yaml").read_text("utf-8"), "file"))
 
 
 def written(tmp_path: Path, card: Card, *, seal: bool = True) -> Path:
@@ -112,7 +111,7 @@ def test_a_file_cannot_send_the_key_where_it_likes(
     assert keys_sent in (["the-key"] if sent else [None], [] if not sent else None)
 
 
-# ── awaited ──────────────────────────────────────────────────────────────────────────────────────────────────
+# ── an endpoint ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Kept:
@@ -148,10 +147,10 @@ def items(n: int) -> list[Item]:
 def test_an_endpoint_that_is_down_is_told_and_what_had_arrived_is_kept(
     asked_judge: LoadedJudge, server: RunningServer, kept: Kept
 ) -> None:
-    awaited(asked_judge.score_async(items(1)))
+    asked_judge.score(items(1))
     server.fake.fault, server.fake.fault_after = "401", server.fake.requests + 10
     with pytest.raises(AuthError):
-        awaited(asked_judge.score_async(items(30)))
+        asked_judge.score(items(30))
     assert len(kept.replies) > 1
 
 

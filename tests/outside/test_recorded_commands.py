@@ -149,9 +149,6 @@ COMMANDS: dict[str, Command] = {
     ),
     "adapt-openai": Command("adapt {out}/scripted/judge.yaml --to openai --out {out}/openai.txt", ("openai.txt",)),
     "adapt-python": Command("adapt {out}/scripted/judge.yaml --to python --out {out}/python.py", ("python.py",)),
-    "adapt-notebook": Command(
-        "adapt {out}/scripted/judge.yaml --to notebook --out {out}/notebook.ipynb", ("notebook.ipynb",)
-    ),
     "demo": Command("demo"),
     "report": Command(
         f"report --project '{DEMO}' --aspect house_style --out {{out}}/report",

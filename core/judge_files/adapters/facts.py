@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain, count
+from pathlib import Path
+from pprint import pformat
 from typing import TYPE_CHECKING, Any
 
 from core.errors import JudgeError, UsageError
 from core.judge_files.judge_reading import FORMATS, document_of
 from core.judging.judge_specs import endpoint_of_file, parse_spec
-from core.judging.render import KINDS, SCORING, OutputForm, item_block, neutral, plain, score_frame
+from core.judging.render import KINDS, SCORING, item_block, neutral, plain, score_frame
 from core.judging.scoring_styles import HARMLESS_FIELDS, USUAL_TOKENS, Style, checked_extra
 from core.records import Item, ItemKind, Task
 from core.stats import IsotonicMap
 
 if TYPE_CHECKING:
     from core.judge_files.documents import AlignmentEntry, JudgeDocument
+
+BODIES = Path(__file__).parent / "bodies"
+WIDTH = 100
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 NO_MODEL = ("offline", "scripted")
 """Kinds of judges whose scores come from no model that another tool could ask."""
@@ -86,7 +94,7 @@ class JudgeFacts:
     def lines(self) -> list[str]:
         """Task, judge, alignment, approval and warnings, a line each."""
         document, measured, version = self.document, self.document.alignment, self.document.judge_version
-        baseline = measured.no_criteria.held_out if measured.no_criteria else None
+        baseline = (measured.no_criteria or {}).get("held_out")
         signed = [one for one in (version.approvals if version else document.approvals) if one.state == "approved"]
         who = f" ({signed[-1].by or 'somebody'}, {signed[-1].at or 'undated'})" if document.approved and signed else ""
         lines = [
@@ -159,29 +167,13 @@ def _words(alignment: AlignmentEntry | None) -> str:
     return f"{alignment.statistic} {figure} at {alignment.level} level, {interval}, n = {alignment.n}{unscored}"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenPrompt:
-    """One scoring prompt for one of the criteria: the user message is `before` + the item's block + `after`.
+def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
+    """Return every prompt that scoring one item takes, by `criteria`; their samples weigh alike within one of them.
 
-    `leading` are (role, content) of the messages before it (a persona).  `form` is how the reply states its number,
-    `schema` the JSON schema to ask for or "", `samples` how many replies are averaged.
+    The user message is `before` + the item's block + `after`; `leading` are (role, content) of the messages before it
+    (a persona).  `form` is how the reply states its number, with "_json" where it is JSON by `schema` (else ""), and
+    `samples` how many replies are averaged.
     """
-
-    criteria: int
-    leading: tuple[tuple[str, str], ...]
-    before: str
-    after: str
-    form: OutputForm
-    schema: str
-    samples: int
-
-    def as_fields(self) -> dict[str, Any]:
-        """Return the prompt as generated code holds it; `form` says also whether the reply is JSON."""
-        return asdict(self) | {"form": f"{self.form}_json" if self.schema else self.form}
-
-
-def open_prompts(facts: JudgeFacts) -> tuple[OpenPrompt, ...]:
-    """Return every prompt that scoring one item takes, by criteria; their samples weigh alike within one of them."""
     how = facts.sampling
     item = Item("", unused("[item %s]", (facts.task.definition, how.steps, facts.task.aspect, *facts.criteria)))
     block = item_block(facts.task.kind, item, SCORING)
@@ -193,8 +185,16 @@ def open_prompts(facts: JudgeFacts) -> tuple[OpenPrompt, ...]:
             frame = score_frame(facts.task, item, prompt, steps=how.steps, persona=how.persona)
             *first, last = frame.messages(criteria)
             before, after = last.content.split(block)
-            leading = tuple((message.role, message.content) for message in first)
-            prompts.append(OpenPrompt(number, leading, before, after, form, schemas[prompt], samples))
+            fields = {
+                "criteria": number,
+                "leading": tuple((message.role, message.content) for message in first),
+                "before": before,
+                "after": after,
+                "form": f"{form}_json" if schemas[prompt] else form,
+                "schema": schemas[prompt],
+                "samples": samples,
+            }
+            prompts.append(fields)
     return tuple(prompts)
 
 
@@ -214,3 +214,54 @@ def unused(form: str, texts: Iterable[str]) -> str:
     """Return the first of `form` with "", 2, 3, … in it that stands in none of `texts`."""
     whole = "\0".join(texts)
     return next(mark for number in chain([""], count(2)) if (mark := form % number) not in whole)
+
+
+# ── texts of strangers in generated files ────────────────────────────────────────────────────────────────────────
+# Criteria, aspect names, definitions and warnings come from users and models.  They reach a generated file only by the
+# functions here: as literals, as comments, as JSON; never as code.  All else in such a file is fixed text of ours.
+
+
+def body_of(name: str) -> str:
+    """Return the fixed text of a generated file."""
+    return (BODIES / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def one_line(text: str) -> str:
+    """Return `text` on one line, without anything invisible (control and direction marks become "?")."""
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+
+
+def comment(lines: Iterable[str]) -> str:
+    """Return `lines` as comments of Python or YAML, long ones wrapped; an empty one keeps the bare mark."""
+    rows = []
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip(" ")))
+        further = f"{indent}  " if line.lstrip(" ").startswith("- ") else indent
+        rows += textwrap.wrap(one_line(line), WIDTH, initial_indent=indent, subsequent_indent=further) or [""]
+    return "\n".join(f"# {row}".rstrip(" ") if row else "#" for row in rows)
+
+
+def constants(values: Mapping[str, Any]) -> str:
+    """Return assignments of literals to names, which must be ours; `ast.literal_eval` takes each back."""
+    return "\n".join(f"{name} = {literal(value)}" for name, value in values.items())
+
+
+def literal(value: Any) -> str:
+    """Return Python source whose `ast.literal_eval` is `value` again."""
+    return pformat(value, width=WIDTH, sort_dicts=False)
+
+
+def javascript(value: Any) -> str:
+    """Return a JavaScript literal (JSON) without a brace in any text: promptfoo reads ``{{ }}`` as a template."""
+
+    def escaped(text: re.Match[str]) -> str:
+        return "".join(
+            letter
+            if letter.isprintable() and letter not in "{}"
+            else json.dumps(letter)[1:-1]
+            if ord(letter) > 127
+            else f"\\u{ord(letter):04x}"
+            for letter in text[0]
+        )
+
+    return _STRING.sub(escaped, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))

@@ -7,14 +7,24 @@ judge.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.judge_files.adapters.facts import JudgeFacts, headings, open_prompts, unused
-from core.judge_files.adapters.inert import body_of, comment, constants, javascript, one_line
+from core.errors import UsageError
+from core.judge_files.adapters.facts import (
+    JudgeFacts,
+    body_of,
+    comment,
+    constants,
+    facts_of,
+    headings,
+    javascript,
+    one_line,
+    open_prompts,
+    unused,
+)
 from core.judge_files.judge_writing import yaml_text
 from core.judging.render import KINDS, neutral, range_words
 from core.records import Scale
@@ -36,6 +46,9 @@ class Adapter:
     lost: tuple[str, ...]
     text: str
 
+
+Made = tuple[str, Sequence[str], Sequence[str]]
+"""Text of a file, what it keeps, and what it loses."""
 
 # ── what every file says ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -167,7 +180,7 @@ from deepeval.test_case import SingleTurnParams
 _DEEPEVAL_PARTS = {"source": "INPUT", "target": "ACTUAL_OUTPUT", "context": "CONTEXT", "references": "EXPECTED_OUTPUT"}
 
 
-def deepeval(facts: JudgeFacts) -> Adapter:
+def deepeval(facts: JudgeFacts) -> Made:
     """Write the metric `ConcordJudge`.  G-Eval scores whole numbers from 0 to 10; other scales are stretched."""
     scale, task = facts.task.scale, facts.task
     whole = all(float(end).is_integer() and 0 <= end <= 10 for end in (scale.low, scale.high))
@@ -198,7 +211,7 @@ def deepeval(facts: JudgeFacts) -> Adapter:
         facts, "deepeval_metric", head, _DEEPEVAL_IMPORTS, values=values, max_tokens=facts.tokens_with_reasons
     )
     kept = _kept(facts, *["The weighting by token probabilities, as G-Eval does it."] * facts.sampling.weighted)
-    return Adapter("deepeval", "DeepEval metric (G-Eval)", "concord_judge.py", "text/x-python", kept, tuple(lost), text)
+    return text, kept, lost
 
 
 # ── Inspect: prompts, samples, mean and map all go along ────────────────────────────────────────────────────────────
@@ -224,7 +237,7 @@ from inspect_ai.util import JSONSchema
 """
 
 
-def inspect(facts: JudgeFacts) -> Adapter:
+def inspect(facts: JudgeFacts) -> Made:
     """Write the scorer `concord_judge`, with everything that the judge has but Concord's reader of replies."""
     lost = [*_lost(facts, hands_on=True), _READER, _SHORTENED]
     lost += ["More than one reference: the sample's target is shown as one."] * ("references" in facts.parts)
@@ -233,12 +246,12 @@ def inspect(facts: JudgeFacts) -> Adapter:
     values = {
         "TOLD": effort | ({"extra_body": extra} if extra else {}),
         "HEADINGS": headings(facts),
-        "PROMPTS": tuple(prompt.as_fields() for prompt in open_prompts(facts)),
+        "PROMPTS": open_prompts(facts),
     }
     head = _head(facts, "Inspect", _INSPECT_USE, lost)
     text = _python(facts, "inspect_scorer", head, _INSPECT_IMPORTS, values=values, max_tokens=facts.max_tokens)
     kept = _kept(facts, _PROMPTS_KEPT)
-    return Adapter("inspect", "Inspect scorer", "concord_judge.py", "text/x-python", kept, tuple(lost), text)
+    return text, kept, lost
 
 
 # ── MLflow: a make_judge for each of the criteria, and a scorer that joins and maps their scores ────────────────────
@@ -259,7 +272,7 @@ from mlflow.genai.scorers import scorer
 _BRACES = re.compile(r"\{(?=\{)|\}(?=\})")
 
 
-def mlflow(facts: JudgeFacts) -> Adapter:
+def mlflow(facts: JudgeFacts) -> Made:
     """Write `judges()` and the scorer `concord_judge`; MLflow reads every ``{{ name }}`` in instructions as a variable.
 
     Therefore a space stands between double braces of the judge's own texts.
@@ -305,7 +318,7 @@ def mlflow(facts: JudgeFacts) -> Adapter:
     head = _head(facts, "MLflow", _MLFLOW_USE, lost)
     text = _python(facts, "mlflow_judge", head, _MLFLOW_IMPORTS, values=values, max_tokens=facts.tokens_with_reasons)
     kept = _kept(facts)
-    return Adapter("mlflow", "MLflow judge", "concord_judge.py", "text/x-python", kept, tuple(lost), text)
+    return text, kept, lost
 
 
 # ── promptfoo: one assertion that asks, reads and joins as the judge does ───────────────────────────────────────────
@@ -326,7 +339,7 @@ _VERDICT = (
 )
 
 
-def promptfoo(facts: JudgeFacts) -> Adapter:
+def promptfoo(facts: JudgeFacts) -> Made:
     """Write a configuration that runs as it stands: a JavaScript assertion, with texts of strangers as JSON literals.
 
     promptfoo takes an assertion that throws for a score of 0.  A *transform* that throws makes the test an error
@@ -349,7 +362,7 @@ def promptfoo(facts: JudgeFacts) -> Adapter:
         "isotonic": _map_of(facts),
         "headings": headings(facts),
         "needs": [part for part in facts.document.task.needs if part in parts],
-        "prompts": [prompt.as_fields() for prompt in open_prompts(facts)],
+        "prompts": open_prompts(facts),
     }
     assertion = {
         "type": "javascript",
@@ -368,18 +381,16 @@ def promptfoo(facts: JudgeFacts) -> Adapter:
     }
     text = f"{comment(_head(facts, 'promptfoo', _PROMPTFOO_USE, lost))}\n\n{yaml_text(configuration)}"
     kept = _kept(facts, _PROMPTS_KEPT)
-    return Adapter(
-        "promptfoo", "promptfoo assertion", "concord_judge.yaml", "application/yaml", kept, tuple(lost), text
-    )
+    return text, kept, lost
 
 
 # ── the prompts as plain text ────────────────────────────────────────────────────────────────────────────────
 
 
-def openai(facts: JudgeFacts) -> Adapter:
+def openai(facts: JudgeFacts) -> Made:
     """Write every message of every prompt between boundary lines that occur nowhere else; a placeholder is the item."""
     prompts, how, judge = open_prompts(facts), facts.sampling, facts.document.judge
-    texts = [prompt.before + prompt.after + "".join(content for _, content in prompt.leading) for prompt in prompts]
+    texts = [one["before"] + one["after"] + "".join(content for _, content in one["leading"]) for one in prompts]
     place = unused("{ITEM%s}", texts)
     boundary = f"----- {hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]} -----"
     lost = [
@@ -406,16 +417,17 @@ def openai(facts: JudgeFacts) -> Adapter:
     ]
     rows = [*map(one_line, _head(facts, "any OpenAI-compatible endpoint", use, lost)), ""]
     for prompt in prompts:
-        name = f"criteria {prompt.criteria + 1}, replies {prompt.samples}, answer {prompt.form}"
-        messages = (*prompt.leading, ("user", f"{prompt.before}{place}{prompt.after}"))
+        name = f"criteria {prompt['criteria'] + 1}, replies {prompt['samples']}, answer "
+        name += prompt["form"].removesuffix("_json")
+        messages = (*prompt["leading"], ("user", f"{prompt['before']}{place}{prompt['after']}"))
         rows += [f"{boundary} prompt ({name}), role {role}\n{content}" for role, content in messages]
-        rows += [f"{boundary} response_format, json_schema\n{prompt.schema}"] * bool(prompt.schema)
+        rows += [f"{boundary} response_format, json_schema\n{prompt['schema']}"] * bool(prompt["schema"])
     text = "\n".join([*rows, f"{boundary} end", ""])
     kept = (_kept(facts)[0], _PROMPTS_KEPT)
-    return Adapter("openai", "OpenAI-compatible prompt", "concord_judge.txt", "text/plain", kept, tuple(lost), text)
+    return text, kept, lost
 
 
-# ── Concord itself: a script and a notebook next to the judge file; nothing is lost ──────────────────────────────────
+# ── Concord itself: a script next to the judge file; nothing is lost ─────────────────────────────────────────────
 
 _CONCORD_USE = (
     "Put judge.yaml next to this file and run it where Concord is installed (its folder on the Python path).",
@@ -425,39 +437,42 @@ _CONCORD_LOST = ("Concord itself has to be installed, and judge.yaml has to be a
 _CONCORD_KEPT = ("The whole judge: criteria, prompts, sampling, reader, mean and map, as they were calibrated.",)
 
 
-def python(facts: JudgeFacts) -> Adapter:
+def python(facts: JudgeFacts) -> Made:
     """Write a script that scores a few items with `core.load_judge`."""
-    head = _head(facts, "Python", _CONCORD_USE, _CONCORD_LOST)
-    text = "\n\n".join([comment(head), *_cells(facts)]) + "\n"
-    how = ("python", "Python snippet", "score_with_judge.py", "text/x-python", _CONCORD_KEPT, _CONCORD_LOST)
-    return Adapter(*how, text)
-
-
-def notebook(facts: JudgeFacts) -> Adapter:
-    """Write the snippet as a notebook (nbformat 4.5); the facts stand in an indented block, as text."""
-    head = _head(facts, "a notebook", _CONCORD_USE, _CONCORD_LOST)
-    about = "\n".join(f"    {one_line(line)}" for line in head)
-    code: dict[str, Any] = {"cell_type": "code", "execution_count": None, "outputs": [], "metadata": {}}
-    body = {
-        "cells": [
-            {"cell_type": "markdown", "id": "about", "metadata": {}, "source": f"# A calibrated judge\n\n{about}"},
-            *(code | {"id": f"code-{k}", "source": source} for k, source in enumerate(_cells(facts), 1)),
-        ],
-        "metadata": {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        },
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
-    how = ("notebook", "Notebook", "score_with_judge.ipynb", "application/x-ipynb+json", _CONCORD_KEPT, _CONCORD_LOST)
-    return Adapter(*how, json.dumps(body, ensure_ascii=False, indent=1) + "\n")
-
-
-def _cells(facts: JudgeFacts) -> list[str]:
     item: dict[str, Any] = {"item_id": "1", "target": "The text to rate."}
     item |= {part: f"Its {part}." for part in ("source", "context") if part in facts.parts}
     item |= {"references": ("A reference.",)} if "references" in facts.parts else {}
     values = {"CRITERIA": tuple(criteria.id for criteria in facts.document.criteria), "ITEMS": (item,)}
     opening, *rest = body_of("concord_python").strip().split("\n\n\n")
-    return [opening, constants(values), *rest]
+    head = comment(_head(facts, "Python", _CONCORD_USE, _CONCORD_LOST))
+    return "\n\n".join([head, opening, constants(values), *rest]) + "\n", _CONCORD_KEPT, _CONCORD_LOST
+
+
+# ── all of them ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+_MAKERS = {
+    "deepeval": (deepeval, "DeepEval metric (G-Eval)", "concord_judge.py", "text/x-python"),
+    "inspect": (inspect, "Inspect scorer", "concord_judge.py", "text/x-python"),
+    "mlflow": (mlflow, "MLflow judge", "concord_judge.py", "text/x-python"),
+    "promptfoo": (promptfoo, "promptfoo assertion", "concord_judge.yaml", "application/yaml"),
+    "openai": (openai, "OpenAI-compatible prompt", "concord_judge.txt", "text/plain"),
+    "python": (python, "Python snippet", "score_with_judge.py", "text/x-python"),
+}
+NAMES: tuple[str, ...] = tuple(_MAKERS)
+
+
+def adapter(card: Mapping[str, Any], name: str) -> Adapter:
+    """Return one adapter of a judge card (as `read_card` gives it) by its name.
+
+    UsageError lists the known names; JudgeError for a fused or damaged card.
+    """
+    if name not in _MAKERS:
+        raise UsageError(f"Unknown adapter {name!r}: use {', '.join(NAMES)}.")
+    make, title, file_name, media_type = _MAKERS[name]
+    text, kept, lost = make(facts_of(card))
+    return Adapter(name, title, file_name, media_type, tuple(kept), tuple(lost), text)
+
+
+def adapters(card: Mapping[str, Any]) -> tuple[Adapter, ...]:
+    """Return every adapter of a judge card.  JudgeError as `adapter`."""
+    return tuple(adapter(card, name) for name in NAMES)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import ConsentError
-from core.judge_files.judge_reading import open_file
+from core.judge_files.judge_reading import read_card
 from tests.core.cli.conftest import Run, write_rows
 from tests.core.local_models import save_model
 
@@ -43,7 +43,7 @@ def test_calibrate_and_score(run: Run, tmp_path: Path) -> None:
     assert body["calls"] > 0
     assert body["held_out"]["n_unscored"] == 0
     judge_file = Path("out/judge.yaml")
-    card = open_file(judge_file, "judge").card
+    card = read_card(judge_file, "judge")
     assert card["judge"]["sampling"]["weighted"] is True
     items = write_rows("items.jsonl", [{"item_id": row["item_id"], "target": row["target"]} for row in rows])
 

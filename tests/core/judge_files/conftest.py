@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.judge_files.judge_reading import read_document
+from core.judge_files.judge_reading import parsed
 from core.judge_files.judge_writing import sealed
 
 FILES = Path(__file__).parent / "files"
@@ -20,9 +20,9 @@ WriteCard = Callable[..., Path]
 
 
 _CARDS = {
-    "offline": read_document(FILES / "judge_offline.yaml"),
-    "scripted": read_document(FILES / "judge_scripted.yaml"),
-    "fused": read_document(FILES / "fused.yaml"),
+    "offline": parsed((FILES / "judge_offline.yaml").read_text("utf-8"), "file"),
+    "scripted": parsed((FILES / "judge_scripted.yaml").read_text("utf-8"), "file"),
+    "fused": parsed((FILES / "fused.yaml").read_text("utf-8"), "file"),
 }
 
 

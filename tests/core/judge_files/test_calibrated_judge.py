@@ -1,4 +1,4 @@
-"""The judge out of a file: what it needs of items, order, one and many, awaited and not."""
+"""The judge out of a file: what it needs of items, order, one and many."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import pytest
 
 from core import load_items
 from core.errors import GoldenError
-from core.judge_files.calibrated_judge import CalibratedJudge
+from core.judge_files.loaded import CalibratedJudge
 from core.judging.offline.judge import OfflineJudge
 from core.records import Scored, Unscored
-from tests.awaiting import awaited
 
 Card = dict[str, Any]
 ITEMS = load_items(Path(__file__).parents[3] / "sample_data" / "summaries.jsonl").items[:8]
@@ -27,13 +26,11 @@ def judge(offline_card: Card) -> CalibratedJudge:
 def test_one_item_gets_what_it_gets_among_others(judge: CalibratedJudge) -> None:
     together = judge.score(ITEMS)
     assert tuple(judge.score_one(item) for item in ITEMS) == together
-    assert awaited(judge.score_async(ITEMS)) == together
     assert judge.score([]) == ()
 
 
 def test_reasons_come_with_the_same_scores(judge: CalibratedJudge) -> None:
     verdicts = judge.score(ITEMS[:2], explain=True)
-    assert awaited(judge.score_async(ITEMS[:2], explain=True)) == verdicts
     for plain, one in zip(judge.score(ITEMS[:2]), verdicts, strict=True):
         assert isinstance(one, Scored)
         assert one.explanation.startswith("The best of the 3 averaged criteria: ")
@@ -48,8 +45,6 @@ def test_a_column_that_was_left_out_is_told(judge: CalibratedJudge) -> None:
     assert told.value.column == "source"
     first = ", ".join(item.item_id for item in bare[:3])
     assert f"no item has one ({first} and 5 more). Add a column 'source'" in str(told.value)
-    with pytest.raises(GoldenError, match="no item has one"):
-        awaited(judge.score_async(bare))
 
 
 def test_single_items_without_it_are_unscored_and_stay_in_place(judge: CalibratedJudge) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import core
 from core.errors import JudgeError
-from core.judge_files.judge_reading import FORMATS, VERSION, checked, judge_schema
+from core.judge_files.judge_reading import FORMATS, VERSION, document_of, judge_schema
 from core.records import Item, Scored
 
 Card = dict[str, Any]
@@ -50,7 +50,7 @@ def test_a_fault_is_told_with_its_place(offline_card: Card, path: tuple[Any, ...
         holder = holder[part]
     holder[path[-1]] = value
     with pytest.raises(JudgeError) as told:
-        checked(offline_card, "judge", "mine.yaml")
+        document_of(offline_card, "judge", "mine.yaml")
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
     assert str(told.value).startswith(f"mine.yaml: {place}")
     assert words in str(told.value)
@@ -61,7 +61,7 @@ def test_a_fault_is_told_with_its_place(offline_card: Card, path: tuple[Any, ...
 def test_a_prompt_is_a_name_and_no_path(scripted_card: Card, prompt: str) -> None:
     scripted_card["judge"]["sampling"]["prompt"] = prompt
     with pytest.raises(JudgeError, match=r"judge\.sampling: .*prompt must be the name and version of a prompt"):
-        checked(scripted_card, "judge", "mine.yaml")
+        document_of(scripted_card, "judge", "mine.yaml")
 
 
 VERSION_ENTRY: Card = {

@@ -11,8 +11,7 @@ import pytest
 
 from core import load_items
 from core.errors import GoldenError
-from core.judge_files.calibrated_judge import CalibratedJudge
-from core.judge_files.loaded import ADDED
+from core.judge_files.loaded import ADDED, CalibratedJudge
 from core.judging.offline.judge import OfflineJudge
 from core.records import Scored
 

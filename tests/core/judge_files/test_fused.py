@@ -19,14 +19,13 @@ from core.fusion.estimators import fit_estimator
 from core.fusion.fused_run import fused_card
 from core.judge_files.documents import FusedPart
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.judge_reading import open_file
+from core.judge_files.judge_reading import read_card
 from core.judge_files.judge_writing import yaml_text
 from core.judging.judge_specs import NAMED
 from core.records import Alignment, AspectLabels, GoldenSet, Item, Scale, Scored, Verdict
 from core.repeval import Extraction, ModelSpec, describe, extract
 from core.settings import Settings
 from core.verdicts import Verdicts
-from tests.awaiting import awaited
 
 Card = dict[str, Any]
 ITEMS = load_items(Path(__file__).parents[3] / "sample_data" / "summaries.jsonl").items[:8]
@@ -62,7 +61,7 @@ def fused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def make(*parts: FusedPart, said: tuple[str, ...] = ()) -> FusedJudge:
         path = tmp_path / "fused.yaml"
         path.write_text(yaml_text(card_of(*parts)), "utf-8")
-        return FusedJudge.of(open_file(path, "fusion").card, Settings(), gate=NAMED, marks=said)
+        return FusedJudge.of(read_card(path, "fusion"), Settings(), gate=NAMED, marks=said)
 
     monkeypatch.setattr("core.judge_files.fused_judge.restored", lambda *_: Twos())
 
@@ -85,7 +84,6 @@ def test_a_real_file_scores_like_its_parts_joined(fused_card: Card, write_card: 
     assert [judge.score_one(item) for item in ITEMS] == [
         Scored(one.item_id, pytest.approx(one.value, abs=1e-9)) for one in together if isinstance(one, Scored)
     ]
-    assert awaited(judge.score_async(ITEMS)) == together
     assert (judge.marks, judge.task.aspect, judge.task.scale) == ((), "relevance", Scale(1.0, 5.0, 1.0))
     assert judge.score([]) == ()
     judge.close()
@@ -104,13 +102,12 @@ def test_computed_parts_score_as_the_estimator_does(fused: Any, offline_card: Ca
 
 def test_lower_is_better_is_turned(fused: Any) -> None:
     judge = fused(part("ter", higher_is_better=False), part("other"))
-    assert judge.needs == ("metric_ter", "metric_other")
     assert values(judge.score([A, B], metrics={"ter": [0.0, 2.0], "other": [0.0, 0.0]})) == estimated([0, -2], [0, 0])
 
 
 def test_a_missing_part_is_a_mark_and_the_rest_goes_on(fused: Any, offline_card: Card) -> None:
     judge = fused(part("mine", judge=offline_card), part("LLM · mine"), said=("Said before.",))
-    assert (judge.needs, judge.marks) == (("metric_llm_mine",), ("Said before.",))
+    assert judge.marks == ("Said before.",)
     assert values(judge.score([A, B])) == estimated([2, 2], [MEAN[1]] * 2)
     assert judge.marks[1].startswith("The part LLM · mine could not be computed and counts as its mean: it needs a col")
 
@@ -180,7 +177,7 @@ def test_a_damaged_part_is_refused_before_anything_is_scored(
     file = tmp_path / "f.yaml"
     file.write_text(yaml.safe_dump(body, sort_keys=False), "utf-8")
     with pytest.raises(JudgeError, match=words):
-        FusedJudge.of(open_file(file, "fusion", accept_edited=True).card, Settings())
+        FusedJudge.of(read_card(file, "fusion", accept_edited=True), Settings())
 
 
 def test_the_judge_inside_is_checked_too(fused_card: Card, write_card: Any) -> None:

@@ -16,7 +16,7 @@ from core.comparison.recheck import recheck
 from core.data import load_golden
 from core.errors import AccessError, ArchiveError, NotFoundError
 from core.judge_files import judge_card
-from core.judge_files.calibrated_judge import restored
+from core.judge_files.loaded import restored
 from core.people import Actor
 from core.project_records import DEMO_PROJECT, GoldenSummary, Run
 from core.projects.demo import DEMO_FILE, DEMO_NAME

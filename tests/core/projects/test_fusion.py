@@ -15,7 +15,7 @@ from core.fusion.estimators import restore_estimator
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import Fusion, fuse
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.judge_reading import open_file
+from core.judge_files.judge_reading import read_card
 from core.metrics import as_judge, make_metric
 from core.projects.repeval_runs import RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
@@ -141,7 +141,7 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
     text = projects.fused_file(store, project, kept_id)
     assert len(text) < 40_000  # four cells of 384 numbers, 2 KB each as base64
     (tmp_path / "fused.yaml").write_text(text, "utf-8")
-    judge = FusedJudge.of(open_file(tmp_path / "fused.yaml", "fusion").card, settings)
+    judge = FusedJudge.of(read_card(tmp_path / "fused.yaml", "fusion"), settings)
     judges = [row.judge for row in store.judges.all(project)]
     (kept,) = (one for one in judges if one.name == "ridge")
     (repeval,) = (one for one in judges if one.kind == "repeval")

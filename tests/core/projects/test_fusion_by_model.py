@@ -17,7 +17,7 @@ from core.errors import ConflictError, JobError, JudgeError, NotFoundError, Usag
 from core.fusion.fusion_request import FusionRequest, FusionRunView
 from core.fusion.fusion_settings import FusionSettings
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.judge_reading import open_file
+from core.judge_files.judge_reading import read_card
 from core.metrics import as_judge, make_metric
 from core.projects.calibration import CalibrationRequest
 from core.providers import scripted
@@ -98,7 +98,7 @@ def test_one_call_an_item_enters_a_judge_for_each_aspect_whose_file_rates_others
         assert 1 <= np.nanmin(judge.values) <= np.nanmax(judge.values) <= 5
         place = tmp_path / f"{aspect}.yaml"
         place.write_text(projects.fused_file(store, project, view.judges[aspect]), "utf-8")
-        restored = FusedJudge.of(open_file(place, "fusion").card, settings)
+        restored = FusedJudge.of(read_card(place, "fusion"), settings)
         again = restored.score([golden.items[k] for k in rated]).values  # asked the same by the file
         np.testing.assert_array_equal(again, judge.values[rated])
         assert yaml.safe_load(place.read_text("utf-8"))["alignment"]["n"] == len(rated)

@@ -14,7 +14,7 @@ import pytest
 
 import core
 from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
-from core.judge_files.judge_reading import read_document
+from core.judge_files import read_card
 from core.judge_files.judge_writing import sealed
 from core.records import GoldenSet, Scored
 from core.repeval import METHODS
@@ -124,7 +124,7 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> Card:
         patch.setenv("CONCORD_HOME", str(out / "home"))
         how = core.RepEvalSettings(reading=core.Extraction(tokens=("mean", "-1")), resamples=0)
         core.fit_repeval(make_golden(), "quality", how).save(out)
-    return read_document(out / "repeval.yaml")
+    return read_card(out / "repeval.yaml")
 
 
 def cells(card: Card, **changes: Any) -> Card:

@@ -18,8 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from core.judge_files.adapters import adapter
-from core.judge_files.adapters.facts import facts_of, headings, open_prompts
-from core.judge_files.adapters.inert import BODIES, comment, javascript, literal
+from core.judge_files.adapters.facts import BODIES, comment, facts_of, headings, javascript, literal, open_prompts
 from core.judging.render import KINDS, score_frame
 from core.records import Item
 from tests.core.judge_files.adapters.conftest import HOSTILE, Card
@@ -64,12 +63,12 @@ def test_the_open_prompts_filled_with_an_item_are_the_prompts_sent(card: Card, k
         for part, heading in headings(facts).items()
     )
     prompts = open_prompts(facts)
-    assert [(prompt.criteria, prompt.samples) for prompt in prompts] == [(0, 2), (0, 1), (1, 2), (1, 1)]
+    assert [(prompt["criteria"], prompt["samples"]) for prompt in prompts] == [(0, 2), (0, 1), (1, 2), (1, 1)]
     for one, prompt in zip(prompts, facts.sampling.prompts * 2, strict=True):
         frame = score_frame(facts.task, item, prompt, steps="1. Read.", persona="annotator")
-        messages = frame.messages(facts.criteria[one.criteria])
-        assert one.before + block + one.after == messages[-1].content
-        assert one.leading == tuple((message.role, message.content) for message in messages[:-1])
+        messages = frame.messages(facts.criteria[one["criteria"]])
+        assert one["before"] + block + one["after"] == messages[-1].content
+        assert one["leading"] == tuple((message.role, message.content) for message in messages[:-1])
 
 
 # ── reading of replies in generated code ──────────────────────────────────────────────────────────────────────
@@ -230,7 +229,7 @@ def test_no_text_changes_what_a_python_file_does(card: Card, harmless_shapes: di
 
 @given(ANY_TEXT)
 @hypothesis_settings(max_examples=25)
-def test_any_text_gives_a_whole_configuration_and_notebook(card: Card, text: str) -> None:
+def test_any_text_gives_a_whole_configuration(card: Card, text: str) -> None:
     hostile = _everywhere(card, text)
     config = yaml.safe_load(adapter(hostile, "promptfoo").text)
     assert list(config) == ["description", "prompts", "providers", "defaultTest", "tests"]
@@ -242,12 +241,6 @@ def test_any_text_gives_a_whole_configuration_and_notebook(card: Card, text: str
     end = "\n};\n\nreturn (async () => {\n"
     assert code[code.rindex(end) :] == harmless[harmless.rindex(end) :]  # behind the literal stands the same code
     assert not re.search(r"\{\{|\{%|\{#", code)
-    notebook = json.loads(adapter(hostile, "notebook").text)
-    assert [cell["cell_type"] for cell in notebook["cells"]] == ["markdown", *["code"] * 4]
-    about = "".join(notebook["cells"][0]["source"]).splitlines()
-    assert all(line.startswith("    ") for line in about[2:])  # an indented block: text, whatever it holds
-    for cell in notebook["cells"][1:]:
-        ast.parse("".join(cell["source"]))
 
 
 def test_the_first_lines_are_ours_so_that_no_name_declares_an_encoding(card: Card) -> None:
@@ -260,7 +253,7 @@ def test_the_first_lines_are_ours_so_that_no_name_declares_an_encoding(card: Car
 # ── Concord's own ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_snippet_and_the_notebook_score_with_the_judge_file(
+def test_the_snippet_scores_with_the_judge_file(
     tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from core import CalibrationSettings, calibrate
@@ -277,10 +270,5 @@ def test_the_snippet_and_the_notebook_score_with_the_judge_file(
     path = capsys.readouterr().out
     assert path.startswith("1 ")
     assert float(path.split()[1]) == pytest.approx(names["verdicts"][0].calibrated or names["verdicts"][0].value)
-    cells = json.loads(adapter(card, "notebook").text)["cells"]
-    kept: dict[str, Any] = {}
-    for cell in cells[1:]:
-        exec("".join(cell["source"]), kept)
-    assert capsys.readouterr().out == path
     exec(adapter(card | {"criteria": [{"id": "else", "text": "Else."}]}, "python").text, {})
     assert "Note: judge.yaml holds other criteria" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.judge_files.adapters import adapter
-from core.judge_files.calibrated_judge import CalibratedJudge
+from core.judge_files.loaded import CalibratedJudge
 from core.judging.judge_specs import restore_judge
 from core.records import Scored, Verdict
 from core.settings import Settings

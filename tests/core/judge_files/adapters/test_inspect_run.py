@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.judge_files.calibrated_judge import CalibratedJudge
+from core.judge_files.loaded import CalibratedJudge
 from core.judging.judge_specs import restore_judge
 from core.records import Item, Scored
 from core.settings import Settings
