@@ -22,7 +22,7 @@ N_ITEMS = 70
 
 @dataclass
 class Sick(FakeOpenAI):
-    """A share of the items, beyond the first few requests, gets replies that are cut off, until it is mended."""
+    """A share of the items gets replies that are cut off, until it is mended."""
 
     share: float = 0.2
 
@@ -32,7 +32,7 @@ class Sick(FakeOpenAI):
         drawn = int(hashlib.sha256(case.encode()).hexdigest()[:8], 16) / 2**32
         self.requests += 1
         return await self._answer(
-            await request.json(), "truncated" if drawn < self.share and self.requests > 20 else ""
+            await request.json(), "truncated" if drawn < self.share else ""
         )
 
 
@@ -58,7 +58,7 @@ def request_(
 def test_too_many_unread_stop_it_in_order_and_again_asks_for_no_cached_reply(
     request_: ScoreRequest, sick: Any, store: Store
 ) -> None:
-    sick.fake.share = 0.65
+    sick.fake.share = 0.5  # of any 16 some are read
     with pytest.raises(JudgeError, match=r"items came back unread \(\d+ truncated\); at most 50 % may") as raised:
         score_file(request_, replies=store.replies)
     assert "items are scored and kept" in raised.value.__notes__[0]
