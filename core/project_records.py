@@ -106,15 +106,6 @@ class GoldenItem:
 
 
 @dataclass(frozen=True, slots=True)
-class GoldenPage:
-    """Rows `offset` … of `total`."""
-
-    rows: tuple[GoldenItem, ...]
-    offset: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
 class CriteriaAlignment:
     """The alignment of criteria in one run, on one side of its split; `status` as on the leaderboard."""
 

@@ -23,7 +23,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,15 +48,8 @@ _ENVIRONMENT = {
 """All that the decoding process has of the environment: no key, no address of a store, no folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """`run`: the opened file and the options → values that JSON can hold, one after the other.
-
-    `prepare` imports what it needs: once, before any file is looked at.
-    """
-
-    run: Callable[[IO[bytes], Mapping[str, Any]], Iterable[Any]]
-    prepare: Callable[[], None] | None = None
+Job = Callable[[IO[bytes], Mapping[str, Any]], Iterable[Any]]
+"""The opened file and the options → values that JSON can hold, one after the other."""
 
 
 class RefusedError(Exception):
@@ -68,25 +60,20 @@ class RefusedError(Exception):
         self.message, self.row, self.column = message, row, column
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """What decoding one file may cost: bytes of memory, seconds of CPU, seconds by the clock (0: any number)."""
+def allowance(size: int, *, streaming: bool = False) -> dict[str, int]:
+    """What decoding a file of `size` bytes may cost: bytes of `memory`, `seconds` of CPU, `wall` seconds (0: any).
 
-    memory: int
-    seconds: int
-    wall: int
-
-    @classmethod
-    def of(cls, size: int, *, streaming: bool = False) -> Allowance:
-        """The allowance of a file of `size` bytes; `streaming`: its reader may take as long as it likes."""
-        seconds = _SECONDS + _SECONDS_EACH_MB * (size // _MB)
-        return cls(max(_MEMORY, _MEMORY_TIMES * size), seconds, 0 if streaming else 60 + 10 * seconds)
+    `streaming`: its reader may take as long as it likes.
+    """
+    seconds = _SECONDS + _SECONDS_EACH_MB * (size // _MB)
+    wall = 0 if streaming else 60 + 10 * seconds
+    return {"memory": max(_MEMORY, _MEMORY_TIMES * size), "seconds": seconds, "wall": wall}
 
 
 class Reader:
-    """Asks for the jobs of `module`, which holds them as `JOBS`.  The process starts when it is first asked.
+    """Asks for the jobs of `module`, which holds them as `JOBS`, and as `PREPARED` what imports all that a job takes.
 
-    `folder` is where the module lies.
+    The process starts when it is first asked, and imports once.  `folder` is where the module lies.
     """
 
     def __init__(self, module: str, folder: Path = _ROOT) -> None:
@@ -97,14 +84,14 @@ class Reader:
         self._owner = 0
 
     def ask(
-        self, job: str, file: bytes | Path, options: Mapping[str, Any], allowance: Allowance, *, most: int = 0
+        self, job: str, file: bytes | Path, options: Mapping[str, Any], allowed: Mapping[str, int], *, most: int = 0
     ) -> Generator[Any, None, None]:
-        """The values that `job` makes of `file`; `most` bounds their bytes (0: no bound).
+        """The values that `job` makes of `file` (`allowance`); `most` bounds their bytes (0: no bound).
 
         RefusedError for a file that the job refuses, or that needs more than it is allowed; OSError for a path that
         cannot be opened.
         """
-        request = {"job": job, "options": dict(options), **asdict(allowance)}
+        request = {"job": job, "options": dict(options), **allowed}
         with _opened(file) as source, self._sent(json.dumps(request).encode(), source) as answer:
             size = 0
             while True:
@@ -118,7 +105,7 @@ class Reader:
                 elif kind == _END:
                     return
                 else:
-                    raise _refusal(kind, rest, allowance)
+                    raise _refusal(kind, rest, allowed)
 
     def close(self) -> None:
         """End the process; the next question starts another."""
@@ -155,8 +142,8 @@ class Reader:
             return self._line
         ours, theirs = socket.socketpair()
         code = (
-            f"import sys; sys.path[:0] = {[str(_ROOT), str(self._folder)]!r}; from {self._module} import JOBS; "
-            f"from core.sandbox import serve; serve(JOBS, {theirs.fileno()})"
+            f"import sys; sys.path[:0] = {[str(_ROOT), str(self._folder)]!r}; import {self._module} as module; "
+            f"from core.sandbox import serve; serve(module.JOBS, module.PREPARED, {theirs.fileno()})"
         )
         with theirs:
             self._process = subprocess.Popen(
@@ -196,11 +183,11 @@ def _opened(file: bytes | Path) -> IO[bytes]:
     return spooled  # type: ignore[no-any-return]
 
 
-def _refusal(kind: bytes, rest: bytes, allowance: Allowance) -> RefusedError:
+def _refusal(kind: bytes, rest: bytes, allowed: Mapping[str, int]) -> RefusedError:
     if kind == _REFUSED:
         refusal = json.loads(rest)
         return RefusedError(str(refusal["message"]), refusal["row"], refusal["column"])
-    limits = f"{allowance.memory // _MB} MB of memory and {allowance.seconds} s of computing"
+    limits = f"{allowed['memory'] // _MB} MB of memory and {allowed['seconds']} s of computing"
     if kind == _SPENT:
         spent = "memory" if rest.strip() == b"memory" else "time"
         return RefusedError(f"Reading it takes more {spent} than a file of its size may: {limits}. Split the file.")
@@ -214,7 +201,7 @@ class _OutOfTimeError(BaseException):
     """The CPU time is spent."""
 
 
-def serve(jobs: Mapping[str, Job], place: int) -> None:
+def serve(jobs: Mapping[str, Job], prepared: Mapping[str, Callable[[], None]], place: int) -> None:
     """Answer requests on the socket with the file descriptor `place` until the other end is closed."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
     with socket.socket(fileno=place) as line:
@@ -223,13 +210,12 @@ def serve(jobs: Mapping[str, Job], place: int) -> None:
             if not text:
                 return
             request = json.loads(text)
-            job = jobs[request["job"]]
-            if job.prepare is not None:
-                job.prepare()
+            if prepare := prepared.get(request["job"]):
+                prepare()
             if os.fork() == 0:
                 try:
                     line.close()
-                    _work(job, request, *descriptors)
+                    _work(jobs[request["job"]], request, *descriptors)
                 finally:
                     os._exit(0)
             for descriptor in descriptors:
@@ -241,7 +227,7 @@ def _work(job: Job, request: Mapping[str, Any], source: int, answer: int) -> Non
     _limit(request["memory"], request["seconds"], request["wall"])
     with open(answer, "wb", buffering=_FLUSHED) as out, open(source, "rb") as file:
         try:
-            for value in job.run(file, request["options"]):
+            for value in job(file, request["options"]):
                 out.write(_VALUE + json.dumps(value, separators=(",", ":")).encode() + b"\n")
             last = _END
         except ConcordError as error:

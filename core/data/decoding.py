@@ -288,9 +288,6 @@ def _prepare_xlsx() -> None:
     import openpyxl  # noqa: F401
 
 
-JOBS: abc.Mapping[str, Job] = {
-    "parquet": Job(parquet_rows, _prepare_parquet),
-    "xlsx": Job(xlsx_rows, _prepare_xlsx),
-    "table": Job(table_rows),
-}
+JOBS: abc.Mapping[str, Job] = {"parquet": parquet_rows, "xlsx": xlsx_rows, "table": table_rows}
+PREPARED = {"parquet": _prepare_parquet, "xlsx": _prepare_xlsx}
 """For `core.sandbox.Reader`."""

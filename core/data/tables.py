@@ -29,7 +29,7 @@ from core.data.columns import is_role
 from core.data.sources import USUAL_MB, FileFinding, FindingLog, Source, open_source
 from core.errors import UsageError
 from core.memory import uncollected
-from core.sandbox import Allowance, Reader, RefusedError
+from core.sandbox import Reader, RefusedError, allowance
 from core.spreadsheets import original_cell
 from core.texts import visible_name
 
@@ -155,10 +155,10 @@ class Rows:
             numbers = file.numbers or range(1, len(file.document) + 1)
             yield from itertools.islice(zip(numbers, file.document, strict=True), start, None)
         elif source.suffix == ".parquet":
-            allowance = Allowance.of(source.size, streaming=file.most_rows is None)
+            allowed = allowance(source.size, streaming=file.most_rows is None)
             most = 0 if file.most_rows is None else source.unpacked
             options = {"rows": file.most_rows, "start": start}
-            with closing(_decoded("parquet", source, options, allowance, most)) as cells:
+            with closing(_decoded("parquet", source, options, allowed, most)) as cells:
                 yield from self._under_header(enumerate(cells, start))
         else:
             with closing(source.lines(file.encoding, "" if file.delimiter else "\n")) as lines:
@@ -266,9 +266,9 @@ def read_upload(
     source = open_source(data, name, suffix=suffix, max_mb=max_mb)
     if source.suffix in (".parquet", ".xlsx") or (source.size <= SMALL and not source.packed):
         return read_table(data, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
-    allowance = Allowance.of(min(source.unpacked, _UNPACKED_USUALLY * source.size))
+    allowed = allowance(min(source.unpacked, _UNPACKED_USUALLY * source.size))
     options = {"name": name, "suffix": suffix, "max_mb": max_mb, "max_rows": max_rows}
-    with uncollected(), closing(_decoded("table", source, options, allowance)) as lines:
+    with uncollected(), closing(_decoded("table", source, options, allowed)) as lines:
         head = next(lines)
         numbered = list(lines)
     return _table_of(name, head["columns"], (FileFinding(**finding) for finding in head["findings"]), numbered)
@@ -282,11 +282,11 @@ def _table_of(
 
 
 def _decoded(
-    job: str, source: Source, options: Row, allowance: Allowance, most: int = 0
+    job: str, source: Source, options: Row, allowed: abc.Mapping[str, int], most: int = 0
 ) -> abc.Generator[Any, None, None]:
     """What the confined process makes of a file; what it refuses, as an error that names the file."""
     try:
-        with closing(READER.ask(job, source.content, options, allowance, most=most)) as values:
+        with closing(READER.ask(job, source.content, options, allowed, most=most)) as values:
             yield from values
     except RefusedError as refused:
         raise source.refuse(refused.message, row=refused.row, column=refused.column) from refused
@@ -299,7 +299,7 @@ def _workbook(source: Source, most_rows: int, sheet: str | None) -> TableFile:
     rows: list[Row] = []
     numbers: list[int] = []
     notes: list[FileFinding] = []
-    with closing(_decoded("xlsx", source, options, Allowance.of(source.size), 2 * source.unpacked)) as lines:
+    with closing(_decoded("xlsx", source, options, allowance(source.size), 2 * source.unpacked)) as lines:
         (facts,) = next(lines)
         for number, cells in _without_questions(lines):
             n_filled = sum(cell not in (None, "") for cell in cells)

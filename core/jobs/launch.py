@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -36,16 +36,8 @@ def watch_file(settings: Settings) -> Path:
     return settings.home.absolute() / "worker.watch"
 
 
-@dataclass
-class _Started:
-    """Worker processes that this process started and that may still run, the last one for `home` at the time `at`."""
-
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-    home: Path | None = None
-    at: float = 0.0
-
-
-_started = _Started()
+_started: dict[Path, tuple[subprocess.Popen[bytes], float]] = {}
+"""Home → the worker process that this process last started for it, and when."""
 
 
 def ensure_worker(settings: Settings) -> None:
@@ -62,10 +54,10 @@ def ensure_worker(settings: Settings) -> None:
             watch.write_text(me)
     except OSError as error:
         raise JobError(f"{home} cannot be written: {error.strerror}. Set CONCORD_HOME.") from error
-    last = _started.processes[-1] if _started.processes else None
-    _started.processes = [process for process in _started.processes if process.poll() is None]  # poll reaps
-    if last in _started.processes and _started.home == home and time.monotonic() - _started.at < _STARTING_SECONDS:
-        return  # it is still on its way to the lock
+    if home in _started:
+        process, at = _started[home]
+        if process.poll() is None and time.monotonic() - at < _STARTING_SECONDS:
+            return  # it is still on its way to the lock
     try:
         with FileLock(lock_file(settings), timeout=0):
             pass
@@ -88,5 +80,4 @@ def _start(settings: Settings) -> None:
             pipe.write(TypeAdapter(Settings).dump_json(settings))
     except OSError as error:
         raise JobError(f"The worker process cannot be started: {error.strerror}.") from error
-    _started.processes.append(child)
-    _started.home, _started.at = settings.home, time.monotonic()
+    _started[settings.home] = child, time.monotonic()

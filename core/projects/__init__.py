@@ -105,7 +105,6 @@ from core.projects.project_list import (
     create_project,
     ensure_sample_project,
     find_project,
-    golden_page,
     list_public_sets,
     open_store,
     read_upload,

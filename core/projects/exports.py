@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,6 @@ import numpy as np
 from core.errors import JobError, JudgeError, NotFoundError, UsageError
 from core.fusion.fusion_request import FusionRequest, FusionRunView
 from core.fusion.fusion_settings import FusionSettings
-from core.project_records import Run
 from core.projects.calibration import judge_runs
 from core.projects.criteria import Comment
 from core.projects.fusion import asked_fusion, kept_fusion, part_facts, unseen_and_asked
@@ -61,21 +60,12 @@ def judge_file(store: Store, run_id: str) -> str:
     return judge_yaml(calibration, **known)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeAdapters:
-    """The calibration that the files are from, its judge.yaml, and the adapters."""
-
-    run: Run
-    judge_file: str
-    adapters: tuple[Adapter, ...]
-
-
 def judge_adapters(
     store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None
-) -> JudgeAdapters | None:
+) -> tuple[Adapter, ...]:
     """The judge as files for other tools: of the calibration or version `run_id`, else the one in use (`judge_runs`).
 
-    None where there is none; a `run_id` that is no such run counts as none given.  JudgeError when the judge
+    () where there is none; a `run_id` that is no such run counts as none given.  JudgeError when the judge
     cannot be handed on.
     """
     import yaml
@@ -84,10 +74,9 @@ def judge_adapters(
 
     runs = judge_runs(store, project_id, golden_id, aspect)
     if not runs:
-        return None
+        return ()
     run = next((finished for finished in runs if finished.run_id == run_id), runs[0])
-    text = judge_file(store, run.run_id)
-    return JudgeAdapters(run, text, adapters(yaml.safe_load(text)))
+    return adapters(yaml.safe_load(judge_file(store, run.run_id)))
 
 
 def repeval_file(store: Store, run_id: str) -> str:

@@ -33,7 +33,6 @@ from core.projects.judge_line import JudgeLine
 from core.projects.judge_versions import VersionOptions
 from core.projects.project_files import ProjectFile
 from core.projects.project_list import named
-from core.projects.reports import SentVerdicts
 from core.records import GoldenSet
 from core.report.page import appendix_page, html_page
 from core.report.report_facts import Report
@@ -198,7 +197,7 @@ class Project:
         `verdicts` is a file of its verdicts on other items, with a column system_id: systems are compared on them too.
         """
         try:
-            sent = None if verdicts is None else SentVerdicts(Path(verdicts).name, Path(verdicts).read_bytes())
+            sent = None if verdicts is None else (Path(verdicts).name, Path(verdicts).read_bytes())
         except OSError as error:
             raise GoldenError(f"It cannot be read ({error.strerror}).", file=str(verdicts)) from error
         return projects.report(self.store, self.project_id, self._golden_id(golden), aspect, run_id, more=sent)

@@ -15,7 +15,7 @@ from core.data import read_upload as read_table_sent
 from core.data.golden import golden_table
 from core.data.sources import LIMITS
 from core.errors import NotFoundError, UsageError
-from core.project_records import AspectSummary, GoldenPage, GoldenSummary, ProjectSummary
+from core.project_records import AspectSummary, GoldenSummary, ProjectSummary
 from core.projects.roles import requires
 from core.records import GoldenSet
 from core.settings import Settings
@@ -31,7 +31,6 @@ SAMPLE_PROJECT = "sample"
 """Id of the sample project."""
 _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"
 LONGEST_NAME = 200
-_MOST_ROWS = 2_000
 _lock = threading.Lock()
 _stores: dict[str, Store] = {}
 
@@ -146,14 +145,6 @@ def read_upload(store: Store, data: bytes, name: str, *, max_mb: float) -> Table
     GoldenError for a file that cannot be read.
     """
     return golden_table(read_table_sent(data, name, max_mb=max_mb, max_rows=LIMITS.items))
-
-
-def golden_page(store: Store, golden_id: str, offset: int, limit: int) -> GoldenPage:
-    """`limit` items (at most 2,000) from position `offset` on, read page by page.  NotFoundError for an unknown id."""
-    if offset < 0 or not 1 <= limit <= _MOST_ROWS:
-        raise UsageError(f"A page starts at 0 or later and has 1 to {_MOST_ROWS} rows, not {limit} from {offset}.")
-    total = store.goldens.get(golden_id).n_items
-    return GoldenPage(tuple(store.goldens.page(golden_id, offset, limit)), offset, total)
 
 
 def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSummary, AspectSummary]:

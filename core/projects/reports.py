@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -68,12 +68,8 @@ _LEAST_ON_A_LINE = 3
 """Different scores on common items that have to lie on one line to be the judge's on another scale: two always do."""
 
 
-@dataclass(frozen=True)
-class SentVerdicts:
-    """A file of verdicts as it was sent."""
-
-    name: str
-    data: bytes = field(repr=False)
+SentVerdicts = tuple[str, bytes]
+"""A file of verdicts as it was sent: its name and its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,10 +322,10 @@ def read_more_verdicts(sent: SentVerdicts, golden: GoldenSet, judge: JudgeScores
     mapped from another scale, or turned: its file is put on its scale as well.  GoldenError for a file that cannot be
     read, names no systems, holds nothing new, or is of another judge.
     """
-    name = sent.name
+    name, data = sent
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / f"verdicts{Path(name).suffix.lower()}"
-        place.write_bytes(sent.data)
+        place.write_bytes(data)
         rows = read_scored(place, judge.aspect)
     if rows is None:
         raise GoldenError("This is no table of verdicts: columns item_id, score and system_id are needed.", file=name)

@@ -91,11 +91,7 @@ class RatingColumns:
     comment: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Aspects:
-    rows: tuple[AspectSummary, ...]
-
-
+_Aspects = Mapping[str, tuple[AspectSummary, ...]]
 _CACHED = 4  # loaded golden sets per process; one of 1,600 items and 38,000 ratings takes some 15 MB
 
 
@@ -163,7 +159,7 @@ def _summary() -> sa.Select[Any]:
 
 
 def _golden(row: sa.Row[Any]) -> GoldenSummary:
-    return record_of(GoldenSummary, row, aspects=unpack(_Aspects, row.aspects).rows)
+    return record_of(GoldenSummary, row, aspects=unpack(_Aspects, row.aspects)["rows"])  # type: ignore[type-abstract]
 
 
 def rebuilt(head: Mapping[str, Any], item_bodies: Sequence[str]) -> GoldenSet:
@@ -179,7 +175,7 @@ def rebuilt(head: Mapping[str, Any], item_bodies: Sequence[str]) -> GoldenSet:
 
 def golden_row(golden: GoldenSet, now: float) -> dict[str, Any]:
     """The row of `goldens` for a golden set."""
-    aspects = _Aspects(tuple(AspectSummary(a, labels.scale, labels.n_labelled) for a, labels in golden.aspects.items()))
+    aspects = [AspectSummary(aspect, labels.scale, labels.n_labelled) for aspect, labels in golden.aspects.items()]
     body = GoldenBody(dict(golden.aspects), dict(golden.metrics), golden.given_split, dict(golden.columns))
     return {
         "golden_id": golden.digest,
@@ -188,7 +184,7 @@ def golden_row(golden: GoldenSet, now: float) -> dict[str, Any]:
         "n_sources": golden.n_sources,
         "n_systems": golden.n_systems,
         "n_ratings": len(golden.ratings),
-        "aspects": pack(aspects).body,
+        "aspects": pack({"rows": aspects}).body,
         "body": pack(body).body,
         "ratings": json.dumps(_rating_columns(golden.ratings)),
         "created_at": now,

@@ -11,8 +11,7 @@ NaN where there is none.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -217,11 +216,8 @@ class Workers(StorePart):
 # ── what runs leave behind ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Reasons:
-    """Why items have no score."""
-
-    unscored: tuple[Unscored, ...]
+Reasons = Mapping[str, tuple[Unscored, ...]]
+"""Why items have no score, as `unscored`."""
 
 
 class Results(StorePart):
@@ -266,9 +262,9 @@ class Results(StorePart):
                 if new.turned is not None:
                     values[1, list(positions)] = new.turned[k]
                 stored = values[0] if np.isnan(values[1]).all() else values
-                reasons = {} if row is None else {u.item_id: u for u in unpack(Reasons, row.body).unscored}
+                reasons = {} if row is None else {u.item_id: u for u in _reasons(row)}
                 reasons |= {unscored.item_id: unscored for unscored in new.unscored.get(criteria_id, ())}
-                body, blob = pack(Reasons(tuple(reasons.values()))).body, stored.astype("<f8").tobytes()
+                body, blob = pack({"unscored": tuple(reasons.values())}).body, stored.astype("<f8").tobytes()
                 rows.append({"run_id": run_id, "criteria_id": criteria_id, "body": body, "blob": blob})
             transaction.upsert(scores, rows)
 
@@ -281,7 +277,7 @@ class Results(StorePart):
         names = [name for name in (rows if criteria_ids is None else criteria_ids) if name in rows]
         both = np.array([_values(rows[name].blob, len(item_ids)) for name in names], dtype=np.float64)
         values, turned = both.reshape(len(names), 2, len(item_ids)).transpose(1, 0, 2)
-        reasons = {name: unpack(Reasons, rows[name].body).unscored for name in names}
+        reasons = {name: _reasons(rows[name]) for name in names}
         return ScoreMatrix(
             tuple(names),
             tuple(item_ids),
@@ -302,6 +298,11 @@ def _touch(transaction: Transaction, run_id: str, attempt: int | None) -> None:
 def _scores_of(run_id: str, criteria_ids: Sequence[str] | None) -> sa.Select[Any]:
     query = sa.select(scores).filter_by(run_id=run_id).order_by(scores.c.criteria_id)
     return query if criteria_ids is None else query.where(scores.c.criteria_id.in_(criteria_ids))
+
+
+def _reasons(row: sa.Row[Any]) -> tuple[Unscored, ...]:
+    reasons: Reasons = unpack(Reasons, row.body)  # type: ignore[type-abstract]
+    return reasons["unscored"]
 
 
 def _values(blob: bytes, n_items: int) -> FloatArray:

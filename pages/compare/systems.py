@@ -144,7 +144,7 @@ def _choose_more(compared: Compared, entry: JudgeEntry) -> tuple[str, ScoredRows
         )
         file = more_verdicts(*place)
         if upload is not None:
-            file = (upload.file_id, SentVerdicts(upload.name, upload.getvalue()))
+            file = (upload.file_id, (upload.name, upload.getvalue()))
         if file is None:
             return None
         file_id, sent = file

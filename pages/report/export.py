@@ -71,9 +71,9 @@ def draw(page: Opened, golden_id: str, aspect: str, judge: MeasuredJudge) -> Non
     except ConcordError as error:
         st.warning(f"The judge cannot be exported to other tools: {plain(str(error))}")
         return
-    if adapters is None:
+    if not adapters:
         return
-    by_name = {adapter.name: adapter for adapter in adapters.adapters}
+    by_name = {adapter.name: adapter for adapter in adapters}
     chosen = st.segmented_control(
         "Tool",
         list(by_name),

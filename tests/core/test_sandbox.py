@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from core.sandbox import Allowance, Reader, RefusedError
+from core.sandbox import Reader, RefusedError, allowance
 
 JOBS = """
     import os, time
-    from core.sandbox import Job
     from core.errors import GoldenError
 
     def echo(file, options): yield from (file.read().decode(), options)
@@ -34,7 +33,8 @@ JOBS = """
     def secrets(file, options): yield dict(os.environ)
     def parent(file, options): yield os.getppid()
 
-    JOBS = {name: Job(found) for name, found in list(globals().items()) if callable(found) and name.islower()}
+    PREPARED = {}
+    JOBS = {name: found for name, found in list(globals().items()) if callable(found) and name.islower()}
 """
 Ask = Callable[..., list[object]]
 
@@ -52,8 +52,8 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 @pytest.fixture
 def ask(reader: Reader) -> Ask:
     def values(job: str, data: bytes = b"", options: dict[str, object] | None = None, **more: int) -> list[object]:
-        allowance = Allowance(memory=200 << 20, seconds=1, wall=1 if job == "sleep" else 60)
-        return list(reader.ask(job, data, options or {}, allowance, **more))
+        allowed = {"memory": 200 << 20, "seconds": 1, "wall": 1 if job == "sleep" else 60}
+        return list(reader.ask(job, data, options or {}, allowed, **more))
 
     return values
 
@@ -112,6 +112,6 @@ def test_a_process_that_was_ended_is_replaced(ask: Ask) -> None:
 
 
 def test_a_larger_file_may_cost_more() -> None:
-    small, large = Allowance.of(10_000), Allowance.of(100 << 20, streaming=True)
-    assert (small.memory >> 20, small.seconds) == (900, 8)
-    assert (large.memory >> 20, large.seconds, large.wall) == (1600, 408, 0)
+    small, large = allowance(10_000), allowance(100 << 20, streaming=True)
+    assert (small["memory"] >> 20, small["seconds"]) == (900, 8)
+    assert large == {"memory": 1600 << 20, "seconds": 408, "wall": 0}

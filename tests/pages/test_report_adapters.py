@@ -16,15 +16,13 @@ def test_each_tool_with_what_it_keeps_and_what_is_lost(store: Store, calibrated:
     where = (run.project_id, run.golden_id)
     page = open_screen("9_report", project=run.project_id, section="export")
     assert len(labelled(page.segmented_control, "Tool").options) == len(NAMES)
-    adapters = projects.judge_adapters(store, *where, "coherence")
-    assert adapters is not None
-    assert adapters.run.run_id == run.run_id
+    adapters = {adapter.name: adapter.text for adapter in projects.judge_adapters(store, *where, "coherence")}
     for name, words in (("deepeval", "mean over its"), ("promptfoo", "no language model"), ("python", "judge\\.yaml")):
         page = choose(page, "Tool", name)
         assert words in as_sent(page)
         shown = page.code[-1]
-        assert _settled(shown.value) == _settled({adapter.name: adapter for adapter in adapters.adapters}[name].text)
-    assert projects.judge_adapters(store, *where, HOSTILE_ASPECT, run.run_id) is None
+        assert _settled(shown.value) == _settled(adapters[name])
+    assert projects.judge_adapters(store, *where, HOSTILE_ASPECT, run.run_id) == ()
 
 
 def _settled(text: str) -> list[str]:

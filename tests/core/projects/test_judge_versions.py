@@ -85,7 +85,7 @@ def test_an_edit_becomes_the_judge_and_its_file(versions: Versions) -> None:
     assert versions.line.current == versions.line.get(2) == versions.line.default
     where = (versions.store, *versions.where)
     assert [run.run_id for run in projects.judge_runs(*where)] == [run_id, versions.run_id]
-    card = yaml.safe_load(projects.judge_adapters(*where).judge_file)
+    card = yaml.safe_load(projects.judge_file(versions.store, run_id))
     assert [each["id"] for each in card["criteria"]] == [versions.edited]
     assert card["criteria"][0]["text"].endswith("- It repeats nothing.")
     assert card["approved"] is True

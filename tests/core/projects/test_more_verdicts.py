@@ -11,7 +11,7 @@ import pytest
 from core.comparison.corrected_means import judged_items, rows_with
 from core.errors import GoldenError
 from core.findings.system_quality import means_finding
-from core.projects.reports import SentVerdicts, read_more_verdicts
+from core.projects.reports import read_more_verdicts
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.stats.system_means import system_means
 
@@ -39,7 +39,7 @@ def test_thirty_labels_and_2000_verdicts_answer_the_question(
     world: tuple[GoldenSet, JudgeScores, bytes],
 ) -> None:
     golden, judge, data = world
-    more = read_more_verdicts(SentVerdicts("v.jsonl", data), golden, judge)
+    more = read_more_verdicts(("v.jsonl", data), golden, judge)
     assert len(more.item_ids) == 2 * MORE
     alone, means = (
         system_means(judged_items(golden, "clarity", rows_with(golden, judge.values, known)).items)
@@ -58,14 +58,14 @@ def test_what_is_not_of_this_judge_is_refused(world: tuple[GoldenSet, JudgeScore
     golden, judge, data = world
     other = replace(judge, values=judge.values + 0.1 * (np.arange(2 * LABELLED) % 3))
     with pytest.raises(GoldenError, match=r"20 of the 30 verdicts .* differ from those of j"):
-        read_more_verdicts(SentVerdicts("v.jsonl", data), golden, other)
+        read_more_verdicts(("v.jsonl", data), golden, other)
     first = b"".join(data.splitlines(keepends=True)[:LABELLED])
     with pytest.raises(GoldenError, match="counted already"):
-        read_more_verdicts(SentVerdicts("v.jsonl", first), golden, judge)
+        read_more_verdicts(("v.jsonl", first), golden, judge)
     with pytest.raises(GoldenError, match="add system_id"):
-        read_more_verdicts(SentVerdicts("v.jsonl", b'{"item_id": "x", "score": 3}\n'), golden, judge)
+        read_more_verdicts(("v.jsonl", b'{"item_id": "x", "score": 3}\n'), golden, judge)
     with pytest.raises(GoldenError, match="no table of verdicts"):
-        read_more_verdicts(SentVerdicts("v.jsonl", b'{"item_id": "x", "responses": ["3"]}\n'), golden, judge)
+        read_more_verdicts(("v.jsonl", b'{"item_id": "x", "responses": ["3"]}\n'), golden, judge)
 
 
 @pytest.mark.parametrize(("slope", "shift"), [(0.25, -0.25), (-1.0, 0.0)])
@@ -73,10 +73,10 @@ def test_verdicts_on_the_scale_that_their_judge_was_brought_in_from_are_put_on_i
     world: tuple[GoldenSet, JudgeScores, bytes], slope: float, shift: float
 ) -> None:
     golden, judge, data = world
-    as_sent = read_more_verdicts(SentVerdicts("v.jsonl", data), golden, judge)
+    as_sent = read_more_verdicts(("v.jsonl", data), golden, judge)
     rows = [json.loads(line) for line in data.splitlines()]
     turned = [row | {"score": slope * row["score"] + shift} for row in rows]
-    sent = SentVerdicts("v.jsonl", "".join(json.dumps(row) + "\n" for row in turned).encode())
+    sent = ("v.jsonl", "".join(json.dumps(row) + "\n" for row in turned).encode())
     more = read_more_verdicts(sent, golden, judge)
     assert more.scores == pytest.approx(as_sent.scores)
     with pytest.raises(GoldenError, match="differ from those of j"):  # a judge made here has one scale

@@ -24,7 +24,7 @@ OPEN |= {"list_public_sets", "rows_csv", "key_named", "criteria_origins"}  # of 
 READING = """
     decisions estimate explain_item family_tree get_pass
     find_project
-    golden_page item_changes item_scores judge_file
+    item_changes item_scores judge_file
     list_held_out_accesses list_passes list_proposals list_runs list_triage
     as_claimed load_calibration
     load_scores unread_replies comments_on round_cost run_view

@@ -31,9 +31,7 @@ class Sick(FakeOpenAI):
         case = prompt.rpartition("It was case ")[2].partition(".")[0]
         drawn = int(hashlib.sha256(case.encode()).hexdigest()[:8], 16) / 2**32
         self.requests += 1
-        return await self._answer(
-            await request.json(), "truncated" if drawn < self.share else ""
-        )
+        return await self._answer(await request.json(), "truncated" if drawn < self.share else "")
 
 
 @pytest.fixture
