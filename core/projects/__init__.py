@@ -21,7 +21,6 @@ from core.projects.criteria import (
     settle_comment,
 )
 from core.projects.demo import ensure_demo, reset_demo, start_replay, welcome
-from core.projects.edit_scoring import start_rescore, start_trial, trial_items
 from core.projects.exports import fused_file, judge_adapters, judge_file, repeval_file
 from core.projects.fusion import (
     calibrated_criteria,
@@ -110,6 +109,17 @@ from core.projects.project_list import (
     read_upload,
     rows_csv,
 )
+from core.projects.refining import (
+    decide_proposal,
+    edit_proposal,
+    family_tree,
+    list_proposals,
+    round_cost,
+    start_rescore,
+    start_round,
+    start_trial,
+    trial_items,
+)
 from core.projects.repeval_runs import estimate_repeval, start_repeval
 from core.projects.reports import measured_judges, report
 from core.projects.review import (
@@ -122,7 +132,6 @@ from core.projects.review import (
     review_moved,
 )
 from core.projects.roles import log_csv
-from core.projects.rounds import decide_proposal, edit_proposal, family_tree, list_proposals, round_cost, start_round
 from core.projects.run_kinds import ask_again, list_runs, run_view
 from core.projects.run_work import (
     cancel_run,

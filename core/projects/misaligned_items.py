@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -13,10 +13,9 @@ import numpy as np
 
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.edit_scoring import ChangedItem, changed_items
 from core.projects.roles import requires
 from core.projects.run_work import is_imported, judge_run, kept_judge
-from core.records import Item, Scored, ScoreMatrix
+from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings
 from core.store.log import UNWRITTEN, Entry
 from core.store.store import Store
@@ -35,13 +34,15 @@ class ItemScore:
     `score` and `gap` are None where the reply could not be read; `reason` then says why.
     """
 
-    item_id: str
-    source_id: str
-    system_id: str
+    item: Item
     label: float
     score: float | None
     gap: float | None
     reason: str = ""
+
+    @property
+    def item_id(self) -> str:
+        return self.item.item_id
 
     @property
     def side(self) -> GapSide:
@@ -74,16 +75,6 @@ class ScoredItems(tuple[ItemScore, ...]):
         return tuple(item for item in self if item.is_misaligned)
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainedItem:
-    """One item in full with the judge's words: reasons, or the clauses that moved the score; `raw` are the replies."""
-
-    item: Item
-    score: ItemScore
-    explanation: str
-    raw: tuple[str, ...]
-
-
 def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
     """The calibration items that the run scored with these criteria, largest |gap| first, unscored ones last.
 
@@ -104,29 +95,40 @@ def item_scores(store: Store, run_id: str, criteria_id: str) -> ScoredItems:
         item, scored = golden.items[at[k]], not np.isnan(scores[k])
         if not scored and item.item_id not in reasons:  # the run left it out
             continue
-        numbers = [float(values[k]) if scored else None for values in (scores, gaps)]
-        where, reason = (item.item_id, item.source_id, item.system_id), reasons.get(item.item_id, "")
-        rows.append(ItemScore(*where, float(labels[k]), numbers[0], numbers[1], reason))
+        score, gap = (float(values[k]) if scored else None for values in (scores, gaps))
+        rows.append(ItemScore(item, float(labels[k]), score, gap, reasons.get(item.item_id, "")))
     return ScoredItems(rows)
 
 
-def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> tuple[ChangedItem, ...]:
-    """The calibration items that became aligned or misaligned from `parent_id` to `criteria_id` in that run.
+def item_changes(store: Store, run_id: str, criteria_id: str, parent_id: str) -> dict[str, bool]:
+    """Item id → whether it became misaligned from `parent_id` to `criteria_id` in that run, or (False) aligned.
 
-    An item is misaligned where its |gap| reaches the calibration's `min_gap`.  Those whose gap moved most come first;
-    items that either left unscored are no part.  NotFoundError where the run did not score both.
+    They are calibration items whose |gap| crossed the calibration's `min_gap`, without those that either left unscored.
+    NotFoundError where the run did not score both.
     """
     request = calibration_asked(store, run_id)
     golden = store.goldens.load(request.golden_id)
     matrix = _scores(store, run_id, golden.item_ids, parent_id, criteria_id)
-    at = sides_of(store, run_id, golden).calibration
-    parent, new = matrix.values[:, list(at)]
-    labels = golden.labels(request.aspect)[list(at)]
-    return changed_items(golden, at, labels, parent=parent, new=new, min_gap=request.settings.min_gap)
+    at = list(sides_of(store, run_id, golden).calibration)
+    before, after = matrix.values[:, at]
+    crossed = crossed_items(before, after, golden.labels(request.aspect)[at], request.settings.min_gap)
+    return {golden.item_ids[at[k]]: misaligned for k, misaligned in crossed.items()}
 
 
-def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str) -> ExplainedItem:
-    """One item with what the judge of the run says of it under these criteria.
+def crossed_items(before: FloatArray, after: FloatArray, labels: FloatArray, min_gap: float) -> dict[int, bool]:
+    """Place → whether its |standardised gap| rose to `min_gap` or (False) fell below it; all arrays are (n,)."""
+    from core.calibration.proposals import standardised_gap
+
+    gaps = np.abs([standardised_gap(scores, labels) for scores in (before, after)])
+    was, now = gaps >= min_gap
+    crossed = np.flatnonzero((was != now) & ~np.isnan(gaps).any(axis=0))
+    return {place: bool(now[place]) for place in crossed.tolist()}
+
+
+def explain_item(
+    store: Store, settings: Settings, run_id: str, criteria_id: str, item_id: str
+) -> tuple[str, tuple[str, ...]]:
+    """The judge's reasons on an item under these criteria (or the clauses that moved the score), and its replies.
 
     An embedded judge is asked again, which costs nothing; a remote one's reply comes from the store, and where it is
     not there the explanation says so: nothing is ever sent from here.  JobError when the run did not score the item.
@@ -134,21 +136,20 @@ def explain_item(store: Store, settings: Settings, run_id: str, criteria_id: str
     from core.judging.judge_specs import IMPORTED, SILENT, restore_judge
 
     score = item_scores(store, run_id, criteria_id).by_id.get(item_id)
-    request, of = calibration_asked(store, run_id), judge_run(store, run_id)
+    of = judge_run(store, run_id)
     state = kept_judge(store, of)
     if score is None or state is None:
         raise JobError(f"Run {run_id} did not score item {item_id} with these criteria.")
-    golden = store.goldens.load(request.golden_id)
-    item = golden.items[golden.item_ids.index(item_id)]
+    request = calibration_asked(store, run_id)
+    task = request.task(store.goldens.load(request.golden_id))
     criteria = store.criteria.get(store.runs.get(run_id).project_id, criteria_id).criteria
     gate = IMPORTED if is_imported(store, of) else SILENT
     try:
         with closing(restore_judge(state, settings, store.replies.of_run(run_id), gate=gate)) as judge:
-            (verdict,) = judge.score(request.task(golden), [item], [criteria], explain=True).explained
+            (verdict,) = judge.score(task, [score.item], [criteria], explain=True).explained
     except JudgeError as error:  # a remote judge's reply that is not kept here, or a judge that may not be made
-        return ExplainedItem(item, score, str(error), ())
-    words = verdict.explanation if isinstance(verdict, Scored) else verdict.detail
-    return ExplainedItem(item, score, words, verdict.raw)
+        return str(error), ()
+    return verdict.explanation if isinstance(verdict, Scored) else verdict.detail, verdict.raw
 
 
 def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids: str) -> ScoreMatrix:
@@ -214,14 +215,6 @@ class TriageRequest:
     picked: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TriagedItems:
-    """What became of several items triaged at once: item id → number of its entry, item id → why it was left alone."""
-
-    numbers: Mapping[str, int] = field(default_factory=dict)
-    refused: Mapping[str, str] = field(default_factory=dict)
-
-
 @requires("annotator")
 def save_triage(
     store: Store, project_id: str, item_id: str, request: TriageRequest, *, form: str = "", seen: int | None = None
@@ -236,7 +229,8 @@ def save_triage(
         raise UsageError(f"A triage says {', '.join(TRIAGE_VERDICTS)}; {verdict!r} came.")
     if note is not None and len(note) > _LONGEST_NOTE:
         raise UsageError(f"A note may have {_LONGEST_NOTE:,} characters; this one has {len(note):,}.")
-    before = _history(store, project_id, request.golden_id, request.aspect, item_id)[-1]
+    history, newest = _history(store, project_id, request.golden_id, request.aspect, item_id)
+    before = history[-1]
     triage = Triage(
         request.golden_id,
         request.aspect,
@@ -246,18 +240,27 @@ def save_triage(
         before.picked if request.picked is None else request.picked,
         subject=item_id,
     )
-    expected = None if seen is None else _check_unchanged(store, project_id, triage, seen)
+    changed = seen is not None and before.number not in (0, seen) and not (before.is_blank and not seen)
+    if changed and (not store.actor.name or before.actor != store.actor.name):
+        said = f"said {before.verdict!r} of this item" if before.verdict else before.did.replace("an item", "this item")
+        raise ConflictError(
+            f"{before.actor or 'Somebody'} {said} while you were looking at it. Look at it again, then decide; "
+            "nothing was overwritten.",
+            theirs=before.verdict,
+            yours=triage.verdict,
+        )
+    expected = None if seen is None else newest
     return store.events.add(project_id, triage, store.actor, form=form, expected=expected)
 
 
 @requires("annotator")
 def triage_items(
     store: Store, project_id: str, seen: Mapping[str, int], request: TriageRequest, *, form: str = ""
-) -> TriagedItems:
-    """Say the same of several items.
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Say the same of several items; item id → number of its entry, and item id → why it was left alone.
 
     `seen` maps each item id → the number of the triage that the person saw (0: none).  An item on which somebody else
-    was faster is left alone and named with the reason.
+    was faster is left alone.
     """
     numbers, refused = {}, {}
     for item_id, number in seen.items():
@@ -266,7 +269,7 @@ def triage_items(
             numbers[item_id] = save_triage(store, project_id, item_id, request, form=own_form, seen=number)
         except ConflictError as error:
             refused[item_id] = str(error)
-    return TriagedItems(numbers, refused)
+    return numbers, refused
 
 
 @requires("annotator")
@@ -277,37 +280,20 @@ def undo_triage(
 
     ConflictError where something was said of it since, so that nobody else's word is undone unseen.
     """
-    *earlier, newest = _history(store, project_id, golden_id, aspect, item_id)
+    (*earlier, newest), expected = _history(store, project_id, golden_id, aspect, item_id)
     if newest.number != number:
         who = newest.actor or "Somebody"
         message = f"{who} has said something of this item since; nothing was undone."
         raise ConflictError(message, theirs=newest.verdict, yours="")
     restored = replace(earlier[-1], number=0, project_id="", actor="", role="", at=UNWRITTEN)
-    expected = _check_unchanged(store, project_id, restored, number)
     return store.events.add(project_id, restored, store.actor, form=form, expected=expected)
 
 
-def _history(store: Store, project_id: str, golden_id: str, aspect: str, item_id: str) -> list[Triage]:
-    """What was said of an item, oldest first; it begins with an entry that says nothing."""
+def _history(store: Store, project_id: str, golden_id: str, aspect: str, item_id: str) -> tuple[list[Triage], int]:
+    """What was said of an item, oldest first, behind an entry that says nothing; and the last number, of any aspect."""
     said = store.events.all(project_id, Triage, item_id)
     about = [triage for triage in said if (triage.golden_id, triage.aspect) == (golden_id, aspect)]
-    return [Triage(golden_id, aspect, "", "", subject=item_id), *about]
-
-
-def _check_unchanged(store: Store, project_id: str, triage: Triage, seen: int) -> int:
-    """The newest triage of the item (of any aspect; 0 for none); ConflictError where this one was changed meanwhile."""
-    newest = _history(store, project_id, triage.golden_id, triage.aspect, triage.item_id)[-1]
-    unchanged = newest.number in (0, seen) or (newest.is_blank and not seen)
-    if not unchanged and (not store.actor.name or newest.actor != store.actor.name):
-        said = f"said {newest.verdict!r} of this item" if newest.verdict else newest.did.replace("an item", "this item")
-        raise ConflictError(
-            f"{newest.actor or 'Somebody'} {said} while you were looking at it. Look at it again, then decide; "
-            "nothing was overwritten.",
-            theirs=newest.verdict,
-            yours=triage.verdict,
-        )
-    everything = store.events.all(project_id, Triage, triage.item_id)
-    return everything[-1].number if everything else 0
+    return [Triage(golden_id, aspect, "", "", subject=item_id), *about], said[-1].number if said else 0
 
 
 def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -15,8 +16,8 @@ from core.projects.judge_checks import DatedRecheck, list_rechecks
 from core.projects.judge_line import JudgeLine, judge_line
 from core.projects.labelling import still_rating
 from core.projects.misaligned_items import list_triage
+from core.projects.refining import open_proposals
 from core.projects.review import open_review
-from core.projects.rounds import open_proposals
 from core.store.store import Store
 from core.wording import counted
 
@@ -134,9 +135,9 @@ def _waiting(
     if review.joined and review.points:
         words = f"{' and '.join(review.joined[:3])} in review, {counted(len(review.points), 'point')} open"
         yield Waiting("vote", len(review.points), words, "review")
-    for run_id, proposals in open_proposals(store, project_id, golden.golden_id, line.aspect).items():
-        words = f"{counted(len(proposals), 'proposal')} of a round to accept or reject"
-        yield Waiting("decide", len(proposals), words, run_id)
+    proposals = Counter(each.run_id for each in open_proposals(store, project_id, golden.golden_id, line.aspect))
+    for run_id, n in proposals.items():
+        yield Waiting("decide", n, f"{counted(n, 'proposal')} of a round to accept or reject", run_id)
     settled = {entry.comment for entry in store.events.all(project_id, CommentSettled)}
     criteria = {criteria.criteria_id for criteria, _ in store.criteria.texts(project_id, line.aspect)}
     remarks = [each for each in store.events.all(project_id, Comment) if each.number not in settled]

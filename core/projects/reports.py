@@ -18,7 +18,7 @@ from core.errors import AspectError, GoldenError, JobError
 from core.fusion.fusion_criteria import read_criteria
 from core.fusion.fusion_request import FusionRunView
 from core.fusion.fusion_settings import FusionSettings
-from core.project_records import JUDGES, CriteriaAlignment, Run
+from core.project_records import JUDGES, CriteriaAlignment, CriteriaEntry, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names
 from core.projects.fusion import fusion_result
@@ -27,8 +27,8 @@ from core.projects.label_passes import picked_labels, seen_labels
 from core.projects.labelling import LabelPass, LabelsFrozen, list_passes
 from core.projects.misaligned_items import list_triage
 from core.projects.project_judges import as_compared
+from core.projects.refining import family_tree
 from core.projects.review import open_review
-from core.projects.rounds import Relative, family_tree
 from core.projects.run_work import list_held_out_accesses, load_calibration
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Usage
 from core.report.headline import day
@@ -135,7 +135,7 @@ def report(
     board, aside = judged.board(as_compared(store, project_id, store.judges.all(project_id, golden_id, aspect)))
     family = family_tree(store, project_id, aspect, golden_id)
     criteria, n_more_criteria = _criteria(store, run, line, calibration, family)
-    made = Counter(relative.criteria.origin for relative in family if relative.criteria.origin != "none")
+    made = Counter(entry.origin for entry, _ in family if entry.origin != "none")
     decided = open_review(store, project_id, golden_id, aspect).decided[::-1]
     return Report(
         project=project.name,
@@ -238,32 +238,32 @@ def _passes(
 
 
 def _criteria(
-    store: Store, run: Run, line: JudgeLine, calibration: Calibration, family: Sequence[Relative]
+    store: Store, run: Run, line: JudgeLine, calibration: Calibration, family: Sequence[tuple[CriteriaEntry, int]]
 ) -> tuple[tuple[CriteriaFact, ...], int]:
     """The criteria that led to the judge, those of its other versions, and those that people wrote; how many more."""
     names = criteria_names(store, run.project_id, run.aspect)
     chosen = {criteria.criteria_id for criteria in calibration.chosen}
     shown = _with_ancestors(family, chosen.union(*(version.criteria_ids for version in line.versions)))
-    first = sorted(shown, key=lambda relative: relative.criteria.criteria_id not in chosen)[:_MOST_CRITERIA]
-    kept = {relative.criteria.criteria_id for relative in first}
+    first = sorted(shown, key=lambda each: each[0].criteria_id not in chosen)[:_MOST_CRITERIA]
+    kept = {entry.criteria_id for entry, _ in first}
     facts = tuple(
         CriteriaFact(
-            relative.criteria,
-            names.get(relative.criteria.criteria_id, "Criteria"),
-            relative.depth,
-            relative.criteria.criteria_id in chosen,
-            _alignment(relative.criteria.alignments, "calibration", run.run_id),
-            _alignment(relative.criteria.alignments, "held-out", run.run_id),
+            entry,
+            names.get(entry.criteria_id, "Criteria"),
+            depth,
+            entry.criteria_id in chosen,
+            _alignment(entry.alignments, "calibration", run.run_id),
+            _alignment(entry.alignments, "held-out", run.run_id),
         )
-        for relative in shown
-        if relative.criteria.criteria_id in kept
+        for entry, depth in shown
+        if entry.criteria_id in kept
     )
     return facts, len(shown) - len(kept)
 
 
-def _with_ancestors(family: Sequence[Relative], wanted: set[str]) -> list[Relative]:
+def _with_ancestors(family: Sequence[tuple[CriteriaEntry, int]], wanted: set[str]) -> list[tuple[CriteriaEntry, int]]:
     """Criteria that are `wanted`, edited or given by hand, and the ancestors of all of these, in the family's order."""
-    by_id = {relative.criteria.criteria_id: relative.criteria for relative in family}
+    by_id = {entry.criteria_id: entry for entry, _ in family}
     waiting = [name for name, entry in by_id.items() if name in wanted or entry.origin in ("edit", "given")]
     reached: set[str] = set()
     while waiting:
@@ -271,7 +271,7 @@ def _with_ancestors(family: Sequence[Relative], wanted: set[str]) -> list[Relati
         if name not in reached:
             reached.add(name)
             waiting += [parent for parent in by_id[name].parents if parent in by_id]
-    return [relative for relative in family if relative.criteria.criteria_id in reached]
+    return [each for each in family if each[0].criteria_id in reached]
 
 
 def _alignment(alignments: Sequence[CriteriaAlignment], side: str, run_id: str) -> Alignment | None:

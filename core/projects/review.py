@@ -16,8 +16,8 @@ from core.errors import ConflictError, UsageError
 from core.projects.criteria import ProposalDecided
 from core.projects.judge_line import judge_line
 from core.projects.misaligned_items import list_triage
+from core.projects.refining import decide_proposal, open_proposals
 from core.projects.roles import requires
-from core.projects.rounds import decide_proposal, open_proposals
 from core.store.log import Entry
 from core.store.store import Store
 from core.wording import change_figures, counted
@@ -290,8 +290,7 @@ def decide_point(
 def _proposals(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Point]:
     """Proposals of finished rounds that nobody has decided on, newest round first."""
     points = []
-    rounds = open_proposals(store, project_id, golden_id, aspect).values()
-    for proposal in [proposal for proposals in rounds for proposal in proposals]:
+    for proposal in open_proposals(store, project_id, golden_id, aspect):
         new, old = proposal.criteria, proposal.parent
         gain, known = proposal.inner, store.criteria.alignments(project_id, new.criteria_id)
         how = f" ({known[0].alignment.statistic}, {known[0].alignment.level} level)" if known else ""

@@ -22,16 +22,6 @@ from core.fusion.fusion_request import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
 from core.project_records import JUDGES, Run, RunRequest, Worker
 from core.projects.calibration import CalibrationRequest, VersionRequest, run_calibration, start_calibration
-from core.projects.edit_scoring import (
-    RescoreRequest,
-    RescoreResult,
-    TrialRequest,
-    TrialResult,
-    run_rescore,
-    run_trial,
-    start_rescore,
-    start_trial,
-)
 from core.projects.fusion import run_fusion, start_fusion
 from core.projects.judge_checks import (
     AblationRequest,
@@ -43,9 +33,21 @@ from core.projects.judge_checks import (
 )
 from core.projects.judge_versions import enter_judge, run_version_measurement, start_version
 from core.projects.project_judges import MetricsRequest, MetricsResult, run_metrics, start_metrics
+from core.projects.refining import (
+    RescoreRequest,
+    RescoreResult,
+    RoundRequest,
+    TrialRequest,
+    TrialResult,
+    run_rescore,
+    run_round,
+    run_trial,
+    start_rescore,
+    start_round,
+    start_trial,
+)
 from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval, start_repeval
 from core.projects.roles import requires
-from core.projects.rounds import RoundRequest, run_round, start_round
 from core.projects.run_work import RunWork, require_made_here, unread_replies
 from core.projects.style_runs import StylesRequest, run_styles, start_styles
 from core.settings import Settings

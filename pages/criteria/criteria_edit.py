@@ -9,7 +9,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
-from core.projects.edit_scoring import RescoreRequest
+from core.projects.refining import RescoreRequest
 from core.word_diff import word_diff
 from pages.criteria import criteria_try
 from pages.ui import diff_view, drafts, people, state

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
-from core.projects.edit_scoring import MOST_CHANGED, ChangedItem, PairedDifference, RescoreResult
+from core.projects.refining import PairedDifference, RescoreRequest, RescoreResult
 from core.projects.run_kinds import RunDetail
 from core.records import Alignment
 from core.report.figures import measure_name
@@ -56,7 +57,9 @@ def is_scoring(page: Opened, rescore_id: str | None) -> bool:
 def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_id: str | None) -> None:
     """The effect and the words that changed, or how far the scoring is."""
     if rescore_id is None:
-        _draw_known(page, entry, names, "", _scored_together(page, entry))
+        parent_id = next(iter(entry.parents), "")
+        run_id, result = _scored_together(page, entry, parent_id)
+        _draw_known(page, entry, names, parent_id=parent_id, run_id=run_id, result=result)
         return
     try:
         run_panel.read_run(page, rescore_id)
@@ -66,7 +69,8 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
 
     def show(now: RunDetail) -> None:
         if now.status == "done":
-            _draw_known(page, entry, names, now.run_id, now.rescore)
+            parent_id = now.request.parent_id if isinstance(now.request, RescoreRequest) else ""
+            _draw_known(page, entry, names, parent_id=parent_id, run_id=now.run_id, result=now.rescore)
             return
         st.markdown("**Not scored**" if now.finished else "**Scoring the edit and its parent** …")
         run_panel.draw_status(page, now)
@@ -74,41 +78,42 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
     run_panel.follow_run(page, rescore_id, show, every=SOON)
 
 
-def _scored_together(page: Opened, entry: CriteriaEntry) -> RescoreResult | None:
-    """What the newest round or calibration that scored both gave criteria and parent; no difference was tested."""
+def _scored_together(page: Opened, entry: CriteriaEntry, parent_id: str) -> tuple[str, RescoreResult | None]:
+    """The newest round or calibration that scored both, and what it gave them; no difference was tested."""
 
     def measured(each: CriteriaEntry) -> dict[str, Alignment]:
         return {a.run_id: a.alignment for a in each.alignments if a.side == "calibration"}
 
-    try:
-        for parent_id in entry.parents[:1]:
-            before, after = measured(page.store.criteria.get(page.project.project_id, parent_id)), measured(entry)
-            for run_id in after:
-                if run_id in before and before[run_id].n == after[run_id].n:
-                    changed = _changes(run_id, entry.criteria_id, parent_id, page)
-                    untested = PairedDifference(None, None, None, 0)
-                    ids = (entry.criteria_id, parent_id)
-                    return RescoreResult(*ids, before[run_id], after[run_id], untested, changed)
-    except ConcordError:
-        pass
-    return None
+    with suppress(ConcordError):
+        before, after = measured(page.store.criteria.get(page.project.project_id, parent_id)), measured(entry)
+        for run_id in after:
+            if run_id in before and before[run_id].n == after[run_id].n:
+                untested = PairedDifference(None, None, None, 0)
+                return run_id, RescoreResult(before[run_id], after[run_id], untested)
+    return "", None
 
 
 @st.cache_resource(max_entries=128, show_spinner=False)
-def _changes(run_id: str, criteria_id: str, parent_id: str, _page: Opened) -> tuple[ChangedItem, ...]:
+def _changes(run_id: str, criteria_id: str, parent_id: str, _page: Opened) -> dict[str, bool]:
     """The scores of a finished run do not change."""
     return projects.item_changes(_page.store, run_id, criteria_id, parent_id)
 
 
 def _draw_known(
-    page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_id: str, result: RescoreResult | None
+    page: Opened,
+    entry: CriteriaEntry,
+    names: Mapping[str, str],
+    *,
+    parent_id: str,
+    run_id: str,
+    result: RescoreResult | None,
 ) -> None:
-    parent_id = result.parent_id if result is not None else next(iter(entry.parents), None)
     if result is not None:
-        fixed, n = sum(item.now == "mended" for item in result.changed), len(result.changed)
-        most = f" of the {MOST_CHANGED} that moved most" if n == MOST_CHANGED else ""
-        compared = plain(names.get(result.parent_id, "its parent"))
-        st.markdown(f"**{counted(fixed, 'item')} fixed, {n - fixed} broken{most}** compared with “{compared}”")
+        with suppress(ConcordError):
+            became = _changes(run_id, entry.criteria_id, parent_id, page)
+            n_broken = sum(became.values())
+            fixed = f"{counted(len(became) - n_broken, 'item')} fixed, {n_broken} broken"
+            st.markdown(f"**{fixed}** compared with “{plain(names.get(parent_id, 'its parent'))}”")
         sides = [("Calibration set", result.parent, result.new, result.difference)]
         if result.new_held_out and result.held_out_difference:
             sides.append(("Held-out set", result.parent_held_out, result.new_held_out, result.held_out_difference))
@@ -119,7 +124,7 @@ def _draw_known(
                 column.metric(heading, number(tables.value_of(aligned)))
             tested = f" {difference_words(difference)}" if difference.n else ""
             st.caption(plain(f"{side}: {measure_name(after.statistic, after.level)}, n = {after.n:,}.{tested}"))
-    if parent_id is not None:
+    if parent_id:
         try:
             parent = page.store.criteria.get(page.project.project_id, parent_id)
         except ConcordError:
@@ -127,8 +132,8 @@ def _draw_known(
             return
         diff_view.draw(word_diff(parent.text, entry.text), changed_only=True)
     with st.container(horizontal=True):
-        if parent_id is not None:
+        if parent_id:
             link_to("criteria", "Open the parent", icon=":material/arrow_upward:", criteria=parent_id)
         if entry.alignments:
-            ids = {"criteria": entry.criteria_id} | ({"run": rescore_id} if rescore_id else {})
+            ids = {"criteria": entry.criteria_id} | ({"run": run_id} if run_id else {})
             link_to("misaligned", "Where judge and raters disagree", icon=":material/difference:", **ids)

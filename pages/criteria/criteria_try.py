@@ -7,7 +7,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import WITH_RESULT, CriteriaEntry
-from core.projects.edit_scoring import TrialRequest
+from core.projects.refining import TrialRequest
 from core.projects.run_kinds import RunDetail
 from core.wording import number
 from pages.label import label_item

@@ -9,8 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.project_records import CriteriaEntry
-from core.projects.edit_scoring import RescoreRequest
-from core.projects.rounds import Relative
+from core.projects.refining import RescoreRequest
 from core.word_diff import word_diff
 from core.wording import number
 from pages.overview import judge_view
@@ -25,32 +24,34 @@ FROM, TO = state.widget("versions_from"), state.widget("versions_to")
 def draw(page: Opened, opened: CriteriaEntry, names: Mapping[str, str]) -> None:
     """Two versions next to each other, then all of them; a row that is picked becomes the second."""
     family = projects.family_tree(page.store, page.project.project_id, opened.aspect, opened.golden_id)
-    by_id = {kin.criteria.criteria_id: kin for kin in family}
+    by_id = {entry.criteria_id: entry for entry, _ in family}
     if len(by_id) > 1:
         _draw_pair(page, by_id, opened, names)
     else:
         st.caption("There is one version so far. An edit or a refinement round makes another one.")
-    _draw_table(family, names)
+    _draw_table(page, family, names)
 
 
-def _draw_pair(page: Opened, by_id: Mapping[str, Relative], opened: CriteriaEntry, names: Mapping[str, str]) -> None:
+def _draw_pair(
+    page: Opened, by_id: Mapping[str, CriteriaEntry], opened: CriteriaEntry, names: Mapping[str, str]
+) -> None:
     ids, marker = list(reversed(by_id)), state.widget("versions_opened")
     if st.session_state.get(marker) != opened.criteria_id or not {FROM, TO} <= set(st.session_state):
         # at first the open version and its parent, else the newest other one
         other = next((parent for parent in opened.parents if parent in by_id), None)
         other = other or next(version for version in ids if version != opened.criteria_id)
-        pair = sorted((other, opened.criteria_id), key=lambda version: by_id[version].depth)
+        pair = sorted((other, opened.criteria_id), key=list(by_id).index)  # ancestors first
         st.session_state[FROM], st.session_state[TO] = pair
         st.session_state[marker] = opened.criteria_id
 
     def words(criteria_id: str) -> str:
-        newest = tables.newest_calibration(by_id[criteria_id].criteria)
+        newest = tables.newest_calibration(by_id[criteria_id])
         return f"{names[criteria_id]} · {number(newest.alignment.value if newest else None)}"
 
     chosen = []
     for column, label, key in zip(st.columns(2, gap="large"), ("From", "To"), (FROM, TO), strict=True):
         with column:
-            entry = by_id[str(st.selectbox(label, ids, key=key, format_func=words))].criteria
+            entry = by_id[str(st.selectbox(label, ids, key=key, format_func=words))]
             chosen.append(entry)
             newest = tables.newest_calibration(entry)
             parents = ", ".join(names[parent] for parent in entry.parents if parent in names)
@@ -88,10 +89,11 @@ def _draw_pair(page: Opened, by_id: Mapping[str, Relative], opened: CriteriaEntr
     )
 
 
-def _draw_table(family: list[Relative], names: Mapping[str, str]) -> None:
+def _draw_table(page: Opened, family: list[tuple[CriteriaEntry, int]], names: Mapping[str, str]) -> None:
     """All versions, ancestors first; those that were never measured in full are shown when asked for."""
     in_full = (tables.MEASURED, tables.REJECTED)
-    shown = [kin for kin in family if kin.version or tables.group_of(kin.criteria) in in_full]
+    followed = judge_view.line_of(page, family[0][0].aspect).followed
+    shown = [each for each in family if each[0].criteria_id in followed or tables.group_of(each[0]) in in_full]
     if not shown or (
         len(shown) < len(family)
         and st.toggle(
@@ -103,18 +105,18 @@ def _draw_table(family: list[Relative], names: Mapping[str, str]) -> None:
         "Agreement on the calibration set in the newest run that scored each version. "
         "Figures on other or fewer items (see n) are not strictly comparable."
     )
-    newest = [tables.newest_calibration(kin.criteria) for kin in shown]
+    newest = [tables.newest_calibration(entry) for entry, _ in shown]
     alignments = [None if each is None else each.alignment for each in newest]
     frame = pd.DataFrame(
         {
-            "version": [names[kin.criteria.criteria_id] for kin in shown],
-            "made from": [", ".join(names[p] for p in kin.criteria.parents if p in names) for kin in shown],
-            "judge": [judge_view.state_words(kin.version) for kin in shown],
+            "version": [names[entry.criteria_id] for entry, _ in shown],
+            "made from": [", ".join(names[p] for p in entry.parents if p in names) for entry, _ in shown],
+            "judge": [judge_view.state_words(followed.get(entry.criteria_id)) for entry, _ in shown],
             "agreement": pd.Series([tables.value_of(each) for each in alignments], dtype="float64"),
             "95 % interval": [tables.interval_of(each) for each in alignments],
             "n": pd.array([None if each is None else each.n for each in alignments], dtype="Int64"),
-            "generation": [kin.depth for kin in shown],
-            "text": [tables.one_line(kin.criteria.text)[:200] for kin in shown],
+            "generation": [generation for _, generation in shown],
+            "text": [tables.one_line(entry.text)[:200] for entry, _ in shown],
         }
     )
 
@@ -127,5 +129,5 @@ def _draw_table(family: list[Relative], names: Mapping[str, str]) -> None:
         alt="All versions, ancestors first",
         rows=8,
         key=state.LINEAGE,
-        pick=grid.Pick([kin.criteria.criteria_id for kin in shown], st.session_state.get(TO), pick),
+        pick=grid.Pick([entry.criteria_id for entry, _ in shown], st.session_state.get(TO), pick),
     )

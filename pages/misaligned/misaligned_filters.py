@@ -61,7 +61,7 @@ class Filters:
                 (not self.sides or item.side in self.sides)
                 and (not self.found or bool(found & set(self.found)))
                 and (not self.changed or (changes or {}).get(item.item_id) in self.changed)
-                and (not self.systems or item.system_id in self.systems)
+                and (not self.systems or item.item.system_id in self.systems)
             )
 
         return tuple(filter(passes, scored))
@@ -80,7 +80,7 @@ def draw(selection: Selection) -> None:
             side: f"{mark} {side} ({scored.counts[side]})" for side, mark in MARKS.items() if scored.counts[side]
         },
         "found": {name: name for name in KNOWN["found"]},
-        "systems": {name: name for name in sorted({item.system_id for item in scored} - {""})},
+        "systems": {name: name for name in sorted({each.item.system_id for each in scored} - {""})},
     }
     if changes is not None:
         said = list(changes.values())

@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Run
-from core.projects.misaligned_items import ExplainedItem, ItemScore, Triage
+from core.projects.misaligned_items import ItemScore, Triage
 from core.quotations import QuotedPiece, quoted_pieces
 from core.records import Rating
 from core.wording import number
@@ -45,27 +45,26 @@ def link_to_decide(page: Opened, known: Triage) -> None:
 def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: Callable[[], None]) -> None:
     """The judged text with a note, the judge's reasons and each rater's label; next to it what it is judged against."""
     try:
-        view = _explained(run.run_id, criteria_id, score.item_id, page)
+        explanation, raw = _explained(run.run_id, criteria_id, score.item_id, page)
     except ConcordError as error:
         st.warning(plain(str(error)), title="The judge's reasons cannot be shown", icon=":material/error:")
-        item = label_item.item_of(run.golden_id, page.store, score.item_id)
-        view = ExplainedItem(item, score, "", ())
-    reply = "\n".join((view.explanation, *view.raw))
+        explanation, raw = "", ()
+    item, reply = score.item, "\n".join((explanation, *raw))
     kind = label_item.kind_of(run.golden_id, page.store)
-    parts = [(title, text) for _, title, text in label_item.parts_of(view.item, kind, ("context", "source"))]
-    parts += [(f"Reference {number}", text) for number, text in enumerate(view.item.references, 1)]
+    parts = [(title, text) for _, title, text in label_item.parts_of(item, kind, ("context", "source"))]
+    parts += [(f"Reference {number}", text) for number, text in enumerate(item.references, 1)]
     left, right = st.columns([3, 2], gap="medium") if parts else (st.container(), None)
     with left, st.container(gap="xsmall"):
         st.markdown(f"**{label_item.part_names(kind)['target']}** · {plain(score.item_id)}")
         with st.container(border=True, key=state.widget("misaligned_text")):
-            draw_evidence(view.item.target, reply)
+            draw_evidence(item.target, reply)
         draw_note()
         st.markdown("**Why it was not read**" if score.score is None else "**What moved the score**")
-        st.text(view.explanation or tables.gap_words(score))
-        for raw in view.raw:
-            if raw.strip() != view.explanation.strip():
+        st.text(explanation or tables.gap_words(score))
+        for said in raw:
+            if said.strip() != explanation.strip():
                 with st.expander("Raw reply"):
-                    st.text(raw)
+                    st.text(said)
         tried = {"edit": "1", "item": score.item_id, "criteria": criteria_id, "run": run.run_id}
         link_to("criteria", "Edit the criteria and try them on it", icon=":material/science:", **tried)
         if ratings := _ratings(run.golden_id, run.aspect, page).get(score.item_id):
@@ -76,14 +75,14 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
     if right is not None:
         with right, st.container(gap="xsmall"):
             for title, text in parts:
-                of = f" · {plain(view.item.source_id)}" if title == "Source" else ""
+                of = f" · {plain(item.source_id)}" if title == "Source" else ""
                 st.markdown(f"**{title}**{of}")
                 with st.container(border=True):
                     draw_evidence(text, reply)
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
-def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> ExplainedItem:
+def _explained(run_id: str, criteria_id: str, item_id: str, _page: Opened) -> tuple[str, tuple[str, ...]]:
     """Scores and replies of a finished run do not change."""
     return projects.explain_item(_page.store, _page.settings, run_id, criteria_id, item_id)
 

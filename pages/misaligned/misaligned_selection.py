@@ -147,7 +147,7 @@ def _kept_scores(run_id: str, criteria_id: str, _page: Opened) -> ScoredItems:
 def changes(run_id: str, criteria_id: str, parent_id: str, _page: Opened) -> dict[str, str]:
     """Item id → what became of it since the parent.  NotFoundError where the run did not score both."""
     changed = projects.item_changes(_page.store, run_id, criteria_id, parent_id)
-    return {item.item_id: NOW_ALIGNED if item.now == "mended" else NOW_MISALIGNED for item in changed}
+    return {item_id: NOW_MISALIGNED if now else NOW_ALIGNED for item_id, now in changed.items()}
 
 
 def _changes_since(run_id: str, criteria_id: str, parents: tuple[str, ...], page: Opened) -> dict[str, str] | None:

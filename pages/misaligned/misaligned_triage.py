@@ -39,20 +39,22 @@ def save(selection: Selection, item_ids: Sequence[str], words: str, form: str, *
         seen = {item_id: max(number, last.numbers.get(item_id, 0)) for item_id, number in seen.items()}
     request = TriageRequest(golden_id, aspect, selection.criteria.criteria_id, **said)
     try:
-        result = projects.triage_items(selection.page.store, project_id, seen, request, form=f"triage:{form}")
+        numbers, left_alone = projects.triage_items(
+            selection.page.store, project_id, seen, request, form=f"triage:{form}"
+        )
     except ConcordError as error:
         _remember(selection, f"Nothing was saved: {error}", {}, good=False)
         return False
     if len(item_ids) == 1:
         done, refused = (
             f"{item_ids[0]}: {words}.",
-            "".join(f"Nothing was saved: {why}" for why in result.refused.values()),
+            "".join(f"Nothing was saved: {why}" for why in left_alone.values()),
         )
     else:
-        done = f"{counted(len(result.numbers), 'item')}: {words}."
-        refused = " ".join(f"{item_id} was left alone: {why}" for item_id, why in result.refused.items())
-    said = f"{done} {refused}".strip() if result.numbers else refused
-    _remember(selection, said, result.numbers, good=not refused)
+        done = f"{counted(len(numbers), 'item')}: {words}."
+        refused = " ".join(f"{item_id} was left alone: {why}" for item_id, why in left_alone.items())
+    said = f"{done} {refused}".strip() if numbers else refused
+    _remember(selection, said, numbers, good=not refused)
     return not refused
 
 

@@ -9,8 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.edit_scoring import PairedDifference
-from core.projects.rounds import ListedProposal, ProposalState, RoundRequest
+from core.projects.refining import ListedProposal, PairedDifference, ProposalState, RoundRequest
 from core.projects.run_kinds import RunDetail
 from core.stats import NO_TEST, claim
 from core.word_diff import word_diff

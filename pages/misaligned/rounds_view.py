@@ -9,7 +9,7 @@ from core.calibration.calibration_settings import RoundSettings
 from core.data.split import few_labels
 from core.judging.judge_protocol import OPERATIONS
 from core.project_records import Run
-from core.projects.rounds import RoundRequest, RoundResult
+from core.projects.refining import RoundRequest, RoundResult
 from core.wording import counted, duration, judge_words, money, price_words
 from pages.label import label_item
 from pages.misaligned import proposals_view

@@ -84,8 +84,8 @@ def _draw_disagreement(page: Opened, where: tuple[str, str, str], point: Point, 
         part.caption("No run has this judge's reasons.")
     elif part.open:
         try:
-            explained = projects.explain_item(page.store, page.settings, run_id, point.subject_id, item.item_id)
+            explanation, _ = projects.explain_item(page.store, page.settings, run_id, point.subject_id, item.item_id)
         except ConcordError as error:
             part.caption(plain(str(error)))
         else:
-            part.text(explained.explanation or "The judge gave no reasons.")
+            part.text(explanation or "The judge gave no reasons.")

@@ -15,7 +15,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, StoreError
-from core.projects.rounds import ListedProposal
+from core.projects.refining import ListedProposal
 from pages.ui import people, state
 from pages.ui.page import Opened
 from pages.ui.screens import plain

@@ -26,7 +26,7 @@ from core.progress import Stage
 from core.project_records import FINISHED, CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.misaligned_items import TriageRequest, TriageVerdict
-from core.projects.rounds import RoundRequest
+from core.projects.refining import RoundRequest
 from core.projects.run_kinds import KINDS, do_here
 from core.records import (
     Alignment,

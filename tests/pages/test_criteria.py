@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.people import Actor
-from core.projects.edit_scoring import ChangedItem, PairedDifference, RescoreRequest, RescoreResult
+from core.projects.refining import PairedDifference, RescoreRequest, RescoreResult
 from core.projects.run_kinds import do_here
 from core.projects.run_work import JudgeState
 from core.records import Criteria, Interval, Provenance
@@ -73,15 +73,11 @@ def edits_of(place: Place, parent: Criteria) -> list[tuple[str, str]]:
 def rescored(
     place: Place, run_id: str, parent: Criteria, edited: Criteria, low: float = 0.01, high: float = 0.2
 ) -> str:
-    """A finished re-scoring of the edit: one item mended, one broken, and the difference in that interval."""
-    changed = (
-        ChangedItem("i1", 2.0, 4.5, 2.2, 2.1, 0.1, "mended"),
-        ChangedItem("i2", 4.0, 3.9, 2.0, 0.1, -1.6, "broken"),
-    )
+    """A finished re-scoring of the edit, with the difference in that interval."""
     difference = PairedDifference((low + high) / 2, Interval(low, high), 0.02, 80)
     ids = (edited.criteria_id, parent.criteria_id)
     request = RescoreRequest(place.project_id, place.golden_id, "coherence", *ids, run_id)
-    return place.add_run("done", request, outcome=RescoreResult(*ids, aligned(0.5), aligned(0.6), difference, changed))
+    return place.add_run("done", request, outcome=RescoreResult(aligned(0.5), aligned(0.6), difference))
 
 
 def test_without_criteria_the_screen_says_where_they_come_from(place: Place) -> None:
@@ -159,8 +155,10 @@ def test_a_conflict_shows_both_texts_and_loses_none(place: Place, run_id: str, b
     ],
 )
 def test_an_edit_stands_beside_its_parent(
-    place: Place, run_id: str, best: Criteria, edited: Criteria, low: float, high: float, words: str
+    place: Place, run_id: str, edited: Criteria, monkeypatch: pytest.MonkeyPatch, low: float, high: float, words: str
 ) -> None:
+    best = candidates(1)[0].criteria
+    monkeypatch.setattr(projects, "item_changes", lambda *_: {"i1": False, "i2": True})
     place.add_criteria(edited, run_id)
     screen = open_screen(SCREEN, project=place.project_id, rescore=rescored(place, run_id, best, edited, low, high))
     assert metrics(screen) == {"Before, 95 % 0.40 to 0.60": "0.50", "After, 95 % 0.50 to 0.70": "0.60"}

@@ -122,9 +122,9 @@ def test_filters_stand_in_the_link(opened: Open, scored: tuple[ItemScore, ...]) 
     screen.pills(key="form_misaligned_sides").set_value(["too lenient"]).run()
     assert set(table(screen)["the judge is"]) == {"▲ too lenient"}
     screen.pills(key="form_misaligned_sides").set_value([]).run()
-    system = scored[0].system_id
+    system = scored[0].item.system_id
     screen.multiselect(key="form_misaligned_systems").set_value([system]).run()
-    of_system = {score.item_id for score in scored if score.system_id == system}
+    of_system = {score.item_id for score in scored if score.item.system_id == system}
     assert set(table(screen)["item"]) == of_system
     assert set(table(opened(section="list", filter=screen.query_params["filter"]))["item"]) == of_system
     press(screen, "Show all misaligned items")
@@ -146,7 +146,7 @@ def test_what_was_fixed_and_broken_since_the_parent(real: Any, opened: Open, lis
     screen = opened(criteria=child.criteria_id, section="list")
     screen.pills(key="form_misaligned_sides").set_value([]).run()
     screen.pills(key="form_misaligned_changed").set_value(["now misaligned"]).run()
-    assert set(table(screen)["item"]) == {change.item_id for change in changes if change.now == "broken"}
+    assert set(table(screen)["item"]) == {item_id for item_id, misaligned in changes.items() if misaligned}
 
 
 # ── the item ─────────────────────────────────────────────────────────────────────────────────────────────────────

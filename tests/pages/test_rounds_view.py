@@ -12,9 +12,8 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.calibration.calibration_settings import RoundSettings
 from core.people import Actor
-from core.projects.edit_scoring import PairedDifference
 from core.projects.misaligned_items import TriageRequest
-from core.projects.rounds import ListedProposal, RoundRequest
+from core.projects.refining import ListedProposal, PairedDifference, RoundRequest
 from core.records import Criteria, Interval
 from core.wording import change_figures
 from pages.ui import tables
@@ -34,8 +33,8 @@ def picks(real: Any, best: Criteria) -> tuple[str, ...]:
     """Three misaligned items of different sources, triaged and picked by Ann."""
     chosen: dict[str, str] = {}
     for score in projects.item_scores(real.store, real.run_id, best.criteria_id):
-        if len(chosen) < 3 and score.source_id not in chosen:
-            chosen[score.source_id] = score.item_id
+        if len(chosen) < 3 and score.item.source_id not in chosen:
+            chosen[score.item.source_id] = score.item_id
     store = real.store.acting(Actor("Ann"))
     for item_id in chosen.values():
         said = TriageRequest(real.golden_id, ASPECT, best.criteria_id, "judge wrong", picked=True)
@@ -124,9 +123,9 @@ def test_proposals_stand_beside_their_parents(real: Any, opened: Open, round_id:
     for place, one in enumerate(listed):
         ids = (one.criteria.criteria_id, one.parent.criteria_id)
         # of all calibration items, as under the table and on the Items view: one name, one count
-        changed = [each.now for each in projects.item_changes(real.store, round_id, *ids)]
-        assert shown["now aligned"].iloc[place] == changed.count("mended")
-        assert shown["now misaligned"].iloc[place] == changed.count("broken")
+        changed = list(projects.item_changes(real.store, round_id, *ids).values())
+        assert shown["now aligned"].iloc[place] == changed.count(False)
+        assert shown["now misaligned"].iloc[place] == changed.count(True)
     page_text = texts(screen)
     first = listed[0]
     assert f"Inner fold: {change_figures(first.inner.value, None)}" in page_text
@@ -223,4 +222,4 @@ def test_all_versions_are_listed_ancestors_first(real: Any, round_id: str, best:
     shown = frame_with(screen, "generation")
     assert list(shown["generation"]) == sorted(shown["generation"])
     assert any("version" in judge for judge in shown["judge"] if judge)
-    assert len(shown) == sum(tables.group_of(kin.criteria) != tables.UNMEASURED for kin in family)
+    assert len(shown) == sum(tables.group_of(entry) != tables.UNMEASURED for entry, _ in family)

@@ -14,8 +14,8 @@ from core.comparison.style_grid import StylesSettings
 from core.judging.scoring_styles import Style
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
-from core.projects.edit_scoring import RescoreRequest
 from core.projects.project_judges import MetricsRequest
+from core.projects.refining import RescoreRequest
 from core.projects.repeval_runs import RepEvalRequest
 from core.projects.style_runs import StylesRequest
 from core.records import Usage

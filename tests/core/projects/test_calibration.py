@@ -20,8 +20,8 @@ from core.errors import JobError
 from core.judging.scoring_styles import Asking
 from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest, calibration_asked
-from core.projects.edit_scoring import RescoreRequest, TrialRequest
 from core.projects.judge_versions import VersionOptions
+from core.projects.refining import RescoreRequest, TrialRequest
 from core.projects.run_kinds import RunDetail
 from core.records import GoldenSet
 from core.settings import Settings
@@ -228,7 +228,7 @@ def test_rounds_trials_and_versions_ask_as_the_calibration_did(
     for messages in tried.prompts:
         assert messages[0].role == "system"
         assert definition in messages[-1].content and sampling["steps"].splitlines()[0] in messages[-1].content
-    assert projects.run_view(store, rescore).outcome.usage.requests == 0, "all of it was answered in the calibration"
+    assert projects.run_view(store, rescore).usage.requests == 0, "all of it was answered in the calibration"
     measured = projects.load_calibration(store, version)
     assert measured.task == result.task and measured.judge_state["sampling"] == sampling
     card = yaml.safe_load(projects.judge_file(store, version))

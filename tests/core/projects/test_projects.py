@@ -12,7 +12,7 @@ from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
-from core.projects.edit_scoring import ChangedItem, changed_items
+from core.projects.misaligned_items import crossed_items
 from core.records import Alignment, AspectLabels, Criteria, GoldenSet, Item, Scale
 from core.settings import Settings
 from core.store.store import Store
@@ -127,19 +127,13 @@ def test_edits_of_criteria(store: Store, settings: Settings, request_: Calibrati
             projects.save_edit(*where, text, "Ann")
 
 
-def test_items_that_changed_sides(golden: GoldenSet) -> None:
+def test_items_that_changed_sides() -> None:
     """By hand: labels 1 2 3 4 have z −1.342 −.447 .447 1.342 (sd √1.25).
 
-    Parent 4 2 3 1 has the reversed z at the ends: gaps 2.683, 0, 0, −2.683.  New 1 2 3 4: all gaps 0.  So the two
-    ends are mended; swapped the other way they are broken.
+    Before, 4 2 3 1 has the reversed z at the ends: gaps 2.683, 0, 0, −2.683.  After, 1 2 3 4: all gaps 0.  So the two
+    ends are aligned now; swapped the other way they are misaligned.
     """
     labels, reversed_ = np.array([1.0, 2.0, 3.0, 4.0]), np.array([4.0, 2.0, 3.0, 1.0])
-
-    def changed(parent: np.ndarray, new: np.ndarray) -> list[ChangedItem]:
-        return list(changed_items(golden, [8, 9, 10, 11], labels, parent=parent, new=new, min_gap=1.0))
-
-    mended = changed(reversed_, labels)
-    assert [(change.item_id, change.now) for change in mended] == [("i8", "mended"), ("i11", "mended")]
-    assert (mended[0].parent_gap, mended[0].new_gap) == (pytest.approx(3 / 1.25**0.5), 0.0)
-    assert [change.now for change in changed(labels, reversed_)] == ["broken", "broken"]
-    assert "i8" not in {change.item_id for change in changed(reversed_, np.array([np.nan, 2.0, 3.0, 4.0]))}
+    assert crossed_items(reversed_, labels, labels, min_gap=1.0) == {0: False, 3: False}
+    assert crossed_items(labels, reversed_, labels, min_gap=1.0) == {0: True, 3: True}
+    assert 0 not in crossed_items(reversed_, np.array([np.nan, 2.0, 3.0, 4.0]), labels, min_gap=1.0)

@@ -75,8 +75,8 @@ def test_several_items_at_once_leave_out_what_somebody_else_has_changed(
     ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
     projects.save_triage(bo, project, "i2", TriageRequest(golden_id, "a", "c1", "label wrong", "see page 2"))
     request = TriageRequest(golden_id, "a", "c1", "judge wrong")
-    said = projects.triage_items(ann, project, {"i1": 0, "i2": 0}, request, form="one")
-    assert list(said.numbers) == ["i1"]
-    assert "Bo said 'label wrong' of this item while you were looking" in said.refused["i2"]
+    numbers, refused = projects.triage_items(ann, project, {"i1": 0, "i2": 0}, request, form="one")
+    assert list(numbers) == ["i1"]
+    assert "Bo said 'label wrong' of this item while you were looking" in refused["i2"]
     triage = projects.list_triage(store, project, golden_id, "a")
     assert {item_id: found.verdict for item_id, found in triage.items()} == {"i1": "judge wrong", "i2": "label wrong"}

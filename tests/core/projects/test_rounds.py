@@ -12,7 +12,7 @@ from core import projects
 from core.calibration.calibration_settings import RoundSettings
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
 from core.people import Actor
-from core.projects.rounds import ListedProposal, RoundRequest
+from core.projects.refining import ListedProposal, RoundRequest
 from core.records import GoldenSet
 from tests.core.projects.conftest import ASPECT, World
 
@@ -61,7 +61,8 @@ def listed(world: World, round_id: str) -> dict[str, ListedProposal]:
 def test_a_round_ends_in_proposals_that_wait_for_people(world: World, request_: RoundRequest, round_id: str) -> None:
     proposals = projects.list_proposals(world.store, round_id)
     tree = projects.family_tree(world.store, world.project_id, ASPECT, world.golden_id)
-    place = {relative.criteria.criteria_id: k for k, relative in enumerate(tree)}
+    generation = {entry.criteria_id: depth for entry, depth in tree}
+    assert list(generation.values()) == sorted(generation.values())
     assert len(proposals) >= 4, "the tests below decide on four"
     for proposal in proposals:
         name, parent = proposal.criteria.criteria_id, proposal.parent.criteria_id
@@ -70,7 +71,7 @@ def test_a_round_ends_in_proposals_that_wait_for_people(world: World, request_: 
         assert set(proposal.criteria.provenance.item_ids) <= set(request_.item_ids)
         stood = world.store.criteria.get(world.project_id, name).alignments
         assert [(each.run_id, each.side) for each in stood] == [(round_id, "calibration")]
-        assert place[parent] < place[name] and name in tree[place[parent]].children
+        assert generation[name] == generation[parent] + 1
     scores = projects.item_scores(world.store, round_id, proposals[0].criteria.criteria_id)
     assert len(scores) == proposals[0].calibration.n
 

@@ -15,7 +15,7 @@ from core.jobs.queue import RUNS_AT_ONCE, Queue, RunProgress
 from core.people import Actor
 from core.project_records import Run
 from core.projects.calibration import CalibrationRequest, sides_of
-from core.projects.edit_scoring import TrialRequest
+from core.projects.refining import TrialRequest
 from core.projects.run_kinds import wants_of
 from core.records import GoldenSet
 from tests.core.projects.conftest import World

@@ -15,10 +15,9 @@ from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import JobError
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
-from core.projects.edit_scoring import RescoreRequest, TrialRequest
 from core.projects.judge_checks import AblationRequest, RecheckRequest
 from core.projects.judge_versions import VersionOptions
-from core.projects.rounds import RoundRequest
+from core.projects.refining import RescoreRequest, RoundRequest, TrialRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -127,8 +126,8 @@ def test_no_run_asks_the_judge_of_an_import(came: Came, drive: Drive) -> None:
 def test_looking_at_an_item_asks_nobody(came: Came) -> None:
     criteria_id = projects.load_calibration(came.store, came.run_id).chosen[0].criteria_id
     item_id = projects.item_scores(came.store, came.run_id, criteria_id)[0].item_id
-    view = projects.explain_item(came.store, came.settings, came.run_id, criteria_id, item_id)
-    assert "looking at it sends nothing" in view.explanation or "it is not read" in view.explanation
+    said, _ = projects.explain_item(came.store, came.settings, came.run_id, criteria_id, item_id)
+    assert "looking at it sends nothing" in said or "it is not read" in said
 
 
 def test_golden_set_labels_and_criteria_are_used_with_a_judge_chosen_here(came: Came, drive: Drive) -> None:
