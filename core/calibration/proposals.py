@@ -129,8 +129,9 @@ def folds_of(items: LabelledItems, settings: CalibrationSettings, *, gated: bool
     """
     if not gated or np.unique(items.sources).size < 4:
         return np.arange(items.n), np.arange(items.n)
-    fold = inner_fold(range(items.n), items.sources, 1 - settings.inner_share, request_seed(settings.seed, 4))
-    return np.array(fold.fit), np.array(fold.validation)
+    share, seed = 1 - settings.inner_share, request_seed(settings.seed, 4)
+    fit, validation = inner_fold(range(items.n), items.sources, share, seed)
+    return np.array(fit), np.array(validation)
 
 
 def standardised_gap(scores: FloatArray, labels: FloatArray) -> FloatArray:

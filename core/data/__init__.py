@@ -8,8 +8,8 @@
     read_upload(data, name) is read_table for a file that somebody sent
     load_golden(path) is all of it in one call and raises GoldenError; load_items(path) does without labels
     check_file(path) is as_check_json of a file, findings instead of an error
-    split_sources(golden, aspect=…) ── Split;   inner_fold(positions, source_codes, …) ── Fold
-    grown(old, new) ── Grown, what a newer golden set adds;   grown_split(split, old, new, aspect=…) ── Split
+    split_sources(golden, aspect=…) ── Split;   inner_fold(positions, source_codes, …) ── to fit, to validate on
+    added_to(old, new) ── what a newer golden set adds;   grown_split(split, old, new, aspect=…) ── Split
 
 Formats: CSV, TSV, JSONL (NDJSON), JSON arrays (these also .gz), Parquet, XLSX.  The content of a file decides the
 digest, not its format.  `split.usable_aspect(golden, aspect)` is the one guard before an aspect is used.
@@ -17,18 +17,17 @@ digest, not its format.  `split.usable_aspect(golden, aspect)` is the one guard 
 
 from core.data.columns import Mapping, propose_mapping
 from core.data.golden import BuiltGolden, as_check_json, build_golden, check_file, load_golden, load_items
-from core.data.split import Grown, grown, grown_split, inner_fold, split_sources
+from core.data.split import added_to, grown_split, inner_fold, split_sources
 from core.data.tables import Table, open_table, read_table, read_upload
 
 __all__ = [
     "BuiltGolden",
-    "Grown",
     "Mapping",
     "Table",
+    "added_to",
     "as_check_json",
     "build_golden",
     "check_file",
-    "grown",
     "grown_split",
     "inner_fold",
     "load_golden",

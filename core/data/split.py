@@ -19,7 +19,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -30,6 +30,7 @@ from core.records import AspectLabels, GoldenSet, IntArray, Item, Scale, Split, 
 from core.wording import counted
 
 SplitKind = Literal["sources", "sources+systems"]
+_Mask = NDArray[np.bool_]
 CALIBRATION_NAMES = frozenset("calibration calib cal train training dev development validation valid val".split())
 HELD_OUT_NAMES = frozenset("held_out held-out heldout test testing eval evaluation".split())
 DIGITS = 12
@@ -44,12 +45,17 @@ ENOUGH_IN_ALL = 200
 """The same with half of the sources held out."""
 
 
-def task_of(golden: GoldenSet, aspect: str, definition: str = "", scale: Scale | None = None) -> Task:
-    """The task of rating `aspect`; AspectError lists the aspects there are when it is absent."""
+def _labels_of(golden: GoldenSet, aspect: str) -> AspectLabels:
     if aspect not in golden.aspects:
         names = ", ".join(golden.aspects) or "none"
-        raise AspectError(f"there is no aspect {aspect!r}; it has {names}. Name one of them.", file=golden.name)
-    return Task(aspect, golden.kind, scale or golden.aspects[aspect].scale, definition)
+        message = f"there is no aspect {aspect[:100]!r}; it has {names}. Name one of them."
+        raise AspectError(message, file=golden.name)
+    return golden.aspects[aspect]
+
+
+def task_of(golden: GoldenSet, aspect: str, definition: str = "", scale: Scale | None = None) -> Task:
+    """The task of rating `aspect`; AspectError lists the aspects there are when it is absent."""
+    return Task(aspect, golden.kind, scale or _labels_of(golden, aspect).scale, definition)
 
 
 def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
@@ -57,10 +63,7 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
 
     AspectError, with the way out, when the aspect is absent, has fewer than 2 labels, or all its labels are equal.
     """
-    if aspect not in golden.aspects:
-        names = ", ".join(golden.aspects) or "none"
-        raise AspectError(f"There is no aspect {aspect[:100]!r}; aspects with labels: {names}.", file=golden.name)
-    labels = golden.aspects[aspect]
+    labels = _labels_of(golden, aspect)
     values = {value for value in labels.values if value is not None}
     if labels.n_labelled < 2:
         raise AspectError(
@@ -107,13 +110,6 @@ def too_few_to_stack(n: int) -> str:
 # ── the split ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Fold(NamedTuple):
-    """Positions (into `GoldenSet.items`) to fit on and to validate on; no source is in both."""
-
-    fit: tuple[int, ...]
-    validation: tuple[int, ...]
-
-
 def split_sources(
     golden: GoldenSet,
     *,
@@ -131,21 +127,12 @@ def split_sources(
     The same seed gives the same split.  AspectError when the aspect or what either part would hold cannot be used;
     GoldenError for fewer than 2 sources or systems or an unusable ``split`` column; UsageError for a bad `fraction`.
     """
-    if not 0 < fraction < 1:
-        raise UsageError(f"The fraction for calibration must lie between 0 and 1, {fraction:g} came.")
     if kind not in ("sources", "sources+systems"):
         raise UsageError(f"The split must be 'sources' or 'sources+systems', not {kind!r}.")
-    usable_aspect(golden, aspect)
-    labelled = np.flatnonzero(np.isfinite(golden.labels(aspect)))
     if given:
-        return _given_split(golden, labelled, aspect, kind, seed)
-    rng = np.random.default_rng(seed)
-    fitting = _share(golden.source_codes[labelled], fraction, rng, f"the sources labelled on {aspect!r}", golden.name)
-    seen = fitting
-    if kind == "sources+systems":
-        _require_systems(golden, labelled)
-        seen = _share(golden.system_codes[labelled], 0.5, rng, f"the systems labelled on {aspect!r}", golden.name)
-    return _divided(golden, aspect, labelled, fitting & seen, ~fitting & ~seen, kind=kind, seed=seed)
+        usable_aspect(golden, aspect)
+        return _given_split(golden, aspect, kind, seed)
+    return _drawn_split(golden, aspect, fraction, seed, kind=kind, sources={}, systems={})
 
 
 def grown_split(
@@ -158,23 +145,52 @@ def grown_split(
     with that chance); `seed` None takes the seed of `split`.  With "sources+systems" known systems keep their side
     too.  GoldenError for a source whose text is on both sides, unless its id tells which one it was.
     """
+    systems = {old.items[k].system_id: True for k in split.calibration}
+    systems |= {old.items[k].system_id: False for k in split.held_out}
+    seed = split.seed if seed is None else seed
+    sources = _known_sides(split, old, new)
+    return _drawn_split(new, aspect, fraction, seed, kind=split.kind, sources=sources, systems=systems)
+
+
+def _drawn_split(
+    golden: GoldenSet,
+    aspect: str,
+    fraction: float,
+    seed: int,
+    *,
+    kind: SplitKind,
+    sources: Mapping[str, bool],
+    systems: Mapping[str, bool],
+) -> Split:
+    """A split in which the `sources` and `systems` that are known keep their side; the others are drawn."""
     if not 0 < fraction < 1:
         raise UsageError(f"The fraction for calibration must lie between 0 and 1, {fraction:g} came.")
-    usable_aspect(new, aspect)
-    labelled = np.flatnonzero(np.isfinite(new.labels(aspect)))
-    seed = split.seed if seed is None else seed
-    rng = np.random.default_rng(seed)
-    sides = _known_sides(split, old, new)
-    kept = [sides.get(new.items[k].source_id) for k in labelled]
-    fitting = _kept_or_drawn(kept, new.source_codes[labelled], fraction, rng)
+    usable_aspect(golden, aspect)
+    labelled, rng = _labelled(golden, aspect), np.random.default_rng(seed)
+    items = [golden.items[k] for k in labelled]
+
+    def side(known: list[bool | None], codes: IntArray, share: float, what: str) -> _Mask:
+        chosen = np.array([bool(one) for one in known], dtype=np.bool_)
+        fresh = np.flatnonzero([one is None for one in known])
+        if fresh.size < len(known) and np.unique(codes[fresh]).size == 1:  # one alone falls to either side
+            chosen[fresh] = rng.random() < share
+        elif fresh.size:
+            chosen[fresh] = _share(codes[fresh], share, rng, f"the {what} labelled on {aspect!r}", golden.name)
+        return chosen
+
+    fitting = side([sources.get(item.source_id) for item in items], golden.source_codes[labelled], fraction, "sources")
     seen = fitting
-    if split.kind == "sources+systems":
-        _require_systems(new, labelled)
-        known = {old.items[k].system_id: True for k in split.calibration}
-        known |= {old.items[k].system_id: False for k in split.held_out}
-        kept = [known.get(new.items[k].system_id) for k in labelled]
-        seen = _kept_or_drawn(kept, new.system_codes[labelled], 0.5, rng)
-    return _divided(new, aspect, labelled, fitting & seen, ~fitting & ~seen, kind=split.kind, seed=seed)
+    if kind == "sources+systems":
+        if not all(item.system_id for item in items):
+            message = "A split by systems needs a system_id for every labelled item; split by 'sources'."
+            raise GoldenError(message, file=golden.name)
+        seen = side([systems.get(item.system_id) for item in items], golden.system_codes[labelled], 0.5, "systems")
+    return _divided(golden, aspect, fitting & seen, ~fitting & ~seen, kind=kind, seed=seed)
+
+
+def _labelled(golden: GoldenSet, aspect: str) -> IntArray:
+    """(n,) positions of the items with a label."""
+    return np.flatnonzero(np.isfinite(golden.labels(aspect)))
 
 
 def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool]:
@@ -204,18 +220,6 @@ def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool
     return {name: sides.pop() for name, sides in found.items() if sides}
 
 
-def _kept_or_drawn(known: Sequence[bool | None], codes: IntArray, fraction: float, rng: Generator) -> NDArray[np.bool_]:
-    """(n,) bool: whether each entry calibrates, as `known` or, where that is None, as drawn by its code."""
-    chosen = np.array([bool(side) for side in known], dtype=np.bool_)
-    fresh = np.flatnonzero([side is None for side in known])
-    distinct = np.unique(codes[fresh])
-    if distinct.size > 1:
-        chosen[fresh] = _share(codes[fresh], fraction, rng, "the new sources")
-    elif distinct.size:
-        chosen[fresh] = rng.random() < fraction
-    return chosen
-
-
 def calibration_labels(golden: GoldenSet, aspect: str) -> int | None:
     """How many labels of `aspect` would choose criteria with the usual split; None where nothing can be split."""
     try:
@@ -224,8 +228,10 @@ def calibration_labels(golden: GoldenSet, aspect: str) -> int | None:
         return None
 
 
-def inner_fold(positions: Sequence[int], source_codes: IntArray, fraction: float, seed: int) -> Fold:
-    """Split `positions` by source for gating refinements: about `fraction` of the sources to fit on.
+def inner_fold(
+    positions: Sequence[int], source_codes: IntArray, fraction: float, seed: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Split `positions` by source into those to fit on, about `fraction` of the sources, and those to validate on.
 
     `source_codes` (n_items,) as in `GoldenSet.source_codes`.  GoldenError for fewer than 2 sources.
     """
@@ -233,10 +239,10 @@ def inner_fold(positions: Sequence[int], source_codes: IntArray, fraction: float
         raise UsageError(f"The fraction to fit on must lie between 0 and 1, {fraction:g} came.")
     chosen = np.asarray(sorted(positions), dtype=np.intp)
     fitting = _share(source_codes[chosen], fraction, np.random.default_rng(seed), "the calibration sources")
-    return Fold(_positions(chosen[fitting]), _positions(chosen[~fitting]))
+    return tuple(chosen[fitting].tolist()), tuple(chosen[~fitting].tolist())
 
 
-def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: str | None = None) -> NDArray[np.bool_]:
+def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: str | None = None) -> _Mask:
     """(n,) bool: whether each entry's code is among a random `fraction` of the distinct ones, at least 1 in, 1 out."""
     distinct = np.unique(codes)
     if distinct.size < 2:
@@ -245,45 +251,26 @@ def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: st
     return np.isin(codes, rng.permutation(distinct)[:n])
 
 
-def _given_split(golden: GoldenSet, labelled: IntArray, aspect: str, kind: SplitKind, seed: int) -> Split:
+def _given_split(golden: GoldenSet, aspect: str, kind: SplitKind, seed: int) -> Split:
     """The split named in the file; items with any other name are dropped."""
     if not golden.given_split:
         raise GoldenError("The file has no split column (calibration / held_out).", file=golden.name, column="split")
-    names = [golden.given_split[position].strip().lower() for position in labelled]
-    fitting, held_out = (
-        np.array([name in side for name in names], dtype=np.bool_) for side in (CALIBRATION_NAMES, HELD_OUT_NAMES)
-    )
-    codes = [("source", golden.source_codes)] + ([("system", golden.system_codes)] if kind == "sources+systems" else [])
-    for what, code in codes:
-        shared = np.intersect1d(code[labelled[fitting]], code[labelled[held_out]])
-        if shared.size:
-            position = int(np.flatnonzero(code == shared[0])[0])
-            name = golden.items[position].source_id if what == "source" else golden.items[position].system_id
+    labelled = _labelled(golden, aspect)
+    names = [golden.given_split[k].strip().lower() for k in labelled]
+    fitting, held_out = (np.array([name in side for name in names]) for side in (CALIBRATION_NAMES, HELD_OUT_NAMES))
+    for what in ("source", "system") if kind == "sources+systems" else ("source",):
+        ids = np.array([getattr(golden.items[k], f"{what}_id") for k in labelled])
+        others = set(ids[held_out].tolist())
+        if shared := [name for name in dict.fromkeys(ids[fitting].tolist()) if name in others]:
             message = (
-                f"The {what} {name[:80]!r} is on both sides of the split ({shared.size} are); move it to one side."
+                f"The {what} {shared[0][:80]!r} is on both sides of the split ({len(shared)} are); move it to one side."
             )
             raise GoldenError(message, file=golden.name, column="split")
-    return _divided(golden, aspect, labelled, fitting, held_out, kind=kind, seed=seed)
+    return _divided(golden, aspect, fitting, held_out, kind=kind, seed=seed)
 
 
-def _require_systems(golden: GoldenSet, labelled: IntArray) -> None:
-    if not all(golden.items[position].system_id for position in labelled):
-        raise GoldenError(
-            "A split by systems needs a system_id for every labelled item; split by 'sources'.", file=golden.name
-        )
-
-
-def _divided(
-    golden: GoldenSet,
-    aspect: str,
-    labelled: IntArray,
-    fitting: NDArray[np.bool_],
-    held_out: NDArray[np.bool_],
-    *,
-    kind: SplitKind,
-    seed: int,
-) -> Split:
-    """The split of the `labelled` positions (n,) by two masks (n,); what is in neither is dropped.
+def _divided(golden: GoldenSet, aspect: str, fitting: _Mask, held_out: _Mask, *, kind: SplitKind, seed: int) -> Split:
+    """The split of the labelled positions (n,) by two masks (n,); what is in neither is dropped.
 
     AspectError unless both sides hold at least 2 labels.
     """
@@ -294,12 +281,9 @@ def _divided(
             f"least 2 are needed on each side, and {ENOUGH} to calibrate on are recommended. Label more items.",
             file=golden.name,
         )
+    labelled = _labelled(golden, aspect)
     dropped = len(labelled) - n_calibration - n_held_out
-    return Split(_positions(labelled[fitting]), _positions(labelled[held_out]), kind, seed, dropped)
-
-
-def _positions(array: IntArray) -> tuple[int, ...]:
-    return tuple(int(position) for position in array)
+    return Split(tuple(labelled[fitting].tolist()), tuple(labelled[held_out].tolist()), kind, seed, dropped)
 
 
 def whole_sources(
@@ -407,64 +391,21 @@ def _digests(golden: GoldenSet, positions: Iterable[int]) -> tuple[str, ...]:
 # ── what a newer golden set adds ─────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Grown:
-    """`known` and `new` are source_ids of the newer set, in order; `n_gone` sources of the older one are not in it.
+def added_to(old: GoldenSet, new: GoldenSet) -> str:
+    """What `new` adds to `old`, such as "2 new sources and 30 more labels"; "" where they share no source.
 
-    `n_new_items` texts are not in the older set.  `labels_added` is, by aspect, how many more items the newer set has
-    labels on (negative: fewer), aspects without a difference left out.
+    A source is known when one of its texts is (`source_digest`).
     """
-
-    known: tuple[str, ...]
-    new: tuple[str, ...]
-    n_gone: int
-    n_new_items: int
-    labels_added: dict[str, int]
-
-    def words(self, older: str = "the older one") -> str:
-        """One sentence: what it adds to the older set of that name."""
-        if not self.known:
-            return f"It shares no source with {older}."
-        added = [counted(n, "new source") for n in (len(self.new),) if n]
-        added += [counted(n, "new text") for n in (self.n_new_items,) if n]
-        more = sum(n for n in self.labels_added.values() if n > 0)
-        fewer = -sum(n for n in self.labels_added.values() if n < 0)
-        added += [counted(more, "more label")] if more else []
-        kept = f"{counted(len(self.known), 'source')} known from {older}"
-        lost = [counted(self.n_gone, "source") + " left out"] if self.n_gone else []
-        lost += [counted(fewer, "label") + " fewer"] if fewer else []
-        head = f"It adds {_listed(added)} to {kept}" if added else f"It has the same texts: {kept}"
-        return f"{head}{'; ' + _listed(lost) if lost else ''}."
-
-
-def grown(old: GoldenSet, new: GoldenSet) -> Grown:
-    """What `new` adds to `old`.  A source is known when one of its texts is (`source_digest`)."""
     by_source = has_sources(old) and has_sources(new)
-    before, now = _sources(old, by_source=by_source), _sources(new, by_source=by_source)
-    texts_before, texts_now = (set().union(*sources.values()) for sources in (before, now))
-    known = {name for name, texts in now.items() if texts & texts_before}
-    items_before = {text_digest(item) for item in old.items}
-    counts = {
-        aspect: (new.aspects[aspect].n_labelled if aspect in new.aspects else 0)
-        - (old.aspects[aspect].n_labelled if aspect in old.aspects else 0)
-        for aspect in (*new.aspects, *(name for name in old.aspects if name not in new.aspects))
+    before = {source_digest(item, by_source=by_source) for item in old.items}
+    known = {item.source_id for item in new.items if source_digest(item, by_source=by_source) in before}
+    if not known:
+        return ""
+    texts = [{text_digest(item) for item in golden.items} for golden in (old, new)]
+    n_labels = [sum(labels.n_labelled for labels in golden.aspects.values()) for golden in (old, new)]
+    n_of = {
+        "new source": new.n_sources - len(known),
+        "new text": len(texts[1] - texts[0]),
+        "more label": n_labels[1] - n_labels[0],
     }
-    return Grown(
-        known=tuple(name for name in now if name in known),
-        new=tuple(name for name in now if name not in known),
-        n_gone=sum(not texts & texts_now for texts in before.values()),
-        n_new_items=len({text_digest(item) for item in new.items} - items_before),
-        labels_added={aspect: n for aspect, n in counts.items() if n},
-    )
-
-
-def _sources(golden: GoldenSet, *, by_source: bool) -> dict[str, set[str]]:
-    """source_id → digests of its texts, in order of first appearance."""
-    texts: dict[str, set[str]] = {}
-    for item in golden.items:
-        texts.setdefault(item.source_id, set()).add(source_digest(item, by_source=by_source))
-    return texts
-
-
-def _listed(parts: list[str]) -> str:
-    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+    return " and ".join(counted(n, what) for what, n in n_of.items() if n > 0) or "nothing new"

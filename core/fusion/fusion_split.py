@@ -55,8 +55,8 @@ def unseen_split(
             "them, or label more items.",
             file=golden.name,
         )
-    fold = inner_fold(fresh.tolist(), golden.source_codes, fit_share, seed)
-    return FusionSplit(np.array(fold.fit, dtype=np.intp), np.array(fold.validation, dtype=np.intp), notes)
+    fit, test = inner_fold(fresh.tolist(), golden.source_codes, fit_share, seed)
+    return FusionSplit(np.array(fit, dtype=np.intp), np.array(test, dtype=np.intp), notes)
 
 
 def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:

@@ -72,9 +72,9 @@ class FusionInput:
         fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[list(self.seen)]))
         if not self.seen or self.how.split != "sources" or np.unique(codes[fresh]).size < 2:
             return self.chosen.split_of(self.golden, self.aspect)
-        fold = inner_fold(fresh.tolist(), codes, self.how.fit_share, self.how.seed)
-        calibration = np.setdiff1d(np.flatnonzero(labelled), fold.validation)
-        return Split(tuple(calibration.tolist()), fold.validation, self.how.split, self.how.seed)
+        _, held_out = inner_fold(fresh.tolist(), codes, self.how.fit_share, self.how.seed)
+        calibration = np.setdiff1d(np.flatnonzero(labelled), held_out)
+        return Split(tuple(calibration.tolist()), held_out, self.how.split, self.how.seed)
 
 
 @dataclass

@@ -194,8 +194,8 @@ def split_three(golden: GoldenSet, aspect: str, settings: RepEvalSettings, split
     calibration = tuple(k for k in whole.calibration if k not in blank)  # a label on no text teaches nothing
     if not settings.uses_pairs:
         return RepEvalSplit(calibration, calibration, whole.held_out)
-    fold = inner_fold(calibration, golden.source_codes, settings.train_share / fitted, settings.seed)
-    return RepEvalSplit(fold.fit, fold.validation, whole.held_out)
+    train, validation = inner_fold(calibration, golden.source_codes, settings.train_share / fitted, settings.seed)
+    return RepEvalSplit(train, validation, whole.held_out)
 
 
 def blank_items(golden: GoldenSet) -> list[int]:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.data.golden import sentence
-from core.data.split import ENOUGH, LEAST, Grown, calibration_labels, grown
+from core.data.split import ENOUGH, LEAST, added_to, calibration_labels
 from core.project_records import GoldenSummary
 from core.report.figures.svg import shortened
 from core.wording import counted
@@ -34,8 +34,8 @@ def _glance(golden_id: str, _page: Opened) -> tuple[str, int]:
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def _grown(older_id: str, newer_id: str, _page: Opened) -> Grown:
-    return grown(kept_golden(older_id, _page.store), kept_golden(newer_id, _page.store))
+def _added(older_id: str, newer_id: str, _page: Opened) -> str:
+    return added_to(kept_golden(older_id, _page.store), kept_golden(newer_id, _page.store))
 
 
 def choose(goldens: Sequence[GoldenSummary]) -> GoldenSummary:
@@ -87,9 +87,9 @@ def _draw_related(page: Opened, goldens: Sequence[GoldenSummary], golden: Golden
     for other in near:
         newer = goldens.index(other) < place
         ids = (golden.golden_id, other.golden_id) if newer else (other.golden_id, golden.golden_id)
-        if other is not golden and (change := _grown(*ids, page)).known:
+        if other is not golden and (added := _added(*ids, page)):
             name = shortened(other.name, LONGEST)
-            words = f"{name} is newer. {change.words('this one')}" if newer else change.words(name)
+            words = f"{name} is newer. It adds {added} to this one." if newer else f"It adds {added} to {name}."
             st.markdown(plain(words))
             return
 

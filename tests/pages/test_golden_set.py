@@ -116,10 +116,10 @@ def test_of_several_sets_it_says_which_is_newer_and_what_it_adds(place: Place) -
     )
     projects.add_golden(place.store, place.project_id, half)
     screen = open_screen(SCREEN, project=place.project_id)
-    assert "It has the same texts: 12 sources known from summaries; 12 sources left out" in texts(screen)
+    assert "It adds nothing new to summaries." in texts(screen)
     choose(screen, "Golden set", place.golden_id)
     assert screen.query_params["golden"] == place.golden_id
-    assert "half is newer. It has the same texts" in texts(screen)
+    assert "half is newer. It adds nothing new to this one." in texts(screen)
 
 
 def test_a_file_is_mapped_by_alias_checked_and_frozen_after_a_name_is_given(

@@ -79,7 +79,7 @@ def test_unlabelled_items_and_their_sources_take_no_part() -> None:
 @pytest.mark.parametrize(
     ("aspect", "message"),
     [
-        ("style", "no aspect 'style'; aspects with labels: x, flat, one, two"),
+        ("style", "no aspect 'style'; it has x, flat, one, two"),
         ("one", r"has 1 label\(s\); at least 2"),
         ("flat", "All 40 labels of 'flat' are 3"),
         ("two", r"would have 1 label\(s\) to calibrate on and 1 held out"),
@@ -135,9 +135,9 @@ def test_inner_folds_share_no_source_and_lose_nothing(codes: list[int], fraction
         with pytest.raises(GoldenError, match="At least 2"):
             inner_fold(positions, array, fraction, seed)
         return
-    fold = inner_fold(positions, array, fraction, seed)
-    assert sorted(fold.fit + fold.validation) == positions
-    assert not {codes[p] for p in fold.fit} & {codes[p] for p in fold.validation}
-    assert fold.fit
-    assert fold.validation
+    fit, validation = fold = inner_fold(positions, array, fraction, seed)
+    assert sorted(fit + validation) == positions
+    assert not {codes[p] for p in fit} & {codes[p] for p in validation}
+    assert fit
+    assert validation
     assert fold == inner_fold(positions[::-1], array, fraction, seed)
