@@ -68,7 +68,7 @@ def fetch(
         known = ", ".join(benchmark.name for benchmark in CATALOGUE)
         raise UsageError(f"Name the set to fetch: {known}. --list tells more.")
     benchmark = find_benchmark(name)
-    body = fetch_benchmark(benchmark, out or Path(f"{benchmark.name}.jsonl"), files=files or (), force=force).as_json()
+    body = fetch_benchmark(benchmark, out or Path(f"{benchmark.name}.jsonl"), files=files or (), force=force)
     tell(body, _fetched_words(body), as_json)
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import math
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -47,15 +48,9 @@ class SetFile:
     role: str
     file: str
     addresses: tuple[str, ...]
-    kind: Literal["json", "jsonl", "csv"]
+    format: Literal["json", "jsonl", "csv"]
     columns: tuple[str, ...]
     sha256: str | None = None
-    optional: bool = False  # a file given by hand may come without this one
-
-    def as_json(self) -> dict[str, Any]:
-        """As ``fetch --list --json`` shows it."""
-        body = asdict(self) | {"format": self.kind, "pinned": [*map(_is_pinned, self.addresses)]}
-        return {key: body[key] for key in "file addresses format columns sha256 pinned optional".split()}
 
 
 def _is_pinned(address: str) -> bool:
@@ -81,8 +76,9 @@ class Benchmark:
 
     def as_json(self) -> dict[str, Any]:
         """As ``fetch --list --json`` shows it."""
-        body = {name: value for name, value in vars(self).items() if name != "parts"}
-        return body | {"aspects": list(self.aspects), "files": [part.as_json() for part in self.parts]}
+        body = asdict(self)
+        files = [part | {"pinned": [*map(_is_pinned, part["addresses"])]} for part in body.pop("parts")]
+        return body | {"aspects": list(self.aspects), "files": files}
 
 
 CATALOGUE: Final = TypeAdapter(tuple[Benchmark, ...]).validate_python(
@@ -99,66 +95,34 @@ def find_benchmark(name: str) -> Benchmark:
     return known[wanted]
 
 
-@dataclass(frozen=True)
-class FetchedSet:
-    """A golden file that was written; `origins` are the files it was made from, `report` is what `check` says of it."""
-
-    benchmark: Benchmark
-    out: Path
-    origins: tuple[Mapping[str, Any], ...]
-    notes: tuple[str, ...]
-    report: Mapping[str, Any]
-
-    def as_json(self) -> dict[str, Any]:
-        """The JSON of ``fetch``."""
-        benchmark, report = self.benchmark, self.report
-        named = {key: getattr(benchmark, key) for key in ("name", "title", "licence", "citation", "home")}
-        return named | {
-            "out": str(self.out),
-            **{key: report[key] for key in ("n_items", "n_sources", "n_systems")},
-            "aspects": {
-                aspect: {key: facts[key] for key in ("scale", "n_labelled", "n_raters")}
-                for aspect, facts in report["aspects"].items()
-            },
-            "files": list(self.origins),
-            "notes": list(self.notes),
-            "warnings": [f["message"] for f in report["findings"] if f["severity"] == "warning"],
-        }
-
-
-def fetch_benchmark(benchmark: Benchmark, out: Path, *, files: Sequence[Path] = (), force: bool = False) -> FetchedSet:
+def fetch_benchmark(
+    benchmark: Benchmark, out: Path, *, files: Sequence[Path] = (), force: bool = False
+) -> dict[str, Any]:
     """Write the golden file of `benchmark` to `out` (.jsonl), from the web or from `files` downloaded by hand.
 
-    `force` overwrites `out` and accepts a set of another size than the catalogue says.  DownloadError, GoldenError (a
-    wrong shape) or UsageError; nothing is written then.
+    Returns the JSON of ``fetch``: what was written, the files it was made from, and what `check` says of it.  `force`
+    overwrites `out` and accepts a set of another size than the catalogue says.  DownloadError, GoldenError (a wrong
+    shape) or UsageError; nothing is written then.
     """
     if out.suffix != ".jsonl":
         raise UsageError(f"--out names the golden file to write, ending in .jsonl; {str(out)!r} came.")
     if out.exists() and not force:
         raise UsageError(f"{out} is there already: name another file with --out, or overwrite it with --force.")
-    origins: list[Mapping[str, Any]] = []
-    rows_by_role: dict[str, Sequence[Row]] = {}
+    origins: list[Row] = []
+    tables: dict[str, Sequence[Row]] = {}
     by_hand = _files_by_hand(benchmark, files)
     with tempfile.TemporaryDirectory(prefix="concord-fetch-") as folder:
         for part in benchmark.parts:
-            if files and part.role not in by_hand:
-                continue
             path = by_hand.get(part.role, Path(folder) / part.file)
             address = str(path) if files else _download(benchmark, part, path)
             content = path.read_bytes()
             sha256 = hashlib.sha256(content).hexdigest()
             checked = "catalogue" if sha256 == part.sha256 else "nothing"
-            origins.append({
-                "file": path.name,
-                "address": address,
-                "n_bytes": len(content),
-                "sha256": sha256,
-                "pinned": _is_pinned(address),
-                "checked": checked,
-            })  # fmt: skip
-            rows_by_role[part.role] = _read_file(path, part)
+            known = {"sha256": sha256, "pinned": _is_pinned(address), "checked": checked}
+            origins.append({"file": path.name, "address": address, "n_bytes": len(content)} | known)
+            tables[part.role] = _read_file(path, part)
     try:
-        rows, notes = _CONVERTERS[benchmark.name](rows_by_role, benchmark.aspects)
+        rows, notes = _CONVERTERS[benchmark.name](tables, benchmark.aspects)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         cause = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
         raise GoldenError(f"{cause}. {_HELP}", file=" and ".join(origin["file"] for origin in origins)) from error
@@ -177,13 +141,24 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, files: Sequence[Path] = 
             if finding["severity"] == "error":
                 message = f"the converted file does not load: {finding['message']}"
                 raise GoldenError(message, file=out.name, row=finding["row"], column=finding["column"])
-    return FetchedSet(benchmark, out, tuple(origins), tuple(notes), report)
+    return {
+        **{key: getattr(benchmark, key) for key in ("name", "title", "licence", "citation", "home")},
+        "out": str(out),
+        **{key: report[key] for key in ("n_items", "n_sources", "n_systems")},
+        "aspects": {
+            aspect: {key: facts[key] for key in ("scale", "n_labelled", "n_raters")}
+            for aspect, facts in report["aspects"].items()
+        },
+        "files": origins,
+        "notes": notes,
+        "warnings": [f["message"] for f in report["findings"] if f["severity"] == "warning"],
+    }
 
 
 def _read_file(path: Path, part: SetFile) -> Sequence[Row]:
     """The rows of a file.  GoldenError where it is not the table that the catalogue describes."""
     try:
-        table = read_table(path, suffix=f".{part.kind}", max_mb=MAX_MB)
+        table = read_table(path, suffix=f".{part.format}", max_mb=MAX_MB)
         for finding in table.findings:  # a short row, or an encoding that had to be guessed: not the file that is meant
             raise GoldenError(finding.message, file=path.name, row=finding.row, column=finding.column)
         if missing := next((column for column in part.columns if column not in table.columns), None):
@@ -214,19 +189,12 @@ def _download(benchmark: Benchmark, part: SetFile, path: Path) -> str:
 def _files_by_hand(benchmark: Benchmark, files: Sequence[Path]) -> dict[str, Path]:
     """Role → the file from hand: by name, else in the catalogue's order."""
     names = [part.file for part in benchmark.parts]
-    if len(files) > len(names):
-        raise UsageError(f"{benchmark.title} is made from {', '.join(names)}; {len(files)} files came.")
+    if files and len(files) != len(names):
+        raise UsageError(f"{benchmark.title} is made from {' and '.join(names)}. Give each with --from.")
     if missing := next((path for path in files if not path.is_file()), None):
         raise UsageError(f"--from {missing}: there is no such file.")
     by_name, others = {path.name: path for path in files}, [path for path in files if path.name not in names]
-    found: dict[str, Path] = {}
-    for part in benchmark.parts if files else ():
-        if path := by_name.get(part.file) or (others.pop(0) if others else None):
-            found[part.role] = path
-        elif not part.optional:
-            needed = f"{benchmark.title} needs {part.file} as well (from {part.addresses[0]})"
-            raise UsageError(f"{needed}: --from {part.file}")
-    return found
+    return {part.role: by_name.get(part.file) or others.pop(0) for part in benchmark.parts if files}
 
 
 # ── one function per set ─────────────────────────────────────────────────────────────────────────────────────
@@ -239,33 +207,23 @@ def summeval(parts: Parts, aspects: Aspects) -> Converted:
     The annotation file of its home (``ratings``, JSONL) comes without the articles, so the texts are taken from
     UniEval's release of the same items (``texts``, JSON) and the ratings joined to them by document and system.
     """
-    rated_by_item = {(row["id"], row["model_id"]): row for row in parts.get("ratings", ())}
-    several = [aspect for aspect in aspects if aspect != "overall"]
-    sources: dict[str, str] = {}
-    rows, n_other = [], 0
+    rated = {(row["id"], row["model_id"]): row for row in parts["ratings"]}
+    ids, rows, n_other = _Ids("se"), [], 0
     for record in parts["texts"]:
         document, system = record["doc_id"], record["system_id"]
-        row = _ids("se", sources, document, system) | {
-            "doc_id": document,
-            "source": _text(record["source"]),
-            "target": _text(record["system_output"]),
-            "references": [_text(record["reference"])],
-        }
+        ratings, row = rated[document, system], ids.of(document, system)
+        row |= {"doc_id": document, "source": _text(record["source"]), "target": _text(record["system_output"])}
+        row["references"] = [_text(reference) for reference in ratings["references"]]
+        differs = False
         for aspect, (field, low, high) in aspects.items():
             row[f"human_{aspect}"] = round(_number(record["scores"][field.removeprefix("scores.")], low, high), 10)
-        if rated_by_item:
-            ratings = rated_by_item[document, system]
-            row["references"] = [_text(reference) for reference in ratings["references"]]
-            for aspect in several:
-                for panel in ("expert", "turker"):
-                    given = [_number(rating[aspect], 1, 5) for rating in ratings[f"{panel}_annotations"]]
-                    row[f"ann_{panel}_{aspect}"] = given
-            n_other += any(abs(fmean(row[f"ann_expert_{a}"]) - row[f"human_{a}"]) > 1e-3 for a in several)
+            for panel in ("expert", "turker") if aspect != "overall" else ():
+                given = [_number(rating[aspect], 1, 5) for rating in ratings[f"{panel}_annotations"]]
+                row[f"ann_{panel}_{aspect}"] = given
+                differs |= panel == "expert" and abs(fmean(given) - row[f"human_{aspect}"]) > 1e-3
+        n_other += differs
         rows.append(row)
-    notes = [] if rated_by_item else ["Only the texts were given: labels are there, individual ratings are not."]
-    if n_other:
-        notes.append(f"{n_other} items have a label that is not the mean of their expert ratings.")
-    return rows, notes
+    return rows, [f"{n_other} items have a label that is not the mean of their expert ratings."] if n_other else []
 
 
 def newsroom(parts: Parts, aspects: Aspects) -> Converted:
@@ -273,10 +231,9 @@ def newsroom(parts: Parts, aspects: Aspects) -> Converted:
 
     The raters are not named.  The file is encoded for a web page: entities become characters, paragraph marks lines.
     """
-    sources: dict[str, str] = {}
-    rows = []
+    ids, rows = _Ids("nr"), []
     for (article, system), records in _grouped(parts["ratings"], "ArticleID", "System").items():
-        row = _ids("nr", sources, article, system) | {"doc_id": article}
+        row = ids.of(article, system) | {"doc_id": article}
         for column, field in (("title", "ArticleTitle"), ("source", "ArticleText"), ("target", "SystemSummary")):
             row[column] = re.sub(r"(?:\s*</?p>\s*)+", "\n", html.unescape(_text(records[0][field]))).strip()
         for aspect, (field, low, high) in aspects.items():
@@ -287,14 +244,11 @@ def newsroom(parts: Parts, aspects: Aspects) -> Converted:
 
 def topical_chat(parts: Parts, aspects: Aspects) -> Converted:
     """USR Topical-Chat (``dialogues``, JSON): three raters of each response, six aspects on three scales."""
-    sources: dict[str, str] = {}
-    raters: dict[str, str] = {}
-    rows = []
+    ids, rows = _Ids("tc", "A"), []
     for position, dialogue in enumerate(parts["dialogues"]):
-        fact = _text(dialogue["fact"])
-        annotators = [raters.setdefault(name, f"A{len(raters) + 1}") for name in dialogue["annotators"]]
+        fact, annotators = _text(dialogue["fact"]), ids.raters(dialogue["annotators"])
         for response in dialogue["responses"]:
-            row = _ids("tc", sources, str(position), response["model"]) | {
+            row = ids.of(str(position), response["model"]) | {
                 "source": _text(dialogue["context"]),
                 "context": "" if fact == "_nofact" else fact,
                 "target": _text(response["response"]),
@@ -317,19 +271,17 @@ def webnlg(parts: Parts, aspects: Aspects) -> Converted:
     """
     groups = _grouped(parts["ratings"], "mr", "team")
     gold = {data: _text(records[0]["text"]) for (data, team), records in groups.items() if team == "webnlg"}
-    sources: dict[str, str] = {}
-    raters: dict[str, str] = {}
-    rows = []
+    ids, rows = _Ids("wn", "W"), []
     for (data, team), records in groups.items():
         first, is_gold = records[0], team == "webnlg"
         target = _text(first["text"])
-        row = _ids("wn", sources, data, team) | {
+        row = ids.of(data, team) | {
             "source": re.sub(r"\s*<br>\s*", "\n", data),
             "target": "" if target == "NA" else target,
             "category": first["category"],
             "seen": first["type"],
             "system_type": first["systemtype"],
-            "annotators": [raters.setdefault(r["X_worker_id"], f"W{len(raters) + 1}") for r in records],
+            "annotators": ids.raters(record["X_worker_id"] for record in records),
         }
         for aspect, (field, low, high) in aspects.items():
             row |= _rated(aspect, [_number_or_none(record[field], low, high) for record in records])
@@ -352,11 +304,22 @@ _CONVERTERS: Mapping[str, Callable[[Parts, Aspects], Converted]] = {
 }
 
 
-def _ids(prefix: str, sources: dict[str, str], source: str, system: str) -> Row:
-    """The ids that a golden row begins with; `source` is whatever names the source in its file."""
-    source_id = sources.setdefault(source, f"{prefix}{len(sources):03d}")
-    system_id = re.sub(r"[^a-z0-9.]+", "-", system.lower()).strip("-") or "unnamed"
-    return {"item_id": f"{source_id}-{system_id}", "source_id": source_id, "system_id": system_id}
+class _Ids:
+    """Numbers sources and raters of a set in the order in which they come."""
+
+    def __init__(self, prefix: str, rater: str = "") -> None:
+        self.prefix, self.rater = prefix, rater
+        self.sources: dict[str, str] = {}
+        self.names: dict[str, str] = {}
+
+    def of(self, source: str, system: str) -> Row:
+        """The ids that a golden row begins with; `source` is whatever names the source in its file."""
+        source_id = self.sources.setdefault(source, f"{self.prefix}{len(self.sources):03d}")
+        system_id = re.sub(r"[^a-z0-9.]+", "-", system.lower()).strip("-") or "unnamed"
+        return {"item_id": f"{source_id}-{system_id}", "source_id": source_id, "system_id": system_id}
+
+    def raters(self, names: Iterable[str]) -> list[str]:
+        return [self.names.setdefault(name, f"{self.rater}{len(self.names) + 1}") for name in names]
 
 
 def _rated(aspect: str, ratings: Sequence[float | None]) -> Row:
@@ -380,7 +343,7 @@ def _text(value: object) -> str:
     return value.encode("utf-8", "replace").decode("utf-8").strip()
 
 
-def _number(value: Any, low: float = float("-inf"), high: float = float("inf")) -> float:
+def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
     """A number from `low` to `high`; whole numbers as int.  Cells of a CSV file are read as numbers."""
     if isinstance(value, bool):
         raise TypeError(f"{value} is not a number")
@@ -390,6 +353,6 @@ def _number(value: Any, low: float = float("-inf"), high: float = float("inf")) 
     return int(found) if found.is_integer() else found
 
 
-def _number_or_none(value: Any, low: float = float("-inf"), high: float = float("inf")) -> float | None:
+def _number_or_none(value: Any, low: float = -math.inf, high: float = math.inf) -> float | None:
     """As `_number`; None for a cell that R wrote where there is no value."""
     return None if value in ("", "NA") else _number(value, low, high)

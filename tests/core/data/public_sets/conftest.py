@@ -117,11 +117,11 @@ def raw_files(name: str) -> dict[str, bytes]:
 
 @pytest.fixture
 def by_hand(tmp_path: Path) -> Callable[..., list[Path]]:
-    """Write the made-up files of a set to a folder; `only` leaves the later ones out."""
+    """Write the made-up files of a set to a folder."""
 
-    def write(name: str, only: int | None = None) -> list[Path]:
+    def write(name: str) -> list[Path]:
         paths = []
-        for file, body in list(raw_files(name).items())[:only]:
+        for file, body in raw_files(name).items():
             paths.append(tmp_path / file)
             paths[-1].write_bytes(body)
         return paths

@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 
 from core.data import check_file, load_golden
-from core.data.public_sets import CATALOGUE, FetchedSet, fetch_benchmark, find_benchmark
+from core.data.public_sets import CATALOGUE, fetch_benchmark, find_benchmark
 from core.errors import GoldenError
 
 NAMES = [benchmark.name for benchmark in CATALOGUE]
 ByHand = Callable[..., list[Path]]
-Convert = Callable[..., tuple[FetchedSet, dict[str, dict[str, Any]]]]
+Convert = Callable[..., tuple[dict[str, Any], dict[str, dict[str, Any]]]]
 
 
 @pytest.fixture
 def convert(by_hand: ByHand, tmp_path: Path) -> Convert:
     """A set from its made-up files: what was told, and its rows by item id."""
 
-    def run(name: str, only: int | None = None) -> tuple[FetchedSet, dict[str, dict[str, Any]]]:
+    def run(name: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         out = tmp_path / "out" / f"{name}.jsonl"
-        files = by_hand(name, only)
+        files = by_hand(name)
         benchmark = fetch_benchmark(find_benchmark(name), out, files=files)
         rows = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
         return benchmark, {row["item_id"]: row for row in rows}
@@ -36,15 +36,15 @@ def convert(by_hand: ByHand, tmp_path: Path) -> Convert:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_result_loads_with_the_aspects_of_the_catalogue(name: str, convert: Convert) -> None:
     found, rows = convert(name)
-    golden = load_golden(found.out)
+    golden = load_golden(found["out"])
     assert tuple(golden.aspects) == tuple(find_benchmark(name).aspects)
     assert {item.item_id for item in golden.items} == set(rows)
-    assert not [f for f in check_file(found.out)["findings"] if f["severity"] == "error"]
-    assert all(labels["n_labelled"] == len(rows) for labels in found.as_json()["aspects"].values())
+    assert not [f for f in check_file(found["out"])["findings"] if f["severity"] == "error"]
+    assert all(labels["n_labelled"] == len(rows) for labels in found["aspects"].values())
     # the made-up files are far smaller than the sets: by hand that is allowed, and said
     stated = find_benchmark(name)
     told = f"The whole set has {stated.n_items:,} items of {stated.n_sources:,} sources; {len(rows)} items of 2 sources"
-    assert any(note.startswith(told) for note in found.notes)
+    assert any(note.startswith(told) for note in found["notes"])
 
 
 def test_summeval(convert: Convert) -> None:
@@ -91,8 +91,8 @@ def test_webnlg(convert: Convert) -> None:
     assert rows["wn000-webnlg"]["metric_bleu"] is None
     assert "references" not in rows["wn000-webnlg"]
     assert rows["wn000-tilburg-pipe"]["target"] == ""
-    assert any(note.startswith("2 texts are empty") for note in found.notes)
-    ratings = [r for r in load_golden(found.out).ratings if r.item_id == "wn001-melbourne"]
+    assert any(note.startswith("2 texts are empty") for note in found["notes"])
+    ratings = [r for r in load_golden(found["out"]).ratings if r.item_id == "wn001-melbourne"]
     assert sorted((r.rater_id, r.value) for r in ratings if r.aspect == "semantics") == [("W1", 2), ("W2", 2)]
     assert sorted((r.rater_id, r.value) for r in ratings if r.aspect == "fluency") == [("W1", 1), ("W2", 2), ("W3", 3)]
 
