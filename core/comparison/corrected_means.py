@@ -277,7 +277,7 @@ def _rows(verdicts: AnyVerdicts, aspect: str, task: Task) -> tuple[ScoredRows, i
     """Verdicts in columns, with the systems and sources beside them in a file; and how many are off the scale."""
     file = Path(verdicts) if isinstance(verdicts, (Path, str)) else None
     if file is not None and (rows := read_scored(file, aspect)) is not None:
-        off = off_scale(rows.scores, task.scale).mask
+        off, _ = off_scale(rows.scores, task.scale)
         return replace(rows, scores=np.where(off, np.nan, rows.scores)), int(off.sum())
     read = in_records(verdicts, task)
     ids = [verdict.item_id for verdict in read]

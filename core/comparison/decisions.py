@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, labelled_verdicts
-from core.data.pairs import systems_of
+from core.data.reshape import systems_of
 from core.data.split import task_of
 from core.errors import UsageError
 from core.json_form import JsonRecord

@@ -158,7 +158,7 @@ def in_records(verdicts: AnyVerdicts, task: Task, codes: Codes | Literal["scale"
     if isinstance(verdicts, Path | str):
         return read_verdicts(verdicts, task.scale, task.aspect, pairs=task.kind == "pair", codes=codes)
     records = verdicts if isinstance(verdicts, Verdicts) else _of_python(verdicts)
-    off = off_scale(records.values, task.scale).mask
+    off, _ = off_scale(records.values, task.scale)
     if not off.any():
         return records
     return Verdicts(
@@ -181,7 +181,7 @@ def off_scale_words(verdicts: Verdicts, scale: Scale) -> list[str]:
     if lost:
         words.append(f"Not used: {len(lost):,} of {len(verdicts):,} scores. {lost[0].detail}")
     known = verdicts.values[~np.isnan(verdicts.values)]
-    if off_scale(known, scale).own and verdicts.mapped is None:  # mapped scores are compared on the raters' scale
+    if off_scale(known, scale)[1] and verdicts.mapped is None:  # mapped scores are compared on the raters' scale
         words.append(
             f"The scores run from {known.min():g} to {known.max():g}, and the labels from {scale}. Correlations hold; "
             "errors and bias do not."

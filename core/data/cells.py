@@ -1,4 +1,7 @@
-"""Reading one cell: numbers, lists, ids and texts, the same from every file format.  Nothing is evaluated."""
+"""Reading one cell: numbers, lists, ids and texts, the same from every file format.  Nothing is evaluated.
+
+Of structured cells conversations become turns, and data becomes readable lines.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import unicodedata
 from collections import abc
 from typing import Any, Literal
 
-from core.texts import visible_name
+from core.texts import is_blank, visible_name
 
 MAX_DEPTH = 64
 """Lists and objects within one another; what is deeper is no cell that anybody wrote."""
@@ -80,6 +83,20 @@ def read_number(cell: Any, comma: Comma | None = None) -> float | None:
     if abs(value) > LARGEST:
         raise CellError("the number is too large")
     return value + 0.0
+
+
+def read_numbers(cells: abc.Iterable[Any]) -> tuple[list[float], list[str]]:
+    """The numbers in `cells`, and why others are none; empty cells and numbers whose comma is open are neither."""
+    numbers, problems = list[float](), list[str]()
+    for cell in cells:
+        try:
+            number = None if is_no_value(cell) else read_number(cell)
+            numbers += [] if number is None else [number]
+        except AmbiguousCommaError:
+            continue
+        except CellError as problem:
+            problems.append(str(problem))
+    return numbers, problems
 
 
 def is_no_value(cell: Any) -> bool:
@@ -190,3 +207,97 @@ def folded(column: str) -> str:
     """A column name in the form aliases are compared in: ``"Item ID"``, ``"itemId"`` → ``"item_id"``."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
     return re.sub(r"[^a-z0-9]+", "_", spaced.lower()).strip("_")
+
+
+# ── texts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_SPEAKER_KEYS = ("role", "speaker", "from", "author", "name")
+_TEXT_KEYS = ("content", "text", "value", "utterance", "message")
+
+
+def read_turns(value: Any) -> list[str] | None:
+    """A list of messages (``{"role" | "speaker", "content" | "text"}``) as ``speaker: text``; None if it is not one."""
+    if not isinstance(value, (list, tuple)) or not value:
+        return None
+    turns = []
+    for message in value:
+        if not isinstance(message, abc.Mapping):
+            return None
+        speaker, text = (
+            next((message[key] for key in keys if message.get(key) is not None), None)
+            for keys in (_SPEAKER_KEYS, _TEXT_KEYS)
+        )
+        if speaker is None or not isinstance(text, (str, list)):
+            return None
+        if not isinstance(text, str):  # chat messages may hold a list of parts: their texts, one a line
+            text = "\n".join(_scalar(part.get("text") if isinstance(part, abc.Mapping) else part) for part in text)
+        turns.append(f"{_scalar(speaker)}: {text}")
+    return turns
+
+
+def source_text(cell: Any) -> str:
+    """The text of a source or context cell: text as it is, messages as turns, objects as ``key: value`` lines."""
+    value = unpacked(cell)
+    turns = read_turns(value)
+    return clean_text("\n".join(turns) if turns else readable(value))
+
+
+def target_text(cell: Any) -> str:
+    """The text of a target cell: as `source_text`, but an object that is judged stays JSON."""
+    if isinstance(cell, str):
+        turns = read_turns(parse_json(cell)) if cell.lstrip()[:2] == "[{" else None
+        return source_text(cell) if turns else clean_text(cell)
+    if isinstance(cell, (abc.Mapping, list, tuple)) and not read_turns(cell):
+        return clean_text(json.dumps(cell, ensure_ascii=False))
+    return source_text(cell)
+
+
+def reference_texts(cell: Any) -> tuple[str, ...]:
+    """The references in a cell (a list, JSON text of one, or one text), empty ones left out."""
+    texts = (target_text(entry) for entry in read_list(cell))
+    return tuple(text for text in texts if not is_blank(text))
+
+
+def unpacked(cell: Any) -> Any:
+    """`cell`, or the object or list that its JSON text stands for (as cells of CSV and XLSX files must)."""
+    value = parse_json(cell) if isinstance(cell, str) and cell.lstrip()[:1] in ("{", "[") else None
+    return value if isinstance(value, (dict, list)) and value else cell
+
+
+def readable(value: Any, indent: str = "") -> str:
+    """Structured data as plain lines in the given order: ``key: value``, rows of a list as ``a | b | c``.
+
+    Null entries are left out, so that an absent key and a null one read the same.
+    """
+    lines = []
+    if isinstance(value, abc.Mapping):
+        for key, inner in value.items():
+            if not isinstance(inner, (abc.Mapping, list, tuple)):
+                words = "" if inner is None else f" {_scalar(inner)}"
+            elif isinstance(inner, abc.Mapping) or any(isinstance(v, (abc.Mapping, list, tuple)) for v in inner):
+                words = f"\n{readable(inner, indent + '  ')}"
+            else:
+                words = f" {', '.join(_scalar(v) for v in inner if v is not None)}"
+            lines += [f"{indent}{key}:{words}"] if inner is not None else []
+        return "\n".join(lines)
+    if not isinstance(value, (list, tuple)):
+        return indent + _scalar(value)
+    for inner in value:
+        if isinstance(inner, abc.Mapping):
+            lines.append(f"{indent}- {readable(inner, indent + '  ').lstrip()}")
+        elif isinstance(inner, (list, tuple)):
+            cells = (readable(v) if isinstance(v, (abc.Mapping, list)) else _scalar(v) for v in inner)
+            lines.append(indent + " | ".join(cells))
+        elif inner is not None:
+            lines.append(indent + _scalar(inner))
+    return "\n".join(lines)
+
+
+def _scalar(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return str(value)

@@ -1,30 +1,27 @@
-"""Which column plays which part: by its name, then by what it holds; shown and correctable, never guessed in silence.
+"""The roles of columns: their names, and which column plays which; shown and correctable.
 
 Roles of a golden file: ``item_id source_id system_id source context target references split annotator_id``, for labels
 ``human_<aspect>`` (the gold label), ``ann_<aspect>`` or ``ann_<panel>_<aspect>`` (lists of individual ratings),
 ``annotators`` and ``annotators_<aspect>`` (who gave them, in the same order), ``metric_<name>``, and for long files
-``aspect`` and ``value``.  A role's own name always wins over an alias.  `propose_mapping` goes by names, which is all
-that the command line does; `guess_mapping` adds what columns hold, for a form that shows every guess.  Files of
-verdicts have roles of their own (`core.data.reply_files`), found and corrected in the same way.
+``aspect`` and ``value``.  Files of verdicts have roles of their own (`core.data.reply_files`), found and corrected in
+the same way.  `core.data.proposal` finds the roles of a file.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import abc
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, Self, get_args
 
-from core.data.cells import AmbiguousCommaError, CellError, Comma, folded, is_no_value, read_id, read_list, read_number
-from core.data.kinds import CONVERSATION_NAMES, DATA_NAMES, PAIRS, detect_kind, pair_in
+from core.data.cells import folded
 from core.data.scale import Values
 from core.errors import UsageError
 from core.records import ItemKind
-from core.texts import is_blank, is_unspaced, text_length, visible_name
+from core.texts import visible_name
 
-Rows = abc.Sequence[abc.Mapping[str, Any]]
 Layout = Literal["wide", "long"]
 How = Literal["exact", "alias", "content", "corrected"]
 """How the column of a role was found: by its own name, by another usual one, by what it holds, or by a person."""
@@ -39,6 +36,21 @@ LONGEST_ASPECT = 100
 """Characters in the name of an aspect: every criterion, chart and report repeats it."""
 _NO_NAME = "human avg mean average median gold annotated rating ratings score scores label labels value likert".split()
 _AROUND = re.compile(rf"^(?:{'|'.join(_NO_NAME)})_|_(?:{'|'.join(_NO_NAME)}|\d+_\d+)$")
+
+CONVERSATION_NAMES = frozenset(
+    "dialogue dialog conversation messages history dialogue_history dialog_history chat chat_history turns".split()
+)
+DATA_NAMES = frozenset(
+    "mr meaning_representation data triples tripleset triple_set table structured_data record".split()
+)
+"""Columns that hold a conversation or structured data by their name alone."""
+
+TEXTS_OF_PAIRS = "text response answer output completion summary candidate generation reply target message".split()
+PAIRS = tuple((f"{text}_{first}", f"{text}_{second}") for first, second in ("ab", "12") for text in TEXTS_OF_PAIRS)
+"""Usual names of two texts, of which people prefer one; `pair_in` finds more."""
+Sides = tuple[str, str]
+SIDES: tuple[Sides, ...] = (("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"), ("first", "second"))
+_FORMS = ("{text}_{side}", "{side}_{text}", *(f"{who}_{{side}}_{{text}}" for who in ("model", "system", "assistant")))
 
 ALIASES: abc.Mapping[str, tuple[str, ...]] = {
     "item_id": tuple("id uid example_id sample_id instance_id row_id idx index index_level_0".split()),
@@ -67,14 +79,8 @@ ALIASES: abc.Mapping[str, tuple[str, ...]] = {
     "aspect": tuple("dimension criterion quality_dimension attribute".split()),
     "value": tuple("label score rating human_score human_rating human_label".split()),
 }
-_OF_PAIRS = frozenset(name for pair in PAIRS for name in pair)
 CHOSEN = frozenset(("chosen", "rejected"))
 """Columns of a preferred text and the other."""
-_HEADINGS = frozenset("title topic subject headline category name url".split())
-_REMARKS = frozenset(
-    "comment comments note notes remark remarks explanation reason rationale feedback justification why".split()
-)
-"""Words in the names of columns in which raters say something about a text."""
 KNOWN_ASPECTS = frozenset(
     "coherence consistency fluency relevance overall quality naturalness informativeness engagingness groundedness "
     "understandability grammar semantics adequacy faithfulness factuality simplicity meaning helpfulness correctness "
@@ -85,16 +91,6 @@ MODELS = re.compile(
     "meteor|bert|bart|bertscore|geval)[a-z]*[0-9]*"
 )
 """Names of what rates without being a person."""
-
-
-@dataclass(frozen=True, slots=True)
-class RatingColumn:
-    """One column of individual ratings: of which aspect, by which panel ("" when not named), named by which column."""
-
-    column: str
-    aspect: str
-    panel: str = ""
-    raters_column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -140,14 +136,12 @@ class Mapping(ColumnRoles):
     """The roles of a golden file.  `unused` columns play no part; `notes` say why where it is not plain.
 
     `layout` "wide" has one row per item, "long" one row per rating.  `kind` follows from the texts unless a person gave
-    it (`kind_given`).  `comma`: what a person said of commas in numbers, None where the columns speak for themselves.
-    `values`: what a person said of codes, choices and which end is best.
+    it (`kind_given`).  `values`: what a person said of codes, choices and which end is best.
     `ranks`: the aspects whose labels are ranks, as a person said; None where their names speak for themselves.
     """
 
     kind: ItemKind = "source_target"
     kind_given: bool = False
-    comma: Comma | None = None
     values: Values = field(default_factory=Values)
     ranks: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
@@ -171,26 +165,27 @@ class Mapping(ColumnRoles):
         return {role.removeprefix(prefix): column for role, column in self.roles.items() if role.startswith(prefix)}
 
     @property
-    def rating_columns(self) -> tuple[RatingColumn, ...]:
-        """The columns of individual ratings; ``ann_expert_x`` is the panel "expert" of aspect "x" if there is one."""
+    def rating_columns(self) -> list[tuple[str, str, str, str | None]]:
+        """Column, aspect, panel ("" for none) and column of raters of the individual ratings.
+
+        ``ann_expert_x`` is of the panel "expert" of aspect "x" if there is such an aspect.
+        """
         aspects = set(self.gold_columns)
-        ratings: list[RatingColumn] = []
+        ratings: list[tuple[str, str, str, str | None]] = []
         for name, column in sorted(self._behind(ANN).items(), key=lambda entry: (len(entry[0]), entry[0])):
-            panel, aspect = "", name
-            if name not in aspects:
-                cuts = (match.start() for match in re.finditer("_", name))
-                if cut := next((cut for cut in cuts if cut and name[cut + 1 :] in aspects), 0):
-                    panel, aspect = name[:cut], name[cut + 1 :]
+            cuts = (match.start() for match in re.finditer("_", name) if name not in aspects)
+            cut = next((cut for cut in cuts if cut and name[cut + 1 :] in aspects), None)
+            panel, aspect = ("", name) if cut is None else (name[:cut], name[cut + 1 :])
             aspects.add(aspect)
-            raters = self.roles.get(f"{ANNOTATORS}_{name}") or (self.roles.get(ANNOTATORS) if not panel else None)
-            ratings.append(RatingColumn(column, aspect, panel, raters))
-        return tuple(sorted(ratings, key=lambda r: (r.aspect, r.panel)))
+            raters = self.roles.get(f"{ANNOTATORS}_{name}") or (None if panel else self.roles.get(ANNOTATORS))
+            ratings.append((column, aspect, panel, raters))
+        return sorted(ratings, key=lambda rating: rating[1:3])
 
     @property
     def aspects(self) -> tuple[str, ...]:
         """Aspects of a wide file, in column order: those with gold labels, then those with ratings only."""
         gold, order = self.gold_columns, self.columns.index
-        rated = {rating.aspect: rating.column for rating in self.rating_columns if rating.aspect not in gold}
+        rated = {aspect: column for column, aspect, _, _ in self.rating_columns if aspect not in gold}
         return (*sorted(gold, key=lambda a: order(gold[a])), *sorted(rated, key=lambda a: order(rated[a])))
 
     def check_role(self, role: str) -> None:
@@ -213,11 +208,13 @@ class Mapping(ColumnRoles):
             raise UsageError(f"The name of an aspect has 1 to {LONGEST_ASPECT} characters; {came}.")
         if trimmed in self.aspects and (trimmed in self.gold_columns or aspect not in self.gold_columns):
             raise UsageError(f"There is an aspect {trimmed!r} already; give {aspect[:100]!r} another name.")
-        panels = [
-            f"{rating.panel}_" if rating.panel else "" for rating in self.rating_columns if rating.aspect == aspect
-        ]
-        before = [HUMAN, f"{ANNOTATORS}_", *(start + p for p in panels for start in (ANN, f"{ANNOTATORS}_"))]
-        new = {start + aspect: start + trimmed for start in before}
+        own = {column for column, of, _, _ in self.rating_columns if of == aspect} | {self.gold_columns.get(aspect)}
+        own |= {raters for _, of, _, raters in self.rating_columns if of == aspect}
+        new = {
+            role: role.removesuffix(aspect) + trimmed
+            for role, column in self.roles.items()
+            if column in own and role not in PLAIN_ROLES
+        }
         roles = {new.get(role, role): column for role, column in self.roles.items()}
         return replace(self, roles=roles, found={new.get(role, role): how for role, how in self.found.items()})
 
@@ -235,11 +232,11 @@ class Mapping(ColumnRoles):
 
     def with_ranks(self, ranks: abc.Iterable[str]) -> Mapping:
         """With the aspects whose labels a person says are ranks, each by its name or by its column's."""
-        mapping, aspects = self, []
+        mapping, aspects = self, list[str]()
+        of_column = {column: aspect for aspect, column in self.gold_columns.items()}
         for name in ranks:
-            aspect = next((aspect for aspect, column in self.gold_columns.items() if column == name), name)
-            aspects.append(aspect.removeprefix(HUMAN).removeprefix(ANN))
-            if name in self.columns and name not in mapping.roles.values() and "value" not in self.roles:
+            aspects.append(of_column.get(name, name).removeprefix(HUMAN).removeprefix(ANN))
+            if name in self.unused and "value" not in self.roles:
                 mapping = mapping.with_role(HUMAN + aspects[-1], name)
         return replace(mapping, ranks=tuple(aspects))
 
@@ -252,7 +249,6 @@ class Mapping(ColumnRoles):
             "unused": list(self.unused),
             "layout": self.layout,
             "kind": self.kind,
-            "comma": self.comma,
             "ranks": None if self.ranks is None else list(self.ranks),
             "values": list(self.values.answers),
             "notes": list(self.notes),
@@ -289,17 +285,22 @@ def first_named(columns: abc.Iterable[str], role: str) -> list[str]:
     return by_name(columns, (role, *ALIASES[role]))[:1]
 
 
+def side_key(name: str) -> str:
+    """`folded`, with digits at the end as a word of their own: ``"Answer1"`` → ``"answer_1"``."""
+    return re.sub(r"(?<=[a-z])(?=[0-9]+$)", "_", folded(name))
+
+
+def pair_in(columns: abc.Iterable[str]) -> tuple[tuple[str, str], Sides] | None:
+    """The columns of two texts and how they tell them apart, ("a", "b"), ("1", "2") …; None without both."""
+    named = {side_key(column): column for column in reversed(list(columns))}
+    for sides, form, text in itertools.product(SIDES, _FORMS, TEXTS_OF_PAIRS):
+        first, second, third = (form.format(side=side, text=text) for side in (*sides, "2"))
+        if first in named and second in named and (sides != ("0", "1") or third not in named):
+            return (named[first], named[second]), sides
+    return None
+
+
 # ── what a person names ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def mapping_of(
-    columns: abc.Sequence[str], sample_rows: Rows, given: abc.Mapping[str, str], kept: abc.Mapping[str, str]
-) -> Mapping:
-    """As `propose_mapping`, with the columns that `chosen_roles` names.  UsageError for an unknown given one."""
-    mapping = propose_mapping(columns, sample_rows)
-    for role, column in chosen_roles(columns, given, kept).items():
-        mapping = mapping.with_role(role, column)
-    return replace(mapping, kind=detect_kind(sample_rows, mapping.roles))
 
 
 def chosen_roles(
@@ -335,360 +336,3 @@ def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> d
             if roles.setdefault(role, column) != column:
                 raise UsageError(f"--map names two columns for {role[:60]!r}. Name one.")
     return roles
-
-
-# ── the proposal ─────────────────────────────────────────────────────────────────────────────────────────────
-
-_LONG, _SHORT = 20, 80
-"""Mean characters from which a cell is a text, and the most that an id or a name has."""
-_SPACED = 3
-"""Letters of a script with spaces that say as much as one of Chinese or Thai."""
-_TOP, _MOST_VALUES, _MOST_FRACTIONS = 10, 60, 8
-"""Of labels: the largest, and how many different values and fractions (.33 .5 …) means over a few people make."""
-_MOST_REFUSED = 0.3
-"""Share of cells that may be no number in a column of numbers."""
-_COUNTS = frozenset(
-    "n num number nr no count counts len length words tokens chars characters sentences year month day date time "
-    "timestamp page turn turns round version seed rank position order index row line fold batch duration seconds "
-    "age price std sd stdev stderr var variance min max".split()
-)
-_MOMENTS = frozenset("date time timestamp day created".split())
-_ID_WORDS = frozenset("id ids nr no number key code uid uuid index".split())
-
-
-def propose_mapping(columns: abc.Sequence[str], sample_rows: Rows) -> Mapping:
-    """The mapping a file most plainly asks for: own names first, then aliases, then the shape of the labels.
-
-    Shapes: `columns` in file order; `sample_rows` some or all rows (they settle the item kind and show which ``ann_``
-    columns hold ratings).  Never raises for odd columns: what is not recognised is left in `Mapping.unused`.
-    """
-    draft = _Draft(tuple(columns), sample_rows, sample_rows[:200])
-    draft.take_names()
-    draft.take_target()
-    draft.take_aliases()
-    draft.settle()
-    roles = dict(sorted(draft.roles.items(), key=lambda entry: entry[0].startswith(METRIC)))
-    kind = detect_kind(sample_rows, roles)
-    return Mapping(roles, draft.columns, draft.found, kind=kind, notes=tuple(draft.notes))
-
-
-def guess_mapping(mapping: Mapping, rows: Rows) -> Mapping:
-    """`mapping` with the parts that no name told, found "content"; its item kind follows.
-
-    Long texts are targets, or sources when they repeat.  Short cells that differ in every row are ids, and small
-    numbers on a common scale are labels.  Systems and raters are never guessed.
-    """
-    draft = _Draft(mapping.columns, rows, rows[:: max(1, len(rows) // 2_000)])
-    draft.roles, draft.found = dict(mapping.roles), dict(mapping.found)
-    draft.guess_texts()
-    draft.guess_ids()
-    draft.guess_labels()
-    kind = mapping.kind if mapping.kind_given else detect_kind(rows, draft.roles)
-    return replace(mapping, roles=draft.roles, found=draft.found, kind=kind)
-
-
-@dataclass(frozen=True)
-class _Column:
-    """A column over a sample of the rows; `cells` holds what is filled."""
-
-    name: str
-    cells: tuple[Any, ...]
-
-    @cached_property
-    def texts(self) -> list[str]:
-        return [cell for cell in self.cells if isinstance(cell, str)]
-
-    @cached_property
-    def mean_length(self) -> float:
-        lengths = (_SPACED * len(text) if is_unspaced(text) else len(text) for text in self.texts)
-        return sum(lengths) / len(self.texts) if self.texts else 0.0
-
-    @cached_property
-    def numbers(self) -> list[float] | None:
-        """None unless nearly every cell is a number; the others may be what is wrong in the file."""
-        return _numbers(self.cells)
-
-    @cached_property
-    def n_distinct(self) -> int:
-        return len({repr(cell) for cell in self.cells})
-
-    @property
-    def share_distinct(self) -> float:
-        return self.n_distinct / len(self.cells) if self.cells else 0.0
-
-    @property
-    def words(self) -> set[str]:
-        return set(folded(self.name).split("_"))
-
-    @property
-    def is_text(self) -> bool:
-        """Whether people wrote it to be read."""
-        return (
-            len(self.texts) >= 0.8 * max(len(self.cells), 1)
-            and self.mean_length >= _LONG
-            and sum(" " in text.strip() or is_unspaced(text) for text in self.texts) >= 0.5 * len(self.texts)
-            and not any(text.lstrip()[:1] == "[" and _numbers(read_list(text)) for text in self.texts[:5])
-        )
-
-    @property
-    def is_named(self) -> bool:
-        """Whether it holds ids or names: short, of letters at least in part, or of numbers called an id."""
-        if not self.cells or any(isinstance(cell, (list, dict)) or "\n" in str(cell) for cell in self.cells):
-            return False
-        if any(len(read_id(cell)) > _SHORT for cell in self.cells):
-            return False
-        if self.numbers is not None:
-            return bool(self.words & _ID_WORDS) and all(number.is_integer() for number in self.numbers)
-        return True
-
-    @property
-    def is_rated(self) -> bool:
-        """Whether it holds numbers as people give them on a scale, or means of a few such numbers."""
-        if self.words & (_COUNTS | _ID_WORDS) or self.numbers is None or len(self.cells) < 2:
-            return False
-        if any(map(MODELS.fullmatch, self.words)):
-            return False
-        values = {round(number, 3) for number in self.numbers}
-        fractions = {round(value % 1, 2) for value in values}
-        within = min(values) >= -_TOP and max(values) <= _TOP
-        return within and 2 <= len(values) <= _MOST_VALUES and len(fractions) <= _MOST_FRACTIONS
-
-    @property
-    def is_rated_by_several(self) -> bool:
-        """Whether it holds lists of such numbers, one of each rater."""
-        lists = [read_list(cell) for cell in self.cells if isinstance(cell, list) or str(cell).lstrip()[:1] == "["]
-        if len(lists) < 0.8 * max(len(self.cells), 1) or not any(len(ratings) > 1 for ratings in lists):
-            return False
-        return _Column(self.name, tuple(number for ratings in lists for number in ratings)).is_rated
-
-    @property
-    def is_codes(self) -> bool:
-        """Whether it holds numbers, flags (accept, reject) or ids, and no texts."""
-        cells = [cell for cell in self.cells if not (isinstance(cell, str) and is_blank(cell))]
-        if not cells:
-            return False
-        if not _not_numbers(cell for cell in cells if not isinstance(cell, bool)):
-            return True
-        if not all(isinstance(cell, str) and len(cell) <= 40 for cell in cells):
-            return False
-        names = {folded(cell) or cell for cell in cells}
-        few = len(names) <= min(10, len(cells) / 2) and all(text_length(cell) <= 3 for cell in cells)
-        ids = all(re.fullmatch(r"\S*[\d_]\S*|.", cell.strip(), re.ASCII) for cell in cells)
-        amounts = all(re.fullmatch(r"\W*\d[\d.,:]*\s*[^\W\d]{0,8}\W*", cell.strip()) for cell in cells)  # 42 ms
-        return few or ids or amounts
-
-    @property
-    def is_other_text(self) -> bool:
-        """Whether a column of no usual name holds texts that could be judged."""
-        usual = {name for role, aliases in ALIASES.items() if role != "target" for name in (role, *aliases)}
-        if folded(self.name) in usual or is_role(self.name) or self.words & _REMARKS or self.is_codes:
-            return False
-        long = sum(map(text_length, self.texts)) >= 3 * len(self.texts)
-        return long and len(self.texts) >= 0.8 * len(self.cells)
-
-
-class _Draft:
-    """Roles while they are being handed out; every column plays one role at most."""
-
-    def __init__(self, columns: tuple[str, ...], rows: Rows, sample: Rows) -> None:
-        self.columns, self.rows, self.sample = columns, rows, sample
-        self.roles: dict[str, str] = {}
-        self.found: dict[str, How] = {}
-        self.notes: list[str] = []
-        self._columns: dict[str, _Column] = {}
-
-    def column(self, name: str) -> _Column:
-        if name not in self._columns:
-            cells = (row[name] for row in self.sample if row.get(name) not in (None, "", [], {}))
-            self._columns[name] = _Column(name, tuple(cells))
-        return self._columns[name]
-
-    def free(self) -> list[str]:
-        return [column for column in self.columns if column not in self.roles.values()]
-
-    def filled(self) -> list[_Column]:
-        return [column for name in self.free() if (column := self.column(name)).cells]
-
-    def give(self, role: str, columns: abc.Sequence[str], how: How | None = None) -> None:
-        """The first of `columns` plays `role`, if there is one and both are free."""
-        if columns and role not in self.roles and columns[0] not in self.roles.values():
-            exact = role == columns[0] or (role, columns[0]) == ("references", "reference")
-            self.roles[role], self.found[role] = columns[0], how or ("exact" if exact else "alias")
-
-    # by name
-
-    def take_names(self) -> None:
-        """The two columns of a long file, then own names.
-
-        No long file where other columns hold labels.  A ``target`` of codes waits: texts may stand in another column.
-        """
-        aspect, value = first_named(self.columns, "aspect"), first_named(self.columns, "value")
-        if aspect and value and not any(c.startswith((HUMAN, ANN)) and c not in value for c in self.columns):
-            self.give("aspect", aspect)
-            self.give("value", value)
-        for name in self.columns:
-            waits = name in ("aspect", "value") or (name == "target" and self.column(name).is_codes)
-            if is_role(name) and not waits and self.holds_ratings(name):
-                self.give(name, [name])
-        self.give("references", [name for name in self.columns if name == "reference"])
-
-    def holds_ratings(self, column: str) -> bool:
-        """False, with a note, for an ``ann_`` column that does not hold numbers or lists of numbers."""
-        if not column.startswith(ANN):
-            return True
-        cell = next((row[column] for row in self.rows if row.get(column) not in (None, "", [], "[]")), None)
-        if problem := _not_numbers(read_list(cell)):
-            message = f"Column {column!r} is left out: it does not hold one list of ratings per item ({problem})."
-            self.notes.append(message)
-        return not problem
-
-    def take_target(self) -> None:
-        """The judged text: of the usual names the first that holds texts; then any other column of texts.
-
-        A prediction, an output or an answer may be a number or a flag next to the text it is about.
-        """
-        if "target" in self.roles:
-            return
-        if pair := pair_in(self.free()):
-            self.give("target", pair[0][:1])
-            self.give("context", pair[0][1:])
-            return
-        named = by_name(self.free(), ("target", *ALIASES["target"]))
-        written = [name for name in named if folded(name) in _OF_PAIRS or not self.column(name).is_codes]
-        self.give("target", written)
-        if named and not written:
-            self.give("target", [name for name in self.free() if self.column(name).is_other_text], "content")
-        if named and "target" not in self.roles:
-            self.give("target", named)
-            if named[0] != "target":
-                message = f"Column {named[0]!r} is read as target but holds numbers or codes."
-                self.notes.append(f"{message} Map target to another column if that holds the judged text.")
-        for name in named:
-            if name != self.roles["target"] and name not in written:
-                self.notes.append(f"Column {name!r} is not read as target: it holds numbers or codes, and no texts.")
-
-    def take_aliases(self) -> None:
-        """Other spellings of own names, usual other names, then labels: bare aspect names or one bare label column."""
-        for column in self.free():
-            name = folded(column)
-            if name != column and is_role(name) and name not in LABEL_ROLES and self.holds_ratings(column):
-                self.give(name, [column])
-        free = self.free()
-        for role, aliases in ALIASES.items():
-            if role not in LABEL_ROLES:
-                self.give(role, by_name(free, aliases))
-        self.give("annotator_id", first_named(self.free(), "annotator_id"))
-        if "value" in self.roles or any(role.startswith((HUMAN, ANN)) for role in self.roles):
-            return
-        free = self.free()
-        known = [
-            name
-            for name in free
-            if folded(name) in KNOWN_ASPECTS
-            and (cells := self.column(name).cells[:50])
-            and not _not_numbers(cells)
-        ]  # fmt: skip
-        for name in known:
-            alone = sum(folded(other) == folded(name) for other in known) == 1  # the check reports two spellings
-            self.give(HUMAN + (folded(name) if alone else name), [name])
-        if not known:
-            self.give(HUMAN + "overall", first_named(free, "value"))
-
-    def settle(self) -> None:
-        """Settle what the target is where only a source was named, and drop names of raters without ratings.
-
-        A file whose only text stands under a source's alias (a rated conversation) is about that text.  One other text
-        is what was written about the source; of several, a person has to say which one.
-        """
-        if "target" not in self.roles and self.found.get("source") == "alias":
-            others = [
-                name
-                for name in self.free()
-                if folded(name) in CHOSEN or (folded(name) not in _HEADINGS and self.column(name).is_other_text)
-            ]
-            if len(others) == 1:
-                self.give("target", others, "content")
-            elif not others:
-                self.roles["target"], self.found["target"] = self.roles.pop("source"), self.found.pop("source")
-        if not any(role.startswith(ANN) for role in self.roles):
-            for role in [role for role in self.roles if role.startswith(ANNOTATORS)]:
-                self.notes.append(f"Column {self.roles.pop(role)!r} names raters, but there are no ann_ columns.")
-                del self.found[role]
-
-    # by content
-
-    def guess_texts(self) -> None:
-        """Target and source: of two texts the one that repeats, or is much longer, is the source."""
-        texts = [column for column in self.filled() if column.is_text or (len(self.columns) == 1 and column.texts)]
-        texts = [column for column in texts if not column.words & (_REMARKS | CHOSEN)]
-        target = self.roles.get("target")
-        if target is not None and "source" not in self.roles and texts and folded(target) in ALIASES["source"]:
-            del self.roles["target"], self.found["target"]  # the only text with a usual name was one of a source
-            self.roles["source"], self.found["source"] = target, "alias"
-        if "target" not in self.roles and texts:
-            fresh = max(texts, key=lambda column: (column.share_distinct > 0.9, column.share_distinct))
-            alike = [column for column in texts if column.share_distinct > 0.9]
-            if len(alike) > 1 and "source" not in self.roles:
-                first, second = alike[:2]
-                fresh = first if first.mean_length * 1.5 < second.mean_length else second
-                self.give("source", [(first if fresh is second else second).name], "content")
-            self.give("target", [fresh.name], "content")
-        for column in texts:
-            if column.share_distinct <= 0.7:
-                self.give("source", [column.name], "content")
-
-    def guess_ids(self) -> None:
-        """Ids of items, which differ in every row, and of sources: a column called an id whose cells repeat."""
-        for column in self.filled():
-            if not column.is_named or column.words & _MOMENTS:
-                continue
-            if "item_id" not in self.roles and self.names_every_row(column):
-                self.give("item_id", [column.name], "content")
-            elif column.words & _ID_WORDS and 2 <= column.n_distinct <= 0.7 * len(column.cells):
-                self.give("source_id", [column.name], "content")
-
-    def guess_labels(self) -> None:
-        """Only where no column says of itself that it holds labels."""
-        if {"aspect", "value"} <= self.roles.keys():
-            return
-        if any(self.found.get(role) == "exact" for role in self.roles if role.startswith((HUMAN, ANN))):
-            return
-        for column in self.filled():
-            if prefix := HUMAN if column.is_rated else ANN if column.is_rated_by_several else "":
-                self.give(prefix + plain_name(column.name), [column.name], "content")
-
-    def names_every_row(self, column: _Column) -> bool:
-        cells = [row.get(column.name) for row in self.rows]
-        different = {read_id(cell) for cell in cells} - {""}
-        # An id that stands twice is a fault to report, which needs the column to count as ids.
-        coded = len(cells) >= 6 and all(re.search(r"\d", name) and " " not in name for name in different)
-        return len(different) >= len(cells) - max(1, len(cells) // 20) * (coded or len(cells) >= 20)
-
-
-def _numbers(cells: abc.Sequence[Any]) -> list[float] | None:
-    """The numbers in `cells`; None where too many are none."""
-    numbers: list[float] = []
-    n_refused = 0
-    for cell in cells:
-        try:
-            number = read_number(cell)
-        except AmbiguousCommaError:
-            continue
-        except CellError:
-            n_refused += 1
-            continue
-        if number is not None:
-            numbers.append(number)
-    return numbers if numbers and n_refused <= _MOST_REFUSED * len(cells) else None
-
-
-def _not_numbers(cells: abc.Iterable[Any]) -> str:
-    """Why `cells` are not all numbers; "" when they are, whatever their commas mean."""
-    try:
-        for cell in cells:
-            with suppress(AmbiguousCommaError):
-                if not is_no_value(cell):
-                    read_number(cell)
-    except CellError as problem:
-        return str(problem)
-    return ""

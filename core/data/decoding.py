@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import json
 import math
 import re
 import warnings
@@ -47,7 +46,9 @@ def parquet_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
     try:
         opened = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
         _bound_rows(opened.metadata.num_rows, options)
-        index = _numbered_index(opened.schema_arrow.metadata)
+        pandas = (opened.schema_arrow.pandas_metadata or {}).get("index_columns", ())
+        named = [one for one in pandas if isinstance(one, dict) and isinstance(one.get("name"), str)]
+        index = [(one["name"], int(one["start"]), int(one["step"])) for one in named]  # no column of the file holds it
         yield [*opened.schema_arrow.names, *(name for name, _, _ in index)]
         for field in opened.schema_arrow:
             _check_type(field.name, field.type)
@@ -71,18 +72,6 @@ def parquet_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
     except (arrow.ArrowException, OSError, ValueError, OverflowError, TypeError, KeyError) as problem:
         row = done + 1 if done else None
         raise GoldenError(f"The Parquet data is broken: {str(problem)[:200]}.", row=row) from problem
-
-
-def _numbered_index(metadata: abc.Mapping[bytes, bytes] | None) -> list[tuple[str, int, int]]:
-    """(name, first, step) of an index of pandas that has a name and is no column of the file."""
-    try:
-        return [
-            (one["name"], int(one["start"]), int(one["step"]))
-            for one in json.loads((metadata or {}).get(b"pandas", b"{}"))["index_columns"]
-            if isinstance(one, dict) and one.get("kind") == "range" and isinstance(one.get("name"), str)
-        ]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return []
 
 
 def _check_type(column: str, kind: Any, *, inner: bool = False) -> None:

@@ -7,34 +7,34 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.data.cells import clean_text
-from core.data.check import check_aspect, check_mapping, check_scale, group_facts
-from core.data.columns import Mapping, chosen_roles, mapping_of, propose_mapping, read_map
-from core.data.item_rows import check_items, read_items
-from core.data.kinds import detect_kind
+import numpy as np
+
+from core.data.cells import aspect_key, clean_text, folded, shown
+from core.data.columns import CHOSEN, LONGEST_ASPECT, Mapping, chosen_roles, read_map
+from core.data.item_rows import ItemRows, check_items, read_items
 from core.data.label_cells import (
     AspectCells,
     Question,
     leave_out_missing,
-    missing_question,
-    never_reaches_the_end,
-    note_on_codes,
     read_labels,
     read_metrics,
-    settle_best,
-    settle_preferences,
+    settle,
     turn_ranks,
 )
-from core.data.pairs import with_preferences
-from core.data.reshape import refuse_label_studio, with_joined_raters
-from core.data.scale import Values, find_scale, is_usual
+from core.data.proposal import detect_kind, mapping_of, propose_mapping
+from core.data.reshape import refuse_label_studio, with_joined_raters, with_preferences
+from core.data.scale import Values
 from core.data.sources import LIMITS, FileFinding, FindingLog, first_error, has_errors
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table
 from core.errors import AspectError, GoldenError
 from core.memory import uncollected
-from core.records import AspectLabels, GoldenSet, Rating, Scale
+from core.records import AspectLabels, FloatArray, GoldenSet, Item, Rating, Scale
 from core.wording import counted
+
+_ROUNDING = 0.01
+_FEW_UNLABELLED = 0.1
+"""Share of items without a label up to which they look like an oversight."""
 
 Mapped = Mapping | abc.Mapping[str, str] | str | abc.Sequence[str]
 """What a person may give as a mapping: a whole one, role → column, or ``"target=agent_answer,source=question"``."""
@@ -205,13 +205,13 @@ def build_golden(
     questions: list[Question] = []
     labels: dict[str, AspectLabels] = {}
     for aspect, cells in aspects.items():
-        if not any(cells.gold):
+        if not cells.gold:
             log.add("warning", f"{aspect} has no labels and is left out.")
             continue
         ranks = aspect in ranked
-        scale, asked = _settled(cells, known.get(aspect), mapping, log, ranks=ranks, worded=table.worded)
+        scale, asked = settle(cells, known.get(aspect), mapping, table.worded, log, ranks=ranks)
         questions += asked
-        check_aspect(cells, scale, rows, log, pairs=mapping.kind == "pair", ranks=ranks)
+        _check_aspect(cells, scale, rows, log, pairs=mapping.kind == "pair", ranks=ranks)
         labels[aspect] = AspectLabels(aspect, scale, cells.values, ranks)
     if aspects and not labels:
         log.add("error", "There is not one human label in the file.")
@@ -238,40 +238,6 @@ def build_golden(
     return BuiltGolden(golden, findings, mapping, draft, len(table.rows), log.broken, tuple(questions))
 
 
-def _settled(
-    cells: AspectCells,
-    confirmed: Scale | None,
-    mapping: Mapping,
-    log: FindingLog,
-    *,
-    ranks: bool,
-    worded: abc.Collection[str],
-) -> tuple[Scale, list[Question]]:
-    """The scale of an aspect with labels, checked, and what a person has to say first; labels change in place."""
-    pairs, scale = mapping.kind == "pair", confirmed
-    asked = [] if ranks else [missing_question(cells, mapping, confirmed)]
-    if pairs and confirmed is None and not any(asked):
-        settled = settle_preferences(cells, mapping, worded, log)
-        scale = settled if isinstance(settled, Scale) else None
-        asked.append(settled if isinstance(settled, Question) else None)
-    if scale is None:
-        gold = [label.value for label in cells.gold if label is not None and cells.gold_given]
-        ratings = [label.value for label in cells.ratings]
-        scale = find_scale(gold, ratings, all_count=mapping.values.is_missing(None, cells.aspect))
-        if pairs and not any(asked):
-            asked.append(never_reaches_the_end(cells, mapping, scale, log))
-        if not is_usual(scale):
-            message = f"The labels of {cells.aspect} fit no usual scale; {scale} is taken from the values. Confirm it."
-            log.add("warning", message, column=cells.column)
-    elif not scale.low < scale.high:
-        raise GoldenError(f"The scale of {cells.aspect!r} must run from low to high, {scale} came.")
-    check_scale(cells, scale, log)
-    if not ranks and not pairs:
-        note_on_codes(cells, mapping, scale, log)
-        asked.append(settle_best(cells, mapping, scale, log))
-    return scale, list(filter(None, asked))
-
-
 def _stem(name: str) -> str:
     """A file's name without its endings: ``"summeval.jsonl.gz"`` → ``"summeval"``."""
     base = clean_text(name).rsplit("/", 1)[-1]
@@ -293,6 +259,105 @@ def sentence(golden: GoldenSet) -> str:
 
 
 # ── check ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLog, *, labels_needed: bool) -> bool:
+    """Findings on the `columns` of the file; False when there is nothing to build items from."""
+    file_has = f"The file has: {', '.join(mapping.columns)[:500]}."
+    for role, column in mapping.roles.items():
+        if column not in columns:
+            log.add("error", f"The mapping reads {role} from a column that the file does not have.", column=column)
+    for note in mapping.notes:
+        log.add("note", note)
+    for role in mapping.found_by("alias"):
+        log.add("note", f"Column {mapping.roles[role]!r} is read as {role}.", column=mapping.roles[role])
+    for role in mapping.found_by("content"):
+        message = f"Column {mapping.roles[role]!r} is taken for {role} by what it holds, not by its name."
+        log.add("note", message, column=mapping.roles[role])
+    first: dict[str, str] = {}
+    for aspect in mapping.aspects if labels_needed else ():
+        column_of = mapping.gold_columns.get(aspect)
+        if len(aspect) > LONGEST_ASPECT:
+            message = (
+                f"The name of an aspect has {len(aspect)} characters, at most {LONGEST_ASPECT} are allowed. Rename it."
+            )
+            log.add("error", message, column=column_of)
+        known = first.setdefault(aspect_key(aspect) or aspect, aspect)
+        if known != aspect:
+            message = f"{shown(known)} and {shown(aspect)} are one aspect in two spellings. Rename or remove a column."
+            log.add("error", message, column=column_of)
+    if mapping.layout == "long":
+        for column, *_ in mapping.rating_columns:
+            log.add("note", "Lists of ratings are not read where each row is one rating.", column=column)
+    if mapping.unused:
+        log.add("note", f"Columns that play no part: {', '.join(mapping.unused)[:500]}.")
+    if labels_needed and not mapping.aspects and "value" not in mapping.roles:
+        way = "Add --map human_NAME=COLUMN."
+        log.add("error", f"No column of human labels was found (human_<aspect>). {way} {file_has}")
+    if "target" in mapping.roles:
+        return True
+    way = "Add --map target=COLUMN, or choose it on the Golden set screen."
+    if set(map(folded, mapping.columns)) >= CHOSEN:
+        way = (
+            "For pairs, write chosen and rejected as text_a and text_b in random order, with a column winner. For "
+            "single texts, add --map target=COLUMN."
+        )
+    log.add("error", f"No column was recognised as target, the text that is judged. {way} {file_has}")
+    return False
+
+
+def _groups(labels: FloatArray, items: abc.Sequence[Item]) -> tuple[int, int, list[str]]:
+    """How (n_items,) labels, NaN where unlabelled, spread over groups of one source_id.
+
+    The number of groups with a label; of those with fewer than 3, too few for a sample-level coefficient that means
+    something; and the names of those with 2 or more labels, all equal, which sample level leaves out.
+    """
+    groups: dict[str, list[float]] = {}
+    for k in np.flatnonzero(~np.isnan(labels)).tolist():
+        groups.setdefault(items[k].source_id, []).append(float(labels[k]))
+    constant = [name for name, values in groups.items() if len(values) > 1 and len(set(values)) == 1]
+    return len(groups), sum(len(values) < 3 for values in groups.values()), constant
+
+
+def _check_aspect(
+    cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog, *, pairs: bool, ranks: bool
+) -> None:
+    """Findings on one aspect: unusable, constant labels, constant or small groups, gold against ratings."""
+    labels = np.array(cells.values, dtype=np.float64)
+    known, aspect, column = labels[~np.isnan(labels)], cells.aspect, cells.column
+    if known.size < 2:
+        message = f"{aspect} has {known.size} label(s) and cannot be used; at least 2 are needed."
+        log.add("warning", message, column=column)
+    elif known.min() == known.max():
+        message = f"All {known.size} labels of {aspect} are {known[0]:g}: no alignment can be computed with them."
+        log.add("warning", message, column=column)
+    else:
+        n_groups, n_small, constant = _groups(labels, rows.items)
+        if n_small == n_groups and not ranks:
+            message = f"Every group of {aspect} has fewer than 3 labels, too few for sample level; use dataset level."
+            log.add("warning", message, column=column)
+        elif n_small and not ranks:
+            message = f"{n_small} of {n_groups} groups of {aspect} have fewer than 3 labels, too few for sample level."
+            log.add("note", message, column=column)
+        if constant:
+            message = (
+                f"{len(constant)} of {n_groups} groups of {aspect} are constant (all labels equal, for example "
+                f"{constant[0][:80]!r}); sample level leaves them out."
+            )
+            log.add("warning" if len(constant) > n_groups / 2 else "note", message, column=column)
+    missing = np.flatnonzero(np.isnan(labels))
+    if known.size and 0 < len(missing) <= _FEW_UNLABELLED * len(labels):
+        message = f"{counted(len(missing), 'item')} without a label of {aspect} (first here)."
+        log.add("note", message, row=rows.row_of_item[missing[0]], column=column)
+    if not cells.gold_given or pairs:
+        return
+    means = replace(cells, ratings=[rating for rating in cells.ratings if not rating.panel]).means()
+    far = _ROUNDING * (scale.high - scale.low)
+    gold = cells.gold
+    if apart := [gold[k] for k, mean in means.items() if k in gold and abs(gold[k].value - mean) > far]:
+        where = f"In {counted(len(apart), 'item')} the label of {aspect}"  # a median, say, and no fault
+        message = f"{where} is not the mean of its ratings (first here); the label is used as it is."
+        log.add("note", message, row=apart[0].row, column=apart[0].column)
 
 
 def as_check_json(built: BuiltGolden) -> dict[str, Any]:
@@ -321,7 +386,8 @@ def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
 
     "n_calibration" of the labels would choose criteria with the usual split; null where nothing can be split.
     """
-    labels, groups = golden.aspects[aspect], group_facts(golden.labels(aspect), golden.items)
+    labels = golden.aspects[aspect]
+    n_groups, n_small, constant = _groups(golden.labels(aspect), golden.items)
     values = [value for value in labels.values if value is not None]
     raters = [rating.rater_id for rating in golden.ratings if rating.aspect == aspect]
     return {
@@ -335,7 +401,7 @@ def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
         "n_distinct": len(set(values)),
         "n_ratings": len(raters),
         "n_raters": len(set(raters)),
-        "n_groups": groups.n_groups,
-        "n_constant_groups": groups.n_constant,
-        "n_small_groups": groups.n_small,
+        "n_groups": n_groups,
+        "n_constant_groups": len(constant),
+        "n_small_groups": n_small,
     }

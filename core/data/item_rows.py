@@ -7,19 +7,17 @@ from array import array
 from collections import Counter, abc
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any
 
-from core.data.cells import read_id, shown
+from core.data.cells import read_id, reference_texts, shown, source_text, target_text
 from core.data.columns import Mapping
-from core.data.kinds import reference_texts, source_text, target_text
-from core.data.pairs import systems_of
 from core.data.sources import FindingLog, Severity
 from core.data.tables import Table
 from core.records import Item
 from core.texts import is_blank
 from core.wording import counted
 
-LONG_TEXT = 100_000
 LONGEST_TEXT = 1_000_000
 LONGEST_NAME = 500
 KEPT_TEXTS = 1_000
@@ -108,9 +106,6 @@ class RowReader:
         if len(text) > LONGEST_TEXT:
             message = f"The text has {len(text)} characters; at most {LONGEST_TEXT} can be used."
             self.log.add("error", message, row=number, column=column, kind="long")
-        elif len(text) > LONG_TEXT:
-            message = f"The text has {len(text)} characters; many models cannot read over {LONG_TEXT}."
-            self.log.add("warning", message, row=number, column=column, kind="long")
         if damaged and not text.isascii() and (match := _MOJIBAKE.search(text)):
             message = f"Characters look damaged ({shown(text[max(match.start() - 8, 0) : match.end() + 8])}): encoding?"
             self.log.add("warning", message, row=number, column=column, kind="mojibake")
@@ -176,18 +171,10 @@ def repeated_id(item_id: str, first: int, again: int) -> str:
 
 
 def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
-    """Findings on texts and systems: empty and repeated texts, one system or none, pairs that name none."""
+    """Findings on texts and systems: empty and repeated texts, one system or none."""
     empty, pair = EmptyTexts(mapping, log), mapping.kind == "pair"
-    pairs = [systems_of(item.system_id) if pair else None for item in rows.items]
-    rest = "It counts for how often a judge agrees, not for how strong a system is"
-    for item, row, systems in zip(rows.items, rows.row_of_item, pairs, strict=True):
+    for item, row in zip(rows.items, rows.row_of_item, strict=True):
         empty.look(item, row)
-        if pair and any(pairs) and systems is None:
-            message = f"Pair {shown(item.item_id)} does not say which two systems wrote it. {rest}; name both."
-            log.add("warning", message, row=row, kind="systems of pairs")
-        elif systems is not None and systems[0] == systems[1]:
-            message = f"Pair {shown(item.item_id)} is of {shown(systems[0])} with itself. {rest}; correct the names."
-            log.add("warning", message, row=row, kind="systems of pairs")
     empty.tell()
     named = {item.system_id for item in rows.items if item.system_id}
     if len(named) < 2:
@@ -253,31 +240,21 @@ SHORTEST_TEXT = 20
 def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
     """Of `items` with their places: the place of each that repeats an earlier one, and that of the first to say it.
 
-    Alike are target, source and context together, white space and case aside.  Items are looked up by a number of 64
-    bits and what that finds is compared, so no second copy of a text is kept; time grows with the length of all texts.
+    Alike are target, source and context together, white space and case aside.  Only digests of 128 bits are kept, so
+    no second copy of a text; time grows with the length of all texts.
     """
-    first: dict[int, list[tuple[int, Item]]] = {}
+    first: dict[tuple[bytes, ...], int] = {}
     pairs: list[tuple[int, int]] = []
     for place, item in items:
         if item is None or len(item.source) + len(item.context) + len(item.target) < SHORTEST_TEXT or not item.target:
             continue
-        texts = (item.target, item.source, item.context)
-        known = first.setdefault(hash(tuple(map(_number, texts))), [])
-        for at, other in known:
-            others = (other.target, other.source, other.context)
-            if texts == others or [*map(_plain, texts)] == [*map(_plain, others)]:
-                pairs.append((place, at))
-                break
-        else:
-            known.append((place, item))
+        at = first.setdefault(tuple(map(_digest, (item.target, item.source, item.context))), place)
+        if at != place:
+            pairs.append((place, at))
     return pairs
 
 
-def _plain(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
 @lru_cache(maxsize=1_000)
-def _number(text: str) -> int:
+def _digest(text: str) -> bytes:
     """The same for texts that are alike; items of one source have its text in common."""
-    return hash(_plain(text))
+    return blake2b(" ".join(text.split()).casefold().encode(), digest_size=16).digest()

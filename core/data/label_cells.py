@@ -32,16 +32,15 @@ from core.data.cells import (
     read_number,
     shown,
 )
-from core.data.columns import Mapping, RatingColumn
+from core.data.columns import Mapping, Sides, pair_in
 from core.data.item_rows import ItemRows
-from core.data.kinds import Sides, pair_in
-from core.data.pairs import A_BETTER, B_BETTER, PREFERENCES, TIE
-from core.data.scale import CODES, Codes, strays
+from core.data.reshape import A_BETTER, B_BETTER, PREFERENCES, TIE
+from core.data.scale import CODES, Best, Codes, find_scale, is_usual, strays
 from core.data.sources import LIMITS, FindingLog
 from core.data.tables import Row, Table
 from core.errors import AspectError, GoldenError
 from core.records import Scale
-from core.wording import counted
+from core.wording import capital, counted
 
 MAX_ASPECTS = 200
 
@@ -59,56 +58,55 @@ class LabelCell(NamedTuple):
 
 @dataclass(slots=True)
 class AspectCells:
-    """The labels of one aspect: gold per item (None where missing), and ratings.
+    """The labels of one aspect: gold by the position of the item, and ratings.
 
     `gold_given` is False when gold labels are the means of the ratings (then each stands where the first of them does).
     """
 
     aspect: str
-    gold: list[LabelCell | None]
-    gold_given: bool = True
+    n_items: int
+    gold: dict[int, LabelCell] = field(default_factory=dict)
     ratings: list[LabelCell] = field(default_factory=list)
+    gold_given: bool = True
 
     @property
     def values(self) -> tuple[float | None, ...]:
         """Gold per item, None where missing."""
-        return tuple(None if label is None else label.value for label in self.gold)
+        return tuple(self.gold[k].value if k in self.gold else None for k in range(self.n_items))
 
     @property
     def column(self) -> str | None:
         """Where the first gold label stands."""
-        return next((label.column for label in self.gold if label is not None), None)
+        return next((label.column for label in self.gold.values()), None)
 
     @property
     def labels(self) -> list[LabelCell]:
         """All labels that were read from cells, ratings first."""
-        return [*self.ratings, *(label for label in self.gold if label is not None and self.gold_given)]
+        return [*self.ratings, *(self.gold.values() if self.gold_given else ())]
 
-    def means(self, *, panels: bool = True) -> dict[int, float]:
-        """Position of an item → the mean of its ratings; `panels`: those of named panels too."""
+    def means(self) -> dict[int, float]:
+        """Position of an item → the mean of its ratings."""
         by_item: dict[int, list[float]] = {}
         for label in self.ratings:
-            if panels or not label.panel:
-                by_item.setdefault(label.position, []).append(label.value)
+            by_item.setdefault(label.position, []).append(label.value)
         return {position: fmean(values) for position, values in by_item.items()}
 
     def gold_from_ratings(self) -> None:
         """Make the gold labels the means of the ratings of each item."""
-        self.gold_given, means = False, self.means()
+        means, self.gold, self.gold_given = self.means(), {}, False
         for label in self.ratings:
-            if self.gold[label.position] is None:
-                self.gold[label.position] = LabelCell(means[label.position], label.position, label.row, label.column)
+            mean = LabelCell(means[label.position], label.position, label.row, label.column)
+            self.gold.setdefault(label.position, mean)
 
     def change(self, new: abc.Callable[[LabelCell], float | None]) -> None:
         """Give each label a new value, or take it out (None); gold labels that are means of ratings follow."""
-
-        def changed(labels: abc.Iterable[LabelCell | None]) -> list[LabelCell | None]:
-            values = ((label, None if label is None else new(label)) for label in labels)
-            return [None if label is None or value is None else label._replace(value=value) for label, value in values]
-
-        self.ratings = [label for label in changed(self.ratings) if label is not None]
-        self.gold = changed(self.gold) if self.gold_given else [None] * len(self.gold)
-        if not self.gold_given:
+        changed = [(label, new(label)) for label in self.labels]
+        kept = [label._replace(value=value) for label, value in changed if value is not None]
+        n_ratings = sum(value is not None for _, value in changed[: len(self.ratings)])
+        self.ratings = kept[:n_ratings]
+        if self.gold_given:
+            self.gold = {label.position: label for label in kept[n_ratings:]}
+        else:
             self.gold_from_ratings()
 
 
@@ -116,36 +114,22 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
     """Aspect → its labels, in column order (long files: order of first appearance)."""
     reader = _Reader(table, mapping, items, log)
     if mapping.layout == "long":
-        return reader.read_long(mapping)
-    if len(mapping.aspects) > MAX_ASPECTS:
-        log.add("error", f"{len(mapping.aspects)} columns of labels; a golden set has at most {MAX_ASPECTS} aspects.")
-        return {}
+        return reader.read_long()
     for aspect in mapping.aspects:
         reader.cells_of(aspect)
     for aspect, column in mapping.gold_columns.items():
-        cells = reader.cells_of(aspect)
         for number, _, position, cell in reader.filled(column):
             if isinstance(cell, (list, tuple)) or (isinstance(cell, str) and cell.lstrip()[:1] == "["):
                 message = f"One number was expected, {shown(cell)} came; name a column of lists ann_{aspect}."
                 log.add("error", message, row=number, column=column, kind="label")
             elif (value := reader.number(cell, number, column)) is not None:
-                cells.gold[position] = LabelCell(value, position, number, column)
-    for rating_column in mapping.rating_columns:
-        reader.read_ratings(rating_column)
+                reader.aspects[aspect].gold[position] = LabelCell(value, position, number, column)
+    for column, aspect, panel, raters in mapping.rating_columns:
+        reader.read_ratings(reader.aspects[aspect], column, panel, raters)
     for aspect, cells in reader.aspects.items():
         if aspect not in mapping.gold_columns:
             cells.gold_from_ratings()
     return reader.aspects
-
-
-def asks_about_commas(table: Table, mapping: Mapping) -> bool:
-    """Whether a column of labels holds a number such as 1,234, and nothing shows what its comma stands for."""
-    labels = {*mapping.gold_columns.values(), *(rating.column for rating in mapping.rating_columns)}
-    labels |= {mapping.roles["value"]} if "value" in mapping.roles else set()
-    return any(
-        comma_in(texts) is None and any(len(comma_meanings(text)) == 2 for text in texts)
-        for texts in (_texts(table, column) for column in labels)
-    )
 
 
 def read_metrics(
@@ -161,7 +145,7 @@ def read_metrics(
                 read = (read_number(entry, reader.comma_of(column, entry)) for entry in read_list(cell))
                 numbers = [value for value in read if value is not None]
             except CellError as problem:
-                message = f"{_capital(problem)}; the metric is left out for this item."
+                message = f"{capital(str(problem))}; the metric is left out for this item."
                 log.add("warning", message, row=number, column=column, kind="metric")
                 continue
             if len(numbers) > 1:
@@ -173,9 +157,8 @@ def read_metrics(
 
 class _Reader:
     def __init__(self, table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> None:
-        self.table, self.items, self.log = table, items, log
+        self.table, self.mapping, self.items, self.log = table, mapping, items, log
         self.long = mapping.layout == "long"
-        self.comma, self.pairs = mapping.comma, mapping.kind == "pair"
         self.commas: dict[str, Comma | None] = {}
         self.n_labels = 0
         self.aspects: dict[str, AspectCells] = {}
@@ -183,9 +166,11 @@ class _Reader:
     def cells_of(self, aspect: str) -> AspectCells:
         if aspect not in self.aspects:
             n = len(self.items.items)
-            if n * (len(self.aspects) + 1) > LIMITS.labels:
-                raise self.too_many(f"{n:,} items have room for labels on {len(self.aspects)} aspects")
-            self.aspects[aspect] = AspectCells(aspect, [None] * n)
+            if len(self.aspects) >= MAX_ASPECTS:
+                message = f"There are labels of more than {MAX_ASPECTS} aspects: is this the right column?"
+                raise GoldenError(message, file=self.table.name, column=self.mapping.roles.get("aspect"))
+            self.count(n * (len(self.aspects) + 1))
+            self.aspects[aspect] = AspectCells(aspect, n)
         return self.aspects[aspect]
 
     def filled(self, column: str) -> abc.Iterator[tuple[int, Row, int, Any]]:
@@ -198,31 +183,27 @@ class _Reader:
             if cell is not None and cell != "" and (self.long or self.items.row_of_item[position] == number):
                 yield number, row, position, cell
 
-    def too_many(self, what: str) -> GoldenError:
-        message = f"The file holds too many labels: {what}, and a golden set at most {LIMITS.labels:,}. Split it."
-        return GoldenError(message, file=self.table.name)
+    def count(self, n_labels: int) -> None:
+        """Raise GoldenError for more labels, or room for them (items times aspects), than a golden set may have."""
+        if n_labels > LIMITS.labels:
+            message = f"The file holds too many labels: a golden set holds at most {LIMITS.labels:,}. Split it."
+            raise GoldenError(message, file=self.table.name)
 
     def number(self, cell: Any, row: int, column: str) -> float | None:
         """The label in a cell; None, with an error where one came that cannot be read."""
         self.n_labels += 1
-        if self.n_labels > LIMITS.labels:
-            raise self.too_many("there are more ratings")
+        self.count(self.n_labels)
         if is_no_value(cell):
             self.log.once("warning", f"{shown(cell)} counts as no label, first in this row.", row=row, column=column)
             return None
         comma = self.comma_of(column, cell)
         try:
             value = read_number(cell, comma)
-        except AmbiguousCommaError as problem:
-            message = (
-                f"{problem}. Write it with a decimal point or without the comma, or say on the Golden set screen what "
-                "commas stand for."
-            )
-            self.log.add("error", message, row=row, column=column, kind="comma")
-            return None
         except CellError as problem:
-            message = f"{_capital(problem)}."
-            if self.pairs and isinstance(cell, str):
+            message = f"{capital(str(problem))}."
+            if isinstance(problem, AmbiguousCommaError):
+                message += " Write it with a decimal point or without the comma."
+            elif self.mapping.kind == "pair" and isinstance(cell, str):
                 message = (
                     "A preference is A, B or tie, the name of one of the pair's two systems, or a number; "
                     f"{shown(cell)} came. Leave the cell empty where nobody chose."
@@ -231,42 +212,42 @@ class _Reader:
             return None
         if comma == "thousands":
             self.log.once("note", "Commas between thousands were left out.", row=row, column=column)
-        elif comma == "decimal" or "decimal" in comma_meanings(cell):
+        elif comma_meanings(cell):
             self.log.once("note", "Decimal commas were read as decimal points.", row=row, column=column)
         return value
 
     def comma_of(self, column: str, cell: Any) -> Comma | None:
-        """What a comma in a column's cell stands for: as a person said, else as its other numbers show."""
+        """What a comma in a column's cell stands for, as its other numbers show."""
         if not isinstance(cell, str) or "," not in cell:
             return None
         if column not in self.commas:
-            self.commas[column] = self.comma or comma_in(_texts(self.table, column))
+            self.commas[column] = comma_in(entry for row in self.table.rows for entry in read_list(row.get(column)))
         return self.commas[column]
 
-    def read_ratings(self, spec: RatingColumn) -> None:
+    def read_ratings(self, cells: AspectCells, column: str, panel: str, raters_column: str | None) -> None:
         """Lists of ratings.  A rater named twice in one row counts as two ("W4", "W4 (2)"), so that none is lost."""
-        cells, column = self.cells_of(spec.aspect), spec.raters_column
-        for number, row, position, cell in self.filled(spec.column):
+        for number, row, position, cell in self.filled(column):
             entries = read_list(cell)
-            raters = [] if column is None else [read_id(name) for name in read_list(row.get(column))]
-            if column is not None and len(raters) != len(entries):
+            raters = [] if raters_column is None else [read_id(name) for name in read_list(row.get(raters_column))]
+            if raters_column is not None and len(raters) != len(entries):
                 message = f"{len(entries)} ratings but {len(raters)} raters; the raters are numbered here instead."
-                self.log.add("warning", message, row=number, column=column, kind="raters")
+                self.log.add("warning", message, row=number, column=raters_column, kind="raters")
                 raters = []
             times: Counter[str] = Counter()
             for slot, (entry, name) in enumerate(zip(entries, raters or [""] * len(entries), strict=True), start=1):
                 times[name] += 1
-                rater = name or f"{spec.panel or 'r'}{slot}"
+                rater = name or f"{panel or 'r'}{slot}"
                 if name and times[name] > 1:
                     message = "A rater is named twice in one row; the later rating counts as another rater's."
-                    self.log.once("note", message, row=number, column=column)
+                    self.log.once("note", message, row=number, column=raters_column)
                     rater = f"{name} ({times[name]})"
-                if (value := self.number(entry, number, spec.column)) is not None:
-                    cells.ratings.append(LabelCell(value, position, number, spec.column, rater, spec.panel))
+                if (value := self.number(entry, number, column)) is not None:
+                    cells.ratings.append(LabelCell(value, position, number, column, rater, panel))
 
-    def read_long(self, mapping: Mapping) -> dict[str, AspectCells]:
+    def read_long(self) -> dict[str, AspectCells]:
         """One row per rating; gold labels are means over the raters.  The aspect is a cell or the column's name."""
-        roles, columns = mapping.roles, {column: aspect for aspect, column in mapping.gold_columns.items()}
+        roles = self.mapping.roles
+        columns = {column: aspect for aspect, column in self.mapping.gold_columns.items()}
         if {"aspect", "value"} <= roles.keys():
             columns = {roles["value"]: ""}
         spellings: dict[str, str] = {}
@@ -284,10 +265,6 @@ class _Reader:
                     if not aspect:
                         message = "The aspect is missing."
                         self.log.add("error", message, row=number, column=roles["aspect"], kind="aspect")
-                    elif aspect not in self.aspects and len(self.aspects) >= MAX_ASPECTS:
-                        message = f"More than {MAX_ASPECTS} different aspects: is this the right column?"
-                        self.log.once("error", message, row=number, column=roles["aspect"])
-                        aspect = ""
                 value = self.number(cell, number, column)
                 if not aspect or value is None:
                     continue
@@ -303,19 +280,9 @@ class _Reader:
                 self.cells_of(aspect).ratings.append(LabelCell(value, position, number, column, rater))
         for cells in self.aspects.values():
             cells.gold_from_ratings()
-            if "annotator_id" not in roles and len(cells.ratings) == len(cells.means()):
+            if "annotator_id" not in roles and len(cells.ratings) == len(cells.gold):
                 cells.gold_given, cells.ratings = True, []
         return self.aspects
-
-
-def _texts(table: Table, column: str) -> list[str]:
-    """The text cells of a column, and the texts in its lists."""
-    return [entry for row in table.rows for entry in read_list(row.get(column)) if isinstance(entry, str)]
-
-
-def _capital(problem: Exception) -> str:
-    text = str(problem)
-    return text[:1].upper() + text[1:]
 
 
 # ── what the numbers mean ────────────────────────────────────────────────────────────────────────────────────
@@ -347,45 +314,79 @@ def leave_out_missing(aspects: abc.Mapping[str, AspectCells], mapping: Mapping, 
     for aspect, cells in aspects.items():
         lost = [label for label in cells.labels if mapping.values.is_missing(label.value, aspect)]
         if lost:
-            gone = {label.value for label in lost}
-            cells.change(lambda label, gone=gone: None if label.value in gone else label.value)  # type: ignore[misc]
-            message = (
-                f"{counted(len(lost), 'label')} of {aspect} left out as missing ({_listed(gone)}), the first here."
-            )
+            cells.change(lambda label, lost=set(lost): None if label in lost else label.value)  # type: ignore[misc]
+            what = f"{counted(len(lost), 'label')} of {aspect}"
+            message = f"{what} left out as missing ({_listed(lost)}), the first here."
             log.add("note", message, row=lost[0].row, column=lost[0].column)
 
 
-def missing_question(cells: AspectCells, mapping: Mapping, confirmed: Scale | None) -> Question | None:
-    """Whether some labels lie so far outside that they may be codes for a missing label, or slips."""
-    if mapping.values.is_missing(None, cells.aspect) or confirmed is not None:
-        return None
-    found = strays(np.array([label.value for label in cells.labels]))
-    return Question("missing", cells.aspect, found) if found else None
+def settle(
+    cells: AspectCells,
+    confirmed: Scale | None,
+    mapping: Mapping,
+    worded: abc.Collection[str],
+    log: FindingLog,
+    *,
+    ranks: bool,
+) -> tuple[Scale, list[Question]]:
+    """The scale of an aspect with labels, and what a person has to say first; labels change in place.
+
+    `worded` are the columns that name the chosen text of a pair in words, which were numbers from 1 to 3 from the
+    start.  GoldenError for a confirmed scale that does not run from low to high.
+    """
+    aspect, values, scale, pairs = cells.aspect, mapping.values, confirmed, mapping.kind == "pair"
+    asked: list[Question] = []
+    numbers = np.array([label.value for label in cells.labels])
+    all_count = values.is_missing(None, aspect)
+    if not ranks and not all_count and confirmed is None and (found := strays(numbers)):
+        asked.append(Question("missing", aspect, found))
+    elif pairs and confirmed is None:
+        settled = _settle_preferences(cells, mapping, worded, log)
+        scale = settled if isinstance(settled, Scale) else None
+        asked += [settled] if isinstance(settled, Question) else []
+    if scale is None:
+        gold = [label.value for label in cells.gold.values() if cells.gold_given]
+        scale = find_scale(gold, [label.value for label in cells.ratings], all_count=all_count)
+        short = max(label.value for label in cells.labels) < scale.high  # nobody ever chose the second text
+        if pairs and not asked and short and values.pairs is None and scale != PREFERENCES:
+            asked.append(_which_is_which(cells, log))
+        if not is_usual(scale):
+            message = f"The labels of {aspect} fit no usual scale; {scale} is taken from the values. Confirm it."
+            log.add("warning", message, column=cells.column)
+    elif not scale.low < scale.high:
+        raise GoldenError(f"The scale of {aspect!r} must run from low to high, {scale} came.")
+    fitted = "" if scale.given else " that the other labels fit"
+    right = "correct it" if scale.given else "if it is right, add --values missing=none"
+    for label in (*(cells.gold.values() if cells.gold_given else ()), *cells.ratings):
+        if not scale.holds(label.value):
+            by = f" by {label.rater}" if label.rater else ""
+            message = (
+                f"{label.value:g}{by} lies outside the scale {scale}{fitted}. If it means no label, add --values "
+                f"missing={label.value:g}; {right}."
+            )
+            log.add("error", message, row=label.row, column=label.column, kind="scale")
+    if not ranks and not pairs:
+        lowest = [label for label in cells.labels if label.value == numbers.min()]
+        low = lowest[0].value
+        zero = low == scale.low == 0 and scale.high in (3, 4, 5, 10) and {1.0, 2.0, 3.0} <= set(numbers)
+        alone = low == -1 and np.unique(numbers[numbers < 0]).size == 1
+        if not values.missing and not scale.given and scale.step == 1 and (zero or alone):
+            times = counted(len(lowest), "time")
+            message = (
+                f"{low:g} counts as the lowest label of {aspect}, {times}. If it means no label, add --values "
+                f"missing={low:g}."
+            )
+            log.add("note", message, row=lowest[0].row, column=lowest[0].column)
+        asked += _settle_best(cells, values.best_of(aspect), scale, log)
+    return scale, asked
 
 
-def note_on_codes(cells: AspectCells, mapping: Mapping, scale: Scale, log: FindingLog) -> None:
-    """Say that 0 or -1 counts as a label where it might mean none."""
-    values = {label.value for label in cells.labels}
-    low = min(values)
-    zero = low == scale.low == 0 and scale.high in (3, 4, 5, 10) and values >= {1.0, 2.0, 3.0}
-    alone = low == -1 and sum(value < 0 for value in values) == 1
-    if mapping.values.missing or scale.given or scale.step != 1 or not (zero or alone):
-        return
-    found = [label for label in cells.labels if label.value == low]
-    message = (
-        f"{low:g} counts as the lowest label of {cells.aspect}, {counted(len(found), 'time')}. If it means no label, "
-        f"add --values missing={low:g}."
-    )
-    log.add("note", message, row=found[0].row, column=found[0].column)
-
-
-def settle_preferences(
+def _settle_preferences(
     cells: AspectCells, mapping: Mapping, worded: abc.Collection[str], log: FindingLog
 ) -> Scale | Question | None:
     """Turn codes for a choice between two texts into 1, 2 and 3, in place; or ask which is which.
 
-    `worded` are the columns that name the chosen text in words, which were numbers from 1 to 3 from the start.  Returns
-    the scale of such choices, None for a scale that is to be found, or the question.
+    Returns the scale of such choices, None for a scale that is to be found, or the question.
     """
     labels, answer = cells.labels, mapping.values.pairs
     numbers = {label.value for label in labels}
@@ -450,29 +451,21 @@ def codes_words(codes: Codes) -> str:
     return words if tie is None else f"{words}, {tie:g} for a tie"
 
 
-def never_reaches_the_end(cells: AspectCells, mapping: Mapping, scale: Scale, log: FindingLog) -> Question | None:
-    """Ask about preferences on a scale whose upper end, the second text, nobody ever chose."""
-    highest = max(label.value for label in cells.labels)
-    if scale.given or mapping.values.pairs is not None or highest >= scale.high or scale == PREFERENCES:
-        return None
-    return _which_is_which(cells, log)
-
-
 def _which_is_which(cells: AspectCells, log: FindingLog) -> Question:
     numbers = tuple(sorted({label.value for label in cells.labels}))
     first, second = numbers[0], numbers[-1] if len(numbers) > 1 else numbers[0] + 1
     message = (
-        f"{cells.aspect} holds the choices {_listed(numbers)}. Say which number is the first text, the second and a "
-        f"tie, such as --values pairs={first:g}/{second:g}; or --values pairs=scale where high numbers prefer the "
+        f"{cells.aspect} holds the choices {_listed(cells.labels)}. Say which number is the first text, the second and "
+        f"a tie, such as --values pairs={first:g}/{second:g}; or --values pairs=scale where high numbers prefer the "
         "second text."
     )
     log.add("error", message, column=cells.labels[0].column)
     return Question("pairs", cells.aspect, numbers)
 
 
-def settle_best(cells: AspectCells, mapping: Mapping, scale: Scale, log: FindingLog) -> Question | None:
+def _settle_best(cells: AspectCells, best: Best | None, scale: Scale, log: FindingLog) -> list[Question]:
     """Turn an aspect round whose lowest label is the best, in place; or ask where its name says so."""
-    best, column = mapping.values.best_of(cells.aspect), cells.labels[0].column
+    column = cells.labels[0].column
     if best == "low":
         cells.change(lambda label: scale.low + scale.high - label.value)
         message = (
@@ -486,8 +479,8 @@ def settle_best(cells: AspectCells, mapping: Mapping, scale: Scale, log: Finding
             "keep them with --values best=high."
         )
         log.add("error", message, column=column)
-        return Question("best", cells.aspect, (scale.low, scale.high))
-    return None
+        return [Question("best", cells.aspect, (scale.low, scale.high))]
+    return []
 
 
 def sounds_like_ranks(name: str) -> bool:
@@ -547,6 +540,6 @@ def turn_ranks(
     return scales
 
 
-def _listed(numbers: abc.Iterable[float]) -> str:
-    first = sorted(numbers)
+def _listed(labels: abc.Iterable[LabelCell]) -> str:
+    first = sorted({label.value for label in labels})
     return ", ".join(f"{number:g}" for number in first[:8]) + (" …" if len(first) > 8 else "")

@@ -37,7 +37,7 @@ from core.data.cells import (
 )
 from core.data.columns import ALIASES as GOLDEN_ALIASES
 from core.data.columns import KNOWN_ASPECTS, ColumnRoles, How, by_name, first_named
-from core.data.pairs import side_named
+from core.data.reshape import side_named
 from core.data.sources import MAX_COLUMNS, USUAL_MB, open_source, suffix_of
 from core.data.tables import Row, Table, TableFile, open_table, read_table
 from core.errors import GoldenError, UsageError

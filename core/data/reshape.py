@@ -1,18 +1,37 @@
-"""Join the columns of several raters: ``rater_1_quality, rater_2_quality`` → ``ann_quality``."""
+"""Bring a table into one row per item and one column per aspect.
+
+The columns of several raters become one: ``rater_1_quality, rater_2_quality`` → ``ann_quality``.  A pair of texts, of
+which people prefer one, is an item whose target is text A and whose context is text B.  A preference is a label from 1
+(A is better) by 2 (a tie) to 3 (B is better).  What numbers mean is settled when all labels were read
+(`core.data.label_cells`).
+"""
 
 from __future__ import annotations
 
 import re
 from collections import abc
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
-from core.data.cells import AmbiguousCommaError, CellError, aspect_key, is_no_value, read_number
-from core.data.columns import ANN, ANNOTATORS, HUMAN, KNOWN_ASPECTS, MODELS, plain_name
+from core.data.cells import aspect_key, folded, read_numbers
+from core.data.columns import (
+    ANN,
+    ANNOTATORS,
+    HUMAN,
+    KNOWN_ASPECTS,
+    MODELS,
+    SIDES,
+    TEXTS_OF_PAIRS,
+    Sides,
+    pair_in,
+    plain_name,
+    side_key,
+)
 from core.data.sources import FileFinding
 from core.data.tables import Table
 from core.errors import GoldenError
+from core.records import VERSUS, Scale
 
 _RATER = (
     "(?:(?:rater|annotator|annot|ann|coder|judge|expert|worker|evaluator|reviewer|labell?er|assessor|scorer|person|"
@@ -36,7 +55,7 @@ _NO_RATERS = (
         "argumentation information search retrieval process outcome".split()
     )
 )
-_MOSTLY, _SAMPLE = 0.8, 2_000
+_OTHERS, _SAMPLE = 0.2, 2_000
 
 
 def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
@@ -52,9 +71,7 @@ def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
             for row in table.rows
         )
         place = table.columns.index(next(iter(columns)))
-        before, after = (
-            [name for name in part if name not in columns] for part in (table.columns[:place], table.columns[place:])
-        )
+        before, after = table.columns[:place], [name for name in table.columns[place:] if name not in columns]
         message = (
             f"{', '.join(columns)[:300]} are {len(columns)} raters of one aspect, {aspect}. Its label is the mean of "
             "their ratings."
@@ -75,19 +92,8 @@ def _rater_columns(table: Table, kept: abc.Collection[str]) -> dict[str, dict[st
     @cache  # only columns whose names could be those of raters are looked through
     def numbers(column: str) -> list[float] | None:
         """The numbers of a column, None where some cells hold none; empty where all cells are."""
-        found, n = [], 0
-        for row in table.rows[:_SAMPLE]:
-            cell = row.get(column)
-            if cell in (None, "") or is_no_value(cell) or (isinstance(cell, str) and cell.isspace()):
-                continue
-            n += 1
-            with suppress(CellError):
-                try:
-                    number = read_number(cell)
-                except AmbiguousCommaError:
-                    number = 0.0
-                found += [] if number is None else [number]
-        return found if len(found) >= _MOSTLY * n else None
+        found, others = read_numbers(row.get(column) for row in table.rows[:_SAMPLE])
+        return found if len(others) <= _OTHERS * (len(found) + len(others)) else None
 
     free = [name for name in table.columns if name not in kept]
     found: dict[str, dict[str, str]] = {}
@@ -152,3 +158,109 @@ def refuse_label_studio(table: Table) -> None:
             "target, annotator_id, aspect and value, where value is a plain number.",
             file=table.name,
         )
+
+
+# ── pairs of texts ───────────────────────────────────────────────────────────────────────────────────────────
+
+_NAMES = ("system", "model", "generator", "system_name", "model_name", "system_id", "model_id")
+_LABELS = "winner preference preferred choice chosen better value label vote".split()
+A_BETTER, TIE, B_BETTER = 1.0, 2.0, 3.0
+PREFERENCES = Scale(A_BETTER, B_BETTER, 1.0)
+_WORDS = {
+    **dict.fromkeys(("a", "left", "first", "1st"), A_BETTER),
+    **dict.fromkeys(("b", "right", "second", "2nd"), B_BETTER),
+}
+_TIES = re.compile(
+    "(it_is_|it_s_)?(a_)?(tie|tied|ties|draw|equal|equals|equally|even|both|neither|none|same|similar|neutral|comparable|"
+    "indifferent|bothbad|toss_up|(no|neither)_(clear_)?(preference|difference|winner)|"
+    "(both|equally|neither)_(are_|is_)?(equally_)?(good|bad|poor|great|fine|ok|better|preferred|equal|wins?)|"
+    "(tie|tied|draw)_?both_?(are_)?(good|bad)|(about_|roughly_|almost_)?(the_same|equal|equally_good|even)|a_b)"
+)
+_WINS = re.compile("_(is_)?(slightly_|much_|clearly_)?(better|best|preferred|wins?|won)$")
+_STEMS = (*TEXTS_OF_PAIRS, "model", "system", "option", "assistant", "candidate")
+LEVELS = {A_BETTER: "A is better", TIE: "a tie", B_BETTER: "B is better"}
+"""What each label says."""
+
+
+def with_preferences(table: Table) -> Table:
+    """A table of pairs with preferences as numbers and both systems in one column; any other table as it is.
+
+    A person's choice is a word for a side ("A", "model_b", "left", "tie") or the name of the system they prefer.
+    """
+    pair = pair_in(table.columns)
+    if pair is None:
+        return table
+    (first, second), ends = pair
+    of_texts = {side_key(first): A_BETTER, side_key(second): B_BETTER}
+    named = {side_key(column): column for column in reversed(table.columns)}
+    both_named = [(f"{name}_{a}", f"{name}_{b}") for a, b in (ends, *SIDES) for name in _NAMES]
+    sides = next(((named[a], named[b]) for a, b in both_named if a in named and b in named), ())
+    chosen = [column for column in table.columns if column.startswith(HUMAN) or folded(column) in _LABELS]
+    alone = chosen[0] if len(chosen) == 1 and not chosen[0].startswith(HUMAN) else "value"
+    label = "" if folded(alone) in ("value", "label") or "human_preference" in named else alone
+    chosen += [c for c in table.columns if c not in chosen and (c.startswith(ANN) or numbered_rater(aspect_key(c)))]
+    systems = [[str(row.get(side, "")).strip() for side in sides] for row in table.rows]
+
+    def choice(cell: Any, systems: abc.Sequence[str]) -> Any:
+        """A choice in words as a number; what is none stays as it came, for the reader of labels to refuse."""
+        if not isinstance(cell, str):
+            return cell
+        plain, name = [system.casefold() for system in systems], cell.strip()
+        side = of_texts.get(side_key(cell)) or side_named(cell, ends)
+        if len(set(plain)) > 1 and name.casefold() in plain:
+            system = (A_BETTER, B_BETTER)[plain.index(name.casefold())]
+            same = side in (None, system) and (name not in ends or name == ends[system > TIE])
+            return system if same else f"{cell} (a side or a system)"
+        return cell if side is None else side
+
+    rows, worded = [dict(row) for row in table.rows], set[str]()
+    for column in chosen:
+        lists = [cell if isinstance(cell := row.get(column), list) else [cell] for row in table.rows]
+        reads = [[(cell, choice(cell, of_row)) for cell in cells] for cells, of_row in zip(lists, systems, strict=True)]
+        said = {read for cells in reads for cell, read in cells if isinstance(cell, str) and isinstance(read, float)}
+        numbers, _ = read_numbers(read for cells in reads for cell, read in cells if read is cell)
+        tie = TIE
+        if said == {TIE} and numbers:
+            tie = (min(numbers) + max(numbers)) / 2  # "tie" next to 1 and 2 is 1.5
+        elif said:
+            worded.add("human_preference" if column == label else column)
+        for row, cells in zip(rows, reads, strict=True):
+            if column in row:
+                numbered = [tie if read == TIE and isinstance(cell, str) else read for cell, read in cells]
+                row[column] = numbered if isinstance(row[column], list) else numbered[0]
+    columns = list(table.columns)
+    if label:
+        columns[columns.index(label)] = "human_preference"
+        rows = [{"human_preference" if c == label else c: cell for c, cell in row.items()} for row in rows]
+    if sides and "system_id" not in named:
+        columns = [*(column for column in columns if column not in sides), "system_id"]
+        for row, of_row in zip(rows, systems, strict=True):
+            row.update({"system_id": VERSUS.join(of_row)} if all(of_row) else {})
+    return replace(table, columns=tuple(columns), rows=tuple(rows), worded=frozenset(worded))
+
+
+def systems_of(system_id: str) -> tuple[str, str] | None:
+    """The systems behind text A and text B, out of an item's `system_id`; None where it does not name two."""
+    first, versus, second = system_id.partition(VERSUS)
+    return (first, second) if versus else None
+
+
+def side_named(words: str, ends: Sides = ("a", "b")) -> float | None:
+    """The preference that words for a side say ("A", "model_b is better", "left", "tie"); None where they say none.
+
+    `ends` are what the names of the two texts end in: next to _1 and _2 "model 2" is the second.
+    """
+    if compared := re.fullmatch(r"\W*(\w+)\s*(=+|<+|>+)\s*(\w+)\W*", words):
+        first, second = (side_named(compared[k], ends) for k in (1, 3))
+        if {first, second} != {A_BETTER, B_BETTER}:
+            return None
+        return TIE if "=" in compared[2] else first if ">" in compared[2] else second
+    word = _WINS.sub("", side_key(words).removeprefix("the_"))
+    if words.strip() == "=" or _TIES.fullmatch(word):
+        return TIE
+    bare = word
+    for stem in _STEMS:
+        bare = bare.removeprefix(f"{stem}_").removesuffix(f"_{stem}")
+    if bare != word and bare in ends:  # a number alone may be a rating
+        return (A_BETTER, B_BETTER)[ends.index(bare)]
+    return _WORDS.get(bare)

@@ -126,19 +126,11 @@ def _are_strays(off: FloatArray, n_off: NDArray[Any], on: FloatArray, n_on: NDAr
     return bool(rare and on.size > 2 and (gaps > max(_FAR, width / 2, 2 * widest_gap)).all())
 
 
-@dataclass(frozen=True)
-class OffScale:
-    """Which scores count for nothing, `mask` (n,); `own`: the others are on another scale than the labels."""
-
-    mask: NDArray[np.bool_]
-    own: bool = False
-
-
-def off_scale(scores: FloatArray, scale: Scale) -> OffScale:
-    """Which of a judge's `scores` (n,; NaN for none) are no scores next to labels on `scale`.
+def off_scale(scores: FloatArray, scale: Scale) -> tuple[NDArray[np.bool_], bool]:
+    """(n,) which of a judge's `scores` (n,; NaN for none) are no scores next to labels on `scale`.
 
     Codes for "could not be read" and slips off the scale are none.  Where many lie off it, the judge has a scale of
-    its own, and codes are looked for among the scores alone.
+    its own, and codes are looked for among the scores alone; whether that is so comes with the mask.
     """
     known = ~np.isnan(scores)
     off = known & ~((scores >= scale.low - 1e-9) & (scores <= scale.high + 1e-9))
@@ -151,9 +143,9 @@ def off_scale(scores: FloatArray, scale: Scale) -> OffScale:
     if codes and np.isin(outside, (8, 9)).any() and not yes_no:  # a judge with a scale to 10 gives these too
         codes = inside.size > 2 and n_off <= 0.3 * known.sum() and outside[0] - inside.max() > np.diff(inside).max()
     if codes or n_off <= _MANY_OFF * known.sum():
-        return OffScale(off)
+        return off, False
     found = [value for value in strays(scores) if value in CODES]
-    return OffScale(known & np.isin(scores, found), own=True)
+    return known & np.isin(scores, found), True
 
 
 # ── what a person says ───────────────────────────────────────────────────────────────────────────────────────
@@ -185,20 +177,22 @@ class Values:
             return answers
         said: dict[str, Any] = {}
         for answer in (answers,) if isinstance(answers, str) else answers or ():
-            name, _, given = (piece.strip() for piece in answer.partition("="))
-            parts = (part.strip().rpartition(":") for part in given.split(","))
-            by_aspect = [(aspect.strip().removeprefix("human_"), word.strip()) for aspect, _, word in parts]
+            name, _, given = answer.replace(" ", "").partition("=")
+            parts = (part.rpartition(":") for part in answer.partition("=")[2].split(","))
+            words = [(aspect.strip().removeprefix("human_"), word.strip()) for aspect, _, word in parts]
             try:
                 if name == "missing":
-                    found = [(aspect, None if word == "none" else _number(word)) for aspect, word in by_aspect]
-                    said[name] = (*said.get(name, ()), *found)
-                elif name == "best" and all(end in ("low", "high") for _, end in by_aspect):
-                    said[name] = (*said.get(name, ()), *by_aspect)
+                    words = [(aspect, None if word == "none" else _number(word)) for aspect, word in words]
+                    said[name] = (*said.get(name, ()), *words)
+                elif name == "best" and {word for _, word in words} <= {"low", "high"}:
+                    said[name] = (*said.get(name, ()), *words)
+                elif name in ("pairs", "verdicts") and given == "scale":
+                    said[name] = given
                 elif name in ("pairs", "verdicts"):
-                    codes = [] if given == "scale" else [*map(_number, given.split("/"))]
-                    if codes and (len(codes) not in (2, 3) or len(set(codes)) < len(codes)):
+                    first, second, *tie = map(_number, given.split("/"))
+                    if len({first, second, *tie}) < 2 + len(tie) or len(tie) > 1:
                         raise ValueError
-                    said[name] = (*codes, None)[:3] if codes else "scale"
+                    said[name] = (first, second, tie[0] if tie else None)
                 else:
                     raise ValueError
             except ValueError:

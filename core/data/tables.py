@@ -42,7 +42,6 @@ _SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*(?:[\r\n]|\Z)', re.IGNORECASE)
 """The first line by which Excel is told the delimiter."""
 _IMPORT_ID = re.compile(r'\{\s*"ImportId"').match
 _ODD_NAME = re.compile("^\\s|\\s$|^$|[\ud800-\udfff\x00]").search
-_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
 READER = Reader("core.data.decoding")
 """One process for all files of this one; it starts with the first."""
@@ -302,12 +301,8 @@ def _workbook(source: Source, most_rows: int, sheet: str | None) -> TableFile:
     with closing(_decoded("xlsx", source, options, allowance(source.size), 2 * source.unpacked)) as lines:
         (facts,) = next(lines)
         for number, cells in _without_questions(lines):
-            n_filled = sum(cell not in (None, "") for cell in cells)
             if not columns:
                 columns = _column_names(cells, source)
-            elif not rows and n_filled > 1 and sum(not name.startswith("(column ") for name in columns) == 1:
-                columns = _column_names(cells, source)
-                notes = [FileFinding("note", "A title above the header was left out.")]
             elif any(cell not in (None, "") for cell in cells[len(columns) :]):
                 raise source.refuse(f"A cell stands right of the {len(columns)} named columns.", row=number)
             else:
@@ -399,7 +394,6 @@ def _delimiter_of(text: str) -> str:
 
 def _json_line(line: str, number: int, source: Source) -> dict[str, Any]:
     """The object of a line.  GoldenError with the line."""
-    source.bound_values(_values_in(line), row=number)
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as problem:
@@ -413,7 +407,6 @@ def _json_document(source: Source, encoding: str) -> tuple[dict[str, Any], ...] 
     """The objects of a JSON array, alone or as the ``data`` of one page of an API's list; None for JSON lines."""
     with source.reading() as file:
         text = file.read().decode(encoding, "replace")
-    source.bound_values(_values_in(text))
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as problem:
@@ -445,13 +438,3 @@ def _reason(problem: Exception) -> str:
     if isinstance(problem, json.JSONDecodeError):
         return f"{problem.msg} at character {problem.colno}"
     return "it is nested too deeply" if isinstance(problem, RecursionError) else "a number in it is too long"
-
-
-def _values_in(text: str) -> int:
-    """How many values JSON text holds at most, known before it is read; exact only where there are too many."""
-
-    def marks(text: str) -> int:
-        return text.count(",") + text.count("[") + text.count("{") + 1
-
-    count = len(text) + 1 if len(text) < sources.MAX_VALUES else marks(text)
-    return count if count <= sources.MAX_VALUES else marks(_JSON_TEXT.sub("", text))

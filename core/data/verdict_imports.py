@@ -16,8 +16,6 @@ from functools import cached_property
 
 import numpy as np
 
-from core.data.cells import folded
-from core.data.pairs import PREFERENCES
 from core.data.reply_files import (
     OWN_NAMES,
     Columns,
@@ -34,6 +32,7 @@ from core.data.reply_files import (
     verdict_of,
     words_of,
 )
+from core.data.reshape import PREFERENCES
 from core.data.scale import narrowest_scale, off_scale
 from core.data.sources import FileFinding
 from core.data.split import task_of
@@ -100,7 +99,7 @@ def match(
     if use == "scores" and choices.own_scale:
         found = (number_in(entry.score) for own in rows.values() for entry in own)
         given = np.array([number for number in found if isinstance(number, float)], dtype=np.float64)
-        codes = set(given[off_scale(given, scale).mask].tolist())
+        codes = set(given[off_scale(given, scale)[0]].tolist())
 
     def placed(score: float) -> float:
         share = (score - scale.low) / (scale.high - scale.low)
@@ -326,8 +325,6 @@ def _findings(preview: ImportPreview) -> Iterator[FileFinding]:
         )
     for named in preview.columns.found_by("alias"):
         yield FileFinding("note", f"is taken for the {OWN_NAMES[named]}", column=roles[named])
-    if others := [name for name in preview.aspects if folded(name) != folded(preview.aspect)]:
-        yield FileFinding("note", f"The file also holds {_listed(others[:8])}; import it once for each aspect.")
     stated = preview.stated_scale
     choices = preview.numbers
     if preview.pairs and not preview.choices.scale and choices and _CHOICES.issuperset(choices):

@@ -22,8 +22,9 @@ import numpy as np
 from core.calibration.candidate_pool import ensemble_scores
 from core.data import Table, build_golden
 from core.data.cells import read_id
-from core.data.columns import ALIASES, METRIC, mapping_of
+from core.data.columns import ALIASES, METRIC
 from core.data.item_rows import ITEM_ROLES
+from core.data.proposal import mapping_of
 from core.data.sources import first_error
 from core.data.split import calibration_digests, text_digest
 from core.errors import AuthError, ConcordError, ConsentError, GoldenError, JudgeError, UsageError

@@ -14,9 +14,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from core.data.kinds import pair_in
+from core.data.columns import pair_in
 from core.data.label_cells import codes_of, meaning_of
-from core.data.pairs import PREFERENCES
 from core.data.reply_files import (
     BY_ORDER,
     CALIBRATION_ITEM,
@@ -31,6 +30,7 @@ from core.data.reply_files import (
     score_reading,
     verdict_of,
 )
+from core.data.reshape import PREFERENCES
 from core.data.scale import Codes, off_scale
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
@@ -118,7 +118,7 @@ def read_verdicts(
         readings = _choices(readings, recording, codes)
     if scale is not None:
         values = np.array([reading.value for _, reading in readings], dtype=np.float64)
-        outside = off_scale(values, scale).mask & ~np.isnan(values)
+        outside = off_scale(values, scale)[0] & ~np.isnan(values)
         readings = [
             (name, out_of_range(value, scale) if off else reading)
             for (name, reading), value, off in zip(readings, values.tolist(), outside.tolist(), strict=True)

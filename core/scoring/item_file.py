@@ -15,9 +15,10 @@ from types import MappingProxyType
 from typing import Any
 
 from core.data import Mapping, load_items
-from core.data.check import check_mapping
-from core.data.columns import METRIC, mapping_of
+from core.data.columns import METRIC
+from core.data.golden import check_mapping
 from core.data.item_rows import ITEM_ROLES, EmptyTexts, RowReader, repeated_id
+from core.data.proposal import mapping_of
 from core.data.sources import LIMITS, FileFinding, FindingLog, first_error, has_errors
 from core.data.tables import TableFile, open_table
 from core.errors import GoldenError

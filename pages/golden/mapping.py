@@ -11,10 +11,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.data import Mapping, Table, propose_mapping
-from core.data.cells import Comma
-from core.data.columns import HUMAN, How, guess_mapping, plain_name
-from core.data.kinds import detect_kind
-from core.data.label_cells import Question, asks_about_commas, codes_words, sounds_like_ranks
+from core.data.columns import HUMAN, How, plain_name
+from core.data.label_cells import Question, codes_words, sounds_like_ranks
+from core.data.proposal import detect_kind, guess_mapping
 from core.data.scale import Best, Codes, Values
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
@@ -38,7 +37,6 @@ OTHER_ROLES = {
     "aspect": "Aspect (one row a rating)",
     "value": "Label (one row a rating)",
 }
-COMMA_WORDS: dict[Comma, str] = {"decimal": "before decimals (1.234)", "thousands": "between thousands (1234)"}
 KIND_WORDS: dict[ItemKind, str] = {
     "single": "a single text",
     "source_target": "a source and a text about it",
@@ -76,11 +74,6 @@ def proposed(upload: str, _table: Table) -> Mapping:
     return guess_mapping(by_name, _table.rows).with_plain_names()
 
 
-@st.cache_data(max_entries=20, show_spinner=False)
-def _asks_about_commas(upload: str, key: str, _table: Table, _mapping: Mapping) -> bool:
-    return asks_about_commas(_table, _mapping)
-
-
 def correct_mapping(table: Table, upload: str) -> tuple[Mapping, list[AspectRow]]:
     """Draw the proposed mapping and return it with a reviewer's corrections; `upload` keeps files apart."""
     mapping = _correct_roles(table, proposed(upload, table), upload)
@@ -102,12 +95,6 @@ def correct_mapping(table: Table, upload: str) -> tuple[Mapping, list[AspectRow]
     rows: list[AspectRow] = []
     if mapping.layout != "long":
         mapping, rows = _correct_labels(table, mapping, upload)
-    if _asks_about_commas(upload, str(mapping.as_json()), table, mapping):
-        st.warning("Labels such as 1,234 can mean 1.234 or 1234. Choose which.", icon=":material/help:")
-        comma = st.segmented_control(
-            "The comma stands", list(COMMA_WORDS), format_func=COMMA_WORDS.__getitem__, key=widget(f"comma_{upload}")
-        )
-        mapping = replace(mapping, comma=comma)
     return mapping, rows
 
 
@@ -190,7 +177,7 @@ def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mappin
     if not mapping.aspects:
         words = "No column of human labels was found. Choose one above, or say below that there are no labels yet."
         st.warning(words, icon=":material/warning:")
-    columns = {rating.aspect: rating.column for rating in mapping.rating_columns} | mapping.gold_columns
+    columns = {aspect: column for column, aspect, _, _ in mapping.rating_columns} | mapping.gold_columns
     rows: list[AspectRow] = []
     if columns:
         for place, words in zip(st.columns(_ASPECT_WIDTHS), ("Name of the aspect", "Its scale", ""), strict=True):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from core.data.pairs import LEVELS, PREFERENCES
+from core.data.reshape import LEVELS, PREFERENCES
 from core.projects.labelling import LabelAspect
 from core.records import GoldenSet, Item, ItemKind
 from core.store.store import Store

@@ -17,7 +17,6 @@ import pytest
 from core import projects
 from core.__main__ import main
 from core.data import as_check_json, build_golden, load_golden, propose_mapping, read_upload, tables
-from core.data.label_cells import asks_about_commas
 from core.data.reply_files import load_recording, propose_columns
 from core.data.verdict_imports import match
 from core.errors import ConcordError
@@ -44,7 +43,6 @@ def upload(path: Path) -> None:
     """What the screen does with an uploaded golden set."""
     table = read_upload(path.read_bytes(), path.name, max_rows=250_000)
     mapping = propose_mapping(table.columns, table.rows)
-    asks_about_commas(table, mapping)
     json.dumps(as_check_json(build_golden(table, mapping)), allow_nan=False)
 
 

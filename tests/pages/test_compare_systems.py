@@ -8,7 +8,7 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.data.pairs import PREFERENCES
+from core.data.reshape import PREFERENCES
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores
 from core.settings import Settings
 from core.store.store import Store

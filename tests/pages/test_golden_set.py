@@ -270,15 +270,6 @@ def test_a_file_without_labels_comes_in_for_labelling(place: Place) -> None:
     assert "Have raters label it next" in texts(screen)
 
 
-def test_a_comma_that_can_mean_two_things_is_asked_about(place: Place) -> None:
-    data = "item_id;target;human_wit\n" + "".join(f"i{k};t{k};1,{200 + k:03d}\n" for k in range(9))
-    screen = bring(place, "commas.csv", data)
-    assert "can mean 1.234 or 1234" in texts(screen)
-    assert button(screen, FREEZE).disabled
-    choose(screen, "The comma stands", "decimal")
-    assert not button(screen, FREEZE).disabled
-
-
 MARKS = "".join(f"{k},Text {k} is here.,{k % 5 + 1}\n" for k in range(10))
 MADE = {
     "pairs.csv": "text_a,text_b,winner\n" + "".join(f"First {k},Second {k},{k % 2 + 1}\n" for k in range(4)),

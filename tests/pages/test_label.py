@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.data.pairs import PREFERENCES
+from core.data.reshape import PREFERENCES
 from core.errors import StoreError
 from core.people import Actor
 from core.projects.labelling import Adjudicated, LabelAspect, LabelPlan

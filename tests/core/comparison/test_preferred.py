@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from core.comparison.decisions import preferred
-from core.data.pairs import PREFERENCES
+from core.data.reshape import PREFERENCES
 from core.records import AspectLabels, GoldenSet, Item
 
 

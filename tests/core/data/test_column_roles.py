@@ -8,7 +8,7 @@ import pytest
 
 from core.data import propose_mapping
 from core.data.cells import folded
-from core.data.columns import ALIASES, RatingColumn
+from core.data.columns import ALIASES
 
 
 def test_own_names_win_over_aliases_and_the_alias_column_stays_unused() -> None:
@@ -35,15 +35,15 @@ def test_rating_columns_find_aspect_panel_and_raters() -> None:
     columns += ["annotators", "ann_style", "annotators_style"]
     rows = [{"ann_expert_coherence": [1], "ann_turker_coherence": [2], "ann_coherence": [3], "ann_style": [4]}]
     mapping = propose_mapping(columns, rows)
-    assert mapping.rating_columns == (
-        RatingColumn("ann_coherence", "coherence", "", "annotators"),
-        RatingColumn("ann_expert_coherence", "coherence", "expert", None),
-        RatingColumn("ann_turker_coherence", "coherence", "turker", None),
-        RatingColumn("ann_style", "style", "", "annotators_style"),
-    )
+    assert mapping.rating_columns == [
+        ("ann_coherence", "coherence", "", "annotators"),
+        ("ann_expert_coherence", "coherence", "expert", None),
+        ("ann_turker_coherence", "coherence", "turker", None),
+        ("ann_style", "style", "", "annotators_style"),
+    ]
     assert mapping.aspects == ("coherence", "style")
     (alone,) = propose_mapping(["target", "ann_expert_coherence"], [{"ann_expert_coherence": [1, 2]}]).rating_columns
-    assert alone == RatingColumn("ann_expert_coherence", "expert_coherence"), "no aspect is the rest of its name"
+    assert alone == ("ann_expert_coherence", "expert_coherence", "", None), "no aspect is the rest of its name"
 
 
 @pytest.mark.parametrize("cell", [[[1, 0], [1, 1]], "[[1, 0], [1, 1]]", ["yes"], {"a": 1}, "good"])

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from core.data import Mapping, propose_mapping
-from core.data.columns import guess_mapping, plain_name
+from core.data.columns import plain_name
+from core.data.proposal import guess_mapping
 from core.errors import UsageError
 
 Rows = list[dict[str, Any]]
@@ -76,7 +77,7 @@ def test_aspects_are_renamed_with_their_ratings_and_raters() -> None:
     rows = [dict(zip(columns, ("t", 2.5, [2, 3], ["a", "b"], 1), strict=True))]
     mapping = propose_mapping(columns, rows).with_plain_names()
     assert mapping.aspects == ("wit", "tone")
-    assert mapping.rating_columns[0].raters_column == "annotators_wit_avg"
+    assert mapping.rating_columns[0][-1] == "annotators_wit_avg"
     assert mapping.renamed("wit", " Dry  wit ").aspects == ("Dry wit", "tone")
     for name, message in (("tone", "already"), ("  ", "none came"), ("x" * 300, "this one has 300")):
         with pytest.raises(UsageError, match=message):

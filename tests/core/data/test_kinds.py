@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.data.kinds import detect_kind, readable, source_text, target_text
+from core.data.cells import readable, source_text, target_text
+from core.data.proposal import detect_kind
 
 MESSAGES = [{"role": "user", "content": "Hi"}, {"speaker": "bot", "text": "Hello\nyou"}]
 ROLES = {"target": "target", "source": "source", "context": "context"}

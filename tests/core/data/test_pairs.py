@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from core.data import check_file, load_golden
-from core.data.pairs import PREFERENCES, systems_of
+from core.data import load_golden
+from core.data.reshape import PREFERENCES, systems_of
 from core.errors import GoldenError
 from core.records import GoldenSet
 
@@ -42,24 +42,3 @@ def test_choices_in_all_their_words(tmp_path: Path) -> None:
 def test_a_choice_that_is_none_is_refused_where_it_stands(tmp_path: Path) -> None:
     with pytest.raises(GoldenError, match=r"row 2.*A preference is A, B or tie, the name of one .* 'perhaps' came"):
         golden(tmp_path, [pair("A", id="1"), pair("perhaps", id="2")])
-
-
-def test_pairs_that_tell_nothing_of_systems_are_named_where_others_do(tmp_path: Path) -> None:
-    odd = [pair("A", id="p4", model_a=""), pair("A", id="p5", model_a="m2")]
-    golden(tmp_path, [*(pair("A", id=f"p{k}") for k in range(4)), *odd])
-    warned = {f["row"]: f["message"] for f in check_file(tmp_path / "g.jsonl")["findings"] if "strong" in f["message"]}
-    assert warned.keys() == {5, 6}
-    assert "Pair 'p4' does not say which two systems wrote it" in warned[5] and "name both" in warned[5]
-    assert "Pair 'p5' is of 'm2' with itself" in warned[6]
-    golden(tmp_path, [pair("A", id=f"p{k}", model_a="") for k in range(4)])  # nobody names systems here
-    assert not [f for f in check_file(tmp_path / "g.jsonl")["findings"] if "strong" in f["message"]]
-
-
-def test_the_label_of_a_pair_is_held_against_what_most_people_chose(tmp_path: Path) -> None:
-    votes = [([1, 1, 3], "A"), ([1, 2, 3], "tie"), ([1, 1, 2, 2], "A"), ([1, 2, 2], "tie"), ([1, 1, 3], "A")]
-    rows = [pair(winner, id=f"p{k}", ann_preference=given) for k, (given, winner) in enumerate(votes)]
-    golden(tmp_path, rows)
-    assert not [finding for finding in check_file(tmp_path / "g.jsonl")["findings"] if finding["row"]]
-    golden(tmp_path, [*rows, pair("B", id="p5", ann_preference=[1, 1, 3])])
-    (finding,) = [finding for finding in check_file(tmp_path / "g.jsonl")["findings"] if finding["row"]]
-    assert finding["row"] == 6

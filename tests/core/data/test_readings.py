@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import openpyxl
 import pytest
 
 from core.data import build_golden, check_file, propose_mapping
-from core.data.columns import guess_mapping
 from core.data.golden import BuiltGolden, golden_table
+from core.data.proposal import guess_mapping
 from core.data.scale import Values
 from core.data.tables import Table, read_upload
 
@@ -113,23 +112,6 @@ def test_a_guess_reads_short_texts_of_scripts_without_spaces() -> None:
 
 
 # ── exports ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def workbook(rows: list[list[Any]]) -> bytes:
-    book, out = openpyxl.Workbook(), io.BytesIO()
-    for row in rows:
-        book.active.append(row)
-    book.save(out)
-    return out.getvalue()
-
-
-ROWS = [["target", "human_q"], *map(list, zip(TEXTS, LABELS, strict=True))]
-
-
-def test_a_title_above_the_header_of_a_workbook() -> None:
-    result = built(workbook([["Survey of May"], [], *ROWS]), "t.xlsx")
-    assert result.golden is not None and result.golden.aspects["q"].values == (5, 4, 3, 2, 1, 3)
-    assert any("title above the header" in finding.message for finding in result.findings)
 
 
 def test_the_example_in_the_readme(tmp_path: Path) -> None:

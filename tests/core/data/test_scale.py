@@ -124,9 +124,9 @@ OFF_SCALE = """
 @pytest.mark.parametrize(("scores", "unread", "scale"), [*cases(OFF_SCALE), ["4 3 2 1 " * 10 + "55", "55", "labels"]])
 def test_scores_off_the_scale_of_the_labels(scores: str, unread: str, scale: str) -> None:
     given = np.array([*numbers(scores), np.nan])
-    found = off_scale(given, Scale(1, 5, 1))
-    assert sorted(set(given[found.mask].tolist())) == numbers(unread)
-    assert found.own is (scale == "own")
+    mask, own = off_scale(given, Scale(1, 5, 1))
+    assert sorted(set(given[mask].tolist())) == numbers(unread)
+    assert own is (scale == "own")
 
 
 @given(st.sampled_from([(scale.low, scale.high) for scale in USUAL]), st.lists(st.integers(0, 4), min_size=5))

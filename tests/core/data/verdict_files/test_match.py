@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.data.pairs import PREFERENCES
 from core.data.reply_files import load_recording
+from core.data.reshape import PREFERENCES
 from core.data.verdict_imports import ImportChoices, ImportPreview, match
 from core.errors import UsageError
 from core.judging.parse import read_rating
