@@ -182,8 +182,8 @@ class Values:
             words = [(aspect.strip().removeprefix("human_"), word.strip()) for aspect, _, word in parts]
             try:
                 if name == "missing":
-                    words = [(aspect, None if word == "none" else _number(word)) for aspect, word in words]
-                    said[name] = (*said.get(name, ()), *words)
+                    found = ((aspect, None if word == "none" else _number(word)) for aspect, word in words)
+                    said[name] = (*said.get(name, ()), *found)
                 elif name == "best" and {word for _, word in words} <= {"low", "high"}:
                     said[name] = (*said.get(name, ()), *words)
                 elif name in ("pairs", "verdicts") and given == "scale":
