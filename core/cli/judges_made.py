@@ -253,9 +253,10 @@ def _fusion_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
             lines.append(f"not read: {name}: {', '.join(f'{n} {reason}' for reason, n in why.items())}" if why else "")
         calls = f"{body['calls']:,} calls: {body['requests']:,} sent, {body['cached']:,} from the cache"
         lines.append(f"{calls}; {body['tokens']:,} tokens{spent(body)}")
-    if body["without"]:
+    without = body.get("without", {})
+    if without:
         lines.append("Without each in turn, and the whole fusion minus that (Holm-corrected):")
-    for name, rest in body["without"].items():
+    for name, rest in without.items():
         lines.append(alignment_line(f"without {name}", rest, f"; {_minus(rest['fused_minus_this'])}"))
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
     lines.append(f"interval: {fused['interval_method']}" if system and fused["interval"] else "")

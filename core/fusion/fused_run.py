@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,29 +13,41 @@ from typing import Any
 
 import numpy as np
 
+from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.loop import calibrate
 from core.comparison import usual_level
-from core.data.split import KnownTexts, task_of
-from core.errors import UsageError
+from core.data.reply_files import load_recording
+from core.data.split import KnownTexts, calibration_digests, inner_fold, task_of, text_digest
+from core.data.verdict_imports import match
+from core.errors import ConcordError, UsageError
 from core.files import write_json, write_text
-from core.fusion.fusion_criteria import AspectCriteria, FusionCriteria, read_criteria
 from core.fusion.fusion_settings import CALIBRATED, FusionSettings
-from core.fusion.fusion_split import FusionSplit, require_systems
-from core.fusion.model_rating import FusionJudge, ModelRatings, estimate_rating, fusion_state, rate_by_model
-from core.fusion.model_result import Rated, measured_ratings
-from core.fusion.parts import FusionInput, Gathered, gather, seen_by_files
-from core.fusion.plan import PlanError, measured_plan, read_plan
-from core.fusion.stack import Agreement, side_by_side
+from core.fusion.model_rating import (
+    FusionJudge,
+    ModelRatings,
+    estimate_rating,
+    fusion_state,
+    measured_ratings,
+    rate_by_model,
+)
+from core.fusion.plan import AspectCriteria, FusionCriteria, PlanError, measured_plan, read_criteria, read_plan
+from core.fusion.stack import Agreement, FusionSplit, cross_fitted, require_systems, seen_sources, side_by_side
 from core.fusion.stack import fuse as fuse_parts
-from core.judge_files import verdict_lines
+from core.judge_files import judge_card, verdict_lines
 from core.judge_files.documents import FusedPart
 from core.judge_files.fused_judge import FusedJudge
+from core.judge_files.judge_reading import kind_of, read_card
 from core.judge_files.judge_writing import golden_entry, task_entry, written, yaml_text
+from core.judge_files.loaded import load_judge
 from core.judging.judge_specs import NAMED, language_model
 from core.judging.llm_judge import require_references
+from core.judging.offline.judge import OfflineJudge
+from core.judging.parse import read_rating
 from core.judging.scoring_styles import MODEL_WRITES, Asking
+from core.metrics import ScoreFolder, as_judge, kept, make_metric, score_or_reason
 from core.progress import SILENT, Progress, Stage
 from core.providers.completions import ReplyStore
-from core.records import Alignment, GoldenSet, Item, Scored, Verdict
+from core.records import Alignment, FloatArray, GoldenSet, Item, JudgeScores, Scored, Split, Verdict
 from core.settings import Settings
 from core.verdicts import Verdicts
 
@@ -122,11 +134,9 @@ def fuse(
     settings.require_no_model_options()
     task_of(golden, aspect)
     settings = replace(settings, level=settings.level or usual_level(golden, aspect))
-    here, seen = Settings.from_environment(), seen_by_files(golden, parts)
-    inputs = FusionInput(golden, aspect, settings, here, replies, seen, progress)
-    gathered = gather(inputs, parts)
+    made = Parts(golden, aspect, parts, settings, replies=replies, progress=progress)
     try:
-        fused = _rated(inputs, gathered, judge) if settings.method == "llm" else _joined(inputs, gathered)
+        fused = _rated(made, judge) if settings.method == "llm" else _joined(made)
     except PlanError as error:
         if out is not None:
             for what, text in (("criteria", error.criteria), ("plan", error.plan)):
@@ -140,17 +150,205 @@ def fuse(
     return fused
 
 
-def _joined(inputs: FusionInput, gathered: Gathered) -> FusedRun:
+# ── the parts by name ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Parts:
+    """The parts that `names` mean, over all items of the golden set: metrics, judges fitted here, verdicts of files.
+
+    Parts that learn (offline, repeval) are fitted on the calibration items of `split` and cross-fitted there.
+    `recipes` by name say how a part is computed elsewhere, `left_out` why one could not be.  UsageError for unknown
+    names, before anything is computed.
+    """
+
+    def __init__(
+        self,
+        golden: GoldenSet,
+        aspect: str,
+        names: Sequence[str],
+        how: FusionSettings,
+        *,
+        replies: ReplyStore | None,
+        progress: Progress,
+    ) -> None:
+        if len(names) < 2:
+            raise UsageError(
+                f"A fusion needs at least two parts in --with, {len(names)} came: e.g. offline,overlap,chrf."
+            )
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise UsageError(f"Each part may be named once; these came twice: {', '.join(twice)}.")
+        self.golden, self.aspect, self.how, self.replies, self.progress = golden, aspect, how, replies, progress
+        self.here, seen = Settings.from_environment(), set[int]()
+        for name in names:
+            kind, _, file = name.partition(":")
+            if kind in ("judge", "replies"):
+                if not file.strip():
+                    raise UsageError(f"{kind} needs its file: {kind}:FILE.")
+            elif name not in ("offline", "repeval") and not name.startswith("metric_"):
+                make_metric(name)
+            if kind == "judge":
+                with suppress(ConcordError):  # unreadable files are reported below
+                    seen.update(self._calibrated_on(read_card(Path(file))))
+        self.split = self._split(sorted(seen))
+        self.parts: list[JudgeScores] = []
+        self.recipes: dict[str, FusedPart] = {}
+        self.left_out: dict[str, str] = {}
+        self.notes: list[str] = []
+        for k, name in enumerate(names):
+            progress.publish(Stage("parts", name, k, len(names)))
+            try:
+                part, recipe = self._made(name)
+            except ConcordError as error:
+                self.left_out[name] = str(error)
+            else:
+                self.parts.append(part)
+                self.recipes[part.name] = recipe
+
+    @property
+    def _calibration(self) -> CalibrationSettings:
+        """The settings of a calibration that splits and measures in the same way."""
+        how = self.how
+        return CalibrationSettings(
+            statistic=how.statistic,
+            level=how.level,
+            split=how.split,
+            calibration_share=how.fit_share,
+            seed=how.seed,
+            resamples=0,
+        )
+
+    def _split(self, seen: list[int]) -> Split:
+        """By source; where a file's part has seen sources, hold out others only, and leave as many to fit on.
+
+        Otherwise a judge calibrated on this very half would leave nothing to fit on.  Parts fitted here learn from all
+        sources that are not held out.
+        """
+        codes, labelled = self.golden.source_codes, ~np.isnan(self.golden.labels(self.aspect))
+        fresh = np.flatnonzero(labelled & ~np.isin(codes, codes[seen]))
+        if not seen or self.how.split != "sources" or np.unique(codes[fresh]).size < 2:
+            return self._calibration.split_of(self.golden, self.aspect)
+        _, held_out = inner_fold(fresh.tolist(), codes, self.how.fit_share, self.how.seed)
+        calibration = np.setdiff1d(np.flatnonzero(labelled), held_out)
+        return Split(tuple(calibration.tolist()), held_out, self.how.split, self.how.seed)
+
+    def fit_and_report(self) -> FusionSplit:
+        """Labelled calibration items to fit on, held-out items to report on, none of a source that a part has seen."""
+        labelled, seen = ~np.isnan(self.golden.labels(self.aspect)), seen_sources(self.golden, self.parts)
+        halves = [np.array(half, dtype=np.intp) for half in (self.split.calibration, self.split.held_out)]
+        fit, report = (half[labelled[half] & ~seen[half]] for half in halves)
+        notes = list(self.notes)
+        if lost := sum(int((labelled & seen)[half].sum()) for half in halves):
+            notes.append(f"{lost} labelled items are left aside because a part was calibrated on their sources.")
+        if min(fit.size, report.size) < 2:
+            took = [
+                f"{part.name} was calibrated on {int(labelled[list(part.seen)].sum())} of them."
+                for part in self.parts
+                if part.seen
+            ]
+            raise UsageError(
+                f"{fit.size} items are left to fit on and {report.size} to report on, of {int(labelled.sum())} "
+                f"labelled for {self.aspect}; a fusion needs 2 of each, of sources that no part was calibrated on. "
+                f"{' '.join(took)} Use offline or repeval instead, which are fitted here, or label other sources."
+            )
+        return FusionSplit(fit, report, tuple(notes))
+
+    def _made(self, name: str) -> tuple[JudgeScores, FusedPart]:
+        """Compute the part of that name."""
+        kind, _, file = name.partition(":")
+        if name == "offline":
+            return self._offline()
+        if name == "repeval":
+            return self._repeval()
+        if kind == "judge":
+            return self._judge_file(name, Path(file))
+        if kind == "replies":
+            preview = match(load_recording(Path(file)), self.golden, self.aspect, read_reply=read_rating)
+            judge, _scored = preview.as_judge(name)
+            return judge, FusedPart(name=name, higher_is_better=judge.higher_is_better)
+        metric = kept(make_metric(name, golden=self.golden), ScoreFolder(self.here.home))
+        scores = score_or_reason(metric, self.golden.items)
+        if isinstance(scores, str):
+            raise UsageError(scores)
+        recipe = FusedPart(name=name, higher_is_better=metric.higher_is_better, assistant=name)
+        return as_judge(metric, scores, self.aspect), recipe
+
+    def _calibrated_on(self, card: Mapping[str, Any]) -> tuple[int, ...]:
+        """Positions of the items that the judge of a file was calibrated on."""
+        texts = calibration_digests(card)
+        return tuple(k for k, item in enumerate(self.golden.items) if text_digest(item) in texts)
+
+    def _offline(self) -> tuple[JudgeScores, FusedPart]:
+        golden, task, cards = self.golden, task_of(self.golden, self.aspect), list[dict[str, Any]]()
+
+        def fit_and_score(split: Split) -> FloatArray:
+            found = calibrate(golden, task, OfflineJudge(), self._calibration, split=split)
+            cards.append(judge_card(found))
+            ready = OfflineJudge.from_state(found.judge_state)
+            return np.asarray(ready.score(task, golden.items, list(found.chosen)).values.mean(axis=0))
+
+        values = cross_fitted(golden, self.split, fit_and_score)
+        note = f"The offline judge, calibrated on {len(self.split.calibration)} items and scored out of fold there."
+        judge = JudgeScores("offline", "calibrated", self.aspect, values, note=note, calls_per_item=0.0)
+        return judge, FusedPart(name="offline", higher_is_better=True, judge=cards[0])  # fitted on all of them
+
+    def _repeval(self) -> tuple[JudgeScores, FusedPart]:
+        from core.repeval import EMBEDDED, Extraction, RepEvalSettings, extract, run, scorer_of, usual_texts
+
+        golden, how, here = self.golden, self.how, self.here
+        reads = Extraction(texts=usual_texts(EMBEDDED))
+        states = extract(golden, extraction=reads, cache_dir=here.home, ray=here.ray, code=here.remote_code)
+        fitting = RepEvalSettings(
+            resamples=0, random_vectors=0, seed=self.split.seed, statistic=how.statistic, level=how.level
+        )
+        result = run(golden, self.aspect, states, fitting, split=self.split)  # cross-fitted on what it learns from
+        note = f"RepEval, taught on {len(self.split.calibration)} items and scored out of fold there."
+        judge = JudgeScores(
+            "repeval", "repeval", self.aspect, result.scores, on_scale=False, note=note, calls_per_item=0.0
+        )
+        recipe = scorer_of(golden, states, result).as_json()
+        return judge, FusedPart(name="repeval", higher_is_better=True, repeval=recipe)
+
+    def _judge_file(self, name: str, path: Path) -> tuple[JudgeScores, FusedPart]:
+        card = read_card(path)
+        kind = kind_of(card)
+        if kind == "fusion":
+            raise UsageError(f"{path}: is a fused judge itself; name its parts instead.")
+        if (own_aspect := card["task"]["aspect"]) != self.aspect:
+            self.notes.append(f"{name} was calibrated on {own_aspect}, not on {self.aspect}.")
+        with closing(load_judge(path, replies=self.replies)) as judge:
+            verdicts = judge.score(
+                self.golden.items, on_progress=lambda done, of: self.progress.publish(Stage("judge", name, done, of))
+            )
+        is_judge = kind == "judge"
+        part = JudgeScores(
+            name,
+            "calibrated" if is_judge else "repeval",
+            self.aspect,
+            verdicts.values,
+            verdicts.unscored,
+            self._calibrated_on(card),
+            on_scale=is_judge,
+            note=f"The judge of {path.name}.",
+        )
+        if is_judge:
+            return part, FusedPart(name=name, higher_is_better=True, judge=dict(card))
+        return part, FusedPart(name=name, higher_is_better=True, repeval=card["scorer"])
+
+
+# ── what is made of them ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _joined(made: Parts) -> FusedRun:
     """The fusion without calls.  UsageError, with what could not be computed, where too few parts are usable."""
-    golden, aspect, settings, split = inputs.golden, inputs.aspect, inputs.how, inputs.split
+    golden, aspect, settings, split = made.golden, made.aspect, made.how, made.split
     try:
-        fusion = fuse_parts(golden, aspect, gathered.parts, settings, gathered.split(inputs))
+        fusion = fuse_parts(golden, aspect, made.parts, settings, made.fit_and_report())
     except UsageError as error:
-        reasons = [f"{name}: {reason.rstrip('.')}." for name, reason in gathered.left_out.items()]
+        reasons = [f"{name}: {reason.rstrip('.')}." for name, reason in made.left_out.items()]
         raise UsageError(" ".join([str(error), *reasons])) from error
     body = {"aspect": aspect} | fusion.as_json()
-    body["left_out"] = {**gathered.left_out, **body["left_out"]}
-    rows = {"fusion": fusion.judge.values} | {part.name: part.upward for part in gathered.parts}
+    body["left_out"] = {**made.left_out, **body["left_out"]}
+    rows = {"fusion": fusion.judge.values} | {part.name: part.upward for part in made.parts}
     body |= side_by_side(Agreement(golden, aspect, settings), rows, np.array(fusion.report, dtype=np.intp))
     unscored = {verdict.item_id: verdict for verdict in fusion.judge.unscored}
     seen = {*split.calibration, *fusion.judge.seen}
@@ -163,26 +361,26 @@ def _joined(inputs: FusionInput, gathered: Gathered) -> FusedRun:
         aspect,
         texts=KnownTexts.of(golden, split.calibration, split.held_out),
         state=fusion.state,
-        parts=list(gathered.recipes.values()),
+        parts=list(made.recipes.values()),
         alignment=fusion.fused,
         measured={name: body[name] for name in ("parts", "left_out", "n_fit", "notes")},
     )
-    return FusedRun(aspect, body, card, {aspect: verdicts}, {}, inputs.here, inputs.replies)
+    return FusedRun(aspect, body, card, {aspect: verdicts}, {}, made.here, made.replies)
 
 
-def _rated(inputs: FusionInput, gathered: Gathered, spec: str) -> FusedRun:
+def _rated(made: Parts, spec: str) -> FusedRun:
     """The fusion by a model, on the held-out items alone; each call rates the aspect and those in `also`."""
-    if not gathered.parts:
-        raise UsageError(f"No part is usable: {'; '.join(gathered.left_out.values())}")
-    golden, aspect, settings, parts = inputs.golden, inputs.aspect, inputs.how, tuple(gathered.parts)
-    split = gathered.split(inputs)
+    if not made.parts:
+        raise UsageError(f"No part is usable: {'; '.join(made.left_out.values())}")
+    golden, aspect, settings, parts = made.golden, made.aspect, made.how, tuple(made.parts)
+    split = made.fit_and_report()
     report = split.report.tolist()
     require_systems(golden, settings.measure.level, split.report)
     aspects = tuple(dict.fromkeys((aspect, *settings.also)))
     tasks = tuple(task_of(golden, name) for name in aspects)
-    criteria = _given_criteria(settings.criteria, aspects, gathered)
+    criteria = _given_criteria(settings.criteria, aspects, made)
     asking = Asking.of(spec, references=settings.references)
-    with closing(language_model(spec, inputs.here, inputs.replies, asking=asking, gate=NAMED)) as model:
+    with closing(language_model(spec, made.here, made.replies, asking=asking, gate=NAMED)) as model:
         for task in tasks:
             require_references(model.sampling, task, [golden.items[k] for k in report])
         if settings.plan == MODEL_WRITES:
@@ -193,22 +391,23 @@ def _rated(inputs: FusionInput, gathered: Gathered, spec: str) -> FusedRun:
             plan = measured_plan(golden, dict.fromkeys(aspects, parts), split.fit.tolist(), settings)
         asked = FusionJudge(tasks, parts, plan, criteria=criteria, references=settings.references)
         estimate = estimate_rating(asked, golden.items, report, settings, cost_of=model.cost_of)
-        inputs.progress.publish(Stage("estimate", f"{estimate.words}{estimate.price}", 0, estimate.calls))
-        ratings = rate_by_model(model, golden.items, asked, report, settings, progress=inputs.progress)
-    result = measured_ratings(golden, tasks, Rated.of(ratings, len(golden.items)), split.report, settings)
-    usage, remarks = ratings.usage, _notes(ratings, gathered, settings)
+        made.progress.publish(Stage("estimate", f"{estimate.words}{estimate.price}", 0, estimate.calls))
+        ratings = rate_by_model(model, golden.items, asked, report, settings, progress=made.progress)
+    rated = {name: ratings.values(name, len(golden.items)) for name in ratings.verdicts}
+    result = measured_ratings(golden, tasks, rated, split.report, settings)
+    usage, remarks = ratings.usage, _notes(ratings, made, settings)
     body: dict[str, Any] = {
         "aspect": aspect,
         "method": "llm",
         "judge": spec,
         "fused": result.aspects[aspect].as_json(),
-        "left_out": dict(gathered.left_out),
+        "left_out": dict(made.left_out),
         "plan": ratings.plan.text,
         "plan_origin": ratings.plan.origin,
         "criteria": {each.aspect: {"text": each.text, "origin": each.origin} for each in ratings.criteria.entries},
         "criteria_words": ratings.criteria.words,
         **result.as_json(),
-        **_next_to_parts(inputs, gathered, split, ratings),
+        **_next_to_parts(made, split, rated[aspect]),
         "calls": ratings.calls,
         "requests": usage.requests,
         "cached": usage.cached,
@@ -222,23 +421,20 @@ def _rated(inputs: FusionInput, gathered: Gathered, spec: str) -> FusedRun:
     card = fused_card(
         golden,
         aspect,
-        texts=KnownTexts.of(golden, inputs.split.calibration, inputs.split.held_out),
+        texts=KnownTexts.of(golden, made.split.calibration, made.split.held_out),
         state=fusion_state(model.as_state(), parts, ratings.plan, tasks, ratings.criteria),
-        parts=list(gathered.recipes.values()),
+        parts=list(made.recipes.values()),
         alignment=result.aspects[aspect],
         measured={name: body[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
     )
     texts = {"plan.txt": ratings.plan.text, "criteria.txt": ratings.criteria.text}
-    return FusedRun(aspect, body, card, ratings.verdicts, texts, inputs.here, inputs.replies)
+    return FusedRun(aspect, body, card, ratings.verdicts, texts, made.here, made.replies)
 
 
-def _next_to_parts(
-    inputs: FusionInput, gathered: Gathered, split: FusionSplit, ratings: ModelRatings
-) -> dict[str, Any]:
+def _next_to_parts(made: Parts, split: FusionSplit, fused: FloatArray) -> dict[str, Any]:
     """The parts' alignments, the rating compared with the best of them, and every coefficient."""
-    agreement, names = Agreement(inputs.golden, inputs.aspect, inputs.how), [part.name for part in gathered.parts]
-    fused = ratings.values(inputs.aspect, len(inputs.golden.items))
-    matrix = np.array([part.upward for part in gathered.parts])
+    agreement, names = Agreement(made.golden, made.aspect, made.how), [part.name for part in made.parts]
+    matrix = np.array([part.upward for part in made.parts])
     on_fit = np.array([found.value for found in agreement.align(matrix, split.fit)], dtype=np.float64)
     best = None if np.isnan(on_fit).all() else int(np.nanargmax(on_fit))  # None: no part is defined on these items
     against = None if best is None else agreement.difference(fused, matrix[best], split.report)
@@ -251,32 +447,22 @@ def _next_to_parts(
     }
 
 
-def _notes(ratings: ModelRatings, gathered: Gathered, settings: FusionSettings) -> list[str]:
-    """What the budget left out, what leaving an assistant out could not show, and assistants that say nothing."""
-    used, n_rated = ratings.plan.assistants, len(ratings.positions)
+def _notes(ratings: ModelRatings, made: Parts, settings: FusionSettings) -> list[str]:
+    """What the budget left out, and assistants that say nothing."""
     notes = [f"The budget of {settings.budget} calls left {ratings.n_left} items out."] if ratings.n_left else []
-    for part in gathered.parts:
+    for part in made.parts:
         given = np.unique(part.values[list(ratings.positions)])
         given = given[~np.isnan(given)]
-        if given.size == 1 and part.name in used:
+        if given.size == 1 and part.name in ratings.plan.assistants:
             notes.append(f"{part.name} gives every item here the same number ({given[0]:g}).")
-    if not settings.leave_one_out:
-        return notes
-    if not used:
-        return [*notes, "The plan uses no assistant, so there is none to leave out."]
-    if unused := [part.name for part in gathered.parts if part.name not in used]:
-        notes.append(f"The plan does not use {', '.join(unused)}: without it the model would be asked the same.")
-    n_asked = max((len(rated.positions) for rated in ratings.without.values()), default=0)
-    if n_asked < n_rated:
-        notes.append(f"The budget left {n_asked} of {n_rated} items to be rated without each assistant.")
     return notes
 
 
-def _given_criteria(said: str, aspects: Sequence[str], gathered: Gathered) -> FusionCriteria:
+def _given_criteria(said: str, aspects: Sequence[str], made: Parts) -> FusionCriteria:
     """The criteria that are not left to the model: of a text, or the best of each calibrated part by its aspect."""
     if said != CALIBRATED:
         return read_criteria(said, aspects)
-    cards = [recipe.judge for recipe in gathered.recipes.values() if recipe.judge is not None]
+    cards = [recipe.judge for recipe in made.recipes.values() if recipe.judge is not None]
     best = {str(card["task"]["aspect"]): str(card["criteria"][0]["text"]) for card in reversed(cards)}
     known = [AspectCriteria(aspect, best[aspect], "calibrated") for aspect in aspects if best.get(aspect)]
     if not known:

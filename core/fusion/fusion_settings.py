@@ -1,14 +1,20 @@
-"""The settings of a fusion: command-line options, arguments in Python and the request of a run come from them."""
+"""The settings of a fusion, and what a run of LLM fusion in a project is asked for, costs, and comes to.
+
+Command-line options, arguments in Python and the request of a run are the fields of the settings.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from core.data.split import SplitKind
 from core.errors import UsageError
+from core.judging.judge_protocol import CallEstimate
 from core.records import Level, Measure, Statistic
 from core.setting_fields import check_settings, setting
+from core.wording import counted
 
 FusionMethod = Literal["average", "ridge", "nnls"]
 METHODS: tuple[FusionMethod, ...] = ("average", "ridge", "nnls")
@@ -26,8 +32,7 @@ class FusionSettings:
     Of method "llm" alone: `plan` is a plan's text, "model" to let the model write one, "none" to rate without, "" for
     one that is measured.  `criteria` are a text of criteria by aspect, "calibrated" for those of the calibrated parts,
     "none" to rate without; the model writes those of every aspect that has none said.  `also` are aspects rated in the
-    same calls.  `leave_one_out` rates the items once more without each assistant of the plan, within the `budget` in
-    calls.  `references` shows the model an item's references; it then rates no item without any.
+    same calls.  `references` shows the model an item's references; it then rates no item without any.
     """
 
     method: Literal["average", "ridge", "nnls", "llm"] = setting(
@@ -50,11 +55,10 @@ class FusionSettings:
         "model writes them.",
     )
     also: tuple[str, ...] = setting((), "For llm: another aspect to rate in the same calls; may be repeated.")
-    leave_one_out: bool = setting(False, "For llm: rate once more without each assistant of the plan.")
     references: bool = setting(
         False, "For llm: show each item's references; items without are not rated.", flag="--with-references"
     )
-    budget: int | None = setting(None, "For llm: most calls, leave-one-out included.", low=1)
+    budget: int | None = setting(None, "For llm: most calls.", low=1)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -69,9 +73,75 @@ class FusionSettings:
             "--also": self.also,
             "--criteria": self.criteria,
             "--plan": self.plan,
-            "--leave-one-out": self.leave_one_out,
             "--with-references": self.references,
             "--budget": self.budget,
         }
         if self.method != "llm" and (option := next((name for name, value in given.items() if value), "")):
             raise UsageError(f"{option} is for the method llm, by which a model rates; {self.method} came.")
+
+
+@dataclass(frozen=True, slots=True)
+class FusionRequest:
+    """Let a language model fuse the judges `judge_ids` of the project on `aspects`, all of them in one call an item.
+
+    Of `settings` an empty `plan` lets the model write it first.  `criteria_origins` say who wrote the criteria of each
+    aspect (a person, where nothing is said).  `plan_seen` are the items whose labels plan or criteria were made from
+    (none for a person's or the model's): the fused judge has seen them.  `n_items` None rates all items, else about so
+    many, of whole sources.
+    """
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    aspects: tuple[str, ...]
+    judge_ids: tuple[str, ...]
+    judge_spec: str
+    settings: FusionSettings = field(default_factory=lambda: FusionSettings(method="llm"))
+    plan_seen: tuple[int, ...] = ()
+    n_items: int | None = None
+    criteria_origins: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FusionEstimate(CallEstimate):
+    """What an LLM fusion will ask for: a call for each of `n_items`, one for the plan where there is none, and one for
+    the criteria of the aspects `to_write` that have none said."""
+
+    n_items: int
+    to_write: tuple[str, ...] = ()
+    writes_plan: bool = False
+
+    @property
+    def price(self) -> str:
+        """``", about $0.12"``, ``", price —"`` where nobody knows it; nothing where it costs nothing."""
+        if self.cost is None:
+            return ", price —"
+        digits = 2 if self.cost >= 0.1 else 4
+        return f", about ${self.cost:,.{digits}f}" if self.cost else ""
+
+    @property
+    def words(self) -> str:
+        """E.g. ``73 calls: 72 items, 1 for the criteria of coherence``."""
+        parts = [counted(self.n_items, "item")]
+        parts += [f"1 for the criteria of {', '.join(self.to_write)}"] if self.to_write else []
+        parts += ["1 for the plan"] if self.writes_plan else []
+        return f"{counted(self.calls, 'call')}: {', '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class FusionRunView:
+    """Aspect → the judge entered, plan and criteria in force, and what could not be read: aspect → reason → count.
+
+    `criteria_origins` says of each aspect who wrote its criteria (an older run rated without any).  `overall` is the
+    judge of the overall score, entered on the aspect of that name or else on the first.  `judge_state` restores the
+    model that rated (empty where an older run kept none).
+    """
+
+    judges: Mapping[str, str]
+    plan: str
+    calls: int
+    unscored: Mapping[str, Mapping[str, int]]
+    stopped_early: str = ""
+    judge_state: Mapping[str, Any] = field(default_factory=dict)
+    criteria: str = ""
+    criteria_origins: Mapping[str, str] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 The prompt has the paper's blocks in our own words: the task, the assistants and their use by the plan, how to weigh
 them, a preview of the input, the output form, then the filled input.  The reply is read aspect by aspect: what is
-missing, off its scale or cut off is unscored alone.
+missing, off its scale or cut off is unscored alone.  The ratings are measured aspect by aspect, and all in all.
 """
 
 from __future__ import annotations
@@ -16,28 +16,46 @@ from typing import Any, TypeVar
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.fusion.aspect_texts import NONE, OVERALL, read_sections
-from core.fusion.fusion_criteria import FusionCriteria, criteria_messages, read_written
-from core.fusion.fusion_request import FusionEstimate
-from core.fusion.fusion_settings import FusionSettings
+from core.fusion.fusion_settings import FusionEstimate, FusionSettings
 from core.fusion.plan import (
+    NONE,
+    OVERALL,
     AspectUse,
+    FusionCriteria,
     FusionPlan,
     PlanError,
     aspects_block,
     assistants_block,
+    criteria_messages,
     filled,
+    folded,
     plain_line,
     plan_messages,
     read_plan,
+    read_sections,
+    read_written,
 )
+from core.fusion.stack import Agreement
 from core.judging.llm_judge import LLMJudge
 from core.judging.parse import without_thoughts
 from core.judging.render import KINDS, SCORING, item_block, neutral, range_words, shown_item
 from core.judging.reply_verdicts import total_usage
 from core.progress import SILENT, Progress, Stage
 from core.providers.completions import Completion, Failure, Message, Reply, Request
-from core.records import FloatArray, Item, JudgeScores, Scale, Scored, Task, Unscored, Usage, Verdict
+from core.records import (
+    Alignment,
+    FloatArray,
+    GoldenSet,
+    IntArray,
+    Item,
+    JudgeScores,
+    Scale,
+    Scored,
+    Task,
+    Unscored,
+    Usage,
+    Verdict,
+)
 from core.texts import is_blank
 from core.verdicts import Verdicts
 
@@ -47,6 +65,8 @@ TOKENS_AN_ASPECT = 160
 PLAN_TOKENS = 1_500
 CHARACTERS_PER_TOKEN = 4
 BATCH = 40
+NO_TARGET = "the raters gave no overall label, and a mean of aspects takes two that are rated in the same call"
+AN_ASPECT = "it is an aspect rated here, and compared with the labels of it"
 AGAIN = (
     "That cannot be used: {fault} Write the whole of it again, one block for each aspect in the form that was asked "
     "for, without anything before or after."
@@ -177,8 +197,7 @@ class ModelRatings:
     """What a model rated by `plan` and `criteria`: `verdicts` by aspect (and `OVERALL`), one for each of `positions`.
 
     `replies` are the texts as they came, by item id.  It took `calls`, those for plan and criteria included; `usage`
-    says how many were sent and what they cost.  `n_left` items were not asked for want of budget.  `without` are the
-    ratings without each assistant of the plan in turn, where they were asked for.
+    says how many were sent and what they cost.  `n_left` items were not asked for want of budget.
     """
 
     plan: FusionPlan
@@ -189,7 +208,6 @@ class ModelRatings:
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
     n_left: int = 0
-    without: Mapping[str, ModelRatings] = field(default_factory=dict)
 
     def values(self, name: str, n_items: int) -> FloatArray:
         """(n_items,) scores on an aspect, NaN = unscored or not asked."""
@@ -213,48 +231,44 @@ def rate_by_model(
 ) -> ModelRatings:
     """Let `model` rate the items at `positions` by `judge`.
 
-    It first writes the criteria of aspects that have none, then, where `judge` has none, the plan.  With
-    `leave_one_out` it rates the same items without each assistant of the plan in turn.  Items without a text to rate
-    cost no call; of a `budget` in calls criteria and plan are paid first and then the items, and what is left is shared
-    out equally among the assistants.  PlanError where the model writes nothing that can be used.
+    It first writes the criteria of aspects that have none, then, where `judge` has none, the plan.  Items without a
+    text to rate cost no call; of a `budget` in calls criteria and plan are paid first and then the items.  PlanError
+    where the model writes nothing that can be used.
     """
     rateable, lacking = _rateable(items, positions, judge), judge.criteria.lacking(judge.tasks)
-    turns = len(judge.planned.assistants) if settings.leave_one_out else 0
-    expected = (judge.plan is None) + bool(lacking) + len(rateable) * (1 + turns)
-    asking = _Asking(model, expected, progress, settings.budget)
+    asking = _Asking(model, (judge.plan is None) + bool(lacking) + len(rateable), progress, settings.budget)
+    aspects = [task.aspect for task in judge.tasks]
     if lacking:
         asking.publish("criteria", "the model writes the criteria")
         wanted = [task.aspect for task in lacking]
         written, text, fault = asking.write(criteria_messages(lacking), lambda text: read_written(text, wanted))
         if written is None:
             raise PlanError(fault, text, criteria=True)
-        criteria = judge.criteria.with_more(written, [task.aspect for task in judge.tasks])
-        judge = replace(judge, criteria=criteria)
+        judge = replace(judge, criteria=judge.criteria.with_more(written, aspects))
     if judge.plan is None:
         asking.publish("plan", "the model writes the plan")
-        aspects, names = [task.aspect for task in judge.tasks], [part.name for part in judge.parts]
+        names = [part.name for part in judge.parts]
         messages = plan_messages(judge.tasks, judge.parts, judge.criteria.by_aspect)
         plan, text, fault = asking.write(messages, lambda text: read_plan(text, aspects, names, "model"))
         if plan is None:
             raise PlanError(fault, text, written=judge.criteria.text)
         judge = replace(judge, plan=plan)
     rated = rateable[: asking.left(len(rateable))]
-    whole = asking.rate(judge, items, rated, "items")
-    assistants = judge.planned.assistants if settings.leave_one_out else ()
-    share = asking.left(len(rated) * len(assistants)) // max(len(assistants), 1)
-    asking.expected = asking.calls + share * len(assistants)
-    without = {
-        name: asking.rate(
-            replace(judge, plan=judge.planned.without(name), introduced=""),
-            items,
-            rated[:share],
-            f"items without {name}",
-        )
-        for name in (assistants if share else ())
-    }
+    verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}
+    replies: dict[str, tuple[str, ...]] = {}
+    for start in range(0, len(rated), BATCH):
+        batch = rated[start : start + BATCH]
+        asking.publish("items", f"{start:,} of {len(rated):,} items")
+        for k, reply in zip(
+            batch, asking.complete([judge.request(model.model, items[k], k) for k in batch]), strict=True
+        ):
+            for name, verdict in judge.read(items[k].item_id, reply).items():
+                verdicts[name].append(verdict)
+            if isinstance(reply, Completion):
+                replies[items[k].item_id] = (reply.text,)
     asking.publish("done", "done")
-    n_left = len(rateable) - len(rated)
-    return replace(whole, calls=asking.calls, usage=asking.usage, n_left=n_left, without=without)
+    rows, n_left = {name: Verdicts(row) for name, row in verdicts.items()}, len(rateable) - len(rated)
+    return ModelRatings(judge.planned, judge.criteria, tuple(rated), rows, replies, asking.calls, asking.usage, n_left)
 
 
 def _rateable(items: Sequence[Item], positions: Sequence[int], judge: FusionJudge) -> list[int]:
@@ -270,42 +284,29 @@ def estimate_rating(
     *,
     cost_of: Callable[[int, int], float | None],
 ) -> FusionEstimate:
-    """What `rate_by_model` will ask for; without a written plan every part counts as one that the plan will name."""
+    """What `rate_by_model` will ask for."""
     to_write = tuple(task.aspect for task in judge.criteria.lacking(judge.tasks))
     rateable, writes = _rateable(items, positions, judge), (judge.plan is None) + bool(to_write)
-    n_left_out = len(judge.planned.assistants) if settings.leave_one_out else 0
-    all_calls = len(rateable) * (1 + n_left_out)
-    left = all_calls if settings.budget is None else max(settings.budget - writes, 0)
-    rated = rateable[:left]
-    share = min((left - len(rated)) // max(n_left_out, 1), len(rated))
-    tokens = np.array(judge.tokens(items, rated)) + n_left_out * np.array(judge.tokens(items, rated[:share]))
-    prompt, completion = tokens.tolist()
+    rated = rateable if settings.budget is None else rateable[: max(settings.budget - writes, 0)]
+    prompt, completion = judge.tokens(items, rated)
     return FusionEstimate(
-        len(rated) + n_left_out * share + writes,
+        len(rated) + writes,
         prompt,
         completion,
         cost_of(prompt, completion),
         n_items=len(rated),
         to_write=to_write,
         writes_plan=judge.plan is None,
-        n_left_out=n_left_out,
-        n_without=n_left_out * share,
     )
 
 
-@dataclass
 class _Asking:
     """Calls to the model, counted and reported: `expected` of them in all, and no more than the `budget`."""
 
-    model: LLMJudge
-    expected: int
-    progress: Progress
-    budget: int | None = None
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-
-    def __post_init__(self) -> None:
-        self.expected = self.expected if self.budget is None else min(self.expected, self.budget)
+    def __init__(self, model: LLMJudge, expected: int, progress: Progress, budget: int | None) -> None:
+        self.model, self.progress, self.budget = model, progress, budget
+        self.expected = expected if budget is None else min(expected, budget)
+        self.calls, self.usage = 0, Usage()
 
     def left(self, wanted: int) -> int:
         """As many of the calls `wanted` as the budget still has."""
@@ -325,22 +326,6 @@ class _Asking:
         replies = self.model.provider.complete(requests, on_reply=count)
         self.calls, self.usage = self.calls + len(requests), self.usage + total_usage(replies)
         return replies
-
-    def rate(self, judge: FusionJudge, items: Sequence[Item], positions: Sequence[int], unit: str) -> ModelRatings:
-        """The ratings of the items at `positions` by `judge`, one call each; `unit` says what they are."""
-        verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}
-        texts: dict[str, tuple[str, ...]] = {}
-        for start in range(0, len(positions), BATCH):
-            batch = positions[start : start + BATCH]
-            self.publish("items", f"{start:,} of {len(positions):,} {unit}")
-            replies = self.complete([judge.request(self.model.model, items[k], k) for k in batch])
-            for k, reply in zip(batch, replies, strict=True):
-                for name, verdict in judge.read(items[k].item_id, reply).items():
-                    verdicts[name].append(verdict)
-                if isinstance(reply, Completion):
-                    texts[items[k].item_id] = (reply.text,)
-        rows = {name: Verdicts(row) for name, row in verdicts.items()}
-        return ModelRatings(judge.planned, judge.criteria, tuple(positions), rows, texts)
 
     def write(self, messages: tuple[Message, ...], read: Callable[[str], Result]) -> tuple[Result | None, str, str]:
         """(what the model wrote, as `read` returns it, its text, its fault); asked again once, with the fault."""
@@ -368,3 +353,65 @@ class _Asking:
                 return None, without_thoughts(text).strip(), fault
             messages = (*messages, Message("assistant", text), Message("user", AGAIN.format(fault=fault)))
         return written, text, ""
+
+
+# ── what the ratings are worth ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ModelResult:
+    """Alignments of a model's ratings by aspect, and of its `overall` score with `overall_target` (in words).
+
+    `overall` is None, and the target says why, where nothing can be compared with it.
+    """
+
+    aspects: Mapping[str, Alignment]
+    overall: Alignment | None
+    overall_target: str
+
+    def as_json(self) -> dict[str, Any]:
+        """What `fuse --json` holds of it, next to the aspect that was asked for."""
+        _, *others = self.aspects
+        return {
+            "also": {name: self.aspects[name].as_json() for name in others},
+            "overall": None if self.overall is None else self.overall.as_json() | {"beside": self.overall_target},
+            "overall_beside": self.overall_target,
+        }
+
+
+def overall_target(golden: GoldenSet, tasks: Sequence[Task]) -> tuple[FloatArray, str] | None:
+    """The raters' overall labels (n_items,); without any, the mean of the aspects of `tasks` on items with them all.
+
+    The second says in words where they are from.  Aspects of different scales are taken to 0 to 1 first.  None for a
+    single aspect, or where overall is one of them.
+    """
+    if any(folded(task.aspect) == OVERALL for task in tasks):
+        return None
+    if (own := next((name for name in golden.aspects if folded(name) == OVERALL), None)) is not None:
+        return golden.labels(own), f"human_{own}"
+    if len(tasks) < 2:
+        return None
+    labels = np.array([golden.labels(task.aspect) for task in tasks])
+    ends = np.array([(task.scale.low, task.scale.high) for task in tasks])
+    scaled = ""
+    if (ends != ends[0]).any():
+        labels, scaled = (labels - ends[:, :1]) / np.ptp(ends, axis=1, keepdims=True), ", each taken to 0 to 1"
+    return labels.mean(axis=0), f"the mean of {', '.join(task.aspect for task in tasks)}{scaled}"
+
+
+def measured_ratings(
+    golden: GoldenSet, tasks: Sequence[Task], rated: Mapping[str, FloatArray], at: IntArray, settings: FusionSettings
+) -> ModelResult:
+    """Measure `rated`, (n_items,) scores by aspect and under `OVERALL`, NaN = none, at the positions `at`.
+
+    Neither plan, criteria nor assistants have seen these items.
+    """
+    aligned = {
+        task.aspect: Agreement(golden, task.aspect, settings).align(rated[task.aspect][None, :], at)[0]
+        for task in tasks
+    }
+    if (target := overall_target(golden, tasks)) is not None:
+        agreement = Agreement(golden, tasks[0].aspect, settings, target[0])
+        return ModelResult(aligned, agreement.align(rated[OVERALL][None, :], at)[0], target[1])
+    rated_too = any(folded(task.aspect) == OVERALL for task in tasks)
+    return ModelResult(aligned, None, AN_ASPECT if rated_too else NO_TARGET)

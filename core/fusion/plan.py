@@ -1,12 +1,15 @@
-"""The plan of an LLM fusion: which assistants serve which aspect, and how their numbers are to be read.
+"""The texts of an LLM fusion (§2): plans, criteria and replies in blocks, each headed by an aspect.
 
-A plan is plain text that a person can write and edit: a line ``aspect: assistant, assistant`` and beneath it how to use
-them.  It comes from a person, from the LLM, or (without any call) from the assistants' measured alignment on the items
-to fit on.
+People and models write them, so they are read in any sensible form.  A *plan* has a line ``aspect: assistant,
+assistant`` and beneath it how to use them: which assistants serve which aspect.  It comes from a person, from the LLM,
+or (without any call) from the assistants' measured alignment on the items to fit on.  *Criteria* have a line
+``aspect:`` and beneath it by what the aspect is rated: given, calibrated, or written by the model where none are given.
+``none`` beneath an aspect rates it without.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,22 +17,33 @@ from functools import cached_property
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.fusion.aspect_texts import NONE, folded, headed_blocks
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import Agreement, beats_chance
+from core.judging.parse import read_rating, without_thoughts
 from core.judging.render import KINDS, neutral, plain, range_words
-from core.providers.completions import Message
-from core.records import GoldenSet, JudgeScores, Task
+from core.providers.completions import Completion, Message
+from core.records import GoldenSet, JudgeScores, Scale, Task, UnscoredReason
+from core.verdicts import Reading
 
+NONE = "none"
+OVERALL = "overall"
+"""What a model says all in all, next to the aspects."""
 PROMPTS = Path(__file__).parent / "prompts"
-PLAN_PROMPT = "plan.v1"
-LONGEST = 8_000
+PLAN_PROMPT, CRITERIA_PROMPT = "plan.v1", "criteria.v1"
+LONGEST, LONGEST_CRITERIA = 8_000, 20_000
 TO_BE_MENDED = "model, to be mended"
 """Origin of a model's plan that cannot be used as it is: it is stored for a person to edit."""
+CriteriaOrigin = Literal["model", "person", "calibrated"]
+ORIGIN_WORDS: Mapping[CriteriaOrigin, str] = {
+    "model": "written by the model",
+    "person": "as given",
+    "calibrated": "calibrated",
+}
 
 
 class PlanError(JudgeError):
@@ -46,6 +60,104 @@ class PlanError(JudgeError):
             f"The {what}:\n{text[:LONGEST]}"
         )
         self.text, self.plan, self.criteria = text, "" if criteria else text, text if criteria else written
+
+
+# ── blocks headed by an aspect ───────────────────────────────────────────────────────────────────────────────────
+
+HEAD_AT_MOST = 300
+_HEAD = re.compile(
+    r"[ \t>*#_\-]*(?:\(?\d{1,2}[.):][ \t]*)?[*_`\"'\[]*(?:aspect[ \t]*[:\-][ \t]*)?"
+    r"(?P<aspect>(?P<bare>[^:=|(\[\]–—]+?)(?:[ \t]+(?:score|rating))?[*_`\"'\]]*"
+    r"(?:[ \t]*[(\[][^)\]]*[)\]])?)[*_`\"'\]]*"
+    r"(?:[ \t]*(?:[:=|–—]|->|→|[ ]-[ ])[*_`]*[ \t]*(?P<rest>.*)|[ \t]*)",
+    re.IGNORECASE,
+)
+"""A line that begins with an aspect, as "1. **Coherence** (1-5): overlap": marks, number, its name, what follows."""
+_FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
+_BULLET = re.compile(r"[ \t]*[-•*+][ \t]")
+
+
+def folded(name: str) -> str:
+    """Without case and needless white space: equal names in whatever way they are written."""
+    return " ".join(name.casefold().split())
+
+
+def json_object(text: str, *wrappers: str) -> dict[str, Any] | None:
+    """The JSON object that `text` is, bare or fenced, or the object in its field `wrappers`; None for other texts."""
+    fenced = _FENCED.search(text)
+    try:
+        body = json.loads(fenced[1] if fenced else text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(body, dict):
+        return None
+    return next((body[name] for name in wrappers if isinstance(body.get(name), dict)), body)
+
+
+def headed_blocks(
+    text: str, aspects: Sequence[str], *, bullets: bool = True
+) -> tuple[list[str], list[tuple[str, str, list[str]]]]:
+    """(lines before the first heading, blocks) of `text`; a block is (aspect, what follows on its line, more lines).
+
+    `bullets`: a bulleted line on which more follows than the aspect is a heading too.
+    """
+    known, before = {folded(aspect): aspect for aspect in aspects}, list[str]()
+    blocks: list[tuple[str, str, list[str]]] = []
+    for line in without_thoughts(text).splitlines():
+        bare = line.strip().strip("|").strip()
+        head = _HEAD.fullmatch(bare[:HEAD_AT_MOST])
+        aspect = head and (known.get(folded(head["aspect"])) or known.get(folded(head["bare"])))
+        if head and aspect and (bullets or not head["rest"] or not _BULLET.match(line)):
+            blocks.append((aspect, (head["rest"] or "") + bare[HEAD_AT_MOST:], []))
+        else:
+            (blocks[-1][2] if blocks else before).append(line.rstrip())
+    return before, blocks
+
+
+def read_sections(reply: Completion, scales: Mapping[str, Scale]) -> dict[str, tuple[Reading, str]]:
+    """(reading, the words it was read from) of every aspect in `scales`, each by itself.
+
+    A reply that is one JSON object is read by its fields, any other by its headings.  In a reply that was cut off the
+    section it was cut in is truncated, and the aspects after it too; the sections before are read.
+    """
+    text, cut = reply.text, reply.finish == "length"
+    if reply.finish == "refusal" or not text.strip():
+        return {name: (read_rating(text, scale, name, reply.finish), "") for name, scale in scales.items()}
+    if (fields := json_object(text, "scores", "aspects")) is not None:
+        fields = _by_folded_name(fields)
+        return {
+            name: _read_field(fields.get(folded(name), fields.get(f"{folded(name)} score")), name, scale)
+            for name, scale in scales.items()
+        }
+    readings: dict[str, tuple[Reading, str]] = {}
+    blocks = headed_blocks(text, tuple(scales))[1]
+    for k, (name, first, lines) in enumerate(blocks):
+        words = "\n".join([f"{name}: {first}", *lines] if first.strip() else lines).strip()
+        is_cut = cut and k == len(blocks) - 1
+        reading = Reading(None, "truncated") if is_cut else read_rating(words, scales[name], name)
+        if name not in readings or reading.value is not None:  # a later section that can be read replaces the earlier
+            readings[name] = (reading, words)
+    refused = read_rating(text, next(iter(scales.values()))).reason == "refused"
+    nothing: UnscoredReason = "truncated" if cut else "refused" if refused else "no verdict"
+    return {name: readings.get(name, (Reading(None, nothing), "")) for name in scales}
+
+
+def _read_field(value: Any, name: str, scale: Scale) -> tuple[Reading, str]:
+    words = str(value)
+    if isinstance(value, dict):
+        inner = _by_folded_name(value)
+        words = str(inner.get("explanation") or inner.get("reason") or "")
+        value = inner.get("score", inner.get("rating"))
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return Reading(None, "no verdict"), ""
+    return read_rating(f"Score: {value}", scale, name), words
+
+
+def _by_folded_name(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {folded(str(name).replace("_", " ")): value for name, value in body.items()}
+
+
+# ── plans ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +181,6 @@ class FusionPlan:
         """Every assistant that the plan names, once."""
         return tuple(dict.fromkeys(name for use in self.uses for name in use.assistants))
 
-    def without(self, name: str) -> FusionPlan:
-        """The plan without an assistant: its name taken out, and every sentence and line that mentions it."""
-        mentions = re.compile(rf"(?<!\w){_pattern(name)}(?!\w)", re.IGNORECASE)
-        uses = []
-        for use in self.uses:
-            rest = tuple(assistant for assistant in use.assistants if assistant != name)
-            lines = (
-                " ".join(sentence for sentence in _SENTENCE.split(line) if not mentions.search(sentence))
-                for line in use.how.splitlines()
-            )
-            how = "\n".join(line for line in lines if line.strip())
-            uses.append(AspectUse(use.aspect, rest, how if rest or not use.assistants else NO_ASSISTANT))
-        return replace(self, uses=tuple(uses))
-
     @cached_property
     def text(self) -> str:
         """The plan as people edit it; `NONE` where there is none."""
@@ -94,8 +192,6 @@ class FusionPlan:
         )
 
 
-NO_ASSISTANT = "No assistant is at hand for this aspect; rate it from the item alone."
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+")
 _LABEL = re.compile(r"[ \t*_\-]*(?:assistants?|names?|parts?|uses?|used)[ \t*_]*[:=][ \t*_]*", re.IGNORECASE)
 _BETWEEN = re.compile(r"(?:\([^)]*\)|\b(?:and|plus|then)\b|[\s,;&+*_`.\"'\[\]|•-])*", re.IGNORECASE)
 _HOW = re.compile(r"(?:\s*\([^)]*\))?[*_`\"']*(?:[.:|]|\s[-–—])\s+(?=\S)(?P<how>.*)", re.DOTALL)
@@ -161,9 +257,6 @@ def _pattern(name: str) -> str:
     return re.sub(r"(?:\\\s)+|\s+", r"\\s+", re.escape(name))
 
 
-# ── a plan from what was measured ────────────────────────────────────────────────────────────────────────────
-
-
 def measured_plan(
     golden: GoldenSet,
     parts: Mapping[str, Sequence[JudgeScores]],
@@ -194,6 +287,117 @@ def measured_plan(
             )
         uses.append(AspectUse(aspect, tuple(name for name, _ in better), how))
     return FusionPlan(tuple(uses), "measured")
+
+
+# ── criteria ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class AspectCriteria:
+    """What earns a high and what a low number on an aspect; an empty `text` rates it without criteria."""
+
+    aspect: str
+    text: str
+    origin: CriteriaOrigin = "person"
+
+
+@dataclass(frozen=True)
+class FusionCriteria:
+    """The criteria of the aspects for which any are given, one entry each."""
+
+    entries: tuple[AspectCriteria, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As people edit them."""
+        return "\n\n".join(f"{entry.aspect}:\n{entry.text or NONE}" for entry in self.entries)
+
+    @property
+    def by_aspect(self) -> dict[str, str]:
+        return {entry.aspect: entry.text for entry in self.entries}
+
+    @property
+    def origins(self) -> dict[str, CriteriaOrigin]:
+        return {entry.aspect: entry.origin for entry in self.entries}
+
+    @property
+    def words(self) -> str:
+        """Where they come from, e.g. ``coherence: written by the model; fluency: none``."""
+        return "; ".join(f"{e.aspect}: {ORIGIN_WORDS[e.origin] if e.text else NONE}" for e in self.entries)
+
+    def lacking(self, tasks: Sequence[Task]) -> list[Task]:
+        """Those of `tasks` for which nothing is given: the model writes their criteria."""
+        return [task for task in tasks if task.aspect not in self.by_aspect]
+
+    def with_more(self, more: FusionCriteria, aspects: Sequence[str]) -> FusionCriteria:
+        """These and those of `more` for other aspects, in the order of `aspects`."""
+        known = {entry.aspect: entry for entry in (*more.entries, *self.entries)}
+        return FusionCriteria(tuple(known[aspect] for aspect in aspects if aspect in known))
+
+
+def no_criteria(aspects: Sequence[str]) -> FusionCriteria:
+    """Every aspect is rated without criteria."""
+    return FusionCriteria(tuple(AspectCriteria(aspect, "") for aspect in aspects))
+
+
+def read_criteria(
+    text: str, aspects: Sequence[str], origins: Mapping[str, str] = MappingProxyType({})
+) -> FusionCriteria:
+    """The criteria that `text` states, for the aspects it names; "" is none of them, a bare ``none`` all without.
+
+    A single aspect needs no heading.  `origins` by aspect; a person's where nothing known is given.
+
+    UsageError in words for text under no aspect, an aspect that comes twice or has nothing beneath it, and for criteria
+    that are too long.
+    """
+    if folded(text) == NONE:
+        return no_criteria(aspects)
+    if len(text) > LONGEST_CRITERIA:
+        raise UsageError(f"Criteria may have {LONGEST_CRITERIA:,} characters in all; these have {len(text):,}.")
+    before, found = headed_blocks(text, aspects, bullets=False)
+    if any(before):
+        if len(aspects) > 1 or found:
+            first = next(line.strip() for line in before if line)
+            raise UsageError(
+                f"The criteria begin with {first[:60]!r}, which is under no aspect. Write a line '{aspects[0]}:' and "
+                f"the criteria beneath it; the aspects rated are: {', '.join(aspects)}."
+            )
+        found = [(aspects[0], "", before)]
+    texts: dict[str, str] = {}
+    for aspect, rest, lines in found:
+        if aspect in texts:
+            raise UsageError(f"{aspect} comes twice in the criteria; write its criteria once, beneath one line.")
+        texts[aspect] = "\n".join([rest, *lines]).strip()
+    if bare := [aspect for aspect, rules in texts.items() if not rules]:
+        raise UsageError(
+            f"There are no criteria beneath {', '.join(bare)}. Write the criteria there, or '{NONE}' to rate without, "
+            "or leave the line out and let the model write them."
+        )
+    by: dict[str, CriteriaOrigin] = {
+        aspect: next((origin for origin in ORIGIN_WORDS if origin == origins.get(aspect)), "person")
+        for aspect in aspects
+    }
+    return FusionCriteria(
+        tuple(
+            AspectCriteria(aspect, "" if folded(texts[aspect]) == NONE else texts[aspect], by[aspect])
+            for aspect in aspects
+            if aspect in texts
+        )
+    )
+
+
+def read_written(text: str, aspects: Sequence[str]) -> FusionCriteria:
+    """The criteria that the model wrote for all of `aspects`; UsageError in words where some are missing."""
+    criteria = read_criteria(text, aspects, dict.fromkeys(aspects, "model"))
+    if missing := [aspect for aspect in aspects if not criteria.by_aspect.get(aspect)]:
+        raise UsageError(f"There are no criteria for {', '.join(missing)}. Write a line '{missing[0]}:' and criteria.")
+    return criteria
+
+
+def criteria_messages(tasks: Sequence[Task]) -> tuple[Message, ...]:
+    """Ask the LLM for criteria of all `tasks`."""
+    values = {"thing": KINDS[tasks[0].kind].thing, "aspects": aspects_block(tasks)}
+    return (Message("user", filled(CRITERIA_PROMPT, values)),)
 
 
 # ── the prompts' blocks ──────────────────────────────────────────────────────────────────────────────────────

@@ -1,30 +1,237 @@
 """Statistical fusion: several judges and metrics of a golden set joined into one judge, without any further call.
 
 Fitting and choosing use one half of the sources that no part has seen, the report the other half: neither the parts'
-own calibration nor the weights ever see an item on which an alignment is reported.
+own calibration nor the weights ever see an item on which an alignment is reported.  Items of a source that a part has
+seen are left out: its scores are optimistic there.  A part that is fitted on these very items would be optimistic on
+all of them, and weights fitted on its scores would be wrong.  So each of its items is scored by a fit without the
+item's source, and everything else by the fit on all of them.
+
+Scores (n_assistants, n_items) are turned so that more is better, NaN = missing.  An estimator learns centre and spread
+per assistant on the items it is fitted on; a missing score counts as the assistant's mean.  An item that no assistant
+scored stays NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
-from core.data.split import TO_STACK, too_few_to_stack
-from core.errors import UsageError
-from core.fusion.estimators import Estimator, fit_estimator
+from core.data.split import TO_STACK, inner_fold, too_few_to_stack
+from core.errors import AspectError, UsageError
 from core.fusion.fusion_settings import METHODS, FusionMethod, FusionSettings
-from core.fusion.fusion_split import FusionSplit, require_systems, unseen_split
-from core.records import STATISTICS, Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Unscored
+from core.records import STATISTICS, Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Level, Split, Unscored
 from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference
 from core.wording import number
 
 SEEN = "its calibration saw labels of the items reported on"
 SHARE_SCORED = 0.9
 """A judge next to the fusions that scored fewer of the items would be measured on other items than they are."""
+PENALTIES = np.logspace(-1, 3, 13)
+"""Ridge penalties tried, in units of one standardised item."""
+PENALTY_FOLDS = 5
+MIN_ITEMS = 20
+"""Fewer labelled items to fit or to report on than this, and nothing is."""
+MIN_SOURCES = 4
+MIN_SYSTEMS = 3
+"""A coefficient over two systems can only be 1 or -1."""
+PART_FOLDS = 3
+FitAndScore = Callable[[Split], FloatArray]
+"""Fits on the calibration part of a split alone and returns scores (n_items,) over the whole golden set."""
+
+
+# ── estimators ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A fitted way to join scores: standardise by `mean` and `spread`, weigh, and add `intercept`.
+
+    "average" is the mean of the standardised scores that are there and uses no label.  "ridge" and "nnls" learn an
+    intercept and weights on the scale of the labels: ridge shrinks them, by the penalty with the smallest squared
+    error on left-out sources (5 folds); nnls keeps them from being negative.
+    """
+
+    method: FusionMethod
+    mean: list[FiniteFloat]
+    spread: list[Annotated[FiniteFloat, Field(gt=0)]]
+    weights: list[FiniteFloat]
+    intercept: FiniteFloat = 0.0
+    penalty: float = 0.0
+
+    def score(self, scores: FloatArray) -> FloatArray:
+        """(n_items,), NaN where no assistant has a score."""
+        z, count = _standardised(scores, np.array(self.mean), np.array(self.spread)), (~np.isnan(scores)).sum(axis=0)
+        if self.method == "average":
+            joined = z.sum(axis=0) / np.maximum(count, 1)
+        else:  # not a matrix product, which may give equal items different last digits
+            joined = (np.array(self.weights)[:, None] * z).sum(axis=0)
+        return np.where(count > 0, self.intercept + joined, np.nan)
+
+    def state(self) -> dict[str, Any]:
+        """What was learnt, JSON-able; `restore_estimator` reads it."""
+        state = asdict(self)
+        return state if self.method != "average" else {name: state[name] for name in ("method", "mean", "spread")}
+
+
+def fit_estimator(method: FusionMethod, scores: FloatArray, labels: FloatArray, sources: IntArray) -> Estimator:
+    """Fit on `scores` (n_assistants, n_items), `labels` and codes of `sources` (n_items,)."""
+    known = ~np.isnan(scores)
+    count = np.maximum(known.sum(axis=1), 1)
+    mean = np.where(known, scores, 0.0).sum(axis=1) / count
+    spread = np.sqrt(np.where(known, (scores - mean[:, None]) ** 2, 0.0).sum(axis=1) / count)
+    spread = np.where(spread > 0, spread, 1.0)
+    if method == "average":
+        return Estimator(method, mean.tolist(), spread.tolist(), [1.0 / len(scores)] * len(scores))
+    z, intercept, penalty = _standardised(scores, mean, spread), float(labels.mean()), 0.0
+    if method == "nnls":
+        from scipy.optimize import nnls
+
+        weights = nnls(z.T, labels - intercept)[0]
+    else:
+        penalty = _best_penalty(z, labels - intercept, sources)
+        weights = _ridge(z, labels - intercept, np.array([penalty]))[0]
+    return Estimator(method, mean.tolist(), spread.tolist(), weights.tolist(), intercept, penalty)
+
+
+def restore_estimator(state: Mapping[str, Any]) -> Estimator:
+    """The fitted estimator whose `state` was stored.  UsageError for a damaged one."""
+    known = {name: value for name, value in state.items() if value is not None}
+    if known.get("method") == "average" and isinstance(known.get("mean"), list):
+        known["weights"] = [1.0 / max(len(known["mean"]), 1)] * len(known["mean"])
+    try:
+        estimator = TypeAdapter(Estimator).validate_json(json.dumps(known), strict=True)
+    except ValidationError as error:
+        raise UsageError(f"The stored fusion is damaged: {error}.") from error
+    if not len(estimator.mean) == len(estimator.spread) == len(estimator.weights):
+        raise UsageError("The stored fusion is damaged: each mean needs a weight and a spread.")
+    return estimator
+
+
+def _standardised(scores: FloatArray, mean: FloatArray, spread: FloatArray) -> FloatArray:
+    """(n_assistants, n_items), 0 where missing."""
+    return np.nan_to_num((scores - mean[:, None]) / spread[:, None], nan=0.0)
+
+
+def _ridge(z: FloatArray, y: FloatArray, penalties: FloatArray) -> FloatArray:
+    """(n_penalties, n_assistants) weights, all penalties from one eigendecomposition."""
+    values, vectors = np.linalg.eigh(z @ z.T)
+    turned = vectors.T @ (z @ y)
+    weights: FloatArray = (turned / (np.maximum(values, 0.0) + penalties[:, None])) @ vectors.T
+    return weights
+
+
+def _best_penalty(z: FloatArray, y: FloatArray, sources: IntArray) -> float:
+    """The penalty with the smallest squared error on left-out sources; the middle one with fewer than 2 sources."""
+    names, codes = np.unique(sources, return_inverse=True)
+    if names.size < 2:
+        return float(PENALTIES[len(PENALTIES) // 2])
+    fold = np.random.default_rng(0).permutation(names.size)[codes] % min(PENALTY_FOLDS, names.size)
+    errors = np.zeros(len(PENALTIES))
+    for k in range(fold.max() + 1):
+        out = fold == k
+        errors += ((_ridge(z[:, ~out], y[~out], PENALTIES) @ z[:, out] - y[out]) ** 2).sum(axis=1)
+    return float(PENALTIES[np.argmin(errors)])
+
+
+# ── which items ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class FusionSplit:
+    """Positions to fit on (n_fit,) and to report on (n_report,), of different sources; `notes` say what is left out."""
+
+    fit: IntArray
+    report: IntArray
+    notes: tuple[str, ...] = ()
+
+
+def unseen_split(
+    golden: GoldenSet, aspect: str, parts: Sequence[JudgeScores], *, fit_share: float = 0.5, seed: int = 0
+) -> FusionSplit:
+    """Labelled items of sources that no part has seen, split by source.  AspectError where too few are left."""
+    labelled, stale = ~np.isnan(golden.labels(aspect)), seen_sources(golden, parts)
+    fresh, notes = np.flatnonzero(labelled & ~stale), tuple[str, ...]()
+    if stale.any():
+        notes = (
+            f"{int((labelled & stale).sum())} labelled items are left aside because a part was calibrated or fitted on "
+            f"their sources; {fresh.size} are left.",
+        )
+    n_sources = np.unique(golden.source_codes[fresh]).size
+    if n_sources < MIN_SOURCES or fresh.size < 2 * MIN_ITEMS:
+        raise AspectError(
+            f"only {fresh.size} labelled items of {n_sources} sources are left that no part has seen; a fusion needs "
+            f"at least {2 * MIN_ITEMS} items of {MIN_SOURCES} sources. Leave out a part that was calibrated on most of "
+            "them, or label more items.",
+            file=golden.name,
+        )
+    fit, test = inner_fold(fresh.tolist(), golden.source_codes, fit_share, seed)
+    return FusionSplit(np.array(fit, dtype=np.intp), np.array(test, dtype=np.intp), notes)
+
+
+def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
+    """AspectError for system level where the items reported on are of fewer than `MIN_SYSTEMS` systems."""
+    n_systems = np.unique(golden.system_codes[report]).size
+    if level == "system" and n_systems < MIN_SYSTEMS:
+        raise AspectError(
+            f"system level takes at least {MIN_SYSTEMS} systems (system_id) among the items reported on, where n is "
+            f"their number; there are {n_systems}, over which a coefficient is undefined or can only be 1 or -1. Take "
+            "dataset level, or sample level.",
+            file=golden.name,
+        )
+
+
+def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.bool_]:
+    """(n_items,) which items are of a source of which a part has seen any item's label: none of them is fresh."""
+    seen = sorted({k for part in parts for k in part.seen})
+    return np.isin(golden.source_codes, golden.source_codes[seen]) if seen else np.zeros(len(golden.items), dtype=bool)
+
+
+def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore, folds: int = PART_FOLDS) -> FloatArray:
+    """(n_items,) scores: calibration items by a fit without their source, all others by the fit on all of them.
+
+    `fit_and_score` is called `folds` + 1 times, with the whole `split` first.  UsageError with fewer calibration
+    sources than folds.
+    """
+    calibration = np.array(split.calibration, dtype=np.intp)
+    codes = golden.source_codes[calibration]
+    sources = np.unique(codes)
+    if sources.size < folds:
+        raise UsageError(
+            f"A part that learns needs at least {folds} calibration sources, so that none teaches its own score; "
+            f"{sources.size} are there."
+        )
+    scores = np.array(fit_and_score(split), dtype=np.float64)
+    if scores.shape != (len(golden.items),):
+        raise UsageError(f"Scores of shape {scores.shape} came for {len(golden.items)} items.")
+    fold = np.random.default_rng([split.seed, 4]).permutation(sources.size) % folds
+    for k in range(folds):
+        left_out = np.isin(codes, sources[fold == k])
+        kept, out = (tuple(calibration[side].tolist()) for side in (~left_out, left_out))
+        inner = Split(kept, out, split.kind, split.seed)
+        scores[calibration[left_out]] = fit_and_score(inner)[calibration[left_out]]
+    return scores
+
+
+def contradictions(parts: Sequence[JudgeScores], at: Sequence[int], most: int = 50) -> tuple[int, ...]:
+    """Positions (of `at`) on which the parts disagree most: largest spread of their rank shares first."""
+    import pandas as pd
+
+    positions = np.asarray(at, dtype=np.intp)
+    ranks = pd.DataFrame([part.upward[positions] for part in parts]).rank(axis=1)
+    shares = (ranks - 1).div(np.maximum(ranks.count(axis=1) - 1, 1), axis=0)
+    spread = (shares.max() - shares.min()).fillna(0.0).to_numpy()
+    order = np.argsort(-spread, kind="stable")[:most]
+    return tuple(positions[order[spread[order] > 0]].tolist())
+
+
+# ── the fusion ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)

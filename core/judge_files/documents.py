@@ -18,8 +18,8 @@ import numpy as np
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, TypeAdapter, WithJsonSchema
 
 from core.errors import ConcordError
-from core.fusion.estimators import restore_estimator
-from core.fusion.fusion_criteria import AspectCriteria
+from core.fusion.plan import AspectCriteria
+from core.fusion.stack import restore_estimator
 from core.judging.scoring_styles import Style
 from core.metrics import Metric, fitted_repeval, make_metric
 from core.records import ItemKind, Level, Scale, Statistic, Task

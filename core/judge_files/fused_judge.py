@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from core.errors import ConcordError, ConsentError, GoldenError, JudgeError, UsageError
-from core.fusion.estimators import restore_estimator
-from core.fusion.fusion_criteria import FusionCriteria, no_criteria
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.model_rating import FusionJudge, rate_by_model
-from core.fusion.plan import read_plan
+from core.fusion.plan import FusionCriteria, no_criteria, read_plan
+from core.fusion.stack import restore_estimator
 from core.judge_files.documents import FusedPart, FusionDocument
 from core.judge_files.judge_reading import document_of
 from core.judge_files.loaded import CalibratedJudge, LoadedJudge, Metrics, allowed_repeval, restored

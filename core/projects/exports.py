@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import JobError, JudgeError, NotFoundError, UsageError
-from core.fusion.fusion_request import FusionRequest, FusionRunView
-from core.fusion.fusion_settings import FusionSettings
+from core.fusion.fusion_settings import FusionRequest, FusionRunView, FusionSettings
 from core.projects.calibration import judge_runs
 from core.projects.criteria import Comment
 from core.projects.fusion import asked_fusion, kept_fusion, part_facts, unseen_and_asked

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import JobError, NotFoundError, UsageError
-from core.fusion.fusion_request import FusionEstimate, FusionRequest, FusionRunView
-from core.fusion.fusion_settings import FusionSettings
-from core.fusion.fusion_split import seen_sources
+from core.fusion.fusion_settings import FusionEstimate, FusionRequest, FusionRunView, FusionSettings
 from core.fusion.plan import TO_BE_MENDED
+from core.fusion.stack import seen_sources
 from core.projects.project_judges import judges_shown
 from core.projects.roles import requires
 from core.projects.run_work import RunWork, start_run
@@ -29,8 +28,7 @@ from core.store.runs import RESULT
 from core.store.store import Store
 
 if TYPE_CHECKING:
-    from core.fusion.model_rating import FusionJudge
-    from core.fusion.model_result import ModelResult
+    from core.fusion.model_rating import FusionJudge, ModelResult
     from core.fusion.stack import FusionTable
 
 # ── without calls ────────────────────────────────────────────────────────────────────────────────────────────
@@ -165,9 +163,8 @@ def asked_fusion(
     or for criteria that cannot be read.
     """
     from core.data.split import task_of, whole_sources
-    from core.fusion.fusion_criteria import read_criteria
     from core.fusion.model_rating import FusionJudge
-    from core.fusion.plan import read_plan
+    from core.fusion.plan import read_criteria, read_plan
 
     store.projects.get(request.project_id)
     golden, said = store.goldens.load(request.golden_id), request.settings
@@ -208,8 +205,8 @@ def propose_plan(store: Store, request: FusionRequest) -> FusionPlanSaved:
     AspectError when too few are left.
     """
     from core.comparison import usual_level
-    from core.fusion.fusion_split import unseen_split
     from core.fusion.plan import measured_plan
+    from core.fusion.stack import unseen_split
 
     golden, judge, _ = asked_fusion(store, request, texts=False)
     fit = unseen_split(golden, request.aspects[0], judge.parts, seed=request.settings.seed).fit.tolist()
@@ -227,7 +224,7 @@ def calibrated_criteria(store: Store, request: FusionRequest) -> FusionPlanSaved
     Of several the best alone; `seen` of the result are the items whose labels chose them.  It is not saved.
     JobError where no aspect has any.
     """
-    from core.fusion.fusion_criteria import AspectCriteria, FusionCriteria
+    from core.fusion.plan import AspectCriteria, FusionCriteria
 
     entries, seen = [], set[int]()
     for aspect in request.aspects:
@@ -248,7 +245,7 @@ def calibrated_criteria(store: Store, request: FusionRequest) -> FusionPlanSaved
 
 def criteria_origins(text: str, aspects: Sequence[str], known: Sequence[FusionPlanSaved]) -> dict[str, str]:
     """Aspect → who wrote its criteria in `text`, where one of the `known` versions has the very same; newest first."""
-    from core.fusion.fusion_criteria import read_criteria
+    from core.fusion.plan import read_criteria
 
     origins: dict[str, str] = {}
     try:
@@ -316,10 +313,8 @@ def run_fusion(work: RunWork) -> FusionRunView:
 
     With a budget the rest stays unasked.
     """
-    from core.fusion.aspect_texts import OVERALL, folded
     from core.fusion.model_rating import rate_by_model
-    from core.fusion.model_result import Rated
-    from core.fusion.plan import PlanError
+    from core.fusion.plan import OVERALL, PlanError, folded
     from core.judging.judge_specs import NAMED, language_model
     from core.judging.scoring_styles import Asking
 
@@ -355,7 +350,6 @@ def run_fusion(work: RunWork) -> FusionRunView:
             calls_per_item=1.0 / len(aspects),
         )
         judges[name] = work.add_judge(fused, ratings.replies)
-    rated = Rated.of(ratings, len(golden.items))
     return FusionRunView(
         judges,
         settings.plan or ratings.plan.text,
@@ -365,8 +359,6 @@ def run_fusion(work: RunWork) -> FusionRunView:
         model.as_state(),
         ratings.criteria.text,
         ratings.criteria.origins,
-        rated.without,
-        tuple(rated.without_asked),
     )
 
 
@@ -392,14 +384,14 @@ def unseen_and_asked(golden: GoldenSet, judge: JudgeScores) -> IntArray:
 
 def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> ModelResult | None:
     """What a finished LLM fusion is worth at the statistic and level of `settings`: every aspect, the score all in
-    all, and the fusion without each assistant where that was asked for.
+    all.
 
     On labelled items of sources that neither plan, criteria nor assistants have seen; None where a judge of it or an
     assistant is gone.
     """
-    from core.fusion.aspect_texts import OVERALL
-    from core.fusion.fusion_split import require_systems
-    from core.fusion.model_result import Rated, measured_ratings
+    from core.fusion.model_rating import measured_ratings
+    from core.fusion.plan import OVERALL
+    from core.fusion.stack import require_systems
 
     run = store.runs.get(run_id)
     outcome = store.results.read(run_id, RESULT, FusionRunView)
@@ -412,5 +404,5 @@ def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> ModelR
         return None
     at = unseen_and_asked(golden, judges[OVERALL])
     require_systems(golden, settings.measure.level, at)
-    rated = Rated({name: each.values for name, each in judges.items()}, outcome.without, outcome.without_asked)
+    rated = {name: each.values for name, each in judges.items()}
     return measured_ratings(golden, judge.tasks, rated, at, settings)

@@ -15,9 +15,8 @@ from core.calibration.calibration_result import Calibration
 from core.comparison.decisions import preferred
 from core.data.reply_files import ScoredRows, read_scored
 from core.errors import AspectError, GoldenError, JobError
-from core.fusion.fusion_criteria import read_criteria
-from core.fusion.fusion_request import FusionRunView
-from core.fusion.fusion_settings import FusionSettings
+from core.fusion.fusion_settings import FusionRunView, FusionSettings
+from core.fusion.plan import read_criteria
 from core.project_records import JUDGES, CriteriaAlignment, CriteriaEntry, Run
 from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import criteria_names

@@ -18,7 +18,7 @@ from core.calibration.proposals import RoundResult
 from core.comparison.recheck import Recheck
 from core.comparison.style_grid import StylesView
 from core.errors import ConcordError, JobError
-from core.fusion.fusion_request import FusionRequest, FusionRunView
+from core.fusion.fusion_settings import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
 from core.project_records import JUDGES, Run, RunRequest, Worker
 from core.projects.calibration import CalibrationRequest, VersionRequest, run_calibration, start_calibration

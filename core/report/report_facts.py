@@ -27,7 +27,7 @@ from core.comparison.supervised import plain_regression
 from core.comparison.sureness import Sureness, calibrated_sureness
 from core.data import load_golden
 from core.errors import AspectError, UsageError
-from core.fusion.aspect_texts import OVERALL
+from core.fusion.plan import OVERALL
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores, Origin, Scale, Usage
 from core.stats import (
     Alpha,
@@ -48,7 +48,7 @@ from core.stats.system_means import SystemMeans, system_means
 if TYPE_CHECKING:
     from core.comparison.decisions import Preferences
     from core.data.reply_files import ScoredRows
-    from core.fusion.model_result import ModelResult
+    from core.fusion.model_rating import ModelResult
     from core.project_records import CriteriaEntry, GoldenSummary, Run, Side
     from core.projects.calibration import CalibrationRequest
     from core.projects.judge_line import JudgeLine, JudgeVersion, VersionMeasured
@@ -331,14 +331,10 @@ class FusionFact:
     result: ModelResult
 
     @property
-    def rows(self) -> list[tuple[str, Alignment, Difference | None]]:
-        """Each figure by its name; of the aspect and overall also without each assistant, with the whole minus it."""
-        whole = {**self.result.aspects, **({} if self.result.overall is None else {OVERALL: self.result.overall})}
-        return [(name, alignment, None) for name, alignment in whole.items()] + [
-            (f"{name}, without {row.name}", row.alignment, row.difference)
-            for name in (self.aspect, OVERALL)
-            for row in self.result.without.get(name, ())
-        ]
+    def rows(self) -> dict[str, Alignment]:
+        """Each figure by its name."""
+        overall = self.result.overall
+        return {**self.result.aspects, **({} if overall is None else {OVERALL: overall})}
 
 
 @dataclass(frozen=True)

@@ -67,11 +67,8 @@ def _judges(report: Report) -> Iterator[Cells]:
     if (bar := board.bar) is not None:
         yield _aligned(bar.name, unseen, bar.alignment)
         yield from _minus(f"this judge minus: {bar.name}", unseen, bar.alignment, bar.minus[report.ours], "p (Holm)")
-    for title, alignment, minus in report.fusion.rows if report.fusion is not None else ():
-        name, unseen = f"fusion by a model: {bounded(title, _NAME)}", "unseen by the fusion"
-        yield _aligned(name, unseen, alignment)
-        if minus is not None:
-            yield from _minus(f"the whole minus: {name}", unseen, alignment, minus, "p (Holm)")
+    for title, alignment in report.fusion.rows.items() if report.fusion is not None else ():
+        yield _aligned(f"fusion by a model: {bounded(title, _NAME)}", "unseen by the fusion", alignment)
 
 
 def _systems(report: Report) -> Iterator[Cells]:

@@ -10,14 +10,13 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.fusion.aspect_texts import OVERALL, folded
-from core.fusion.fusion_request import FusionRequest, FusionRunView
-from core.fusion.plan import TO_BE_MENDED
+from core.fusion.fusion_settings import FusionRequest, FusionRunView
+from core.fusion.plan import OVERALL, TO_BE_MENDED, folded
 from core.projects.fusion import FusionPlanSaved
 from core.projects.run_kinds import RunDetail
 from core.records import Alignment
 from core.wording import counted, money
-from pages.fusion.result import Fused, difference_words
+from pages.fusion.result import Fused
 from pages.ui import grid, people, run_panel, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened
@@ -60,17 +59,12 @@ def draw(page: Opened, fused: Fused) -> None:
         budget = st.number_input(
             "Most calls (0: no limit)", min_value=0, value=0, step=50, key=state.widget("fusion_budget"), width=220
         )
-        each = st.checkbox(
-            "Also without each assistant",
-            key=state.widget("fusion_leave_one_out"),
-            help="Rates the items once more without each assistant in turn. The price below includes these calls.",
-        )
         references = st.checkbox(
             "Show references",
             key=state.widget("fusion_references"),
             help="Adds each item's references to the prompt. Items without one are not rated.",
         )
-    settings = replace(request.settings, budget=int(budget) or None, leave_one_out=each, references=references)
+    settings = replace(request.settings, budget=int(budget) or None, references=references)
     request = replace(request, settings=settings, n_items=int(limit) or None)
     if not spec:
         st.caption("Name the model to see what the fusion would cost.")
@@ -236,7 +230,7 @@ def _draw_run(page: Opened, view: RunDetail) -> None:
 
 
 def _draw_worth(page: Opened, fused: Fused, run_id: str) -> None:
-    """Draw the alignment of a finished run by aspect, and of the fusion without each assistant."""
+    """Draw the alignment of a finished run by aspect."""
     try:
         result = projects.fusion_result(page.store, run_id, fused.settings)
     except ConcordError as error:
@@ -251,15 +245,6 @@ def _draw_worth(page: Opened, fused: Fused, run_id: str) -> None:
     _draw_table(_frame("rated", rows), "Alignment of the LLM fusion by aspect", fused)
     if result.overall is None and OVERALL not in map(folded, result.aspects):
         st.caption(plain(f"The overall score is compared with nothing: {result.overall_target}."))
-    for name, without in result.without.items():
-        if name not in (fused.aspect, OVERALL):
-            continue
-        target = f", compared with {result.overall_target}" if name == OVERALL and result.overall is not None else ""
-        st.markdown(f"**Without each assistant** ({plain(name + target)}): the same calls without its name and number")
-        frame = _frame("without", {row.name: row.alignment for row in without})
-        frame["the whole minus it"] = [difference_words(row.difference) for row in without]
-        frame["n of both"] = [row.difference.n for row in without]
-        _draw_table(frame, f"The LLM fusion without each assistant, {name}", fused)
 
 
 def _frame(first: str, alignments: dict[str, Alignment]) -> pd.DataFrame:
@@ -284,7 +269,5 @@ def _draw_table(frame: pd.DataFrame, alt: str, fused: Fused) -> None:
         "interval": Column("95 % interval", help="over sources"),
         "n": Column(help="counts systems" if fused.settings.level == "system" else "counts items"),
         "no score": Column(help="items whose reply could not be read for it; never counted as 0"),
-        "the whole minus it": Column(help="paired over sources, Holm-corrected over the assistants"),
-        "n of both": Column(help="items that both scored"),
     }
     grid.draw(frame, columns, alt=alt, rows=8)

@@ -12,7 +12,7 @@ import streamlit as st
 from core import projects
 from core.comparison import unique_names
 from core.fusion.fusion_settings import METHODS, FusionMethod, FusionSettings
-from core.fusion.fusion_split import MIN_SYSTEMS
+from core.fusion.stack import MIN_SYSTEMS
 from core.metrics import readable
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, JudgeKind, Level

@@ -12,8 +12,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.fusion.fusion_settings import FusionSettings
-from core.fusion.fusion_split import contradictions
-from core.fusion.stack import Fusion, FusionTable
+from core.fusion.stack import Fusion, FusionTable, contradictions
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import Alignment, GoldenSet, JudgeKind
 from core.report.figures import measure_name

@@ -13,8 +13,7 @@ from scipy.stats import spearmanr
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.fusion.fusion_request import FusionRequest
-from core.fusion.fusion_settings import FusionSettings
+from core.fusion.fusion_settings import FusionRequest, FusionSettings
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Place, golden_of
@@ -192,7 +191,7 @@ def test_the_parts_say_what_they_are(full: Place) -> None:
 
 
 def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, drive: Callable[..., str]) -> None:
-    """Every figure with n and interval; without each assistant beside the whole; nothing to hold the overall beside."""
+    """Every figure with n and interval; nothing to hold the overall beside."""
     ids = tuple(
         judge.judge_id
         for judge in full.store.judges.all(full.project_id)
@@ -200,14 +199,10 @@ def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, dri
     )
     request = FusionRequest(
         *(full.project_id, full.golden_id, "coherence", ("coherence",), ids, "scripted"),
-        settings=FusionSettings(method="llm", criteria="coherence: none", leave_one_out=True),
+        settings=FusionSettings(method="llm", criteria="coherence: none"),
     )
     drive(full.store, full.settings, projects.start_fusion(full.store, full.settings, request))
     screen = choose_section(open_screen(SCREEN, **full.ids), "By a model")
-    worth, without = frame_with(screen, "rated"), frame_with(screen, "without")
+    worth = frame_with(screen, "rated")
     assert (list(worth["rated"]), list(worth["n"])) == (["coherence"], [120])
-    assert list(without["without"]) == ["one", "two"]
-    assert list(without["n of both"]) == [120, 120]
-    assert all(" to " in ends for ends in without["95 % interval"])
-    assert all(re.match(r"[+−]0\.\d{2} \[", gap) for gap in without["the whole minus it"])
     assert "The overall score is compared with nothing: the raters gave no overall label" in texts(screen)

@@ -89,23 +89,14 @@ def test_the_model_writes_criteria_where_none_are_given_and_the_command_says_so(
     ]
 
 
-def test_all_in_all_and_without_each_assistant_stand_in_the_summary(run: Run, say: Say) -> None:
+def test_all_in_all_stands_in_the_summary(run: Run) -> None:
     llm = (*ASK, *PARTS, "--method", "llm", "--judge", "scripted", "--criteria", "none", "--also", "fluency")
     Path("plan.txt").write_text("coherence: overlap, overlap_pairs\nTrust overlap.\nfluency: overlap_pairs", "utf-8")
-    code, body = run(*llm, "--plan", "plan.txt", "--leave-one-out", "--level", "dataset")
+    code, body = run(*llm, "--plan", "plan.txt", "--level", "dataset")
     n, whole = body["n_report"], body["overall"]
-    assert (code, body["calls"], body["plan_origin"]) == (0, 3 * n, "person")
+    assert (code, body["calls"], body["plan_origin"]) == (0, n, "person")
     assert (whole["statistic"], whole["level"], whole["n"]) == ("spearman", "dataset", n)
     assert whole["beside"] == "the mean of coherence, fluency"
-    assert set(body["without"]) == {"overlap", "overlap_pairs"}
-    for rest in (*body["without"].values(), *body["also_without"]["overall"].values()):
-        gap = rest["fused_minus_this"]
-        assert (rest["n"], gap["n"]) == (n, n)
-        assert gap["interval"][0] <= gap["value"] <= gap["interval"][1]
-    of_two = body["fused"]["value"] - body["without"]["overlap"]["value"]
-    assert body["without"]["overlap"]["fused_minus_this"]["value"] == pytest.approx(of_two)
-    said = " ".join(say(*llm, "--plan", "plan.txt", "--leave-one-out", "--budget", str(n + 21)).split())
-    assert f"The budget left 10 of {n} items to be rated without each assistant." in said
 
 
 def test_a_fusion_by_a_model_scores_other_items_from_its_file_as_it_rated_its_own(

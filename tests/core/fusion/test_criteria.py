@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.errors import UsageError
-from core.fusion.fusion_criteria import read_criteria
-from core.fusion.plan import aspects_block
+from core.fusion.plan import aspects_block, read_criteria
 from core.records import Scale, Task
 
 ASPECTS = ("coherence", "topic fit")

@@ -10,8 +10,8 @@ from scipy.optimize import nnls
 from sklearn.linear_model import Ridge
 
 from core.errors import UsageError
-from core.fusion.estimators import PENALTIES, fit_estimator, restore_estimator
 from core.fusion.fusion_settings import METHODS, FusionMethod
+from core.fusion.stack import PENALTIES, fit_estimator, restore_estimator
 
 RNG = np.random.default_rng(4)
 TRUTH = RNG.normal(size=300)

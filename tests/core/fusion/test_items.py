@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.errors import UsageError
-from core.fusion.fusion_split import contradictions, cross_fitted
+from core.fusion.stack import contradictions, cross_fitted
 from core.records import FloatArray, GoldenSet, Item, JudgeScores, Split
 
 

@@ -7,9 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from core.fusion.aspect_texts import OVERALL
 from core.fusion.model_rating import FusionJudge
-from core.fusion.plan import plan_messages, read_plan
+from core.fusion.plan import OVERALL, plan_messages, read_plan
 from core.providers.completions import Completion, Request
 from core.providers.scripted import ScriptedProvider
 from core.records import Item, JudgeScores, Scale, Scored, Task, Usage

@@ -1,4 +1,4 @@
-"""A model's ratings measured: all in all beside what people gave, and what the fusion loses without an assistant."""
+"""A model's ratings measured, aspect by aspect and all in all beside what raters gave."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from core.fusion.aspect_texts import OVERALL
-from core.fusion.fusion_criteria import no_criteria
 from core.fusion.fusion_settings import FusionSettings
-from core.fusion.model_rating import FusionJudge, rate_by_model
-from core.fusion.model_result import Rated, measured_ratings, overall_target
-from core.fusion.plan import FusionPlan, read_plan
+from core.fusion.model_rating import FusionJudge, measured_ratings, overall_target, rate_by_model
+from core.fusion.plan import no_criteria, read_plan
 from core.judging.judge_specs import language_model
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale, Task
 from core.settings import Settings
@@ -46,8 +43,8 @@ def test_all_in_all_stands_beside_the_peoples_own_overall_label_where_there_is_o
     golden = golden_of(("a", SMALL), ("Overall", SMALL))
     target = overall_target(golden, tasks_of(golden, "a"))
     assert target is not None
-    assert target.words == "human_Overall"
-    np.testing.assert_array_equal(target.labels, golden.labels("Overall"))
+    assert target[1] == "human_Overall"
+    np.testing.assert_array_equal(target[0], golden.labels("Overall"))
     assert overall_target(golden, tasks_of(golden, "a", "Overall")) is None, "there it is an aspect like any other"
 
 
@@ -55,9 +52,9 @@ def test_else_beside_the_mean_of_the_aspects_that_were_rated() -> None:
     golden = golden_of(("a", SMALL), ("b", SMALL))
     target = overall_target(golden, tasks_of(golden, "a", "b"))
     assert target is not None
-    assert target.words == "the mean of a, b"
-    assert np.isnan(target.labels[0]), "one of the two has no label there"
-    np.testing.assert_allclose(target.labels[1:], (golden.labels("a") + golden.labels("b"))[1:] / 2)
+    assert target[1] == "the mean of a, b"
+    assert np.isnan(target[0][0]), "one of the two has no label there"
+    np.testing.assert_allclose(target[0][1:], (golden.labels("a") + golden.labels("b"))[1:] / 2)
     assert overall_target(golden, tasks_of(golden, "a")) is None
 
 
@@ -71,29 +68,19 @@ def test_every_figure_has_its_value_by_scipy_its_n_and_its_interval() -> None:
     golden = golden_of(("a", SMALL), ("b", SMALL))
     whole = rated_of(golden, a=0.5, b=0.5, overall=0.5)
     whole["overall"][5] = np.nan  # not read
-    without = {"bleu": rated_of(golden, a=2.0, b=2.0, overall=2.0)}
-    asked = tuple(range(40))
-    result = measured_ratings(golden, tasks_of(golden, "a", "b"), Rated(whole, without, asked), AT, HOW)
+    result = measured_ratings(golden, tasks_of(golden, "a", "b"), whole, AT, HOW)
     target = overall_target(golden, tasks_of(golden, "a", "b"))
     assert target is not None
     assert result.overall is not None
-    known = ~np.isnan(target.labels) & ~np.isnan(whole["overall"])
-    assert result.overall.value == pytest.approx(spearmanr(whole["overall"][known], target.labels[known]).statistic)
+    known = ~np.isnan(target[0]) & ~np.isnan(whole["overall"])
+    assert result.overall.value == pytest.approx(spearmanr(whole["overall"][known], target[0][known]).statistic)
     assert (result.overall.n, result.overall.n_unscored) == (46, 1)
     assert result.overall.interval is not None
-    (row,) = result.without["a"]
-    first = golden.labels("a")[:40]
-    gap = spearmanr(whole["a"][:40], first).statistic - spearmanr(without["bleu"]["a"][:40], first).statistic
-    assert row.difference.value == pytest.approx(gap)
-    assert (row.alignment.n, row.difference.n) == (40, 40), "no more than it was asked about"
-    assert row.difference.interval is not None
+    assert result.aspects["a"].value == pytest.approx(spearmanr(whole["a"], golden.labels("a")).statistic)
     body = result.as_json()
     assert body["overall"]["beside"] == "the mean of a, b"
-    assert set(body["without"]["bleu"]) >= {"value", "n", "interval", "level", "statistic", "fused_minus_this"}
-    assert set(body["also_without"]) == {"b", OVERALL}
+    assert set(body["also"]) == {"b"}
 
-
-# ── asking without each ──────────────────────────────────────────────────────────────────────────────────────
 
 ASSISTANTS = tuple(
     JudgeScores(name, "metric", "a", np.linspace(0, 1, N) ** power, note=f"It measures {name}.")
@@ -101,38 +88,22 @@ ASSISTANTS = tuple(
 )
 
 
-def rated_by(golden: GoldenSet, plan: FusionPlan, asked: list[str], budget: int | None = None) -> Rated:
-    model = language_model("scripted", Settings())
-    send = model.provider.complete
+@pytest.mark.parametrize(("budget", "n_items"), [(None, 10), (25, 10), (6, 6)])
+def test_the_model_is_asked_once_an_item_within_the_budget_with_the_assistants_of_the_plan(
+    budget: int | None, n_items: int
+) -> None:
+    golden, model = golden_of(("a", SMALL)), language_model("scripted", Settings())
+    send, asked = model.provider.complete, list[str]()
 
     def noted(requests, **how):  # type: ignore[no-untyped-def]
         asked.extend(request.messages[0].content for request in requests)
         return send(requests, **how)
 
     model.provider.complete = noted  # type: ignore[method-assign]
+    plan = read_plan("a: bleu, chrf\nRead bleu before chrf.", ("a",), ("bleu", "chrf", "idle"))
     judge = FusionJudge(tasks_of(golden, "a"), ASSISTANTS, plan, criteria=no_criteria(("a",)))
-    how = FusionSettings(method="llm", leave_one_out=True, budget=budget)
+    how = FusionSettings(method="llm", budget=budget)
     ratings = rate_by_model(model, golden.items, judge, range(10), how)
-    assert ratings.calls == len(asked)
-    return Rated.of(ratings, N)
-
-
-def test_each_assistant_of_the_plan_is_left_out_in_turn_and_nothing_speaks_of_it() -> None:
-    golden, asked = golden_of(("a", SMALL)), list[str]()
-    plan = read_plan("a: bleu, chrf\nRead bleu before chrf. Trust the item.", ("a",), ("bleu", "chrf", "idle"))
-    rated = rated_by(golden, plan, asked)
-    assert set(rated.without) == {"bleu", "chrf"}, "idle is in no prompt, so leaving it out changes nothing"
-    assert len(asked) == 30
-    for prompts, gone, there in ((asked[10:20], "bleu", "chrf"), (asked[20:], "chrf", "bleu")):
-        assert all(gone not in prompt and f"- {there}: " in prompt for prompt in prompts)
-    assert rated.without_asked == tuple(range(10))
-
-
-@pytest.mark.parametrize(("budget", "n_items", "n_each"), [(25, 10, 7), (12, 10, 1), (11, 10, 0), (6, 6, 0)])
-def test_a_budget_pays_the_items_first_and_shares_the_rest_equally(budget: int, n_items: int, n_each: int) -> None:
-    golden, asked = golden_of(("a", SMALL)), list[str]()
-    plan = read_plan("a: bleu, chrf", ("a",), ("bleu", "chrf", "idle"))
-    rated = rated_by(golden, plan, asked, budget)
-    assert len(asked) == n_items + 2 * n_each <= budget
-    assert len(rated.without_asked) == n_each
-    assert int(np.isfinite(rated.whole["a"]).sum()) == n_items
+    assert (ratings.calls, len(asked), ratings.n_left) == (n_items, n_items, 10 - n_items)
+    assert all("- bleu: " in prompt and "- chrf: " in prompt and "idle" not in prompt for prompt in asked)
+    assert int(np.isfinite(ratings.values("a", N)).sum()) == n_items

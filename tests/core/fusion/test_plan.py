@@ -114,20 +114,3 @@ def test_a_line_without_end_is_read_at_once(mark: str) -> None:
     started = time.process_time()
     read_plan("coherence: overlap\nfluency: none\n" + mark * (7900 // len(mark)), ASPECTS, NAMES)
     assert time.process_time() - started < 1.0
-
-
-def test_a_plan_without_an_assistant_no_longer_speaks_of_it() -> None:
-    """Its name, the sentences that name it, and the line of its measured alignment; an aspect may be left with none."""
-    text = (
-        "coherence: bleu, chrf\nRead bleu first. Then chrf: a low number is a warning.\n- bleu 0.41\n- chrf 0.30\n\n"
-        "fluency: bleu\nTrust bleu."
-    )
-    plan = read_plan(text, ("coherence", "fluency"), ("bleu", "chrf"), "model")
-    rest = plan.without("bleu")
-    assert rest.assistants == ("chrf",)
-    assert rest.text == (
-        "coherence: chrf\nThen chrf: a low number is a warning.\n- chrf 0.30\n\n"
-        "fluency: none\nNo assistant is at hand for this aspect; rate it from the item alone."
-    )
-    assert rest.origin == "model"
-    assert plan.without("nobody") == plan

@@ -15,8 +15,8 @@ import yaml
 from core import load_items, load_judge
 from core.data.split import KnownTexts
 from core.errors import JudgeError, UsageError
-from core.fusion.estimators import fit_estimator
 from core.fusion.fused_run import fused_card
+from core.fusion.stack import fit_estimator
 from core.judge_files.documents import FusedPart
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import read_card

@@ -11,9 +11,8 @@ import pytest
 
 from core import projects
 from core.errors import NotFoundError, UsageError
-from core.fusion.estimators import restore_estimator
 from core.fusion.fusion_settings import FusionSettings
-from core.fusion.stack import Fusion, fuse
+from core.fusion.stack import Fusion, fuse, restore_estimator
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import read_card
 from core.metrics import as_judge, make_metric

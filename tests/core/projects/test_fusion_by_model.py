@@ -14,8 +14,7 @@ import yaml
 from core import projects
 from core.calibration.calibration_settings import CalibrationSettings
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
-from core.fusion.fusion_request import FusionRequest, FusionRunView
-from core.fusion.fusion_settings import FusionSettings
+from core.fusion.fusion_settings import FusionRequest, FusionRunView, FusionSettings
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import read_card
 from core.metrics import as_judge, make_metric
@@ -170,17 +169,15 @@ def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
     assert offered.criteria == f"coherence:\n{best}"
     assert set(offered.seen) == set(store.judges.get(request_.project_id, shown.own).judge.seen)
     taken = {"criteria": offered.criteria, "criteria_origins": offered.criteria_origins, "plan_seen": offered.seen}
-    view = fuse(changed(request_, **taken, n_items=None, leave_one_out=True))
+    view = fuse(changed(request_, **taken, n_items=None))
     assert view.criteria_origins == {"coherence": "calibrated", "relevance": "model"}
     entered = store.judges.get(request_.project_id, view.judges["coherence"]).judge
     assert set(offered.seen) <= set(entered.seen)
     report = projects.report(store, *where)
     names = ["coherence", "relevance", "overall"]
-    names += [f"{what}, without {part}" for what in ("coherence", "overall") for part in ("overlap", "overlap_pairs")]
-    assert [name for name, _, _ in report.fusion.rows] == names
+    assert list(report.fusion.rows) == names
     n_unseen = 144 - len(offered.seen)
-    assert {own.n for _, own, _ in report.fusion.rows if own.level == "dataset"} <= {n_unseen}
-    assert all(minus is not None and minus.n <= n_unseen for _, _, minus in report.fusion.rows[3:])
+    assert {own.n for own in report.fusion.rows.values() if own.level == "dataset"} <= {n_unseen}
     figures = [row for row in figure_rows(report) if "fusion by a model" in str(row[0])]
     assert {str(row[0]).split(": ")[-1] for row in figures} == set(names)
     assert "Fusion by a model" in appendix_page(report)
@@ -247,12 +244,12 @@ def test_the_cost_is_counted_and_a_second_run_sends_nothing(
     assert estimate.cost
 
     def run() -> tuple[FusionRunView, Usage]:
-        run_id = projects.start_fusion(store, settings, changed(request, plan="", leave_one_out=True))
+        run_id = projects.start_fusion(store, settings, changed(request, plan=""))
         drive(store, settings, run_id)
         return outcome(store, run_id), store.runs.get(run_id).usage
 
     first, usage = run()
-    sent = 3 * N + 1  # the plan too, and without each of two assistants
+    sent = N + 1  # the plan too
     assert server.fake.requests == sent
     assert all(f"- {aspect}: a number" in str(server.fake.bodies[-1]) for aspect in ASPECTS)
     assert (usage.requests, usage.cached) == (sent, 0)
