@@ -74,7 +74,7 @@ from core.projects.labelling import (
     stop_rating,
     undo_label,
 )
-from core.projects.log_words import log_lines
+from core.projects.log_words import log_csv, log_lines
 from core.projects.misaligned_items import (
     explain_item,
     item_changes,
@@ -131,7 +131,6 @@ from core.projects.review import (
     open_review,
     review_moved,
 )
-from core.projects.roles import log_csv
 from core.projects.run_kinds import ask_again, list_runs, run_view
 from core.projects.run_work import (
     cancel_run,

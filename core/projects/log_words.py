@@ -1,9 +1,9 @@
-"""The log as people read it: what each entry is about, in words."""
+"""The log as people read it, what each entry is about in words, and as a file."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from textwrap import shorten
 
 from core.project_records import Run
@@ -11,6 +11,8 @@ from core.projects.criteria import ProposalDecided
 from core.projects.labelling import Adjudicated, LabelPass
 from core.projects.misaligned_items import Triage
 from core.projects.review import PointDecided, Vote, hidden_votes
+from core.projects.roles import requires
+from core.spreadsheets import csv_text
 from core.store.log import Action, Entry
 from core.store.store import Store
 
@@ -32,17 +34,11 @@ _NAMED = ("criteria_id", "judge_id", "golden_id", "run_id", "parent_id")
 """What an action may have been asked with, the more telling first."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """An entry with what was done and what it is `about`, in words; "" where what it was about is gone."""
+def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[tuple[str, str]]:
+    """What was done in each entry, and what it was about ("" where that is gone), in words without ids.
 
-    entry: Entry
-    did: str
-    about: str
-
-
-def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[LogLine]:
-    """The entries in words, no ids in them; a vote that nobody may see yet says only that it is in."""
+    A vote that nobody may see yet says only that it is in.
+    """
     hidden = hidden_votes(store, project_id) if any(isinstance(entry, Vote) for entry in entries) else set()
     passes = {begun.subject: begun for begun in store.events.all(project_id, LabelPass)}
     words = {pass_id: f"labelling pass {_quoted(begun.name)}" for pass_id, begun in passes.items()}
@@ -73,14 +69,18 @@ def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[L
                 return next((words[key] for key in keys if key in words), named)
         return words.get(entry.subject, "")
 
-    return [
-        LogLine(
-            entry,
-            "voted; shown once all votes are in" if entry.number in hidden else entry.sentence,
-            about(entry),
-        )
-        for entry in entries
-    ]
+    voted = "voted; shown once all votes are in"
+    return [(voted if entry.number in hidden else entry.sentence, about(entry)) for entry in entries]
+
+
+@requires("admin", reads=True)
+def log_csv(store: Store, project_id: str) -> str:
+    """The whole log as CSV, one entry a row; no cell can be taken for a formula."""
+    rows = []
+    for entry in reversed(store.events.page(project_id, limit=10**9).entries):
+        at, details = entry.at.isoformat(timespec="seconds"), json.dumps(entry.body, ensure_ascii=False, sort_keys=True)
+        rows.append((entry.number, at, entry.actor, entry.role, entry.kind, entry.subject, entry.sentence, details))
+    return csv_text(("number", "at", "actor", "role", "kind", "subject", "what", "details"), rows)
 
 
 def run_words(run: Run) -> str:

@@ -7,22 +7,21 @@ until everybody who joined has voted.  A reviewer decides; decision and reason a
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from core.errors import ConflictError, UsageError
-from core.projects.criteria import ProposalDecided
+from core.projects.criteria import ProposalDecided, criteria_names
 from core.projects.judge_line import judge_line
 from core.projects.misaligned_items import list_triage
 from core.projects.refining import decide_proposal, open_proposals
 from core.projects.roles import requires
 from core.store.log import Entry
 from core.store.store import Store
-from core.wording import change_figures, counted
+from core.wording import change_figures
 
-PointKind = Literal["change", "disagreement"]
 Choice = Literal["for", "against", "abstain"]
 CHOICES: tuple[Choice, ...] = ("for", "against", "abstain")
 Verdict = Literal["accepted", "rejected", "postponed"]
@@ -30,9 +29,12 @@ VERDICTS: tuple[Verdict, ...] = ("accepted", "rejected", "postponed")
 JOINED_FOR = timedelta(hours=12)
 """Whoever joined earlier than this, and never left, is not waited for."""
 _LONGEST = 2_000
-_LONGEST_QUOTE = 180
-_BULLET = re.compile(r"^\s*(?:[-*•·]\s+|\d+[.)]\s+)*")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z]|[\"“‘(])")
+_QUESTIONS = {
+    "ambiguous": "Do the criteria need a rule for this?",
+    "judge wrong": "Is the judge wrong here?",
+    "label wrong": "Is the label wrong here?",
+    "": "Who is right here, judge or raters?",
+}
 
 
 @dataclass(frozen=True)
@@ -43,13 +45,11 @@ class ReviewEntry(Entry):
     aspect: str
 
 
-@dataclass(frozen=True)
 class ReviewJoined(ReviewEntry):
     kind = "review joined"
     does = "joined the review"
 
 
-@dataclass(frozen=True)
 class ReviewLeft(ReviewEntry):
     kind = "review left"
     does = "left the review"
@@ -81,16 +81,15 @@ class PointDecided(ReviewEntry):
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """An open point.
+    """An open point: a disagreement about item `item_id`, or ("") a change.
 
-    A "change" proposes criteria (`subject_id`) in place of `parent_id`; `run_id` is the round that proposed them, ""
-    for an edit by hand.  A "disagreement" is about an item, as the criteria or judge `subject_id` scored it.
+    A change proposes criteria (`subject_id`) in place of `parent_id`; `run_id` is the round that proposed them, "" for
+    an edit by hand.  A disagreement is about the item as the criteria or judge `subject_id` scored it.
     `losing`: alignment is lower with the change.  `seen` is the number of the decision that postponed it, 0 for none.
     `waiting` are the people who have yet to vote.
     """
 
     key: str
-    kind: PointKind
     title: str
     text: str
     subject_id: str
@@ -175,24 +174,60 @@ def open_review(store: Store, project_id: str, golden_id: str, aspect: str) -> O
         elif isinstance(entry, ReviewJoined | Vote) and datetime.now(UTC) - entry.at < JOINED_FOR:
             joined[entry.actor] = None
 
-    def with_votes(point: Point) -> Point:
+    points = []
+    for point in _found(store, project_id, golden_id, aspect, decided):
         seen = decided[point.key].number if point.key in decided else 0
-        votes = {
-            entry.actor: entry
-            for entry in entries
-            if isinstance(entry, Vote) and entry.subject == point.key and entry.number > seen
-        }
+        cast = (entry for entry in entries if isinstance(entry, Vote) and entry.subject == point.key)
+        votes = {entry.actor: entry for entry in cast if entry.number > seen}
         waiting = tuple(name for name in joined if name not in votes)
-        return replace(point, seen=seen, votes=tuple(votes.values()), waiting=waiting)
-
-    found = [
-        *_proposals(store, project_id, golden_id, aspect),
-        *_edits(store, project_id, golden_id, aspect, decided),
-        *_disagreements(store, project_id, golden_id, aspect, decided),
-    ]
-    points = sorted(map(with_votes, found), key=lambda point: (point.seen, point.losing))
+        points.append(replace(point, seen=seen, votes=tuple(votes.values()), waiting=waiting))
+    points.sort(key=lambda point: (point.seen, point.losing))
     decisions = [entry for entry in entries if isinstance(entry, PointDecided)]
     return OpenReview(tuple(points), tuple(joined), tuple(decisions[::-1]))
+
+
+def _found(
+    store: Store, project_id: str, golden_id: str, aspect: str, decided: Mapping[str, PointDecided]
+) -> Iterator[Point]:
+    """What is open, votes apart."""
+    names = criteria_names(store, project_id, aspect)
+    # proposals of finished rounds that nobody has decided on, newest round first
+    for proposal in open_proposals(store, project_id, golden_id, aspect):
+        new, old, gain = proposal.criteria.criteria_id, proposal.parent.criteria_id, proposal.inner
+        change = "undefined" if gain.value is None else change_figures(gain.value, gain.interval)
+        measured = (each.value for each in (gain, proposal.calibration) if each.value is not None)
+        yield Point(
+            f"proposal:{proposal.run_id}:{new}",
+            f"Should “{names[new]}” replace “{names[old]}”?",
+            f"Change of alignment: {change}, n = {gain.n} items that no refiner saw.",
+            subject_id=new,
+            parent_id=old,
+            run_id=proposal.run_id,
+            losing=next(measured, 0.0) < 0,
+        )
+    # the newest edits by hand that are no version of the judge yet, and that nobody has decided on
+    taken = {decision.edited_id for decision in store.events.all(project_id, ProposalDecided)}
+    taken |= {decision.criteria_id for decision in decided.values() if decision.verdict != "postponed"}
+    taken |= set(judge_line(store, project_id, aspect).followed)
+    listed = {entry.criteria_id: entry for entry in store.criteria.all(project_id, aspect, golden_id)}
+    for new, entry in listed.items():
+        if entry.origin == "edit" and not entry.edits and entry.parents[0] in listed and new not in taken:
+            yield Point(
+                f"edit:{new}",
+                f"Should “{names[new]}” replace “{names[entry.parents[0]]}”?",
+                f"{entry.author or 'Somebody'} changed it by hand" + (f": {entry.note}" if entry.note else "."),
+                subject_id=new,
+                parent_id=entry.parents[0],
+            )
+    # triaged items that somebody picked, called ambiguous or called wrongly labelled, and triaged anew since
+    for item_id, triage in list_triage(store, project_id, golden_id, aspect).items():
+        key = f"item:{golden_id}:{aspect}:{item_id}"
+        decision = decided.get(key)
+        settled = decision is not None and decision.verdict != "postponed" and decision.number > triage.number
+        if not settled and (triage.picked or triage.verdict not in ("", "judge wrong")):
+            did = f"called it {triage.verdict}" if triage.verdict else "picked it for the next round"
+            text = f"{triage.actor or 'Somebody'} {did}" + (f": {triage.note}" if triage.note else ".")
+            yield Point(key, _QUESTIONS[triage.verdict], text, subject_id=triage.subject_id, item_id=item_id)
 
 
 def hidden_votes(store: Store, project_id: str) -> set[int]:
@@ -271,7 +306,7 @@ def decide_point(
     if cause and not reason.strip():
         raise UsageError(f"This decision needs a reason, as {cause}.")
     why = reason.strip()[:_LONGEST] or ("Postponed." if verdict == "postponed" else f"{point.tally}.")
-    criteria_id = point.subject_id if point.kind == "change" else ""
+    criteria_id = "" if point.item_id else point.subject_id
     decision = PointDecided(
         golden_id, aspect, point.title, verdict, why, point.tally, point.item_id, criteria_id, subject=key
     )
@@ -282,102 +317,3 @@ def decide_point(
         store.events.add(project_id, decision, store.actor, expected=seen)
 
     store.together(write)
-
-
-# ── what is open ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _proposals(store: Store, project_id: str, golden_id: str, aspect: str) -> list[Point]:
-    """Proposals of finished rounds that nobody has decided on, newest round first."""
-    points = []
-    for proposal in open_proposals(store, project_id, golden_id, aspect):
-        new, old = proposal.criteria, proposal.parent
-        gain, known = proposal.inner, store.criteria.alignments(project_id, new.criteria_id)
-        how = f" ({known[0].alignment.statistic}, {known[0].alignment.level} level)" if known else ""
-        change = "undefined on "
-        if gain.value is not None and gain.interval is not None:
-            change = f"{change_figures(gain.value, gain.interval)}, n = "
-        measured = (each.value for each in (gain, proposal.calibration) if each.value is not None)
-        points.append(
-            Point(
-                f"proposal:{proposal.run_id}:{new.criteria_id}",
-                "change",
-                change_question(old.text, new.text),
-                f"Change of alignment{how}: {change}{gain.n} items that no refiner saw.",
-                subject_id=new.criteria_id,
-                parent_id=old.criteria_id,
-                run_id=proposal.run_id,
-                losing=next(measured, 0.0) < 0,
-            )
-        )
-    return points
-
-
-def _edits(store: Store, project_id: str, golden_id: str, aspect: str, decided: dict[str, PointDecided]) -> list[Point]:
-    """The newest edits and merges by hand that are no version of the judge yet, and that nobody has decided on."""
-    taken = {decision.edited_id for decision in store.events.all(project_id, ProposalDecided)}
-    taken |= {decision.criteria_id for decision in decided.values() if decision.verdict != "postponed"}
-    for version in judge_line(store, project_id, aspect).versions:
-        taken |= set(version.criteria_ids)
-    listed = {entry.criteria_id: entry for entry in store.criteria.all(project_id, aspect, golden_id)}
-    return [
-        Point(
-            f"edit:{entry.criteria_id}",
-            "change",
-            change_question(listed[entry.parents[0]].text, entry.text),
-            f"{entry.author or 'Somebody'} changed it by hand" + (f": {entry.note}" if entry.note else "."),
-            subject_id=entry.criteria_id,
-            parent_id=entry.parents[0],
-        )
-        for entry in listed.values()
-        if entry.origin == "edit" and not entry.edits
-        if entry.parents[0] in listed and entry.criteria_id not in taken
-    ]
-
-
-def _disagreements(
-    store: Store, project_id: str, golden_id: str, aspect: str, decided: dict[str, PointDecided]
-) -> list[Point]:
-    """Triaged items that somebody picked, called ambiguous or called wrongly labelled, and triaged anew since."""
-    questions = {
-        "ambiguous": "Do the criteria need a rule for this?",
-        "judge wrong": "Is the judge wrong here?",
-        "label wrong": "Is the label wrong here?",
-        "": "Who is right here, judge or raters?",
-    }
-    points = []
-    for item_id, triage in list_triage(store, project_id, golden_id, aspect).items():
-        key = f"item:{golden_id}:{aspect}:{item_id}"
-        decision = decided.get(key)
-        settled = decision is not None and decision.verdict != "postponed" and decision.number > triage.number
-        if settled or not (triage.picked or triage.verdict not in ("", "judge wrong")):
-            continue
-        did = f"called it {triage.verdict}" if triage.verdict else "picked it for the next round"
-        text = f"{triage.actor or 'Somebody'} {did}" + (f": {triage.note}" if triage.note else ".")
-        points.append(
-            Point(key, "disagreement", questions[triage.verdict], text, subject_id=triage.subject_id, item_id=item_id)
-        )
-    return points
-
-
-def change_question(old: str, new: str) -> str:
-    """The question whether `old` is to become `new`; what came and went is quoted where it is short, else counted."""
-    before, after = _sentences(old), _sentences(new)
-    came = [sentence for sentence in after if sentence not in before]
-    went = [sentence for sentence in before if sentence not in after]
-    quoted = [f"“{sentence.strip(' .;,')}”" for sentence in (*came, *went)]
-    if not quoted:
-        return "Should the criteria be set out like this?"
-    if max(len(came), len(went)) == 1 and sum(map(len, quoted)) <= _LONGEST_QUOTE:
-        if not went:
-            return f"Should the criteria also say {quoted[0]}?"
-        return f"Should the criteria {f'say {quoted[0]} instead of' if came else 'no longer say'} {quoted[-1]}?"
-    changes = {"new": came, "gone": went}
-    counts = [f"{counted(len(listed), 'sentence')} {word}" for word, listed in changes.items() if listed]
-    return f"Should the criteria be rewritten, {' and '.join(counts)}?"
-
-
-def _sentences(text: str) -> list[str]:
-    """The sentences of criteria without bullets and numbers of lines, in order."""
-    lines = (_BULLET.sub("", line).strip() for line in text.splitlines())
-    return [sentence for line in lines if line for sentence in _SENTENCE_END.split(line)]

@@ -1,4 +1,4 @@
-"""Who may do what, and the log of what they did.
+"""Who may do what; whatever they did is logged.
 
 Everybody may read; a task that changes something, or shows more than a viewer may see, says the least role it needs,
 and every change is logged.  Roles, and that somebody at a screen has a name, are checked here, below the screens: a
@@ -8,15 +8,13 @@ button that is off is a courtesy, not a lock.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from core.errors import AccessError, UsageError
 from core.people import Role
-from core.spreadsheets import csv_text
-from core.store.log import Action, Entry
+from core.store.log import Action
 from core.store.store import Store
 
 P = ParamSpec("P")
@@ -57,43 +55,19 @@ def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Ta
 
 
 def _log(store: Store, does: str, arguments: Mapping[str, Any], result: object) -> None:
-    project_id = _project(store, arguments, result)
+    """Write an action to the log of its project: the one named, or that of its request, of its run, or just made."""
+    request, run_id = arguments.get("request"), arguments.get("run_id")
+    named = (getattr(holder, "project_id", None) for holder in (request, result))
+    project_id = next((each for each in (arguments.get("project_id"), *named) if isinstance(each, str)), None)
+    if project_id is None and isinstance(run_id, str):
+        project_id = store.runs.get(run_id).project_id
     if project_id is None:
         return
-    texts = {name: value for name, value in arguments.items() if isinstance(value, str) and len(value) <= _LONGEST}
-    texts.pop("project_id", None)
-    request = arguments.get("request")
-    subject = result if isinstance(result, str) and len(result) <= _LONGEST else texts.get("run_id", "")
-    about = {**texts, **({} if request is None else {"aspect": request.aspect})}
-    store.events.add(project_id, Action(does, about, subject=str(subject)), store.actor)
-
-
-def _project(store: Store, arguments: Mapping[str, Any], result: object) -> str | None:
-    """The project an action belongs to: named, of its request, of its run, or the one it made."""
-    if isinstance(named := arguments.get("project_id"), str):
-        return named
-    for holder in (arguments.get("request"), result):
-        if isinstance(project_id := getattr(holder, "project_id", None), str):
-            return project_id
-    run_id = arguments.get("run_id")
-    return store.runs.get(run_id).project_id if isinstance(run_id, str) else None
-
-
-# ── the log, to read and to take away ────────────────────────────────────────────────────────────────────────────
-
-
-@requires("admin", reads=True)
-def log_csv(store: Store, project_id: str) -> str:
-    """The whole log as CSV, one entry a row; no cell can be taken for a formula."""
-    header = ("number", "at", "actor", "role", "kind", "subject", "what", "details")
-    rows = (
-        (
-            *(entry.number, entry.at.isoformat(timespec="seconds"), entry.actor, entry.role, entry.kind, entry.subject),
-            *(entry.sentence, json.dumps(dict(entry.body), ensure_ascii=False, sort_keys=True)),
-        )
-        for entry in store.events.all(project_id, Entry)
-    )
-    return csv_text(header, rows)
+    about = {name: value for name, value in arguments.items() if isinstance(value, str) and len(value) <= _LONGEST}
+    about.pop("project_id", None)
+    subject = result if isinstance(result, str) and len(result) <= _LONGEST else about.get("run_id", "")
+    about |= {} if request is None else {"aspect": request.aspect}
+    store.events.add(project_id, Action(does, about, subject=subject), store.actor)
 
 
 def given_reason(reason: str) -> str:

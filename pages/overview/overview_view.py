@@ -6,10 +6,10 @@ import streamlit as st
 
 from core.findings import Finding
 from core.projects.judge_line import JudgeVersion
-from core.projects.overview import Overview, StageName, Task, Waiting
+from core.projects.overview import Overview, StageName, ToDo, Waiting
 from core.report.figures.svg import shortened
 from core.report.headline import readiness
-from core.wording import number
+from core.wording import counted, number
 from pages.overview import judge_view
 from pages.ui import people, state
 from pages.ui.page import Opened, finding, link_to
@@ -23,7 +23,7 @@ PLACES: dict[StageName, Screen] = {
     "approved": "compare",
     "in use": "report",
 }
-TASKS: dict[Task, tuple[Screen, str, str]] = {
+TASKS: dict[ToDo, tuple[Screen, str, str]] = {
     "label": ("label", "Continue labelling", "labelling"),
     "sign off": ("overview", "Look and sign off", "version"),
     "measure": ("overview", "Measure it", "version"),
@@ -40,7 +40,11 @@ LONGEST = 60
 
 def finding_of(page: Opened, now: Overview) -> Finding:
     """Whether the judge is good enough, or how far the project has come."""
-    version, name, aspect = now.line.default, shortened(now.golden.name, LONGEST), shortened(now.aspect, 2 * LONGEST)
+    version, name, aspect = (
+        now.line.default,
+        shortened(now.golden.name, LONGEST),
+        shortened(now.line.aspect, 2 * LONGEST),
+    )
     if version is not None and (measured := version.newest) is not None:
         figure = f"{judge_view.finding_of(version)}."
         detail = f"{judge_view.measured_on(version)}."
@@ -52,25 +56,26 @@ def finding_of(page: Opened, now: Overview) -> Finding:
         if (raters := report.raters.ceiling).value is not None:
             figure += f" Raters agree with each other at {number(raters.value)}."
         return Finding(readiness(report).headline, f"{figure} {detail}")
-    if not now.aspect:
+    if not now.line.aspect:
         return Finding(
-            f"{name} has {now.stages[0].figure} and no labels yet. A judge is measured by its agreement with raters."
+            f"{name} has {counted(now.golden.n_items, 'item')} and no labels yet. "
+            "A judge is measured by its agreement with raters."
         )
     if now.calibrating is not None:
         return Finding(f"A calibration of {aspect} is running. It proposes the first version of the judge.")
-    if now.stages[2].done:
+    if now.stages["calibration"][0]:
         return Finding(f"No judge of {aspect} yet: a calibration has finished. You can make its criteria the judge.")
-    return Finding(f"No judge of {aspect} yet: {name} has {now.stages[1].figure} items.")
+    return Finding(f"No judge of {aspect} yet: {name} has {now.stages['labels'][1]} items.")
 
 
 def draw_stages(now: Overview) -> None:
     """The steps from the golden set to the current judge, in one line."""
     with st.container(key="stages"):
-        for place, stage in enumerate(now.stages):
-            with st.container(key=f"stage_{'done' if stage.done else 'open'}_{place}", gap=None):
-                icon = ":material/check_circle:" if stage.done else ":material/radio_button_unchecked:"
-                link_to(PLACES[stage.name], stage.name.capitalize(), icon=icon, **_at(now))
-                st.caption(plain(stage.figure or "not yet"))
+        for place, (name, (done, figure)) in enumerate(now.stages.items()):
+            with st.container(key=f"stage_{'done' if done else 'open'}_{place}", gap=None):
+                icon = ":material/check_circle:" if done else ":material/radio_button_unchecked:"
+                link_to(PLACES[name], name.capitalize(), icon=icon, **_at(now))
+                st.caption(plain(figure or "not yet"))
 
 
 def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
@@ -79,7 +84,7 @@ def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
     if first is not None and first.task != "triage":
         if not _in_view(first, shown):
             _draw_way(page, now, first, place="head")
-    elif not now.aspect:
+    elif not now.line.aspect:
         link_to("label", "Have raters label it", icon=":material/edit_note:", **at)
     elif now.line.current is not None:
         link_to("report", "Export the judge", icon=":material/download:", section="export", **at)
@@ -87,7 +92,7 @@ def draw_next(page: Opened, now: Overview, shown: JudgeVersion | None) -> None:
         link_to("misaligned", "See where they differ", icon=":material/difference:", **at)
     elif now.calibrating is not None:
         link_to("calibrate", "Watch it", icon=":material/tune:", run=now.calibrating.run_id)
-    elif now.stages[2].done:
+    elif now.stages["calibration"][0]:
         link_to("criteria", "Choose criteria", icon=":material/rule:", **at)
     else:
         link_to("calibrate", "Calibrate a judge", icon=":material/tune:", **at)
@@ -110,7 +115,7 @@ def _in_view(waiting: Waiting, shown: JudgeVersion | None) -> bool:
 
 
 def _at(now: Overview) -> dict[str, str]:
-    return {"golden": now.golden.golden_id} | ({"aspect": now.aspect} if now.aspect else {})
+    return {"golden": now.golden.golden_id} | ({"aspect": now.line.aspect} if now.line.aspect else {})
 
 
 def _draw_way(page: Opened, now: Overview, waiting: Waiting, *, place: str) -> None:

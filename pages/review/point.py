@@ -28,11 +28,11 @@ def draw(page: Opened, where: tuple[str, str, str], point: Point) -> None:
     try:
         about = page.store.criteria.get(page.project.project_id, point.subject_id)
     except ConcordError as error:  # an item may have been triaged under a judge without criteria
-        if point.kind == "change":
+        if not point.item_id:
             st.caption(plain(f"The text cannot be shown: {error}"))
             return
         about = None
-    if about is None or point.kind != "change":
+    if about is None or point.item_id:
         _draw_disagreement(page, where, point, about)
         return
     old = page.store.criteria.get(page.project.project_id, point.parent_id)

@@ -63,15 +63,15 @@ def draw(page: Opened) -> None:
         st.button("Show everything", key=key, on_click=state.put_in_url, kwargs=nothing)
         return
     lines = projects.log_lines(page.store, project_id, log.entries)
-    said = [" · ".join(str(line.entry.body[name]) for name in SAID if line.entry.body.get(name)) for line in lines]
+    said = [" · ".join(str(entry.body[name]) for name in SAID if entry.body.get(name)) for entry in log.entries]
     grid.draw(
         {
-            "when": [line.entry.at for line in lines],
-            "who": [line.entry.actor or NOBODY for line in lines],
-            "what": [tables.one_line(line.did) for line in lines],
-            "about": [line.about for line in lines],
+            "when": [entry.at for entry in log.entries],
+            "who": [entry.actor or NOBODY for entry in log.entries],
+            "what": [tables.one_line(did) for did, _ in lines],
+            "about": [about for _, about in lines],
             "said": [tables.one_line(words) for words in said],
-            "role": [line.entry.role for line in lines],
+            "role": [entry.role for entry in log.entries],
         },
         {"said": Column(help="the reason, comment or note that came with it"), "who": Column(width=140)},
         alt="Log of all changes",

@@ -211,7 +211,7 @@ def _review(build: Build) -> None:
     proposals = [each.criteria.criteria_id for each in projects.list_proposals(build.store, build.round_id)[:2]]
     opened = projects.open_review(build.store, *build.where).points
     points = [point for point in opened if point.subject_id in (build.edited, *proposals) and not point.item_id]
-    points += [point for point in opened if point.kind == "disagreement"][:1]
+    points += [point for point in opened if point.item_id][:1]
     for name in PEOPLE:
         projects.join_review(build.as_(name), *build.where)
     for point in points:
@@ -225,7 +225,7 @@ def _review(build: Build) -> None:
 
 def _said(build: Build, point: Point, proposals: list[str]) -> tuple[tuple[Choice, Choice, Choice], Verdict, str]:
     """Votes and decision on a point: a change is taken when it gained."""
-    if point.kind == "disagreement":
+    if point.item_id:
         return ("for", "for", "abstain"), "postponed", "Somebody reads the report once more before we decide."
     if point.subject_id == build.edited:
         return ("for", "for", "for"), "accepted", "It gains on calibration, and it is what the desk says."

@@ -15,7 +15,7 @@ HOSTILE = "<b>Be</b> **brief**\nand name the source, the date, the place and eve
 def about(store: Store, project: str) -> dict[str, str]:
     """What was done → what it was about."""
     page = store.events.page(project, limit=100)
-    return {line.did: line.about for line in projects.log_lines(store, project, page.entries)}
+    return dict(projects.log_lines(store, project, page.entries))
 
 
 def test_what_entries_are_about_in_words(store: Store, project: str, golden_id: str) -> None:
