@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
-import re
 import warnings
 import zipfile
 import zlib
@@ -17,9 +16,6 @@ from core.errors import GoldenError
 from core.sandbox import Job
 
 PARQUET_ROWS = 64
-_ROW_OR_MERGE = re.compile(rb"<(?:\w+:)?(?:row|mergeCell)\s[^>]*>")
-_ROW_NUMBER, _HIDDEN = re.compile(rb'\sr="(\d+)"'), re.compile(rb'\shidden="(?:1|true)"')
-_MERGED = re.compile(rb'\sref="([A-Z]+\d+:[A-Z]+\d+)"')
 
 Options = abc.Mapping[str, Any]
 
@@ -140,12 +136,19 @@ def xlsx_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # openpyxl warns of styles and extensions that do not concern the cells
-            book = openpyxl.load_workbook(file, read_only=True, data_only=False, keep_links=False)
+            book = openpyxl.load_workbook(file, keep_links=False)
             if not book.worksheets:
                 raise GoldenError("The workbook has no sheet with cells.")
             visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
             sheet = visible[0] if options["sheet"] is None else _named(book.worksheets, options["sheet"])
-            hidden, merged = _hidden_and_merged(file, sheet._worksheet_path)
+            if sheet.max_row * sheet.max_column > options["cells"]:
+                raise GoldenError(f"The sheet spans too many cells; at most {options['cells']} are read.")
+            hidden = {number for number, row in sheet.row_dimensions.items() if row.hidden}
+            merged: dict[int, dict[int, Any]] = {}  # number of a row → place of a column → value
+            for area in sheet.merged_cells.ranges:
+                value = sheet.cell(area.min_row, area.min_col).value
+                for number in range(area.min_row + 1, area.max_row + 1):
+                    merged.setdefault(number, {})[area.min_col - 1] = value
             yield [
                 {
                     "others": [other.title for other in visible if other is not sheet],
@@ -154,16 +157,14 @@ def xlsx_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
                     "hidden_rows": len(hidden),
                 }
             ]
-            sheet.reset_dimensions()  # a stored dimension may be wrong, or large on purpose
-            n_cells = 0
-            rows = _seen(sheet.iter_rows(values_only=True), hidden, merged)
-            for n_rows, (number, cells) in enumerate(rows):
+            n_rows = 0
+            for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
+                if number in hidden or all(cell is None or cell == "" for cell in cells):
+                    continue
                 _bound_rows(n_rows, options)
-                n_cells += len(cells)
-                if n_cells > options["cells"]:
-                    raise GoldenError(f"The sheet spans too many cells; at most {options['cells']} are read.")
-                if any(cell is not None and cell != "" for cell in cells):
-                    yield [number, [plain_cell(cell) for cell in cells]]
+                n_rows += 1
+                above = merged.get(number, {})
+                yield [number, [plain_cell(above.get(k) if cell is None else cell) for k, cell in enumerate(cells)]]
     except (GoldenError, MemoryError):
         raise
     except Exception as problem:  # a hostile workbook can make the XML reader raise nearly anything
@@ -177,54 +178,6 @@ def _named(sheets: abc.Sequence[Any], name: str) -> Any:
         names = ", ".join(repr(sheet.title[:60]) for sheet in sheets[:20])
         raise GoldenError(f"The workbook has no sheet {name[:60]!r}. It has: {names}.")
     return max(alike, key=lambda sheet: sheet.title == name)
-
-
-def _hidden_and_merged(file: IO[bytes], path: str) -> tuple[set[int], dict[int, list[tuple[int, int]]]]:
-    """Numbers of hidden rows, from 1, and first row → (column from 0, last row) of cells merged over several rows.
-
-    openpyxl knows neither while it reads row by row.
-    """
-    from openpyxl.utils.cell import range_boundaries
-
-    hidden: set[int] = set()
-    merged: dict[int, list[tuple[int, int]]] = {}
-    tail = b""
-    with zipfile.ZipFile(file) as packed, packed.open(path) as part:
-        while chunk := part.read(1 << 20):
-            text = tail + chunk
-            end = text.rfind(b"<")
-            tail, text = text[end:], text[:end]
-            for tag in _ROW_OR_MERGE.findall(text):
-                if (number := _ROW_NUMBER.search(tag)) and _HIDDEN.search(tag):
-                    hidden.add(int(number[1]))
-                elif ref := _MERGED.search(tag):
-                    left, top, _, bottom = range_boundaries(ref[1].decode())
-                    if bottom > top:
-                        merged.setdefault(top, []).append((left - 1, bottom))
-    return hidden, merged
-
-
-def _seen(
-    rows: abc.Iterable[abc.Sequence[Any]], hidden: abc.Set[int], merged: abc.Mapping[int, list[tuple[int, int]]]
-) -> abc.Iterator[tuple[int, abc.Sequence[Any]]]:
-    """Number and cells of the rows that are not hidden, with the values of merged cells filled in."""
-    held: dict[int, tuple[int, Any]] = {}  # column → last row of the merged cell, and its value
-    width = 0
-    for number, cells in enumerate(rows, start=1):
-        width = max(width, len(cells))
-        for column, bottom in merged.get(number, ()):
-            held[column] = (bottom, cells[column] if column < len(cells) else None)
-        held = {column: cell for column, cell in held.items() if cell[0] >= number}
-        if number in hidden:
-            continue
-        if held and any(cell not in (None, "") for cell in cells):
-            filled = [*cells, *[None] * (width - len(cells))]
-            for column, (_, value) in held.items():
-                if column < width and filled[column] is None:
-                    filled[column] = value
-            yield number, filled
-        else:
-            yield number, cells
 
 
 def _bound_workbook(file: IO[bytes], limit: int) -> None:

@@ -172,10 +172,9 @@ def repeated_id(item_id: str, first: int, again: int) -> str:
 
 def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
     """Findings on texts and systems: empty and repeated texts, one system or none."""
-    empty, pair = EmptyTexts(mapping, log), mapping.kind == "pair"
-    for item, row in zip(rows.items, rows.row_of_item, strict=True):
-        empty.look(item, row)
-    empty.tell()
+    pair = mapping.kind == "pair"
+    for _ in checked_texts(zip(rows.row_of_item, rows.items, strict=True), mapping, log):
+        pass
     named = {item.system_id for item in rows.items if item.system_id}
     if len(named) < 2:
         only = "All pairs are of the same two systems" if pair else "Only one system is named"
@@ -210,27 +209,26 @@ _REPEATED: tuple[tuple[Severity, str, str], ...] = (
 )
 
 
-class EmptyTexts:
-    """Items without a target, or without a source where a column holds sources; `tell` when all were looked at."""
-
-    def __init__(self, mapping: Mapping, log: FindingLog) -> None:
-        self._target, self._source, self._log = mapping.roles.get("target"), mapping.roles.get("source"), log
-        self._n, self._rows = 0, array("Q")
-
-    def look(self, item: Item, row: int) -> None:
-        self._n += 1
+def checked_texts(
+    items: abc.Iterable[tuple[int, Item]], mapping: Mapping, log: FindingLog
+) -> abc.Iterator[tuple[int, Item]]:
+    """The `items` with their rows as they come; findings on empty sources, and at the end on empty targets."""
+    target, source = mapping.roles.get("target"), mapping.roles.get("source")
+    filled, empty = 0, array("Q")
+    for row, item in items:
         if is_blank(item.target):
-            self._rows.append(row)
-        if self._source is not None and is_blank(item.source):
-            self._log.add("warning", "The source is empty.", row=row, column=self._source, kind="empty source")
-
-    def tell(self) -> None:
-        if len(self._rows) == self._n:
-            self._log.add("error", "Every target is empty: there is nothing to judge.", column=self._target)
-            return
-        for row in self._rows:
-            message = "The target is empty; judges leave such items unscored."
-            self._log.add("warning", message, row=row, column=self._target, kind="empty target")
+            empty.append(row)
+        else:
+            filled += 1
+        if source is not None and is_blank(item.source):
+            log.add("warning", "The source is empty.", row=row, column=source, kind="empty source")
+        yield row, item
+    if not filled:
+        log.add("error", "Every target is empty: there is nothing to judge.", column=target)
+        return
+    for row in empty:
+        message = "The target is empty; judges leave such items unscored."
+        log.add("warning", message, row=row, column=target, kind="empty target")
 
 
 SHORTEST_TEXT = 20

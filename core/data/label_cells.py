@@ -135,22 +135,17 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 def read_metrics(
     table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
 ) -> dict[str, tuple[float | None, ...]]:
-    """Metric name → one value per item; a list counts by its mean, what is no number is left out with a finding."""
+    """Metric name → one value per item; what is no number is left out with a finding."""
     reader = _Reader(table, mapping, items, log)
     metrics: dict[str, tuple[float | None, ...]] = {}
     for name, column in mapping.metric_columns.items():
         values: list[float | None] = [None] * len(items.items)
         for number, _, position, cell in reader.filled(column):
             try:
-                read = (read_number(entry, reader.comma_of(column, entry)) for entry in read_list(cell))
-                numbers = [value for value in read if value is not None]
+                values[position] = read_number(cell, reader.comma_of(column, cell))
             except CellError as problem:
                 message = f"{capital(str(problem))}; the metric is left out for this item."
                 log.add("warning", message, row=number, column=column, kind="metric")
-                continue
-            if len(numbers) > 1:
-                log.once("note", "The metric is a list; its mean is used.", row=number, column=column)
-            values[position] = fmean(numbers) if numbers else None
         metrics[name] = tuple(values)
     return metrics
 

@@ -37,7 +37,7 @@ from core.data.columns import (
     plain_name,
 )
 from core.records import ItemKind
-from core.texts import is_blank, is_unspaced, text_length
+from core.texts import is_blank, text_length
 
 Rows = abc.Sequence[abc.Mapping[str, Any]]
 
@@ -48,10 +48,8 @@ _REMARKS = frozenset(
     "comment comments note notes remark remarks explanation reason rationale feedback justification why".split()
 )
 """Words in the names of columns in which raters say something about a text."""
-_LONG, _SHORT = 20, 80
-"""Mean characters from which a cell is a text, and the most that an id or a name has."""
-_SPACED = 3
-"""Letters of a script with spaces that say as much as one of Chinese or Thai."""
+_SHORT = 80
+"""The most characters of an id or a name."""
 _TOP, _MOST_VALUES, _MOST_FRACTIONS = 10, 60, 8
 """Of labels: the largest, and how many different values and fractions (.33 .5 …) means over a few people make."""
 _MOST_REFUSED = 0.3
@@ -114,10 +112,10 @@ class _Column:
     def texts(self) -> list[str]:
         return [cell for cell in self.cells if isinstance(cell, str)]
 
-    @cached_property
-    def mean_length(self) -> float:
-        lengths = (_SPACED * len(text) if is_unspaced(text) else len(text) for text in self.texts)
-        return sum(lengths) / max(len(self.texts), 1)
+    @property
+    def length(self) -> int:
+        """Of all its texts, in words."""
+        return sum(map(text_length, self.texts))
 
     @cached_property
     def numbers(self) -> list[float]:
@@ -132,13 +130,6 @@ class _Column:
     @property
     def words(self) -> set[str]:
         return set(folded(self.name).split("_"))
-
-    @property
-    def is_text(self) -> bool:
-        """Whether people wrote it to be read."""
-        n, spaced = len(self.texts), sum(" " in text.strip() or is_unspaced(text) for text in self.texts)
-        lists = any(text.lstrip()[:1] == "[" and read_numbers(read_list(text))[0] for text in self.texts[:5])
-        return n >= 0.8 * max(len(self.cells), 1) and self.mean_length >= _LONG and spaced >= 0.5 * n and not lists
 
     @property
     def is_named(self) -> bool:
@@ -178,8 +169,8 @@ class _Column:
         usual = {name for role, aliases in ALIASES.items() if role != "target" for name in (role, *aliases)}
         if folded(self.name) in usual or is_role(self.name) or self.words & _REMARKS or self.is_codes:
             return False
-        long = sum(map(text_length, self.texts)) >= 3 * len(self.texts)
-        return long and len(self.texts) >= 0.8 * len(self.cells)
+        lists = all(text.lstrip()[:1] == "[" for text in self.texts)
+        return not lists and self.length >= 3 * len(self.texts) >= 2.4 * len(self.cells)
 
 
 class _Draft:
@@ -301,8 +292,7 @@ class _Draft:
     def guess(self) -> None:
         """Target and source, ids that differ in every row, and labels where no column says that it holds some."""
         filled = [column for name in self.free() if (column := self.column(name)).cells]
-        texts = [column for column in filled if not column.words & (_REMARKS | CHOSEN)]
-        texts = [column for column in texts if column.is_text or (len(self.columns) == 1 and column.texts)]
+        texts = [column for column in filled if column.is_other_text and not column.words & CHOSEN]
         target = self.roles.get("target", "")
         if "source" not in self.roles and texts and folded(target) in ALIASES["source"]:
             del self.roles["target"], self.found["target"]  # the only text with a usual name was one of a source
@@ -312,7 +302,7 @@ class _Draft:
             if len(fresh) > 1 and fresh[1].share_distinct > 0.9 and "source" not in self.roles:
                 # of two texts the much longer one is the source
                 fresh = sorted(fresh, key=texts.index)
-                fresh = fresh if fresh[0].mean_length * 1.5 < fresh[1].mean_length else fresh[::-1]
+                fresh = fresh if fresh[0].length * 1.5 < fresh[1].length else fresh[::-1]
                 self.give("source", [fresh[1].name], "content")
             self.give("target", [fresh[0].name], "content")
         repeated = [column.name for column in texts if column.share_distinct <= 0.7]

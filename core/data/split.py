@@ -196,19 +196,18 @@ def _labelled(golden: GoldenSet, aspect: str) -> IntArray:
 def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool]:
     """source_id in `new` → whether it calibrates, of the sources whose text has a side in `old`."""
     by_source = has_sources(old) and has_sources(new)
-    by_text: dict[str, set[bool]] = {}
-    by_id: dict[tuple[str, str], bool] = {}
+    known: dict[object, set[bool]] = {}  # by text, and by id and text for a text that is on both sides
     for positions, calibrates in ((split.calibration, True), (split.held_out, False)):
         for item in (old.items[k] for k in positions):
             digest = source_digest(item, by_source=by_source)
-            by_text.setdefault(digest, set()).add(calibrates)
-            by_id[item.source_id, digest] = calibrates
+            for key in (digest, (item.source_id, digest)):
+                known.setdefault(key, set()).add(calibrates)
     found: dict[str, set[bool]] = {}
     for item in new.items:
         digest = source_digest(item, by_source=by_source)
-        sides = by_text.get(digest, set())
-        if len(sides) > 1 and (item.source_id, digest) in by_id:
-            sides = {by_id[item.source_id, digest]}
+        sides = known.get(digest, set())
+        if len(sides) > 1:
+            sides = known.get((item.source_id, digest), sides)
         found.setdefault(item.source_id, set()).update(sides)
     both = [name for name, sides in found.items() if len(sides) > 1]
     if both:

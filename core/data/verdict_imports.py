@@ -357,13 +357,9 @@ def _findings(preview: ImportPreview) -> Iterator[FileFinding]:
             f"All {scored.size:,} scores are {scored[0]:g}: a judge that gives everything the same number has no "
             "correlation with anybody.",
         )
-    if preview.on_scale and preview.mapped:
-        yield FileFinding("note", f"Numbers on {stated} are mapped linearly to {preview.scale}.")
     if n_seen := len(preview.calibration_items):
         message = f"The judge was calibrated on {counted(n_seen, 'item')}, as the file says."
         yield FileFinding("note", f"{message} Comparisons leave them out.")
-    if not preview.on_scale:
-        yield FileFinding("note", "The scores stay on a scale of their own: correlations hold, errors and bias do not.")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 from core.data import Mapping, load_items
 from core.data.columns import METRIC
 from core.data.golden import check_mapping
-from core.data.item_rows import ITEM_ROLES, EmptyTexts, RowReader, repeated_id
+from core.data.item_rows import ITEM_ROLES, RowReader, checked_texts, repeated_id
 from core.data.proposal import mapping_of
 from core.data.sources import LIMITS, FileFinding, FindingLog, first_error, has_errors
 from core.data.tables import TableFile, open_table
@@ -124,18 +124,16 @@ def look_at(
 
     Returns how many there are, and how many have a source, a context, references.
     """
-    reader, empty, filled, n_rows = RowReader(mapping, log), EmptyTexts(mapping, log), Counter[str](), 0
+    reader, filled, n_rows = RowReader(mapping, log), Counter[str](), 0
     row_of: dict[int, int] = {}  # by a hash of 64 bits: of a million ids two have the same in 1 of 40 million files
-    for n_rows, (number, row) in enumerate(rows, start=1):
-        item = reader.read(n_rows, number, row)
+    items = ((number, reader.read(place, number, row)) for place, (number, row) in enumerate(rows, start=1))
+    for n_rows, (number, item) in enumerate(checked_texts(items, mapping, log), start=1):
         filled.update(_filled(item))
-        empty.look(item, number)
         if (before := row_of.setdefault(hash(item.item_id), number)) != number:
             message = repeated_id(item.item_id, before, number)
             log.add("error", message, row=number, column=mapping.roles.get("item_id"), kind="duplicate")
         if n_rows % _TOLD == 0:
             on_rows(n_rows)
-    empty.tell()
     return n_rows, filled
 
 
