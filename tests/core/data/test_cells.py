@@ -1,7 +1,8 @@
-"""Cells: numbers that are numbers, lists by JSON only, ids, damaged text."""
+"""Cells: numbers that are numbers, lists by JSON only, ids, damaged text, texts of structured cells, item kinds."""
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -17,7 +18,11 @@ from core.data.cells import (
     clean_text,
     read_list,
     read_number,
+    readable,
+    source_text,
+    target_text,
 )
+from core.data.proposal import detect_kind
 
 
 @pytest.mark.parametrize(
@@ -101,12 +106,6 @@ def test_a_comma_that_can_mean_two_things_is_no_number(cell: str) -> None:
         read_number(cell)
 
 
-@pytest.mark.parametrize(("cell", "comma"), [("2,5", "thousands"), ("1,234,567", None), ("1.234,5", "decimal")])
-def test_a_comma_out_of_place_is_no_number(cell: str, comma: Comma | None) -> None:
-    with pytest.raises(CellError, match="a number was expected"):
-        read_number(cell, comma)
-
-
 @pytest.mark.parametrize(
     ("path", "cell"),
     [
@@ -125,3 +124,58 @@ def test_a_comma_out_of_place_is_no_number(cell: str, comma: Comma | None) -> No
 def test_a_path_names_a_cell_within_nested_json(path: str, cell: object) -> None:
     row = {"plain": 1, "a": {"b": [{"c": "deep"}, "second"]}, "text": '{"k": [7, 8]}', "own.name": "a column"}
     assert cell_at(row, path) == cell
+
+
+MESSAGES = [{"role": "user", "content": "Hi"}, {"speaker": "bot", "text": "Hello\nyou"}]
+ROLES = {"target": "target", "source": "source", "context": "context"}
+
+
+def test_objects_become_lines() -> None:
+    value = {
+        "name": "Loch Fyne",
+        "food": ["fish", "chips"],
+        "area": None,
+        "price": {"low": 1.0, "high": 2.5},
+        "open": True,
+    }
+    assert readable(value) == "name: Loch Fyne\nfood: fish, chips\nprice:\n  low: 1\n  high: 2.5\nopen: true"
+    assert source_text(json.dumps(value)) == readable(value)
+
+
+def test_plain_text_is_left_as_it_is_even_when_it_looks_like_code() -> None:
+    for text in ("  spaced ", "[1] a footnote", "{not json", "{}", "=SUM(A1)"):
+        assert source_text(text) == text
+        assert target_text(text) == text
+
+
+def kind(**columns: Any) -> str:
+    return detect_kind([{"target": "t", **columns}] * 3, {r: r for r in ROLES if r in columns or r == "target"})
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("A plain document.", "source_target"),
+        (MESSAGES, "conversation"),
+        ("User: hi\nAssistant: hello", "conversation"),
+        ("A: hi\nB: hello\nA: bye", "conversation"),
+        ("Note: one\nThe rest is prose.", "source_target"),
+        ({"name": "x"}, "data_text"),
+        ('{"name": "x"}', "data_text"),
+        ([["a", "b", "c"]], "data_text"),
+        ("inform(name=none,area=citycentre,near='X')", "data_text"),
+        ("?request(food=x)", "data_text"),
+        ("goodbye()", "data_text"),
+        ("name[The Eagle], eatType[pub]", "data_text"),
+        ("A | b | C\nD | e | F", "data_text"),
+        ("Print(x) is a function (as we know)", "source_target"),
+        ("", "single"),
+    ],
+)
+def test_kind_follows_from_the_source(source: Any, expected: str) -> None:
+    assert kind(source=source) == expected
+
+
+def test_hostile_sources_are_classified_quickly() -> None:
+    for text in ("a[" * 50_000, "a" * 100_000 + "[", " " * 100_000, "f(" * 50_000, "a | " * 30_000):
+        assert kind(source=text) in ("source_target", "data_text", "single")

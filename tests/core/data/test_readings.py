@@ -14,6 +14,7 @@ import pytest
 from core.data import build_golden, check_file, propose_mapping
 from core.data.golden import BuiltGolden, golden_table
 from core.data.proposal import guess_mapping
+from core.data.reshape import PREFERENCES, systems_of
 from core.data.scale import Values
 from core.data.tables import Table, read_upload
 
@@ -101,6 +102,16 @@ def test_many_spellings_of_a_tie_and_of_a_side() -> None:
     assert choices(["Response 1", "output 2 is better"], "text_1", "text_2") == [1, 3]
     for unclear in ("C", "good", "better", "A or B", "A>A", "none of the above"):
         assert choices(["A", "B", unclear], "text_a", "text_b") is None, unclear
+
+
+def test_a_pair_is_an_item_of_two_texts_by_two_systems() -> None:
+    made = built(sheet(prompt=["Why?"] * 2, response_a="AB", response_b="CD", model_a="mm", model_b="no", winner="ab"))
+    assert made.golden is not None and made.golden.aspects["preference"].scale == PREFERENCES
+    first = made.golden.items[0]
+    assert (made.golden.kind, first.source, first.target, first.context) == ("pair", "Why?", "A", "C")
+    assert (systems_of(first.system_id), systems_of("m1")) == (("m", "n"), None)
+    (error,) = built(sheet(text_a="AB", text_b="CD", winner=["A", "perhaps"])).findings[:1]
+    assert error.row == 3 and "'perhaps' came. Leave the cell empty where nobody chose." in error.message
 
 
 # ── the text column ──────────────────────────────────────────────────────────────────────────────────────────

@@ -103,17 +103,6 @@ def test_ratings(shared_data: Path, name: str, aspect: str, n_ratings: int, n_ra
     assert (told["n_ratings"], told["n_raters"]) == (n_ratings, n_raters)
 
 
-def test_summeval_panels_and_extra_columns(shared_data: Path) -> None:
-    result = built(shared_data, "summeval")
-    assert {r.rater_id for r in result.golden.ratings} == {  # type: ignore[union-attr]
-        *(f"expert{n}" for n in (1, 2, 3)),
-        *(f"turker{n}" for n in (1, 2, 3, 4, 5)),
-    }
-    assert result.mapping.unused == ("doc_id", "source_raw", "target_raw")
-    assert result.mapping.found_by("alias") == ()
-    assert not [f for f in result.findings if "not the mean" in f.message]
-
-
 def test_the_catalogue_states_the_size_aspects_and_scales_of_the_sets() -> None:
     for benchmark in CATALOGUE:
         name = benchmark.name.replace("-", "_")
