@@ -2,18 +2,15 @@
 
 ::
 
-    base         what a metric is, and how its numbers are put together      Metric MetricScores
-    registry     names → metrics; columns, scores from elsewhere, RepEval    make_metric metrics_for
-    scoring      scored or left out with a reason; numbers kept              score_or_reason kept ScoreFolder as_judge
+    base         what a metric is; scored or left out with a reason; numbers kept   Metric score_or_reason kept as_judge
+    registry     names → metrics; columns, scores from elsewhere, RepEval           make_metric metrics_for
     word_metrics overlap with the source; ROUGE, BLEU, chrF, METEOR
-    embeddings   cosines of MiniLM; BERTScore
-    models       entailment, learned regression, likelihood (BARTScore, GPTScore)
-    checkpoints  safe loading, batches of like length
+    checkpoints  entailment, learned regression, likelihood, BERTScore, cosines of MiniLM; safe loading
 
 torch, transformers, rouge_score, nltk and bert_score are imported when a metric that needs them scores.
 """
 
-from core.metrics.base import Metric, MetricScores
+from core.metrics.base import Metric, MetricScores, ScoreFolder, as_judge, kept, score_or_reason
 from core.metrics.registry import (
     fitted_repeval,
     given_scores,
@@ -23,7 +20,6 @@ from core.metrics.registry import (
     model_of,
     readable,
 )
-from core.metrics.scoring import ScoreFolder, as_judge, kept, score_or_reason
 
 __all__ = [
     "ScoreFolder",

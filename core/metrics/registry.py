@@ -32,8 +32,7 @@ import numpy as np
 from core.errors import UsageError
 from core.judging.judge_protocol import OnProgress
 from core.metrics.base import FIELDS, Metric, MetricScores, Need, scores_of
-from core.metrics.embeddings import bertscore, similarity
-from core.metrics.models import likelihood, nli, regression
+from core.metrics.checkpoints import bertscore, likelihood, nli, regression, similarity
 from core.metrics.word_metrics import ROUGE_NAME, bleu, chrf, meteor, overlap, rouge
 from core.records import GoldenSet, Item, JudgeScores, Unscored, content_digest
 
@@ -104,11 +103,12 @@ def metrics_for(golden: GoldenSet) -> list[Metric]:
     """Every metric that needs no checkpoint, and one for each metric column; `missing` tells which cannot run.
 
     None of the first kind rates pairs of texts.
-    Where no item has two references, the best one is the mean, and is not offered a second time.
+    Where no item has two references, the best one is the mean, and is not offered a second time.  METEOR needs data
+    that does not come with Concord, so it is computed by its name alone.
     """
     several = any(len(item.references) > 1 for item in golden.items)
     names = () if golden.kind == "pair" else tuple(_PLAIN)
-    plain = [make_metric(name) for name in names if several or not name.endswith("_best")]
+    plain = [make_metric(name) for name in names if name != "meteor" and (several or not name.endswith("_best"))]
     return plain + [metric_column(golden, column) for column in golden.metrics]
 
 

@@ -15,19 +15,15 @@ which rouge_score calls rougeLsum: another number.)  Its longest common subseque
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Callable
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from core.errors import JudgeError, UsageError
 from core.judging.offline.text import cut
 from core.metrics.base import Against, Field, Metric, Need, item_by_item, texts_of
 from core.records import Item
-from core.settings import variable
 from core.texts import with_spaces, words_of
 
 if TYPE_CHECKING:
@@ -47,11 +43,10 @@ def _of_words(
     measures: str,
     against: Field,
     prepare: Callable[[], Callable[[Item], float | str]],
-    problem: Callable[[], str] = lambda: "",
 ) -> Metric:
     needs: frozenset[Need] = frozenset({against})
     cost = "free; about a second for 1,000 items with one reference"
-    return Metric(name, measures, needs, cost, item_by_item(needs, prepare), problem=problem)
+    return Metric(name, measures, needs, cost, item_by_item(needs, prepare))
 
 
 def overlap(name: str, against: Literal["source", "context"] = "source", *, pairs: bool = False) -> Metric:
@@ -120,7 +115,7 @@ def _sentence_score(metric: Any, separate: Callable[[str], str] = str) -> Callab
 
 def meteor(name: str = "meteor") -> Metric:
     """METEOR (Banerjee and Lavie 2005) of nltk, 0 to 1, the best reference.  Needs nltk's wordnet, which is not part
-    of the installation; `missing` says so where it is not found."""
+    of the installation: it is not offered, and without it no item is scored."""
 
     def prepare() -> Callable[[Item], float | str]:
         from nltk.corpus import wordnet  # type: ignore[import-untyped]
@@ -129,7 +124,10 @@ def meteor(name: str = "meteor") -> Metric:
         try:
             wordnet.ensure_loaded()
         except LookupError as error:
-            raise JudgeError("nltk's wordnet data cannot be loaded; `python -m nltk.downloader wordnet`.") from error
+            raise JudgeError(
+                "METEOR needs nltk's wordnet data, which is not in nltk's usual folders or where NLTK_DATA says; "
+                "`python -m nltk.downloader wordnet` brings it."
+            ) from error
 
         def words(text: str) -> list[str]:
             return _WORD.findall(with_spaces(text[:MAX_CHARS]))
@@ -141,21 +139,7 @@ def meteor(name: str = "meteor") -> Metric:
         return measure
 
     measures = "METEOR: words, stems and synonyms in common with the best reference, in a similar order."
-    return _of_words(name, measures, "references", prepare, meteor_problem)
-
-
-def meteor_problem() -> str:
-    """Why METEOR cannot run, "" when wordnet is there.  Looks for the file: nltk itself takes seconds to import."""
-    named = [Path(folder) for folder in variable("NLTK_DATA").split(os.pathsep) if folder]
-    system = ("/usr/share", "/usr/local/share", "/usr/lib", "/usr/local/lib")
-    roots = (Path.home(), Path(sys.prefix), Path(sys.prefix, "share"), Path(sys.prefix, "lib"), *map(Path, system))
-    corpora = [folder / "corpora" for folder in (*named, *(root / "nltk_data" for root in roots))]
-    if any((folder / "wordnet.zip").exists() or (folder / "wordnet").exists() for folder in corpora):
-        return ""
-    return (
-        "METEOR needs nltk's wordnet data, which is neither where NLTK_DATA says nor in nltk's usual folders; "
-        "`python -m nltk.downloader wordnet` brings it"
-    )
+    return _of_words(name, measures, "references", prepare)
 
 
 # ── ROUGE ────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ import pytest
 from core.errors import JudgeError
 from core.judging.judge_protocol import OnProgress
 from core.metrics import Metric, MetricScores, ScoreFolder, given_scores, kept, make_metric, score_or_reason
-from core.metrics.scoring import BLOCK, Blocks
+from core.metrics.base import BLOCK, Blocks
 from core.records import Item, Unscored
 from core.store.store import Store
 from tests.core.metrics.conftest import ITEMS as FOUR

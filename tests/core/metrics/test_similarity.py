@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.metrics import make_metric
-from core.metrics.embeddings import sentence_vectors
+from core.metrics.checkpoints import sentence_vectors
 from core.records import Item
 from core.repeval.model import ModelSpec, load_model, load_tokenizer
 

@@ -115,7 +115,7 @@ def test_a_killed_run_goes_on_where_it_stopped_and_another_computes_nothing(
         return replace(inner, scorer=scorer)
 
     monkeypatch.setattr(judge_tasks, "make_metric", counting)
-    monkeypatch.setattr(importlib.import_module("core.metrics.scoring"), "BLOCK", 4)
+    monkeypatch.setattr(importlib.import_module("core.metrics.base"), "BLOCK", 4)
     monkeypatch.setattr(RunProgress, "advance", lambda self, done, of: counted.append((done, of)))
     request = replace(request_, names=("overlap", "overlap_pairs"))
     run_id = projects.start_metrics(store, settings, request)
