@@ -31,10 +31,9 @@ from core.judging.llm_judge import LLMJudge
 from core.judging.recorded_judge import RecordedJudge
 from core.judging.scoring_styles import Asking, Style
 from core.providers import simulated_reader
-from core.providers.cached import with_cache
+from core.providers.cached import RecordedProvider, read_recording, with_cache
 from core.providers.completions import ClosedProvider, Provider, ReplyStore
 from core.providers.endpoints import OPENAI_URL, Installation, checked_base_url, endpoint_name, trusted_with_the_key
-from core.providers.recordings import RecordedProvider, read_recording
 from core.providers.scripted import ScriptedProvider
 from core.providers.wire import ROOM_TO_THINK
 from core.settings import Settings

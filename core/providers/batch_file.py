@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from core.errors import UsageError
 from core.files import saving
@@ -76,16 +76,8 @@ def write_lines(lines: Iterable[bytes], path: Path) -> tuple[list[Path], int]:
     return paths, n
 
 
-class Result(NamedTuple):
-    """One line of results: its replies, or () with the `problem` in a word or two."""
-
-    custom_id: str
-    replies: tuple[Reply, ...]
-    problem: str = ""
-
-
-def read_result(line: bytes, price: Price | None) -> Result | None:
-    """A line of results, at half the price; None for a line that is not a result."""
+def read_result(line: bytes, price: Price | None) -> tuple[str, tuple[Reply, ...], str] | None:
+    """(custom_id, replies at half the price, the problem in a word or two) of a line; None for no line of results."""
     try:
         body = json.loads(line)
         custom_id = body["custom_id"]
@@ -93,49 +85,35 @@ def read_result(line: bytes, price: Price | None) -> Result | None:
         return None
     if not isinstance(custom_id, str):
         return None
-    response = body.get("response")
+    response, error = body.get("response"), body.get("error")
     if not isinstance(response, dict):
-        error = body.get("error")
         code = error.get("code") if isinstance(error, dict) else None
-        return Result(custom_id, (), str(code)[:40] if isinstance(code, str | int) else "no response")
-    status, completion = response.get("status_code", 200), response.get("body", response)
+        return custom_id, (), str(code)[:40] if isinstance(code, str | int) else "no response"
+    status = response.get("status_code", 200)
     if status != 200:
-        return Result(custom_id, (), f"status {status}" if isinstance(status, int) else "no status")
+        return custom_id, (), f"status {status}" if isinstance(status, int) else "no status"
     try:
-        replies = read_completions(json.dumps(completion).encode(), price)
+        replies = read_completions(json.dumps(response.get("body", response)).encode(), price)
     except UnansweredError:
-        return Result(custom_id, (), "no completion")
+        return custom_id, (), "no completion"
     if came_empty(replies):
-        return Result(custom_id, (), "no choices")
+        return custom_id, (), "no choices"
     costs = [None if reply.usage.cost is None else reply.usage.cost * HALF for reply in replies]
-    halved = [replace(reply, usage=replace(reply.usage, cost=cost)) for reply, cost in zip(replies, costs, strict=True)]
-    return Result(custom_id, tuple(halved))
+    halved = (replace(reply, usage=replace(reply.usage, cost=cost)) for reply, cost in zip(replies, costs, strict=True))
+    return custom_id, tuple(halved), ""
 
 
-@dataclass
 class BatchResults:
     """A provider that answers from files of results and asks nobody; what no line answers is a failure.
 
-    A line counts once.
-
-    Attributes:
-        without: What the requests did not send.
-        failed: Request → the reason.
-        untried: Lines that the batch never came to.
-        repeated: Lines that answer once more.
-        foreign: Lines that answer a request that nobody here made.
-        unusable: Lines that are not results.
+    A line counts once.  `without` is what the requests did not send.
     """
 
-    endpoint: str
-    price: Price | None = None
-    without: tuple[str, ...] = ()
-    failed: dict[str, str] = field(default_factory=dict)
-    untried: int = 0
-    repeated: int = 0
-    foreign: int = 0
-    unusable: int = 0
-    _replies: dict[str, tuple[Reply, ...]] = field(default_factory=dict)
+    def __init__(self, endpoint: str, price: Price | None = None, without: tuple[str, ...] = ()) -> None:
+        self.endpoint, self.price, self.without = endpoint, price, without
+        self._lines = Counter[str]()
+        self._failed = dict[str, str]()
+        self._replies = dict[str, tuple[Reply, ...]]()
 
     def add(self, path: Path, wanted: set[str]) -> None:
         """Read the lines of a file with a key of `wanted`.  UsageError for a file that cannot be read."""
@@ -143,30 +121,36 @@ class BatchResults:
             with path.open("rb") as file:
                 while line := file.readline(_LONGEST_LINE):
                     if line.strip():
-                        self._count(read_result(line, self.price), wanted)
+                        self._add(line, wanted)
         except OSError as error:
             raise UsageError(f"--batch-read: {path} cannot be read ({error.strerror}).") from error
 
-    def _count(self, result: Result | None, wanted: set[str]) -> None:
-        if result is None:
-            self.unusable += 1
-        elif result.custom_id not in wanted:
-            self.foreign += 1
-        elif result.custom_id in self._replies:
-            self.repeated += 1
-        elif result.problem in UNTRIED:
-            self.untried += 1
-        elif result.problem:
-            self.failed[result.custom_id] = result.problem
+    def _add(self, line: bytes, wanted: set[str]) -> None:
+        if (result := read_result(line, self.price)) is None:
+            self._lines["unusable"] += 1
+            return
+        custom_id, replies, problem = result
+        if custom_id not in wanted:
+            self._lines["foreign"] += 1
+        elif custom_id in self._replies:
+            self._lines["repeated"] += 1
+        elif problem in UNTRIED:
+            self._lines["untried"] += 1
+        elif problem:
+            self._failed[custom_id] = problem
         else:
-            self._replies[result.custom_id] = result.replies
-            self.failed.pop(result.custom_id, None)
+            self._replies[custom_id] = replies
+            self._failed.pop(custom_id, None)
 
     @property
     def counts(self) -> Mapping[str, Any]:
-        """How many lines came to what."""
-        counts = {name: getattr(self, name) for name in ("untried", "repeated", "foreign", "unusable")}
-        return {"answered": len(self._replies), "failed": dict(Counter(self.failed.values()))} | counts
+        """How many lines came to what.
+
+        "untried": lines that the batch never came to; "repeated": that answer once more; "foreign": that answer a
+        request that nobody here made; "unusable": that are not results.
+        """
+        counts = {name: self._lines[name] for name in ("untried", "repeated", "foreign", "unusable")}
+        return {"answered": len(self._replies), "failed": dict(Counter(self._failed.values()))} | counts
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """As `Provider.complete`."""

@@ -12,12 +12,11 @@ import json
 import math
 import random
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 from core.providers.completions import Completion, OnReply, Reply, Request, TokenLogprobs
-from core.records import Usage
+from core.records import Scale, Usage
 
 _CHARACTERS_PER_TOKEN = 4
 _LOGPROB_PLACES = 16
@@ -49,22 +48,23 @@ def reply_to(request: Request, seed: int = 0) -> Completion:
     It knows the prompts of `core/judging/prompts` and `core/fusion/prompts` by a heading that each has to itself; any
     other asks for a rating.
     """
-    prompt = "\n".join(message.content for message in request.messages)
-    key = (request if request.temperature != 0 else request.prompt).key("")
-    chance = random.Random(int.from_bytes(hashlib.sha256(f"{seed}|{key}".encode()).digest()[:8], "big"))
-    sections = sections_in(prompt)
-    logprobs: tuple[TokenLogprobs, ...] = ()
-    written = next((write for heading, write in _WRITERS.items() if heading in sections), None)
-    if written is not None:
-        text = written(sections, chance)
-    else:
-        text, logprobs = _rate(sections, chance, request.logprobs)
-    tokens = [max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text)]
-    usage = Usage(requests=1, prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=0.0)
-    return Completion(text, "stop", usage, logprobs=logprobs)
+    sections, chance = sections_in(request), chance_of(str(seed), key_of(request))
+    for heading, write in _WRITERS.items():
+        if heading in sections:
+            return completion(request, write(sections, chance))
+    rules = f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}"
+    scale, texts = scale_in(sections), _texts(sections)
+    called_for = _called_for(rules)
+    share = (_share(called_for, texts) if called_for else 0.5) + chance.gauss(0.0, 0.06 if called_for else 0.3)
+    reasons = " ".join(f"On {name} it stands at {PROPERTIES[name][1](*texts):.2f} of 1." for name in called_for)
+    value = at_share(scale, share)
+    said = number(scale, value)
+    text = in_form(sections, said, reasons or "Without criteria this is little more than a guess.")
+    n = request.logprobs
+    return completion(request, text, _logprobs(text, text.index(said), value, scale, n) if n else ())
 
 
-# ── reading the prompt ───────────────────────────────────────────────────────────────────────────────────────
+# ── what the simulated readers share ─────────────────────────────────────────────────────────────────────────
 
 Sections = dict[str, str]
 """Heading → what stands under it."""
@@ -77,23 +77,28 @@ _RANGE = re.compile(
     re.DOTALL,
 )
 _FIELD = re.compile(r'(?m)^- "(\w+)":')
-_LISTED = re.compile(r"(?m)^- ([^:\n]+):")
-_FORM = re.compile(r"(?m)^Aspect: (?P<name>.+)\nExplanation: .*\n(?P<form>Score: .*)$")
-_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
-_TOKEN = re.compile(r"\d|[^\W\d_]+|\s+|[\W_]")
 
 
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """Of an item: the words of all there is to compare with, the text to rate and its words."""
-
-    source: list[str]
-    target: str
-    words: list[str]
+def chance_of(*of: str) -> random.Random:
+    return random.Random(int.from_bytes(hashlib.sha256("|".join(of).encode()).digest()[:8], "big"))
 
 
-def sections_in(prompt: str) -> Sections:
+def key_of(request: Request) -> str:
+    """What the reply depends on: at temperature 0 not on the number of the sample."""
+    return (request if request.temperature != 0 else request.prompt).key("")
+
+
+def completion(request: Request, text: str, logprobs: tuple[TokenLogprobs, ...] = ()) -> Completion:
+    """`text` as the free reply to `request`."""
+    prompt = "\n".join(message.content for message in request.messages)
+    n_prompt, n_text = (max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text))
+    usage = Usage(requests=1, prompt_tokens=n_prompt, completion_tokens=n_text, cost=0.0)
+    return Completion(text, "stop", usage, logprobs=logprobs)
+
+
+def sections_in(request: Request) -> Sections:
     """The sections of a prompt, each by the first word of its heading."""
+    prompt = "\n".join(message.content for message in request.messages)
     return {match["name"]: match["body"] for match in _SECTION.finditer(prompt)}
 
 
@@ -107,77 +112,77 @@ def item_in(section: str) -> tuple[str, str]:
     return " ".join(text for is_target, text in parts if not is_target), target
 
 
-def _texts(sections: Sections) -> _Texts:
-    source, target = item_in(sections.get("Item", ""))
-    return _Texts(_WORD.findall(source.lower()), target, _WORD.findall(target.lower()))
-
-
-@dataclass(frozen=True, slots=True)
-class PromptScale:
-    """The scale that a prompt asks for; `whole` where it wants whole numbers."""
-
-    low: float
-    high: float
-    whole: bool
-
-    def at(self, share: float) -> float:
-        """The value so far (0 to 1) up the scale."""
-        return self.low + min(1.0, max(0.0, share)) * (self.high - self.low)
-
-    def written(self, value: float) -> str:
-        """The number as it is said."""
-        return f"{round(value) if self.whole else value:.1f}".removesuffix(".0")
-
-
-def scale_in(instructions: str) -> PromptScale:
-    """The scale out of a prompt's instructions; 1 to 5 where they name none."""
+def scale_in(sections: Sections) -> Scale:
+    """The scale that a prompt asks for, in steps of 1 where it wants whole numbers; 1 to 5 where it names none."""
+    instructions = f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}"
     match = _RANGE.search(instructions)
     if match is None:
-        return PromptScale(1.0, 5.0, False)
+        return Scale(1.0, 5.0)
     if match["one"]:
-        return PromptScale(float(match["zero"]), float(match["one"]), True)
-    return PromptScale(float(match["low"]), float(match["high"]), "one of" in instructions)
+        return Scale(float(match["zero"]), float(match["one"]), 1.0)
+    return Scale(float(match["low"]), float(match["high"]), 1.0 if "one of" in instructions else None)
+
+
+def at_share(scale: Scale, share: float) -> float:
+    """The value so far (0 to 1) up the scale."""
+    return scale.low + min(1.0, max(0.0, share)) * (scale.high - scale.low)
+
+
+def number(scale: Scale, value: float) -> str:
+    """The number as it is said."""
+    return f"{round(value) if scale.step else value:.1f}".removesuffix(".0")
+
+
+def in_form(sections: Sections, said: str, reasons: str) -> str:
+    """The number and the reasons in the form that the prompt's last section asks for."""
+    answer = sections.get("Answer", "")
+    if "JSON" in answer:
+        fields = [name for name in _FIELD.findall(answer) if name in ("score", "reasons", "analysis")]
+        return json.dumps({name: float(said) if name == "score" else reasons for name in fields})
+    if "nothing else" in answer:
+        return said
+    if "<number> stars" in answer:
+        return f"{said} stars\n{reasons}"
+    if "in your own words" in answer:
+        return f"{reasons}\nScore: {said}"
+    return f"Analysis: {reasons}\nScore: {said}" if "Analysis:" in answer else f"Score: {said}\n{reasons}"
 
 
 # ── what it looks at ─────────────────────────────────────────────────────────────────────────────────────────
 
-
-@dataclass(frozen=True, slots=True)
-class Property:
-    """A property of a text in 0..1, the words of criteria that call for it, and sentences that do."""
-
-    name: str
-    words: str
-    measure: Callable[[_Texts], float]
-    sentences: tuple[str, str]
-
-    def is_called_for(self, rules: str) -> bool:
-        return re.search(self.words, rules.lower()) is not None
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_TOKEN = re.compile(r"\d|[^\W\d_]+|\s+|[\W_]")
+Texts = tuple[list[str], str, list[str]]
+"""The words of all there is to compare with, the text to rate and its words."""
+Measure = Callable[[list[str], str, list[str]], float]
 
 
-def _support(texts: _Texts) -> float:
-    words = set(texts.words)
-    return len(words.intersection(texts.source)) / len(words) if words else 0.0
+def _texts(sections: Sections) -> Texts:
+    source, target = item_in(sections.get("Item", ""))
+    return _WORD.findall(source.lower()), target, _WORD.findall(target.lower())
 
 
-def _coverage(texts: _Texts) -> float:
-    wanted = {word for word in texts.source[:120] if len(word) > 4}
-    return min(1.0, 2.5 * len(wanted.intersection(texts.words)) / len(wanted)) if wanted else 0.5
+def _support(source: list[str], target: str, words: list[str]) -> float:
+    return len(set(words).intersection(source)) / len(set(words)) if words else 0.0
 
 
-def _variety(texts: _Texts) -> float:
-    pairs = list(pairwise(texts.words))
+def _coverage(source: list[str], target: str, words: list[str]) -> float:
+    wanted = {word for word in source[:120] if len(word) > 4}
+    return min(1.0, 2.5 * len(wanted.intersection(words)) / len(wanted)) if wanted else 0.5
+
+
+def _variety(source: list[str], target: str, words: list[str]) -> float:
+    pairs = list(pairwise(words))
     return len(set(pairs)) / len(pairs) if pairs else 0.0
 
 
-def _completeness(texts: _Texts) -> float:
-    text = texts.target.strip()
+def _completeness(source: list[str], target: str, words: list[str]) -> float:
+    text = target.strip()
     return 0.5 * text.endswith((".", "!", "?", '"')) + 0.5 * text[:1].isupper() if text else 0.0
 
 
-PROPERTIES: tuple[Property, ...] = (
-    Property(
-        "support",
+PROPERTIES: dict[str, tuple[str, Measure, tuple[str, str]]] = {
+    "support": (
         "support|faithful|consistent|invent|contradict|accura",
         _support,
         (
@@ -185,8 +190,7 @@ PROPERTIES: tuple[Property, ...] = (
             "Texts that stay faithful to the source earn the top, texts that contradict it the bottom.",
         ),
     ),
-    Property(
-        "coverage",
+    "coverage": (
         "cover|main point|important|key",
         _coverage,
         (
@@ -194,8 +198,7 @@ PROPERTIES: tuple[Property, ...] = (
             "Reward texts in which the key information of the source can be found.",
         ),
     ),
-    Property(
-        "variety",
+    "variety": (
         "repe|redundan|vari",
         _variety,
         (
@@ -203,8 +206,7 @@ PROPERTIES: tuple[Property, ...] = (
             "Wording should be varied; a text that repeats itself belongs to the lower half of the scale.",
         ),
     ),
-    Property(
-        "completeness",
+    "completeness": (
         "gramma|fluent|complete sentence|well-formed|punctuat",
         _completeness,
         (
@@ -212,68 +214,42 @@ PROPERTIES: tuple[Property, ...] = (
             "Broken grammar or text cut off in the middle keeps an item at the bottom; fluent texts reach the top.",
         ),
     ),
-    Property(
-        "brevity",
+    "brevity": (
         "brief|short|concise|padding",
-        lambda texts: 1.0 / (1.0 + len(texts.words) / 40.0),
+        lambda source, target, words: 1.0 / (1.0 + len(words) / 40.0),
         (
             "Shorter is better as long as the message is there; padding costs points.",
             "Reward concise texts and mark down long-winded ones.",
         ),
     ),
-    Property(
-        "detail",
+    "detail": (
         "detail|informative|specific|thorough",
-        lambda texts: min(1.0, len(texts.words) / 60.0),
+        lambda source, target, words: min(1.0, len(words) / 60.0),
         (
             "Specific details earn points; a vague remark stays in the lower half.",
             "The more informative the text, the higher the score; thorough texts reach the top.",
         ),
     ),
-)
+}
+"""A property of a text in 0..1: the words of criteria that call for it, its measure, and sentences that call for it."""
 
 
-def _called_for(rules: str) -> list[Property]:
-    return [prop for prop in PROPERTIES if prop.is_called_for(rules)]
+def _called_for(rules: str) -> list[str]:
+    return [name for name, (words, _, _) in PROPERTIES.items() if re.search(words, rules.lower())]
+
+
+def _share(names: Iterable[str], texts: Texts) -> float:
+    values = [PROPERTIES[name][1](*texts) for name in names]
+    return sum(values) / len(values)
 
 
 # ── what it says ─────────────────────────────────────────────────────────────────────────────────────────────
 
-
-def _rate(sections: Sections, chance: random.Random, n_logprobs: int) -> tuple[str, tuple[TokenLogprobs, ...]]:
-    """The reply, and the `n_logprobs` likeliest tokens in each of its places where any are asked for."""
-    rules = f"{sections.get('Criteria', '')} {sections.get('Evaluation', '')}"
-    scale = scale_in(f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}")
-    value, reasons = _opinion(_texts(sections), rules, scale, chance)
-    number = scale.written(value)
-    text = in_form(sections.get("Answer", ""), number, reasons)
-    return text, _logprobs(text, text.index(number), value, scale, n_logprobs) if n_logprobs else ()
+_LISTED = re.compile(r"(?m)^- ([^:\n]+):")
+_FORM = re.compile(r"(?m)^Aspect: (?P<name>.+)\nExplanation: .*\n(?P<form>Score: .*)$")
 
 
-def _opinion(texts: _Texts, rules: str, scale: PromptScale, chance: random.Random) -> tuple[float, str]:
-    """The value that `rules` lead to, and the reasons for it."""
-    called_for = _called_for(rules)
-    share = sum(prop.measure(texts) for prop in called_for) / len(called_for) if called_for else 0.5
-    share += chance.gauss(0.0, 0.06 if called_for else 0.3)
-    reasons = " ".join(f"On {prop.name} it stands at {prop.measure(texts):.2f} of 1." for prop in called_for)
-    return scale.at(share), reasons or "Without criteria this is little more than a guess."
-
-
-def in_form(answer: str, number: str, reasons: str) -> str:
-    """The number and the reasons in the form that the prompt's last section asks for."""
-    if "JSON" in answer:
-        fields = [name for name in _FIELD.findall(answer) if name in ("score", "reasons", "analysis")]
-        return json.dumps({name: float(number) if name == "score" else reasons for name in fields})
-    if "nothing else" in answer:
-        return number
-    if "<number> stars" in answer:
-        return f"{number} stars\n{reasons}"
-    if "in your own words" in answer:
-        return f"{reasons}\nScore: {number}"
-    return f"Analysis: {reasons}\nScore: {number}" if "Analysis:" in answer else f"Score: {number}\n{reasons}"
-
-
-def _logprobs(text: str, at: int, value: float, scale: PromptScale, most: int) -> tuple[TokenLogprobs, ...]:
+def _logprobs(text: str, at: int, value: float, scale: Scale, most: int) -> tuple[TokenLogprobs, ...]:
     """A made-up distribution: in the place of the number's first digit the whole ratings, the nearer the likelier.
 
     Elsewhere the token it says, next to certain.  A tenth goes to no rating at all.
@@ -292,17 +268,18 @@ def _logprobs(text: str, at: int, value: float, scale: PromptScale, most: int) -
 def _refine(sections: Sections, chance: random.Random) -> str:
     present = sections["Present"]
     lines = [line for line in present.strip().splitlines() if line.strip() and not line.startswith("(none")]
-    missing = [prop for prop in PROPERTIES if not prop.is_called_for(present)]
+    missing = [name for name in PROPERTIES if name not in _called_for(present)]
     if len(lines) > 1 and chance.random() < 0.4:
         lines.pop(chance.randrange(len(lines)))
-    if missing:
-        lines.append(f"- {chance.choice(chance.choice(missing).sentences)}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *([_rule(chance.choice(missing), chance)] if missing else [])])
+
+
+def _rule(name: str, chance: random.Random) -> str:
+    return f"- {chance.choice(PROPERTIES[name][2])}"
 
 
 def _draft(_sections: Sections, chance: random.Random) -> str:
-    chosen = chance.sample(PROPERTIES, chance.choice((1, 2, 2, 3)))
-    return "\n".join(f"- {chance.choice(prop.sentences)}" for prop in chosen)
+    return "\n".join(_rule(name, chance) for name in chance.sample([*PROPERTIES], chance.choice((1, 2, 2, 3))))
 
 
 def _plan_fusion(sections: Sections, _chance: random.Random) -> str:
@@ -315,28 +292,26 @@ def _plan_fusion(sections: Sections, _chance: random.Random) -> str:
 def _criteria_of_fusion(sections: Sections, chance: random.Random) -> str:
     """Two criteria for every aspect of a fusion."""
     return "\n\n".join(
-        "\n".join([f"{aspect}:", *(f"- {chance.choice(prop.sentences)}" for prop in chance.sample(PROPERTIES, 2))])
+        "\n".join([f"{aspect}:", *(_rule(name, chance) for name in chance.sample([*PROPERTIES], 2))])
         for aspect in _LISTED.findall(sections.get("Aspects", ""))
     )
 
 
 def _write_steps(sections: Sections, chance: random.Random) -> str:
-    looked_at = _called_for(sections.get("Criteria", "")) or [chance.choice(PROPERTIES)]
-    middle = [f"Look at the {prop.name} of the text and note where it falls short." for prop in looked_at]
+    looked_at = _called_for(sections.get("Criteria", "")) or [chance.choice([*PROPERTIES])]
+    middle = [f"Look at the {name} of the text and note where it falls short." for name in looked_at]
     steps = ["Read the item to its end.", *middle, "Choose the number on the scale that these notes add up to."]
-    return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+    return "\n".join(f"{k}. {step}" for k, step in enumerate(steps, 1))
 
 
 def _fuse(sections: Sections, chance: random.Random) -> str:
     """A block for each aspect that the form of a fusion's prompt asks for; the aspect's name chooses what counts."""
     texts, blocks = _texts(sections), []
     for match in _FORM.finditer(sections.get("Answer", "")):
-        called_for = _called_for(match["name"]) or PROPERTIES
-        share = sum(prop.measure(texts) for prop in called_for) / len(called_for) + chance.gauss(0.0, 0.06)
-        scale = scale_in(match["form"])
-        looked_at = " and ".join(prop.name for prop in called_for[:2])
-        number = scale.written(scale.at(share))
-        blocks.append(f"Aspect: {match['name']}\nExplanation: This looks at {looked_at}.\nScore: {number}")
+        called_for = _called_for(match["name"]) or [*PROPERTIES]
+        share, scale = _share(called_for, texts) + chance.gauss(0.0, 0.06), scale_in({"Answer": match["form"]})
+        looked_at, said = " and ".join(called_for[:2]), number(scale, at_share(scale, share))
+        blocks.append(f"Aspect: {match['name']}\nExplanation: This looks at {looked_at}.\nScore: {said}")
     return "\n\n".join(blocks)
 
 

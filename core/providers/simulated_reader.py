@@ -16,39 +16,36 @@ they do.  It sees what the prompt shows and nothing else.
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from itertools import compress
 from statistics import fmean
 
 from core.providers.completions import Completion, Request
-from core.providers.scripted import Sections, in_form, item_in, scale_in, sections_in
-from core.records import Usage
+from core.providers.scripted import (
+    Sections,
+    at_share,
+    chance_of,
+    completion,
+    in_form,
+    item_in,
+    key_of,
+    number,
+    scale_in,
+    sections_in,
+)
 
 OVERLOOKS, UNSTEADY = 0.03, 0.12
 """How often a breach is overlooked; standard deviation of a rating, in points of a scale of 1 to 5."""
-_CHARACTERS_PER_TOKEN = 4
 
 
 def reply_to(request: Request) -> Completion:
     """What the simulated reader says; at temperature 0 all samples of a prompt are the same."""
-    prompt = "\n".join(message.content for message in request.messages)
-    chance = _chance((request if request.temperature != 0 else request.prompt).key(""))
-    sections = sections_in(prompt)
+    sections, chance = sections_in(request), chance_of(key_of(request))
     if "Examples" in sections:
-        text = _draft(sections, chance)
-    elif "Present" in sections:
-        text = _refine(sections, chance)
-    else:
-        text = _rate(sections)
-    tokens = [max(1, len(part) // _CHARACTERS_PER_TOKEN) if part else 0 for part in (prompt, text)]
-    return Completion(text, "stop", Usage(requests=1, prompt_tokens=tokens[0], completion_tokens=tokens[1], cost=0.0))
-
-
-def _chance(*of: str) -> random.Random:
-    return random.Random(int.from_bytes(hashlib.sha256("|".join(of).encode()).digest()[:8], "big"))
+        return completion(request, _draft(sections, chance))
+    return completion(request, _refine(sections, chance) if "Present" in sections else _rate(sections))
 
 
 # ── what it looks at ─────────────────────────────────────────────────────────────────────────────────────────
@@ -73,77 +70,47 @@ _SCENE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """A notification, the report it is about, and how many words the criteria allow it."""
-
-    report: str
-    target: str
-    most_words: int = 25
-
-    @property
-    def lower(self) -> str:
-        return self.target.lower()
+MOST_WORDS = 25
+"""Words of a text that criteria allow where they name no number."""
 
 
-def _figure(texts: Texts) -> str:
-    figures, known = _NUMBER.findall(texts.target), set(_NUMBER.findall(texts.report))
+def _figure(report: str, target: str, _most: int) -> str:
+    figures, known = _NUMBER.findall(target), set(_NUMBER.findall(report))
     if false := [figure for figure in figures if figure not in known]:
         return f"{false[0]} does not stand in the report"
-    if inexact := _INEXACT.search(texts.lower):
+    if inexact := _INEXACT.search(target.lower()):
         return f"“{inexact[0]}” stands where the report has a figure"
     return "" if figures or not known else "it gives no figure"
 
 
-def _too_long(texts: Texts) -> str:
-    n_words = len(texts.target.split())
-    return f"it has {n_words} words" if n_words > texts.most_words else ""
+def _too_long(_report: str, target: str, most: int) -> str:
+    n_words = len(target.split())
+    return f"it has {n_words} words" if n_words > most else ""
 
 
-def _opinion(texts: Texts) -> str:
-    found = _OPINION.search(texts.lower)
+def _opinion(_report: str, target: str, _most: int) -> str:
+    found = _OPINION.search(target.lower())
     return f"“{found[0]}” is an opinion" if found else ""
 
 
-def _address(texts: Texts) -> str:
-    found = _ADDRESS.search(texts.target)
+def _address(_report: str, target: str, _most: int) -> str:
+    found = _ADDRESS.search(target)
     return f"it talks to the reader (“{found[0]}”)" if found else ""
 
 
-def _late(texts: Texts) -> str:
-    first = re.split(r"[,.?!:]", texts.target)[0]
-    leads = texts.target[len(first) : len(first) + 1] in ("?", "!") or _SCENE.match(texts.target)
-    return f"“{first}” comes before the result" if leads else ""
-
-
-def _sentences(texts: Texts) -> str:
-    n_sentences = len(re.findall(r"[.?!](?:\s|$)", texts.target))
+def _sentences(_report: str, target: str, _most: int) -> str:
+    n_sentences = len(re.findall(r"[.?!](?:\s|$)", target))
     return f"it has {n_sentences} sentences" if n_sentences > 1 else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A rule that the reader can follow.
-
-    `words` is what a clause has to say to mean it; `breach` says in words where a text breaks it, "" where it does not;
-    `sentences` are what the reader writes of it by itself, with the points to take off in braces: none for a rule that
-    does not come to its mind.
-    """
-
-    name: str
-    words: str
-    breach: Callable[[Texts], str]
-    sentences: tuple[str, ...] = ()
-
-    def broken(self, texts: Texts) -> str:
-        """Where `texts` breaks the rule, as far as the reader notices."""
-        seen = self.breach(texts)
-        return seen if _chance(self.name, texts.target).random() >= OVERLOOKS else ""
+def _late(_report: str, target: str, _most: int) -> str:
+    first = re.split(r"[,.?!:]", target)[0]
+    leads = target[len(first) : len(first) + 1] in ("?", "!") or _SCENE.match(target)
+    return f"“{first}” comes before the result" if leads else ""
 
 
-RULES = (
-    Rule(
-        "figures",
+RULES: dict[str, tuple[str, Callable[[str, str, int], str], tuple[str, ...]]] = {
+    "figures": (
         r"figure|number|amount|exact|round",
         _figure,
         (
@@ -151,8 +118,7 @@ RULES = (
             "Take off {} for an inexact number, and for one that was left out.",
         ),
     ),
-    Rule(
-        "length",
+    "length": (
         r"\bwords\b|\blong\b|length|short|brief|concise",
         _too_long,
         (
@@ -160,8 +126,7 @@ RULES = (
             "Short is better. Take off {} for more than 25 words.",
         ),
     ),
-    Rule(
-        "opinion",
+    "opinion": (
         r"opinion|judg\w+ of|praise|blame|neutral|comment|feeling|emotion|adjective|verdict|to think",
         _opinion,
         (
@@ -169,8 +134,7 @@ RULES = (
             "Take off {} where the text says what to think of the news.",
         ),
     ),
-    Rule(
-        "address",
+    "address": (
         r"question|exclamation|reader|\byou\b|teaser|address",
         _address,
         (
@@ -178,16 +142,25 @@ RULES = (
             "Take off {} for a teaser that speaks to the reader as “you”.",
         ),
     ),
-    Rule(
-        "sentences",
-        r"sentence",
-        _sentences,
-        ("One sentence is enough; take off {} for a second.",),
+    "sentences": (r"sentence", _sentences, ("One sentence is enough; take off {} for a second.",)),
+    "result first": (
+        r"\b(?:result|outcome|news|main point)\b.*\b(?:first|begin|open|start|lead)|first words",
+        _late,
+        (),
     ),
-    Rule(
-        "result first", r"\b(?:result|outcome|news|main point)\b.*\b(?:first|begin|open|start|lead)|first words", _late
-    ),
-)
+}
+"""A rule that the reader can follow, by name.
+
+What a clause has to say to mean it; what says in words where a text breaks it, "" where it does not; and what the
+reader writes of it by itself, with the points to take off in braces: nothing for a rule that does not come to its mind.
+"""
+
+
+def _broken(name: str, report: str, target: str, most_words: int = MOST_WORDS) -> str:
+    """Where a text breaks a rule, as far as the reader notices."""
+    seen = RULES[name][1](report, target, most_words)
+    return seen if chance_of(name, target).random() >= OVERLOOKS else ""
+
 
 # ── reading criteria ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -204,75 +177,61 @@ _LIMIT = re.compile(r"\b(\d{1,3}) words")
 _USUAL, _NEVER_ABOVE = 1.0, 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class StatedRule:
-    """What a clause asks: its rule, the points that a breach takes off, or the rating above which it does not go."""
+def clauses_in(criteria: str) -> dict[str, tuple[float, float | None, int]]:
+    """The clauses that the reader understands, one a rule: where two speak of the same, the later counts.
 
-    rule: Rule
-    points: float
-    cap: float | None
-    most_words: int
-
-
-def clauses_in(criteria: str) -> list[StatedRule]:
-    """The clauses that the reader understands, one a rule: where two speak of the same, the later counts."""
-    found: dict[str, StatedRule] = {}
+    Rule → (the points that a breach takes off, the rating above which it does not go, the words that it allows).
+    """
+    found: dict[str, tuple[float, float | None, int]] = {}
     for text in _CLAUSE.split(criteria):
         lower = text.lower()
         if _NEUTRAL.search(lower):
             continue
         points, cap, limit = _POINTS.search(lower), _STEP.search(lower) or _CAP.search(lower), _LIMIT.search(lower)
-        for rule in RULES:
-            if not re.search(rule.words, lower) or (rule.name == "figures" and limit and "figure" not in lower):
-                continue
-            found[rule.name] = StatedRule(
-                rule,
-                _NAMED.get(points[1]) or float(points[1]) if points else _USUAL,
-                float(cap[1]) if cap else _NEVER_ABOVE if _FORGIVEN.search(lower) else None,
-                int(limit[1]) if limit else 25,
-            )
-    return list(found.values())
+        for name, (words, _, _) in RULES.items():
+            if re.search(words, lower) and not (name == "figures" and limit and "figure" not in lower):
+                found[name] = (
+                    _NAMED.get(points[1]) or float(points[1]) if points else _USUAL,
+                    float(cap[1]) if cap else _NEVER_ABOVE if _FORGIVEN.search(lower) else None,
+                    int(limit[1]) if limit else MOST_WORDS,
+                )
+    return found
 
 
 # ── rating ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _rate(sections: Sections) -> str:
-    criteria = sections.get("Criteria", "").partition("\n")[2]
-    texts = Texts(*item_in(sections.get("Item", "")))
-    scale = scale_in(f"{sections.get('Instructions', '')}\n{sections.get('Answer', '')}")
-    value, reasons = _by_criteria(texts, criteria) if criteria.strip() else _by_taste(texts)
-    value += _chance("rating", texts.target).gauss(0.0, UNSTEADY)
-    return in_form(sections.get("Answer", ""), scale.written(scale.at((value - 1) / 4)), reasons)
+    criteria, scale = sections.get("Criteria", "").partition("\n")[2], scale_in(sections)
+    report, target = item_in(sections.get("Item", ""))
+    value, reasons = _by_criteria(report, target, criteria) if criteria.strip() else _by_taste(report, target)
+    value += chance_of("rating", target).gauss(0.0, UNSTEADY)
+    return in_form(sections, number(scale, at_share(scale, (value - 1) / 4)), reasons)
 
 
-def _by_criteria(texts: Texts, criteria: str) -> tuple[float, str]:
+def _by_criteria(report: str, target: str, criteria: str) -> tuple[float, str]:
     """On 1 to 5: 5 less what the breaches take off, and no higher than any of them allows."""
-    value, cap, reasons = 5.0, 5.0, []
+    value, lowest, reasons = 5.0, 5.0, []
     clauses = clauses_in(criteria)
-    for clause in clauses:
-        seen = clause.rule.broken(Texts(texts.report, texts.target, clause.most_words))
-        if not seen:
-            continue
-        if clause.cap is None:
-            value -= clause.points
-        cap = min(cap, clause.cap or cap)
-        what = f"minus {clause.points:g}" if clause.cap is None else f"not above {clause.cap:g}"
-        reasons.append(f"{seen[0].upper()}{seen[1:]}: {what}.")
+    for name, (points, cap, most_words) in clauses.items():
+        if seen := _broken(name, report, target, most_words):
+            value, lowest = value - (points if cap is None else 0.0), min(lowest, cap or lowest)
+            what = f"minus {points:g}" if cap is None else f"not above {cap:g}"
+            reasons.append(f"{seen[0].upper()}{seen[1:]}: {what}.")
     kept = "It keeps to every rule that I was given." if clauses else "The criteria name nothing that I can check."
-    return max(1.0, min(value, cap)), " ".join(reasons) or kept
+    return max(1.0, min(value, lowest)), " ".join(reasons) or kept
 
 
-def _by_taste(texts: Texts) -> tuple[float, str]:
+def _by_taste(report: str, target: str) -> tuple[float, str]:
     """On 1 to 5: what a reader likes who does not know the house."""
-    value, reasons = 3.0, []
-    n_words = len(texts.target.split())
-    value += min(1.0, (n_words - 14) / 24)
-    reasons.append("It tells the news in full." if n_words > 18 else "It is a little dry.")
-    if _OPINION.search(texts.lower) or _ADDRESS.search(texts.target):
+    n_words = len(target.split())
+    value, reasons = 3.0 + min(1.0, (n_words - 14) / 24), ["It is a little dry."]
+    if n_words > 18:
+        reasons = ["It tells the news in full."]
+    if _OPINION.search(target.lower()) or _ADDRESS.search(target):
         value += 0.3
         reasons.append("It has some life and makes one want to read on.")
-    seen = RULES[0].broken(texts)
+    seen = _broken("figures", report, target)
     if "report" in seen:
         value -= 1.5 if "does not" in seen else 0.8
         reasons.append(f"One thing is off: {seen}.")
@@ -288,39 +247,6 @@ _SHOWN = re.compile(r"(?m)^### [^\n]*\n(.*?)(?=^### |\Z)", re.DOTALL)
 _RATED = re.compile(r"(?m)^Rating by (people|the judge) [^\n]*: ([\d.]+)$")
 _WORTH_SAYING = 0.5
 _MOST_RULES = 4
-
-
-def _shown(section: str) -> list[tuple[Texts, dict[str, float]]]:
-    """The items that a prompt shows, with their ratings."""
-    return [
-        (Texts(*item_in(match[1])), {who: float(rating) for who, rating in _RATED.findall(match[1])})
-        for match in _SHOWN.finditer(section)
-    ]
-
-
-def _cost(rule: Rule, values: list[tuple[Texts, float]]) -> float | None:
-    """How much lower the items stand that break `rule`; None where the items shown cannot tell."""
-    broken = [value for texts, value in values if rule.broken(texts)]
-    kept = [value for texts, value in values if not rule.broken(texts)]
-    return fmean(kept) - fmean(broken) if broken and kept else None
-
-
-def _in_points(cost: float) -> str:
-    return f"{max(0.5, min(3.0, round(2 * cost) / 2)):g}"
-
-
-def _draft(sections: Sections, chance: random.Random) -> str:
-    values = [(texts, rated.get("people", 3.0)) for texts, rated in _shown(sections["Examples"])]
-    costs = [(cost, rule) for rule in RULES if rule.sentences and (cost := _cost(rule, values)) is not None]
-    telling = sorted((entry for entry in costs if entry[0] >= _WORTH_SAYING), key=lambda entry: -entry[0])
-    lines = ["Start from 5."] + [
-        chance.choice(rule.sentences).format(_in_points(cost)) for cost, rule in telling[:_MOST_RULES]
-    ]
-    if len(lines) == 1:
-        lines.append(chance.choice(_COMMONPLACES))
-    return "\n".join(lines)
-
-
 _COMMONPLACES = (
     "The text should tell the news of the report clearly and in good English.",
     "Readers should understand at a glance what has happened.",
@@ -328,19 +254,39 @@ _COMMONPLACES = (
 )
 
 
+def _shown(section: str) -> Iterable[tuple[str, str, float, float]]:
+    """(report, text, rating by people, rating by the judge) of the items that a prompt shows."""
+    for match in _SHOWN.finditer(section):
+        rated = {who: float(rating) for who, rating in _RATED.findall(match[1])}
+        yield *item_in(match[1]), rated.get("people", 3.0), rated.get("the judge", 3.0)
+
+
+def _sentence(name: str, points: float, chance: random.Random) -> str:
+    return chance.choice(RULES[name][2]).format(f"{max(0.5, min(3.0, round(2 * points) / 2)):g}")
+
+
+def _draft(sections: Sections, chance: random.Random) -> str:
+    shown, costs = list(_shown(sections["Examples"])), []
+    for name in [name for name in RULES if RULES[name][2]]:
+        broken = [bool(_broken(name, report, target)) for report, target, _, _ in shown]
+        ratings = [rating for _, _, rating, _ in shown]
+        if any(broken) and not all(broken):  # the items shown can tell what it costs
+            kept = fmean(rating for rating, is_broken in zip(ratings, broken, strict=True) if not is_broken)
+            costs.append((kept - fmean(compress(ratings, broken)), name))
+    telling = sorted((entry for entry in costs if entry[0] >= _WORTH_SAYING), key=lambda entry: -entry[0])
+    lines = [_sentence(name, cost, chance) for cost, name in telling[:_MOST_RULES]]
+    return "\n".join(["Start from 5.", *(lines or [chance.choice(_COMMONPLACES)])])
+
+
 def _refine(sections: Sections, chance: random.Random) -> str:
-    lines = [line for line in sections["Present"].strip().splitlines()[0:] if line.strip() and "(none" not in line]
-    shown = _shown(sections.get("Items", ""))
-    gaps = [(texts, rated.get("people", 3.0) - rated.get("the judge", 3.0)) for texts, rated in shown]
-    said = {clause.rule.name: clause for clause in clauses_in("\n".join(lines))}
-    missing = []
-    for rule in RULES:
-        broken = [-gap for texts, gap in gaps if rule.broken(texts)]
-        if rule.sentences and broken and fmean(broken) >= _WORTH_SAYING:
-            missing.append((fmean(broken), rule))
+    lines = [line for line in sections["Present"].strip().splitlines() if line.strip() and "(none" not in line]
+    shown, said, missing = list(_shown(sections.get("Items", ""))), clauses_in("\n".join(lines)), []
+    for name in [name for name in RULES if RULES[name][2]]:
+        short = [judged - rated for report, target, rated, judged in shown if _broken(name, report, target)]
+        if short and fmean(short) >= _WORTH_SAYING:
+            missing.append((fmean(short), name))
     if not missing:
         return "\n".join(lines)
-    short, rule = max(missing, key=lambda entry: entry[0] + chance.random())
-    points = (said[rule.name].points if rule.name in said else 0.0) + short / 2
-    lines = [line for line in lines if rule.name not in {clause.rule.name for clause in clauses_in(line)}]
-    return "\n".join([*lines, chance.choice(rule.sentences).format(_in_points(points))])
+    cost, name = max(missing, key=lambda entry: entry[0] + chance.random())
+    points = (said[name][0] if name in said else 0.0) + cost / 2
+    return "\n".join([*(line for line in lines if name not in clauses_in(line)), _sentence(name, points, chance)])

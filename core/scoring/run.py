@@ -306,7 +306,8 @@ def read_results(
     results = BatchResults(inner.endpoint, price, tuple(sorted(model.refused_before)))
     for path in request.batch_read:
         results.add(path, wanted)
-    if not results.counts["answered"] and (n_others := results.foreign + results.unusable):
+    counts = results.counts
+    if not counts["answered"] and (n_others := counts["foreign"] + counts["unusable"]):
         raise JobError(
             f"None of the {n_others:,} lines answers a request of this judge about these items: the results are of "
             "another judge, of other items, or of another endpoint. Score with the judge file, --judge and items that "

@@ -1,6 +1,6 @@
 """The demo's golden set and its calibration: notifications of a newsroom, judged by the simulated reader.
 
-`record` runs the calibration and keeps each reply by the key of its request, as `core.providers.recordings` reads it:
+`record` runs the calibration and keeps each reply by the key of its request, as `core.providers.cached` reads it:
 the session that people watch at a pace.  When a prompt or the reader changes, record again.
 """
 
@@ -15,9 +15,8 @@ from core.data.split import task_of
 from core.judging.llm_judge import LLMJudge
 from core.projects.demo import ASPECT, CHOSEN, DEFINITION
 from core.providers import simulated_reader
-from core.providers.cached import reply_to_json
+from core.providers.cached import reply_to_json, write_recording
 from core.providers.completions import Reply, Request
-from core.providers.recordings import write_recording
 from core.providers.scripted import ScriptedProvider
 from sample_data.recipe.recorded_session import FOLDER, PACE, SAMPLES
 

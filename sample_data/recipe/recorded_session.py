@@ -4,7 +4,7 @@
 criteria and under each set of criteria it was asked with, and the reason) and `criteria.json` (the texts of the twelve
 drafts, D01 …, and of the eight refinements, R01 …, in the order in which they are asked for).  `record` runs the
 calibration over a provider that answers from these, and keeps each reply by the key of its request, as
-`core.providers.recordings` reads it.  When a prompt changes, so do the keys: record again.
+`core.providers.cached` reads it.  When a prompt changes, so do the keys: record again.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from core.data.split import task_of
 from core.errors import ProviderError
 from core.judging.llm_judge import LLMJudge
 from core.judging.render import score_messages
-from core.providers.cached import reply_to_json
+from core.providers.cached import reply_to_json, write_recording
 from core.providers.completions import Completion, OnReply, Reply, Request
-from core.providers.recordings import write_recording
 from core.providers.scripted import ScriptedProvider
 from core.records import GoldenSet, Task, Usage
 

@@ -16,7 +16,7 @@ from core.data import load_golden
 from core.data.split import task_of
 from core.errors import ProviderError
 from core.judging.recorded_judge import RecordedJudge
-from core.providers import recordings as provider
+from core.providers import cached as provider
 from core.records import Criteria, GoldenSet, Provenance
 from sample_data.recipe import recorded_session
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from typing import NamedTuple
 
 from core.judging.offline.grounding import SourceText, longest_copy
 from core.judging.offline.text import FUNCTION_WORDS, PLACEHOLDER_VALUES, Text, cut, mean, stem
@@ -62,16 +61,8 @@ def measure_reply(text: Text, dialogue: Dialogue) -> Features:
     }
 
 
-class Slot(NamedTuple):
-    """One piece of structured data: its name and value in plain words."""
-
-    name: str
-    value: str
-
-    @property
-    def is_placeholder(self) -> bool:
-        """Whether the value says nothing by itself ("yes", "none", "dont_care"): then the name must be voiced."""
-        return not PLACEHOLDER_VALUES.isdisjoint((self.value.lower(), self.value.lower().replace(" ", "_")))
+Slot = tuple[str, str]
+"""One piece of structured data: its name and value in plain words."""
 
 
 class Data:
@@ -79,10 +70,14 @@ class Data:
 
     def __init__(self, source: str) -> None:
         self.slots = parse_slots(source[:MAX_SOURCE])[:MAX_SLOTS]
-        self.wanted = [_key_stems(slot.name if slot.is_placeholder else slot.value) for slot in self.slots]
-        self.values = [() if slot.is_placeholder else cut(slot.value).stems for slot in self.slots]
-        names = frozenset(s for slot in self.slots for s in cut(slot.name).stems)
-        self.allowed = names.union(*self.wanted, *self.values)
+        self.wanted, self.values, names = list[frozenset[str]](), list[tuple[str, ...]](), set[str]()
+        for name, value in self.slots:
+            # a value that says nothing by itself ("yes", "none", "dont_care") has its name voiced
+            empty = not PLACEHOLDER_VALUES.isdisjoint((value.lower(), value.lower().replace(" ", "_")))
+            self.wanted.append(_key_stems(name if empty else value))
+            self.values.append(() if empty else cut(value).stems)
+            names.update(cut(name).stems)
+        self.allowed = frozenset(names).union(*self.wanted, *self.values)
 
 
 def parse_slots(source: str) -> list[Slot]:
@@ -97,8 +92,8 @@ def parse_slots(source: str) -> list[Slot]:
     for match in _SLOT.finditer(inside):
         name, quoted, double, bracket, bare, name2, bracket2 = match.groups()
         value = next((v for v in (quoted, double, bracket, bare, bracket2) if v is not None), "")
-        slots.append(Slot(_plain(name or name2 or ""), _plain(value)))
-    return slots or [Slot("", _plain(source))]
+        slots.append((_plain(name or name2 or ""), _plain(value)))
+    return slots or [("", _plain(source))]
 
 
 def _triples(source: str) -> list[Slot]:
@@ -108,10 +103,10 @@ def _triples(source: str) -> list[Slot]:
         parts = [_plain(part) for part in line.split("|")]
         if len(parts) >= 3:
             subjects.setdefault(parts[0])
-            slots.append(Slot(parts[1], parts[2]))
+            slots.append((parts[1], parts[2]))
         elif any(parts):
-            slots.append(Slot("", " ".join(parts)))
-    return [Slot("", subject) for subject in subjects] + slots
+            slots.append(("", " ".join(parts)))
+    return [("", subject) for subject in subjects] + slots
 
 
 def _plain(text: str) -> str:
@@ -142,7 +137,7 @@ def measure_data(text: Text, data: Data) -> Features:
         "slots_repeated": math.log1p(sum(max(0, joined.count(value) - 1) for value in set(values))),
         "slots_in_order": mean([b >= a for a, b in itertools.pairwise(places)], 1.0),
         "words_per_slot": math.log1p(len(text.words) / n),
-        "slot_names_voiced": mean([bool(_key_stems(slot.name) & stems) for slot in data.slots if slot.name]),
+        "slot_names_voiced": mean([bool(_key_stems(name) & stems) for name, _ in data.slots if name]),
         "log_slots": math.log1p(n),
     }
 
@@ -152,10 +147,10 @@ def _first(stems: frozenset[str], joined: str) -> str:
     return min(stems, key=lambda stem: (joined.find(stem), stem))
 
 
-def missing_slots(text: Text, data: Data) -> list[Slot]:
-    """Slots of which less than half the words are in the text."""
-    stems = frozenset(text.stems)
-    return [s for s, w in zip(data.slots, data.wanted, strict=True) if w and len(w & stems) < 0.5 * len(w)]
+def missing_slots(text: Text, data: Data) -> list[str]:
+    """Slots of which less than half the words are in the text: name and value."""
+    stems, slots = frozenset(text.stems), zip(data.slots, data.wanted, strict=True)
+    return [f"{name} {value}".strip() for (name, value), w in slots if w and len(w & stems) < 0.5 * len(w)]
 
 
 def extra_words(text: Text, data: Data) -> list[str]:

@@ -66,50 +66,39 @@ def feature_matrix(items: Sequence[Item], kind: ItemKind) -> FloatArray:
     if kind == "pair":
         first, second = (replace(item, context="") for item in items), (replace(i, target=i.context) for i in items)
         return feature_matrix([*second], "source_target") - feature_matrix([*first], "source_target")
-    rows = [_vector(_Texts((item.target, item.source, item.context), kind)) for item in items]
+    rows = [_vector(item, kind) for item in items]
     return np.stack(rows) if rows else np.empty((0, len(FEATURES)))
 
 
-def forget_items() -> None:
-    """Empty the cache of items, for callers to whom no item comes twice."""
-    _vector.cache_clear()
+_vectors: dict[bytes, FloatArray] = {}
+forget_items = _vectors.clear
+"""Empty the cache of items, for callers to whom no item comes twice."""
 
 
-class _Texts:
-    """Target, source and context of an item, compared by digest, so that the cache keeps no texts alive."""
-
-    __slots__ = ("digest", "kind", "texts")
-
-    def __init__(self, texts: tuple[str, str, str], kind: ItemKind) -> None:
-        content = hashlib.blake2b(digest_size=16)
-        for text in (*texts, kind):
-            part = text.encode("utf-8", "surrogatepass")
-            content.update(b"%d:" % len(part))  # no text can be taken for the end of another
-            content.update(part)
-        self.digest, self.kind, self.texts = content.digest(), kind, texts
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Texts) and self.digest == other.digest
-
-
-@lru_cache(maxsize=_VECTORS)
-def _vector(item: _Texts) -> FloatArray:
-    (target, source, context), kind = item.texts, item.kind
-    item.texts = ("", "", "")
-    text = cut(target)
+def _vector(item: Item, kind: ItemKind) -> FloatArray:
+    """(n_features,) of one item, found in the cache by a digest of its texts, so that no texts are kept alive."""
+    content = hashlib.blake2b(digest_size=16)
+    for part in (item.target, item.source, item.context, kind):
+        encoded = part.encode("utf-8", "surrogatepass")
+        content.update(b"%d:" % len(encoded))  # no text can be taken for the end of another
+        content.update(encoded)
+    known = _vectors.get(digest := content.digest())
+    if known is not None:
+        return known
+    text = cut(item.target)
     features = language.measure(text)
     if kind == "source_context_target":
-        features |= exchange.measure_reply(text, dialogue_of(source, context))
-    elif kind == "data_text" and source.strip():
-        features |= exchange.measure_data(text, data_of(source))
+        features |= exchange.measure_reply(text, dialogue_of(item.source, item.context))
+    elif kind == "data_text" and item.source.strip():
+        features |= exchange.measure_data(text, data_of(item.source))
     elif kind != "data_text":
-        features |= grounding.measure(text, source_of(source))
+        features |= grounding.measure(text, source_of(item.source))
     vector = _ABSENT.copy()
     vector[[INDEX[name] for name in features]] = [*features.values()]
     vector.flags.writeable = False
+    if len(_vectors) >= _VECTORS:
+        _vectors.clear()
+    _vectors[digest] = vector
     return vector
 
 

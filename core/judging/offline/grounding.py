@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from core.judging.offline.text import FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, Sentence, Text, cut, mean, names, numbers
 
@@ -19,14 +18,6 @@ LEAD_SENTENCES = 3
 SALIENT_WORDS = 25
 MAX_STARTS = 24
 """Source positions tried for a fragment; later ones of a very frequent pair are left out."""
-
-
-class Weighed(NamedTuple):
-    """A content stem of a source: how much it matters, its share of the content words, its first sentence."""
-
-    weight: float
-    share: float
-    sentence: int
 
 
 class SourceText:
@@ -58,9 +49,8 @@ class SourceText:
                 self.sentences_of.setdefault(stem, []).append(i)
         weights = {s: math.log1p(n) * (1.6 - self.first_at[s] / self.size) for s, n in text.counts.items()}
         n_content = len(text.content_stems)
-        self.content = {
-            stem: Weighed(weights[stem], n / n_content, self.sentences_of[stem][0]) for stem, n in text.counts.items()
-        }
+        self.content = {s: (weights[s], n / n_content, self.sentences_of[s][0]) for s, n in text.counts.items()}
+        """Content stem → how much it matters, its share of the content words, its first sentence."""
         self.weight = sum(weights.values())
         self.salient = tuple(sorted(weights, key=lambda stem: (-weights[stem], stem))[:SALIENT_WORDS])
 
@@ -75,17 +65,9 @@ def measure(text: Text, source: SourceText) -> Features:
 # ── what is taken over ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class Fragment(NamedTuple):
-    """`length` words of the text from `start` that stand at `source_start` in the source."""
-
-    start: int
-    length: int
-    source_start: int
-
-
-def fragments(stems: Sequence[str], source: SourceText) -> list[Fragment]:
-    """The greedy longest matches, left to right; single words count as fragments of length 1."""
-    matches: list[Fragment] = []
+def fragments(stems: Sequence[str], source: SourceText) -> list[tuple[int, int]]:
+    """(length in words, start in the source) of the greedy longest matches, left to right, single words among them."""
+    matches: list[tuple[int, int]] = []
     whole, pairs, first_at = source.text.stems, source.pairs, source.first_at
     ours = list(itertools.pairwise(stems))
     i, n, n_source = 0, len(stems), source.size
@@ -102,28 +84,28 @@ def fragments(stems: Sequence[str], source: SourceText) -> list[Fragment]:
             where = first_at.get(stems[i], -1)
             best = int(where >= 0)
         if best:
-            matches.append(Fragment(i, best, where))
+            matches.append((best, where))
         i += best or 1
     return matches
 
 
 def longest_copy(text: Text, source: SourceText, least: int = 1) -> int:
     """Words in the longest fragment of at least `least` words; 0 without any."""
-    return max((part.length for part in fragments(text.stems, source) if part.length >= least), default=0)
+    return max((length for length, _ in fragments(text.stems, source) if length >= least), default=0)
 
 
 def _copying(text: Text, source: SourceText) -> Features:
     """Fragments and n-grams: how much is taken over, in how long pieces, from where and in which order."""
     n, pairs, triples, vocabulary = len(text.stems), text.pairs, text.triples, source.vocabulary
     parts = fragments(text.stems, source)
-    places = [part.source_start / source.size for part in parts if part.length > 1]
+    lengths, places = [length for length, _ in parts], [start / source.size for length, start in parts if length > 1]
     known = source.pairs
     new = [pair for pair in pairs if pair not in known]
     spliced = sum([a in vocabulary and b in vocabulary for a, b in new])
-    longest = max((part.length for part in parts), default=0)
+    longest = max(lengths, default=0)
     return {
-        "fragment_coverage": sum(part.length for part in parts) / n,
-        "log_density": math.log1p(sum(part.length**2 for part in parts) / n),
+        "fragment_coverage": sum(lengths) / n,
+        "log_density": math.log1p(sum(length**2 for length in lengths) / n),
         "log_longest_copy": math.log1p(longest),
         "longest_copy_share": longest / n,
         "new_pairs": len(new) / max(1, len(pairs)),
@@ -158,21 +140,12 @@ def unseen_words(text: Text, source: SourceText) -> list[str]:
     return list(dict.fromkeys(unseen))
 
 
-class Aligned(NamedTuple):
-    """The source sentence (with its neighbours) that shares most content with a sentence.
+def align(sentence: Sentence, source: SourceText) -> tuple[int, float, float, int, int]:
+    """The source sentence that shares most content with a sentence: its place, and what the two have in common.
 
-    `misplaced` counts its names and numbers that stand elsewhere in the source but not there.
+    Shares of the content and of the pairs; how many names and numbers stand elsewhere in the source, but not in that
+    sentence or its neighbours; 1 for a negation in only one of the two.
     """
-
-    best: int
-    share: float
-    pair_share: float
-    misplaced: int
-    negation_mismatch: int
-
-
-def align(sentence: Sentence, source: SourceText) -> Aligned:
-    """The best source sentence for a sentence with content words."""
     content = sentence.content
     votes: dict[int, int] = {}
     vote = votes.get
@@ -180,47 +153,44 @@ def align(sentence: Sentence, source: SourceText) -> Aligned:
         for i in places:
             votes[i] = vote(i, 0) + 1
     if not votes:
-        return Aligned(0, 0.0, 0.0, 0, 0)
+        return 0, 0.0, 0.0, 0, 0
     shared = max(votes.values())
     best = min([i for i, n in votes.items() if n == shared])
     pairs = list(itertools.pairwise(sentence.stems))
     negated = not NEGATIONS.isdisjoint(sentence.words)
     source_negated = not NEGATIONS.isdisjoint(source.text.sentences[best].words)
-    return Aligned(
-        best=best,
-        share=shared / len(content),
-        pair_share=sum(map(source.pairs.__contains__, pairs)) / max(1, len(pairs)),
-        misplaced=_misplaced(sentence, source, best),
-        negation_mismatch=int(negated != source_negated and shared >= 0.4 * len(content)),
-    )
-
-
-def _misplaced(sentence: Sentence, source: SourceText, best: int) -> int:
-    """Names and numbers of the sentence that the source holds, but not its sentence `best` or a neighbour of it."""
-    stems, surface, content, vocabulary = sentence.stems, sentence.surface, sentence.content, source.vocabulary
     marked = {
         stem
         for at in sentence.marked
-        if (stem := stems[at]) in content and stem in vocabulary and (at or surface[0][0].isdigit())
+        if (stem := sentence.stems[at]) in content
+        and stem in source.vocabulary
+        and (at or sentence.surface[0][0].isdigit())
     }
-    return len(marked.difference(*source.contents[max(0, best - 1) : best + 2])) if marked else 0
+    return (
+        best,
+        shared / len(content),
+        sum(map(source.pairs.__contains__, pairs)) / max(1, len(pairs)),
+        len(marked.difference(*source.contents[max(0, best - 1) : best + 2])) if marked else 0,
+        int(negated != source_negated and shared >= 0.4 * len(content)),
+    )
 
 
 def _support(text: Text, source: SourceText) -> Features:
     """Whether each statement can stand on the source: unseen words, names and numbers; the best matching sentence."""
     content = text.content_stems
     aligned = [align(sentence, source) for sentence in text.sentences if sentence.content]
-    steps = [float(abs(b.best - a.best)) for a, b in itertools.pairwise(aligned)]
+    best, shares, pair_shares, misplaced, negated = zip(*aligned, strict=True) if aligned else ((), (), (), (), ())
+    steps = [float(abs(b - a)) for a, b in itertools.pairwise(best)]
     return {
         "known_words": sum(map(source.vocabulary.__contains__, content)) / max(1, len(content)),
         "log_unseen_words": math.log1p(len(unseen_words(text, source))),
         "log_unseen_names": math.log1p(len(unseen_names(text, source))),
         "log_unseen_numbers": math.log1p(len(unseen_numbers(text, source))),
-        "sentence_support": mean([a.share for a in aligned]),
-        "weakest_support": min((a.share for a in aligned), default=0.0),
-        "pair_support": mean([a.pair_share for a in aligned]),
-        "misplaced": math.log1p(sum(a.misplaced for a in aligned)),
-        "negation_mismatch": math.log1p(sum(a.negation_mismatch for a in aligned)),
+        "sentence_support": mean(shares),
+        "weakest_support": min(shares, default=0.0),
+        "pair_support": mean(pair_shares),
+        "misplaced": math.log1p(sum(misplaced)),
+        "negation_mismatch": math.log1p(sum(negated)),
         "jump_between_sentences": math.log1p(mean(steps)),
     }
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -29,10 +28,9 @@ from core.judging.offline.features import (
     product,
     source_of,
 )
-from core.judging.offline.language import doubled
 from core.judging.offline.text import Text, cut
 from core.judging.reply_verdicts import has_texts
-from core.records import Criteria, FloatArray, Item, Scale, Scored, Task, Unscored, Usage
+from core.records import Criteria, FloatArray, Item, ItemKind, Scale, Scored, Task, Unscored, Usage
 from core.verdicts import Scores, Verdicts
 from core.wording import counted
 
@@ -183,10 +181,8 @@ def squash(raw: FloatArray, scale: Scale) -> FloatArray:
     return scale.low + (scale.high - scale.low) * (0.5 + 0.5 * raw / np.sqrt(4 + raw**2))
 
 
-MIN_MOVE = 0.005
-"""Moves below this share of the scale's range are summed as "the rest"."""
-
-MAX_PARTS = 8
+MIN_MOVE, MAX_PARTS = 0.005, 8
+"""Moves below this share of the scale's range, and all after so many, are summed as "the rest"."""
 
 
 def explain_item(task: Task, item: Item, reading: CriteriaReading, weights: FloatArray, values: FloatArray) -> str:
@@ -194,28 +190,25 @@ def explain_item(task: Task, item: Item, reading: CriteriaReading, weights: Floa
 
     `weights` (n_concepts,) of unit length and `values` (n_concepts,) are those behind the score.
     """
-    span = task.scale.high - task.scale.low
-    total = float((weights * values).sum())
+    span, total = task.scale.high - task.scale.low, float((weights * values).sum())
     moves = weights * values * (0.5 / np.sqrt(4 + total**2)) * span  # each its part of the squashed total
-    middle = task.scale.low + span / 2
-    largest = [i for i in np.argsort(-np.abs(moves)) if abs(moves[i]) >= MIN_MOVE * span][:MAX_PARTS]
-    named = {clause.key for clause in reading.clauses}
-    text = cut(item.target)
-    usual = "that of text A" if task.kind == "pair" else "the usual"
+    middle, rest = task.scale.low + span / 2, float(moves.sum())
+    named, text = {clause.key for clause in reading.clauses}, cut(item.target)
+    usual, near = ("that of text A", "like that of text A") if task.kind == "pair" else ("the usual", "as usual")
     lines = [
-        f"Offline judge (text features, no language model): {middle + moves.sum():.2f} on {task.scale}, "
+        f"Offline judge (text features, no language model): {middle + rest:.2f} on {task.scale}, "
         f"starting from {middle:.2f}."
     ]
-    for i in largest:
+    for i in np.argsort(-np.abs(moves))[:MAX_PARTS]:
         concept, value = CONCEPTS[i], values[i]
-        if abs(value) < 0.25:
-            degree = f"like {usual}" if task.kind == "pair" else "as usual"
-        else:
-            degree = f"{'far ' if abs(value) > 1.5 else ''}{'above' if value > 0 else 'below'} {usual}"
+        if abs(moves[i]) < MIN_MOVE * span:
+            break
+        rest -= float(moves[i])
+        far = "far " if abs(value) > 1.5 else ""
+        degree = near if abs(value) < 0.25 else f"{far}{'above' if value > 0 else 'below'} {usual}"
         origin = "" if concept.key in named else " [by the aspect's name]"
-        seen = "" if task.kind == "pair" else _evidence(concept.key, text, item, task)
-        lines.append(f"{moves[i]:+.2f}  {concept.high}: {degree}{origin}" + (f"; {seen}" if seen else ""))
-    rest = float(moves.sum() - sum(moves[i] for i in largest))
+        seen = _evidence(concept.key, text, item, task.kind)
+        lines.append(f"{moves[i]:+.2f}  {concept.high}: {degree}{origin}{seen and f'; {seen}'}")
     if abs(rest) >= 0.005:
         lines.append(f"{rest:+.2f}  the rest")
     if reading.unread:
@@ -223,51 +216,25 @@ def explain_item(task: Task, item: Item, reading: CriteriaReading, weights: Floa
     return "\n".join(lines)
 
 
-def _evidence(key: str, text: Text, item: Item, task: Task) -> str:
+def _evidence(key: str, text: Text, item: Item, kind: ItemKind) -> str:
     """What in the item a concept rests on; "" if there is nothing to point at."""
-    has_source = bool(item.source.strip())
-    if key in ("length", "moderate", "sentence_length", "sentence_count"):
-        return f"{len(text.words)} words in {counted(len(text.sentences), 'sentence')}"
-    if key == "finished":
-        return f"ends “…{text.raw.strip()[-30:]}”"
-    if key == "repetition":
-        seen, again = set[tuple[str, str]](), list[str]()
-        for pair in pairwise(text.words):
-            if pair in seen and " ".join(pair) not in again:
-                again.append(" ".join(pair))
-            seen.add(pair)
-        twice = doubled(text)
-        return _listed("repeated", again) + (f"; {twice} doubled" if twice else "")
-    if task.kind == "data_text" and has_source:
-        data = data_of(item.source)
-        missing = [f"{slot.name} {slot.value}".strip() for slot in exchange.missing_slots(text, data)]
-        if key == "slots_told":
-            return _listed("not voiced", missing) or f"all {counted(len(data.slots), 'piece')} voiced"
-        return _listed("not in the data", exchange.extra_words(text, data)) if key == "slots_extra" else ""
-    if task.kind == "source_context_target":
-        if key not in ("uses_fact", "responsive"):
+    match kind, key:
+        case "pair", _:
             return ""
-        known = source_of(item.context if key == "uses_fact" else item.source).vocabulary
-        return _listed("shares", [stem for stem in text.counts if stem in known]) or "shares no content word"
-    return _source_evidence(key, text, item) if has_source else ""
-
-
-def _source_evidence(key: str, text: Text, item: Item) -> str:
-    source = source_of(item.source)
-    if key == "faithful":
-        unseen = grounding.unseen_words(text, source)
-        return _listed("not in the source", unseen) or "every content word is in the source"
-    if key == "names":
-        new = grounding.unseen_names(text, source) + grounding.unseen_numbers(text, source)
-        return _listed(f"{counted(len(new), 'name or number', 'names or numbers')} not in the source", new)
-    if key == "coverage":
-        words, stems = source.text.words, source.text.stems
-        left_out = [words[stems.index(stem)] for stem in source.salient[:8] if stem not in text.stems]
-        return _listed("frequent words of the source left out", left_out)
-    if key in ("copying", "splices"):
-        return (
-            f"longest passage taken over: {counted(grounding.longest_copy(text, source), 'word')} of {len(text.words)}"
-        )
+        case _, "length" | "moderate" | "sentence_length" | "sentence_count":
+            return f"{len(text.words)} words in {counted(len(text.sentences), 'sentence')}"
+        case "data_text", "slots_told" if item.source.strip():
+            return _listed("not voiced", exchange.missing_slots(text, data_of(item.source))) or "all pieces voiced"
+        case "source_context_target", "uses_fact" | "responsive":
+            known = source_of(item.context if key == "uses_fact" else item.source).vocabulary
+            return _listed("shares", [stem for stem in text.counts if stem in known]) or "shares no content word"
+        case "source_target", "faithful" | "names" if item.source.strip():
+            source = source_of(item.source)
+            if key == "faithful":
+                unseen = grounding.unseen_words(text, source)
+                return _listed("not in the source", unseen) or "every content word is in the source"
+            new = grounding.unseen_names(text, source) + grounding.unseen_numbers(text, source)
+            return _listed(f"{counted(len(new), 'name or number', 'names or numbers')} not in the source", new)
     return ""
 
 

@@ -11,8 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,14 +34,12 @@ def _words(*names: str) -> frozenset[str]:
     return frozenset(word for name in names for word in _LISTS[name].split())
 
 
-THIRD_PERSON, FIRST_PERSON, SECOND_PERSON = (
-    _words("third_person"),
-    _words("first_person"),
-    _words("second_person"),
+THIRD_PERSON, FIRST_PERSON, SECOND_PERSON, NEGATIONS, QUESTION_WORDS, CONNECTIVES = map(
+    _words, ("third_person", "first_person", "second_person", "negations", "question_words", "connectives")
 )
-NEGATIONS, QUESTION_WORDS, CONNECTIVES = _words("negations"), _words("question_words"), _words("connectives")
-OPINIONS, GREETINGS, JUNK_TOKENS = _words("opinions"), _words("greetings"), _words("junk_tokens")
-ABBREVIATIONS, AUXILIARIES = _words("abbreviations"), _words("auxiliaries")
+OPINIONS, GREETINGS, JUNK_TOKENS, ABBREVIATIONS, AUXILIARIES = map(
+    _words, ("opinions", "greetings", "junk_tokens", "abbreviations", "auxiliaries")
+)
 FUNCTION_WORDS = (
     _words("articles", "third_person", "first_person", "second_person", "demonstratives", "prepositions")
     | _words("conjunctions", "auxiliaries", "negations", "question_words", "other_function_words")
@@ -86,39 +83,22 @@ class Sentence(NamedTuple):
     marked: tuple[int, ...]
 
 
-@dataclass(frozen=True)
 class Text:
-    """A text cut up.  `words`, `stems` and `content_stems` (no function words) run over all of it in order."""
+    """A text cut up.  `words`, `stems` and `content_stems` (no function words) run over all of it in order.
 
-    raw: str
-    sentences: tuple[Sentence, ...]
+    `pairs` and `triples` are neighbouring stems; `counts` says how often each content stem comes, in order of first
+    occurrence.
+    """
 
-    @cached_property
-    def words(self) -> tuple[str, ...]:
-        return tuple(itertools.chain.from_iterable([s.words for s in self.sentences]))
-
-    @cached_property
-    def stems(self) -> tuple[str, ...]:
-        return tuple(itertools.chain.from_iterable([s.stems for s in self.sentences]))
-
-    @cached_property
-    def content_stems(self) -> tuple[str, ...]:
-        return tuple(itertools.chain.from_iterable([s.content_stems for s in self.sentences]))
-
-    @cached_property
-    def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Neighbouring stems."""
-        return tuple(itertools.pairwise(self.stems))
-
-    @cached_property
-    def triples(self) -> tuple[tuple[str, str, str], ...]:
-        """Three stems in a row."""
-        return tuple(zip(self.stems, self.stems[1:], self.stems[2:], strict=False))
-
-    @cached_property
-    def counts(self) -> Counter[str]:
-        """How often each content stem comes, in order of first occurrence."""
-        return Counter(self.content_stems)
+    def __init__(self, raw: str, sentences: tuple[Sentence, ...]) -> None:
+        joined = itertools.chain.from_iterable
+        self.raw, self.sentences = raw, sentences
+        self.words = tuple(joined([s.words for s in sentences]))
+        self.stems = stems = tuple(joined([s.stems for s in sentences]))
+        self.content_stems = tuple(joined([s.content_stems for s in sentences]))
+        self.pairs = tuple(itertools.pairwise(stems))
+        self.triples = tuple(zip(stems, stems[1:], stems[2:], strict=False))
+        self.counts = Counter(self.content_stems)
 
 
 def cut(raw: str) -> Text:

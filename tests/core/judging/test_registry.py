@@ -11,7 +11,7 @@ from core.judging.judge_specs import FORMS, make_judge, restore_judge
 from core.judging.llm_judge import LLMJudge
 from core.judging.recorded_judge import RecordedJudge
 from core.judging.scoring_styles import Style
-from core.providers.recordings import write_recording
+from core.providers.cached import write_recording
 from core.records import Criteria, Item, Scale, Task
 from core.settings import Settings
 

@@ -194,7 +194,7 @@ def test_the_replay_runs_in_the_demo(
     with pytest.raises(NotFoundError, match="python -m core demo"):
         projects.start_replay(store, settings)
     projects.ensure_demo(store, settings)
-    monkeypatch.setattr("core.providers.recordings.time.sleep", lambda _: None)
+    monkeypatch.setattr("core.providers.cached.time.sleep", lambda _: None)
     run_id = projects.start_replay(store, settings)
     assert drive(store, settings, run_id) == "done"
     came = next(run for run in projects.list_runs(store, DEMO_PROJECT) if run.judge_spec.startswith("recorded:"))

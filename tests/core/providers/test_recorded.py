@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from core.errors import ProviderError, UsageError
-from core.providers.cached import CachedProvider
+from core.providers.cached import CachedProvider, RecordedProvider, read_recording, write_recording
 from core.providers.completions import Completion, Message, Request
-from core.providers.recordings import RecordedProvider, read_recording, write_recording
 from core.providers.scripted import ScriptedProvider
 
 
