@@ -36,7 +36,7 @@ MOST_NUMBERS = 21
 
 _CRITERIA_HERE = "\x00"
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
-_CHOICE = re.compile(r"(?P<mark>[?!])(?P<name>[a-z]+) (?P<line>.*\n?)")
+_CHOICE = re.compile(r"(?m)^(?P<mark>[?!])(?P<name>[a-z]+) (?P<line>.*\n?)")
 _HEADING = re.compile(r"\s*(?:#+(?:\s+|\Z)|#{2,})+")
 _CHAT_TOKEN = re.compile(r"<(?=\|)|\|(?=>)|<(?=/?(?:s|system|user|assistant|think)>)|\[(?=/?INST\])", re.IGNORECASE)
 
@@ -157,16 +157,15 @@ def draft_messages(
 
 def item_block(kind: ItemKind, item: Item, limits: TextLimits) -> str:
     """The parts of an item under their headings, every line quoted; absent parts are left out."""
-    wording = KINDS[kind]
+    _, source, context, target = KINDS[kind]
     parts = [
-        (wording.source, item.source, limits.source),
-        (wording.context, item.context, limits.context),
+        (source, item.source, limits.source),
+        (context, item.context, limits.context),
         *(("Reference", reference, limits.reference) for reference in item.references[: limits.references]),
-        (f"{wording.target} to rate", item.target, limits.target),
+        (f"{target} to rate", item.target, limits.target),
     ]
     if kind == "pair":
-        texts = ((wording.target, item.target), (wording.context, item.context))
-        parts = [parts[0], *((title, text, limits.target) for title, text in texts)]
+        parts = [parts[0], (target, item.target, limits.target), (context, item.context, limits.target)]
     return "\n\n".join(f"{heading}:\n{quoted(shortened(text, limit))}" for heading, text, limit in parts if text)
 
 
@@ -246,7 +245,7 @@ def _task_values(task: Task) -> dict[str, str]:
     own: str | None = questions.get(task.kind, {}).get(aspect.lower())
     return {
         "aspect": aspect,
-        "thing": KINDS[task.kind].thing,
+        "thing": KINDS[task.kind][0],
         "range": range_words(task.scale),
         "whole": whole_words(task.scale),
         "definition": neutral(task.definition),
@@ -267,31 +266,22 @@ def _number(value: float) -> str:
 
 
 @cache
-def _sections(
-    prompt: str, without: tuple[str, ...] = (), empty: frozenset[str] = frozenset()
-) -> list[tuple[Template, frozenset[str]]]:
-    """The sections of a prompt file and the names in each, less its lines that begin with one of `without`.
-
-    A line that begins with "?name " is there where the value of that name is not empty, one with "!name " where it is.
-    """
+def _text_of(prompt: str) -> str:
     known = {file.stem: file for file in PROMPTS.glob("*.txt")}
     if prompt not in known:  # a name out of a judge file could be the path of any text on this machine
         raise JudgeError(
             f"There is no prompt {str(prompt)[:80]!r}; this version of Concord has {', '.join(sorted(known))}."
         )
-    text = ""
-    for line in known[prompt].read_text(encoding="utf-8").splitlines(keepends=True):
-        choice = _CHOICE.match(line)
-        if choice is None:
-            text += "" if line.startswith(without) else line
-        elif (choice["name"] in empty) == (choice["mark"] == "!"):
-            text += choice["line"]
-    templates = [Template(part.strip()) for part in re.split(r"(?m)^(?=## )", text) if part.strip()]
-    return [(template, frozenset(template.get_identifiers())) for template in templates]
+    return known[prompt].read_text(encoding="utf-8")
 
 
 def _fill(prompt: str, values: Mapping[str, str], without: tuple[str, ...] = ()) -> str:
-    """The sections of a prompt, without those that would hold an empty value; values are never read as templates."""
-    empty = frozenset(name for name, value in values.items() if not value)
-    sections = _sections(prompt, without, empty)
-    return "\n\n".join(template.substitute(values) for template, names in sections if empty.isdisjoint(names))
+    """The sections of a prompt, without those that would hold an empty value; values are never read as templates.
+
+    A line that begins with "?name " is there where the value of that name is not empty, one with "!name " where it is.
+    Lines that begin with one of `without` are left out.
+    """
+    lines = (line for line in _text_of(prompt).splitlines(keepends=True) if not line.startswith(without))
+    text = _CHOICE.sub(lambda m: m["line"] if bool(values[m["name"]]) == (m["mark"] == "?") else "", "".join(lines))
+    sections = (Template(part.strip()) for part in re.split(r"(?m)^(?=## )", text) if part.strip())
+    return "\n\n".join(s.substitute(values) for s in sections if all(values[name] for name in s.get_identifiers()))
