@@ -53,8 +53,8 @@ def verdict_of(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bo
     if task.kind != "pair":
         return _verdict_in_order(task, item, replies, weighted=weighted)
     half = len(replies) // 2
-    first = _verdict_in_order(task, item, replies[:half], weighted=weighted)
-    second = _verdict_in_order(task, item, replies[half:], weighted=weighted)
+    orders = (replies[:half], replies[half:])
+    first, second = (_verdict_in_order(task, item, each, weighted=weighted) for each in orders)
     if isinstance(first, Unscored):
         return first
     raw = (*first.raw, *second.raw)
@@ -74,28 +74,25 @@ def verdict_of(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bo
 
 
 def _verdict_in_order(task: Task, item: Item, replies: Sequence[Reply], *, weighted: bool) -> Verdict:
-    readings = [reading_of(reply, task) for reply in replies]
-    read = [
-        (reply, reading)
-        for reply, reading in zip(replies, readings, strict=True)
-        if isinstance(reply, Completion) and reading.value is not None
-    ]
-    lines = [_explained(read[0][0])] if read else []
-    missing = 0
-    if weighted:
-        weights = {id(reading): weighted_rating(reply, reading, task.scale) for reply, reading in read}
-        if known := [weight for weight in weights.values() if weight is not None]:
-            value, share = (sum(part) / len(known) for part in zip(*known, strict=True))
-            stated = ", ".join(f"{reading.value:g}" for _, reading in read[:5]) + (", …" if len(read) > 5 else "")
-            lines.append(
-                f"Weighted by probability: {value:.2f}; {percent(share)} of it on the scale "
-                f"{task.scale}. Said: {stated}."
-            )
-        if missing := len(weights) - len(known):
-            lines.append(
-                f"Without usable probabilities: {missing} of {len(weights)} replies; the stated rating counts."
-            )
-        readings = [Reading(weight[0]) if (weight := weights.get(id(each))) else each for each in readings]
+    lines, stated, weights, readings, missing = list[str](), list[str](), list[tuple[float, float]](), [], 0
+    for reply in replies:
+        reading = reading_of(reply, task)
+        if isinstance(reply, Completion) and reading.value is not None:
+            lines = lines or [_explained(reply)]
+            stated.append(f"{reading.value:g}")
+            if weighted and (weight := weighted_rating(reply, reading, task.scale)):
+                weights.append(weight)
+                reading = Reading(weight[0])
+            else:
+                missing += weighted
+        readings.append(reading)
+    if weights:
+        value, share = (sum(part) / len(weights) for part in zip(*weights, strict=True))
+        said = ", ".join(stated[:5]) + (", …" if len(stated) > 5 else "")
+        on_scale = f"{percent(share)} of it on the scale {task.scale}"
+        lines.append(f"Weighted by probability: {value:.2f}; {on_scale}. Said: {said}.")
+    if missing:
+        lines.append(f"Without usable probabilities: {missing} of {len(stated)} replies; the stated rating counts.")
     raw = tuple(reply.text for reply in replies if isinstance(reply, Completion))
     verdict = mean_verdict(item.item_id, readings, explanation="\n".join([*lines, *shortened_parts(item)]), raw=raw)
     return replace(verdict, n_unweighted=missing) if isinstance(verdict, Scored) else verdict

@@ -161,8 +161,7 @@ def list_price(base_url: str, model: str) -> Price | None:
 def _shipped() -> Mapping[str, Mapping[str, Price]]:
     shipped: dict[str, dict[str, Price]] = {}
     for part in yaml.safe_load(Path(__file__).with_name("prices.yaml").read_text("utf-8")):
-        prices = shipped.setdefault(part["url"], {})
-        prices |= {model: Price(**price) for model, price in part["models"].items()}
+        shipped.setdefault(part["url"], {}).update({model: Price(**price) for model, price in part["models"].items()})
     return shipped
 
 
@@ -314,21 +313,19 @@ _LIMITS = {*_OF_SETTINGS, "timeout", "retries"}
 @dataclass(frozen=True)
 class Installation:
     settings: Settings
-    file: EndpointFile | None
+    file: EndpointFile = EndpointFile()
 
     @classmethod
     def of(cls, settings: Settings) -> Installation:
         """With the file that `CONCORD_ENDPOINTS` names, or the one in `CONCORD_HOME`.  UsageError for a faulty one."""
         path = settings.endpoints or settings.home / FILE_NAME
-        if settings.endpoints is None and not path.is_file():
-            return cls(settings, None)
-        return cls(settings, read_endpoint_file(path))
+        there = settings.endpoints is not None or path.is_file()
+        return cls(settings, read_endpoint_file(path)) if there else cls(settings)
 
     def entry(self, base_url: str) -> EndpointSettings | None:
         """What the file says of the longest base URL that `base_url` is or lies beneath."""
-        entries = self.file.endpoints if self.file else {}
-        named = [url for url in entries if base_url == url or base_url.startswith(f"{url}/")]
-        return entries[max(named, key=len)] if named else None
+        named = [url for url in self.file.endpoints if base_url == url or base_url.startswith(f"{url}/")]
+        return self.file.endpoints[max(named, key=len)] if named else None
 
     def trusts(self, base_url: str) -> bool:
         """Whether keys of this installation may go to an endpoint that nobody has named here and now."""
@@ -339,7 +336,7 @@ class Installation:
         named, usual = self.entry(base_url), OPENAI_KEY if self.settings.openai_api_key else ""
         if named and named.key:
             return named.key
-        given_away = self.file is not None and any(entry.key == OPENAI_KEY for entry in self.file.endpoints.values())
+        given_away = any(entry.key == OPENAI_KEY for entry in self.file.endpoints.values())
         if not named and not given_away:
             return usual
         of_environment = place_of(base_url) == place_of(self.settings.openai_base_url or OPENAI_URL)
@@ -352,31 +349,26 @@ class Installation:
 
     def headers(self, base_url: str) -> Mapping[str, str]:
         """The headers that every request to `base_url` has, filled with their variables.  AuthError as `key`."""
-        named = self.entry(base_url)
-        if named is None:
-            return {}
+        headers = (self.entry(base_url) or EndpointSettings()).headers
         return {
             name: VARIABLE.sub(lambda match: self._value(match[1] or match[2], base_url), text)
-            for name, text in named.headers.items()
+            for name, text in headers.items()
         }
 
     def extra_body(self, base_url: str) -> Mapping[str, Any]:
         """What every request to `base_url` says in addition to its own words."""
-        named = self.entry(base_url)
-        return named.extra_body if named else {}
+        return (self.entry(base_url) or EndpointSettings()).extra_body
 
     def limits(self, base_url: str) -> RequestLimits:
         """Time, retries and pace for `base_url`."""
-        named, usual = self.entry(base_url), self.settings
-        own = named.model_dump(include=_LIMITS, exclude_none=True) if named else {}
-        return RequestLimits(**{name: getattr(usual, name) for name in _OF_SETTINGS} | own)
+        named = self.entry(base_url) or EndpointSettings()
+        usual = {name: getattr(self.settings, name) for name in _OF_SETTINGS}
+        return RequestLimits(**usual | named.model_dump(include=_LIMITS, exclude_none=True))
 
     def price(self, base_url: str, model: str) -> Price | None:
         """What `model` costs at `base_url`; None where nobody says."""
-        named = self.entry(base_url)
-        own = (named.prices if named else {}).get(model)
-        anywhere = (self.file.prices if self.file else {}).get(model)
-        return own or anywhere or list_price(base_url, model)
+        own = (self.entry(base_url) or EndpointSettings()).prices
+        return own.get(model) or self.file.prices.get(model) or list_price(base_url, model)
 
     def _value(self, name: str, base_url: str) -> str:
         """The value of an environment variable: a line of plain ASCII."""

@@ -192,8 +192,8 @@ class Scaling:
     def concepts(self, features: FloatArray) -> FloatArray:
         """(n, n_features) → (n, n_concepts) with about unit spread; 0 where none of a concept's features is there."""
         standardised = np.nan_to_num(BEND * np.tanh((features - self.centre) / self.spread / BEND))
-        raw = _mixed(standardised, _members())
-        size = _mixed(np.isfinite(features).astype(np.float64), [[(k, 1.0) for k, _ in each] for each in _members()])
+        raw = _mixed(standardised, _MEMBERS)
+        size = _mixed(np.isfinite(features).astype(np.float64), np.abs(_MEMBERS))
         value = (raw / np.maximum(size, 1.0) - self.middle) / self.width
         return np.where(size > 0, value, 0.0)
 
@@ -241,21 +241,13 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
     return total
 
 
-@lru_cache(maxsize=1)
-def _members() -> list[list[tuple[int, float]]]:
-    """Of each grouped concept, the features that make it up, in their order, with +1 or −1."""
-    return [sorted((INDEX[name], sign) for name, sign in concept.features.items()) for concept in _GROUPS]
+_MEMBERS: FloatArray = np.array([[concept.features.get(name, 0.0) for concept in _GROUPS] for name in FEATURES])
+"""(n_features, GROUPED) +1 or −1 where a feature makes up a grouped concept."""
 
 
-def _mixed(values: FloatArray, members: Sequence[Sequence[tuple[int, float]]]) -> FloatArray:
+def _mixed(values: FloatArray, members: FloatArray) -> FloatArray:
     """(n, n_features) → (n, n_concepts): sums over `members`, in the order of the features, then each by itself."""
-    columns, n_grouped = np.ascontiguousarray(values.T), len(members)
-    total = np.zeros((n_grouped + len(columns), len(values)))
-    for place, each in enumerate(members):
-        for k, sign in each:
-            total[place] += sign * columns[k]
-    total[n_grouped:] = columns
-    return np.ascontiguousarray(total.T)
+    return np.concatenate([product(values, members), values], axis=1)
 
 
 @lru_cache(maxsize=8)
