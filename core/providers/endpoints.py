@@ -19,7 +19,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -313,7 +313,7 @@ _LIMITS = {*_OF_SETTINGS, "timeout", "retries"}
 @dataclass(frozen=True)
 class Installation:
     settings: Settings
-    file: EndpointFile = EndpointFile()
+    file: EndpointFile = field(default_factory=EndpointFile)
 
     @classmethod
     def of(cls, settings: Settings) -> Installation:
