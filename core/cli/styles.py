@@ -28,9 +28,9 @@ from core.stats import MeasureSettings
 from core.wording import price_words
 
 if TYPE_CHECKING:
-    from core.comparison.style_grid import ComparedStyles, FinishedStyle, GivenCriteria, StylesView
+    from core.comparison.style_grid import ComparedStyles, GivenCriteria, Replies, StylesView
     from core.judging.scoring_styles import Style
-    from core.records import GoldenSet
+    from core.records import GoldenSet, JudgeScores
 
 
 commands = typer.Typer(add_completion=False)
@@ -110,7 +110,7 @@ def _words(view: StylesView) -> list[str]:
         lines += [
             f"{cell.aspect}, {cell.name}",
             f"  {alignment_words(cell.alignment)}{seen}",
-            f"  {unread}, {cell.calls:,} calls{spent(asdict(cell.usage))}",
+            f"  {unread}, {cell.n_replies:,} calls{spent(asdict(cell.usage))}",
         ]
     lines += [f"not run: {style.aspect}, {style.name}: {style.reason}" for style in view.unfinished]
     return [*lines, *notes(*view.notes)]
@@ -201,12 +201,12 @@ def _saved(judge: str, golden: GoldenSet, result: ComparedStyles, out: Path | No
                 "n_replies": cell.n_replies,
                 "n_unread": cell.n_unread,
                 "n_unweighted": cell.n_unweighted,
-                "calls": cell.calls,
+                "calls": cell.n_replies,
                 "requests": cell.usage.requests,
                 "cost": cell.usage.cost,
-                "out": None if out is None else str(_write(out / name, finished, golden)),
+                "out": None if out is None else str(_write(out / name, scores, replies, golden)),
             }
-            for cell, name, finished in zip(view.cells, names, result.finished, strict=True)
+            for cell, name, scores, replies in zip(view.cells, names, result.judges, result.replies, strict=True)
         ],
         "unfinished": [{"aspect": cell.aspect, "style": cell.name, "reason": cell.reason} for cell in view.unfinished],
         "steps": dict(view.steps),
@@ -234,15 +234,15 @@ def _file_names(titles: Sequence[str]) -> list[str]:
     return names
 
 
-def _write(file: Path, finished: FinishedStyle, golden: GoldenSet) -> Path:
+def _write(file: Path, judge: JudgeScores, replies: Replies, golden: GoldenSet) -> Path:
     """The verdicts of one style: a line an item that was asked, null where there is no score, with its replies."""
-    unscored = {verdict.item_id: verdict for verdict in finished.judge.unscored}
+    unscored = {verdict.item_id: verdict for verdict in judge.unscored}
     lines = []
-    for item_id, value in zip(golden.item_ids, finished.judge.values.tolist(), strict=True):
-        row: dict[str, Any] = {"item_id": item_id, "score": value, "replies": finished.replies.get(item_id, ())}
+    for item_id, value in zip(golden.item_ids, judge.values.tolist(), strict=True):
+        row: dict[str, Any] = {"item_id": item_id, "score": value, "replies": replies.get(item_id, ())}
         if verdict := unscored.get(item_id):
             row |= {"score": None, "reason": verdict.reason, "detail": verdict.detail}
-        elif item_id not in finished.replies:
+        elif item_id not in replies:
             continue
         lines.append(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n")
     write_text(file, "".join(lines))

@@ -1,33 +1,158 @@
-"""One judge examined: where it fails, its biases, its scores beside people's; what is claimed of all that together.
+"""One judge examined: where it fails, what it leans on besides quality, its scores next to the raters' labels.
 
 Every sentence rests on a test, and all tests of an examination are corrected together (Holm), at half of the 5 %: the
 other half is the bar's (`core.stats.alignment`).  On data without anything to find, the chance that any sentence claims
 something is at most 5 % (`tests/core/comparison/test_false_claims.py`).
+
+*Where it fails.*  Items are divided by how far raters disagree, by the judge's score, by system and by length.  Only
+errors are tested: alignment inside a part falls with the range of the part (`core.stats.slices`).  A part is worse only
+where its error, compared with that of an equally good judge, exceeds that of the other parts of its division.  Parts by
+disagreement are not tested: where raters disagree, their mean is a noisier label, and any judge agrees less well.
+
+*What it leans on.*  Raters may well like longer texts, so only what goes beyond the labels is a bias.
+`core.stats.beyond_labels` says how that is told from noise in the scores and in the labels.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from core.comparison.biases import Bias, examine_biases
-from core.comparison.fails import Division, ExaminedItems, Part, examine_parts
 from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, labelled_verdicts
+from core.errors import AspectError
 from core.json_form import JsonRecord, json_fields
 from core.judge_files.judge_reading import read_card
-from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JudgeScores, Measure, Scale, Statistic
-from core.stats import ALPHA, align, holm
-from core.stats.claims import HALF_ALPHA
-from core.stats.intervals import t_quantile
+from core.records import (
+    Alignment,
+    FloatArray,
+    GoldenSet,
+    IntArray,
+    Interval,
+    Item,
+    JudgeScores,
+    Measure,
+    Scale,
+    Statistic,
+)
+from core.stats import ALPHA, LabelledItems, RaterTable, align, claim, holm, rater_table
+from core.stats.beyond_labels import LEAST_EXCESS, beyond_labels, place_taken
+from core.stats.change import stream_mean
+from core.stats.claims import HALF_ALPHA, LEAST_SOURCES, TOO_FEW
+from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
 from core.stats.on_scale import to_steps
-from core.stats.slices import Contrast
+from core.stats.slices import LEAST_EXCESS as LEAST_EXCESS_ERROR
+from core.stats.slices import UNTESTED, Contrast, error_contrasts, even_errors, part_alignments, stretches
+from core.texts import is_unspaced, text_length
+from core.wording import counted
 
+Division = Literal["disagreement", "score", "system", "length"]
+BiasKind = Literal["length", "verbosity", "position", "own family"]
+MOST_SYSTEMS = 40
+"""Systems that are looked at, those with most items first: every one more takes power from all."""
 MOST_STEPS, TENTHS = 11, 10
 """A scale of more steps, or of none, is shown in ten parts of equal width."""
+FAMILIES: dict[str, str] = {
+    "GPT": r"gpt|openai|davinci|chatgpt|o[134](-|$)",
+    "Claude": r"claude|anthropic",
+    "Gemini": r"gemini|gemma|palm|bard",
+    "Llama": r"llama|vicuna|alpaca",
+    "Mistral": r"mi[sx]tral",
+    "Qwen": r"qwen|qwq",
+    "DeepSeek": r"deepseek",
+    "T5": r"t5",
+    "BART": r"bart",
+}
+"""Families of models by what stands in their names, small letters, at the start of a part of the name."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some items of a `division`, `name` says which: the judge's `alignment` there, of `n_sources` sources.
+
+    `error` is the mean |label − expected label| in points of the scale, `expected` what it would be if the judge were
+    equally good everywhere.  `difference` is the excess error here minus that of the division's other parts, `interval`
+    widened and `p` corrected for all that was looked at.  None without a test.
+    """
+
+    division: Division
+    name: str
+    alignment: Alignment
+    n_sources: int
+    error: float | None = None
+    expected: float | None = None
+    difference: float | None = None
+    interval: Interval | None = None
+    p: float | None = None
+
+    @property
+    def worse(self) -> bool:
+        """Whether the judge errs more here than in the other parts, beyond chance and by more than a trifle."""
+        larger = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA) == "higher"
+        least = LEAST_EXCESS_ERROR * (self.expected or 0.0)
+        return larger and self.interval is not None and self.interval.low > least
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self) | {"worse": self.worse}
+
+
+@dataclass(frozen=True, slots=True)
+class Share(JsonRecord):
+    """A share of `n` pairs with its 95 % interval by source."""
+
+    value: float
+    interval: Interval | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Bias:
+    """A leaning of the judge: `difference` with its 95 % interval; `p` is corrected for all tests of the examination.
+
+    For length, verbosity and own family `judge` and `people` are the correlations of scores and labels with it,
+    `expected` the judge's correlation if it followed quality alone (a range where the labels' reliability is not
+    known), and the difference is what the judge's exceeds that by; for a family (its `name`) in standard deviations of
+    the scores.  For verbosity they are correlations within sources.  `least` is a difference too small to be called a
+    bias.
+
+    For the place in a pair the difference is a share: how much more often the judge prefers the second text than
+    quality explains.  Of pairs asked both ways round `first` is the share of preferences for the text that stood first,
+    a tie being half of one, `flips` that of pairs whose verdict changes with the order; the difference is then that of
+    the second place from one half.  `reason` says why there is nothing, or no test.
+    """
+
+    kind: BiasKind
+    difference: float | None = None
+    interval: Interval | None = None
+    p: float | None = None
+    judge: Alignment | None = None
+    people: Alignment | None = None
+    expected: tuple[float, float] | None = None
+    least: float = 0.0
+    name: str = ""
+    n: int = 0
+    reason: str = ""
+    first: Share | None = None
+    flips: Share | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is beyond chance and no trifle; a judge is never said to be against its own family."""
+        verdict = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA)
+        if self.interval is None:
+            return False
+        if verdict == "higher":
+            return self.interval.low > self.least
+        return verdict == "lower" and self.interval.high < -self.least and self.kind != "own family"
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self) | {"shown": self.shown}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +166,7 @@ class Spread(JsonRecord):
 
 @dataclass(frozen=True)
 class Distribution(JsonRecord):
-    """People's labels beside the judge's scores over the `parts` of the scale, each named.
+    """Raters' labels next to the judge's scores over the `parts` of the scale, each named.
 
     `judge` is None where its scores are on a scale of their own, and `note` says so.
     """
@@ -79,8 +204,39 @@ class Examination:
         return tuple(sorted((part for part in self.parts if part.worse), key=lambda part: -(part.difference or 0.0)))
 
     def as_json(self) -> dict[str, Any]:
-        body = json_fields(self, but=("name", "left_out"))
-        return {"judge": self.name} | body | {"left_out": dict(self.left_out)}
+        return {"judge": self.name} | json_fields(self, but=("name",))
+
+
+@dataclass(frozen=True, eq=False)
+class ExaminedItems:
+    """Items of `golden` at `positions` (n,), all labelled and scored; `scores` turned so that more is better.
+
+    `given` are the scores as the judge gave them, `turned` what it gave to pairs the other way round, NaN where
+    unknown.
+    """
+
+    golden: GoldenSet
+    aspect: str
+    positions: IntArray
+    scores: FloatArray
+    given: FloatArray
+    turned: FloatArray | None = None
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        return tuple(self.golden.items[int(k)] for k in self.positions)
+
+    @cached_property
+    def ratings(self) -> RaterTable | None:
+        """Single ratings of the items; None where each has one label only."""
+        try:
+            return rater_table(self.golden, self.aspect).at(self.positions)
+        except AspectError:
+            return None
+
+    @cached_property
+    def labelled(self) -> LabelledItems:
+        return LabelledItems.of(self.golden, self.aspect, self.positions)
 
 
 def examine_judge(
@@ -95,65 +251,27 @@ def examine_judge(
     usable[list(judge.seen)] = False
     at = np.flatnonzero(usable)
     turned = None if judge.turned is None else judge.turned[at]
-    items = ExaminedItems(golden, aspect, at, judge.upward[at], judge.values[at], turned)
+    of = ExaminedItems(golden, aspect, at, judge.upward[at], judge.values[at], turned)
     measure = Measure(statistic, "dataset")
-    overall = align(items.scores, items.labelled, measure)
-    n_sources = int(np.unique(items.labelled.sources).size)
+    overall = align(of.scores, of.labelled, measure)
     if not at.size:
         return Examination(judge.name, overall, 0, (), None, 0)
-    found = examine_parts(items, measure)
-    biases = examine_biases(items, statistic, model or judge.name)
-    p_of_biases = [np.nan if bias.p is None else bias.p for bias in biases]
-    p = holm([*(contrast.p for contrast in found.contrasts), *p_of_biases])
-    n_tests, n_parts, scale = int((~np.isnan(p)).sum()), len(found.parts), golden.aspects[aspect].scale
-    parts = tuple(
+    parts, contrasts, left_out = _parts(of, measure)
+    found = (_length(of, "length"), _length(of, "verbosity"), _position(of), _own_family(of, model or judge.name))
+    p_of_biases = [np.nan if bias.p is None else bias.p for bias in found]
+    p = holm([*(contrast.p for contrast in contrasts), *p_of_biases])
+    n_tests, scale = int((~np.isnan(p)).sum()), golden.aspects[aspect].scale
+    tested = tuple(
         part if np.isnan(own) else _tested(part, contrast, own, n_tests, scale.high - scale.low)
-        for part, contrast, own in zip(found.parts, found.contrasts, p[:n_parts].tolist(), strict=True)
+        for part, contrast, own in zip(parts, contrasts, p[: len(parts)].tolist(), strict=True)
     )
     biases = tuple(
-        bias if np.isnan(own) else replace(bias, p=own) for bias, own in zip(biases, p[n_parts:].tolist(), strict=True)
+        bias if np.isnan(own) else replace(bias, p=own)
+        for bias, own in zip(found, p[len(parts) :].tolist(), strict=True)
     )
+    n_sources = int(np.unique(of.labelled.sources).size)
     distribution = _distribution(labels[at], judge, at, scale)
-    return Examination(judge.name, overall, n_sources, parts, distribution, n_tests, biases, found.left_out)
-
-
-def _distribution(labels: FloatArray, judge: JudgeScores, at: IntArray, scale: Scale) -> Distribution:
-    step = scale.step or 0.0
-    n_steps = round((scale.high - scale.low) / step) + 1 if step else 0
-    if not 1 < n_steps <= MOST_STEPS:
-        step, n_steps = (scale.high - scale.low) / TENTHS, TENTHS
-        edges = [scale.low + k * step for k in range(n_steps + 1)]
-        names = tuple(f"{low:.3g} to {high:.3g}" for low, high in pairwise(edges))
-        lowest = scale.low + step / 2.0
-    else:
-        names, lowest = tuple(f"{scale.low + k * step:g}" for k in range(n_steps)), scale.low
-    parts = Scale(lowest, lowest + step * (n_steps - 1), step)
-
-    def spread(values: FloatArray) -> Spread:
-        counts = np.bincount(to_steps(values, parts).astype(np.intp), minlength=n_steps)
-        return Spread(float(values.mean()), float(values.std()), tuple((counts / values.size).tolist()))
-
-    scores = judge.on_raters_scale[at]
-    meant = judge.means_labels and bool(((scores >= scale.low) & (scores <= scale.high)).all())
-    note = "" if meant else f"The judge's scores are on a scale of their own, not on {scale}."
-    return Distribution(names, spread(labels), spread(scores) if meant else None, note)
-
-
-def _looks(p: float, corrected: float, n_tests: int) -> float:
-    """How many looks a corrected p counts as, twice as many at `HALF_ALPHA`: an interval widened for so many leaves out
-    0 where the corrected p is up to `HALF_ALPHA`, and only there.
-    """
-    return ALPHA / HALF_ALPHA * (n_tests if p <= 0.0 else max(corrected / p, 1.0))
-
-
-def _tested(part: Part, contrast: Contrast, p: float, n_tests: int, width: float) -> Part:
-    reach = t_quantile(contrast.freedom, _looks(contrast.p, p, n_tests)) * contrast.error
-    method = f"jackknife over {part.n_sources:,} sources, t({contrast.freedom}), {_CORRECTED.format(n_tests)}"
-    interval = Interval(contrast.value - reach, contrast.value + reach, 1.0 - HALF_ALPHA, method, part.n_sources)
-    return replace(part, difference=contrast.value, interval=interval.within(-width, width), p=p)
-
-
-_CORRECTED = "corrected for {} tests as p is"
+    return Examination(judge.name, overall, n_sources, tested, distribution, n_tests, biases, left_out)
 
 
 def examine(
@@ -170,22 +288,244 @@ def examine(
 
     Items whose labels chose or fitted the judge are left out: the verdicts mark them, and `judge_file` knows their
     texts (`all_items` keeps them).  `model` names the judge's model (else the judge file does): whether it favours
-    systems of its own family is told by it.  AspectError for an
-    unknown aspect, UsageError where no verdict is on a labelled item.
+    systems of its own family is told by it.  AspectError for an unknown aspect, UsageError where no verdict is on a
+    labelled item.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
-    records, item_ids = given.verdicts, golden.item_ids
+    of_items = given.verdicts.of_items(golden.item_ids)
     judge = JudgeScores(
         "the judge",
         "imported",
         aspect,
-        records.aligned(item_ids),
+        given.verdicts.aligned(golden.item_ids),
         seen=tuple(given.seen.tolist()),
-        turned=records.of_items(item_ids).turned,
-        mapped=records.of_items(item_ids).mapped,
+        turned=of_items.turned,
+        mapped=of_items.mapped,
     )
     if not model and isinstance(judge_file, Path | str):
         card = read_card(judge_file, accept_edited=True)
         model = str((card.get("judge") or {}).get("spec", ""))
     found = examine_judge(golden, aspect, judge, statistic=statistic, model=model)
     return replace(found, overall=given.counted(found.overall))
+
+
+def _distribution(labels: FloatArray, judge: JudgeScores, at: IntArray, scale: Scale) -> Distribution:
+    step, low = scale.step or 0.0, scale.low
+    n_steps = round((scale.high - low) / step) + 1 if step else 0
+    if 1 < n_steps <= MOST_STEPS:
+        names = tuple(f"{low + k * step:g}" for k in range(n_steps))
+    else:
+        step, n_steps = (scale.high - low) / TENTHS, TENTHS
+        edges = [low + k * step for k in range(n_steps + 1)]
+        names = tuple(f"{start:.3g} to {end:.3g}" for start, end in pairwise(edges))
+        low += step / 2.0
+    parts = Scale(low, low + step * (n_steps - 1), step)
+
+    def spread(values: FloatArray) -> Spread:
+        counts = np.bincount(to_steps(values, parts).astype(np.intp), minlength=n_steps)
+        return Spread(float(values.mean()), float(values.std()), tuple((counts / values.size).tolist()))
+
+    scores = judge.on_raters_scale[at]
+    if judge.means_labels and bool(((scores >= scale.low) & (scores <= scale.high)).all()):
+        return Distribution(names, spread(labels), spread(scores))
+    note = f"The judge's scores are on a scale of their own, not on {scale}."
+    return Distribution(names, spread(labels), None, note)
+
+
+# ── where it fails ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _parts(of: ExaminedItems, measure: Measure) -> tuple[list[Part], list[Contrast], dict[Division, str]]:
+    """The parts of all divisions with the contrast of each, not yet corrected, and why a division has none."""
+    lengths, unit = text_lengths(of.items)
+    divided: dict[Division, tuple[IntArray, list[str]] | str] = {
+        "disagreement": _by_disagreement(of.ratings),
+        "score": _by_number(of.given, ""),
+        "system": _by_system(of.items),
+        "length": _by_number(lengths, f" {unit}") if lengths.any() else "the texts are empty",
+    }
+    errors, sources = even_errors(of.scores, of.labelled.labels), of.labelled.sources
+    parts, contrasts, left_out = list[Part](), list[Contrast](), dict[Division, str]()
+    for division, found in divided.items():
+        if isinstance(found, str) or len(found[1]) < 2:
+            left_out[division] = found if isinstance(found, str) else "all items are alike in this"
+            continue
+        codes, names = found
+        for k, alignment in enumerate(part_alignments(of.scores, of.labelled, codes, measure)):
+            inside = codes == k
+            means = [None, None] if errors is None else [float(side[inside].mean()) for side in errors]
+            n_sources = int(np.unique(sources[inside]).size)
+            parts.append(Part(division, names[k], replace(alignment, n_unscored=0), n_sources, *means))
+        untested = errors is None or division == "disagreement"
+        contrasts += [UNTESTED] * len(names) if untested or errors is None else error_contrasts(errors, sources, codes)
+    return parts, contrasts, left_out
+
+
+def _tested(part: Part, contrast: Contrast, p: float, n_tests: int, width: float) -> Part:
+    # An interval widened for so many looks leaves out 0 where the corrected p is up to `HALF_ALPHA`, and only there
+    looks = ALPHA / HALF_ALPHA * (n_tests if contrast.p <= 0.0 else max(p / contrast.p, 1.0))
+    reach = t_quantile(contrast.freedom, looks) * contrast.error
+    method = f"jackknife over {part.n_sources:,} sources, t({contrast.freedom}), corrected for {n_tests} tests as p is"
+    interval = Interval(contrast.value - reach, contrast.value + reach, 1.0 - HALF_ALPHA, method, part.n_sources)
+    return replace(part, difference=contrast.value, interval=interval.within(-width, width), p=p)
+
+
+def _by_number(values: FloatArray, unit: str) -> tuple[IntArray, list[str]]:
+    """Stretches of rising `values` (n,) as codes, −1 for none, and their names: their ends."""
+    codes, names = stretches(values), []
+    for k in range(int(codes.max(initial=-1)) + 1):
+        low, high = (f"{end:.3g}" for end in (values[codes == k].min(), values[codes == k].max()))
+        names.append(f"{low}{unit}" if low == high else f"{low} to {high}{unit}")
+    return codes, names
+
+
+def _by_disagreement(table: RaterTable | None) -> tuple[IntArray, list[str]] | str:
+    """By the standard deviation of the ratings of an item, of those that two raters or more rated."""
+    if table is None:
+        return "every item has one label only"
+    twice = table.rated_twice
+    if not twice.size:
+        return "no item was rated by two raters"
+    spread = np.full(table.values.shape[1], np.nan)
+    spread[twice] = np.nanstd(table.values[:, twice], axis=0)
+    return _by_number(np.round(spread, 9), " points (SD)")
+
+
+def _by_system(items: tuple[Item, ...]) -> tuple[IntArray, list[str]] | str:
+    counts = Counter(item.system_id for item in items if item.system_id)
+    if len(counts) < 2:
+        return "only one system is named" if counts else "the items do not say which system wrote them"
+    names = sorted(name for name, _ in counts.most_common(MOST_SYSTEMS))
+    places = {name: k for k, name in enumerate(names)}
+    return np.array([places.get(item.system_id, -1) for item in items], dtype=np.intp), names
+
+
+def text_lengths(items: tuple[Item, ...]) -> tuple[FloatArray, str]:
+    """(n,) lengths of the texts judged and their unit: words, or characters in scripts without spaces."""
+    lengths = np.array([text_length(item.target) for item in items], dtype=np.float64)
+    unspaced = sum(is_unspaced(item.target) for item in items)
+    return lengths, "characters" if 2 * unspaced > len(items) else "words"
+
+
+def pair_lengths(items: tuple[Item, ...]) -> FloatArray:
+    """(n,) how much longer the second text of a pair is than the first."""
+    return np.array([text_length(item.context) - text_length(item.target) for item in items], dtype=np.float64)
+
+
+# ── biases, their tests not yet corrected ────────────────────────────────────────────────────────────────────
+
+
+def _length(of: ExaminedItems, kind: BiasKind) -> Bias:
+    lengths, unit = text_lengths(of.items)
+    if of.golden.kind == "pair":  # a high score prefers the second text: how much longer is it?
+        lengths = pair_lengths(of.items)
+    if np.unique(lengths).size < 2:
+        return Bias(kind, name=unit, n=lengths.size, reason="all texts are equally long")
+    if kind == "length":
+        return _leaning(of, kind, lengths, unit)
+    nothing = "no source has several texts of which length, score and label differ"
+    return _leaning(of, kind, lengths, unit, within=True, nothing=nothing)
+
+
+def _leaning(
+    of: ExaminedItems,
+    kind: BiasKind,
+    x: FloatArray,
+    name: str,
+    *,
+    within: bool = False,
+    n_behind: int | None = None,
+    nothing: str = "all scores or all labels are equal",
+) -> Bias:
+    """What scores share with `x` (n,) beyond the labels or the ratings behind them; NaN for items left out.
+
+    `nothing` says why there is no value.  The difference is in units of the spread of `x` if that is 0 and 1.
+    """
+    kept = np.flatnonzero(~np.isnan(x))
+    ratings = None if of.ratings is None else of.ratings.at(kept).values
+    labels, sources = of.labelled.labels[kept], of.labelled.sources[kept]
+    found = beyond_labels(of.scores[kept], x[kept], labels, sources, ratings=ratings, within=within, n_behind=n_behind)
+    if found is None or np.isnan(found.value):
+        return Bias(kind, name=name, n=kept.size, reason=nothing if found is None else found.reason)
+    unit = float(x[kept].std()) if kind == "own family" else 1.0
+    ends, level = found.interval, Measure("spearman", "sample" if within else "dataset").level
+    return Bias(
+        kind,
+        found.value / unit,
+        ends and replace(ends, low=ends.low / unit, high=ends.high / unit),
+        found.p,
+        Alignment("spearman", level, found.judge, found.n, interval=found.judge_interval),
+        Alignment("spearman", level, found.labels, found.n, interval=found.labels_interval),
+        found.expected,
+        LEAST_EXCESS / unit,
+        name,
+        found.n,
+        found.reason,
+    )
+
+
+def _position(of: ExaminedItems) -> Bias:
+    """How much more often the judge prefers the second text of a pair than quality explains."""
+    if of.golden.kind != "pair":
+        return Bias("position", reason="there are no pairs")
+    scale, sources = of.golden.aspects[of.aspect].scale, of.labelled.sources
+
+    def preferred(scores: FloatArray) -> FloatArray:
+        """−1 where the first text is better, 1 where the second is."""
+        return np.asarray(np.sign(np.round(scores - (scale.low + scale.high) / 2.0, 9)), dtype=np.float64)
+
+    if of.turned is None:
+        found = place_taken(preferred(of.given), preferred(of.labelled.labels), sources)
+        reason = "" if found.p is not None else TOO_FEW
+        return Bias("position", found.value, found.interval, found.p, n=sources.size, reason=reason)
+    both = ~np.isnan(of.turned)  # asked both ways round, of which the verdict is the mean
+    if not both.any():
+        return Bias("position", reason="no pair was asked both ways round")
+    turned = of.turned[both]
+    one, other = preferred(2.0 * of.given[both] - turned), preferred(turned)
+    first, p = _share(0.5 + (other - one) / 4.0, sources[both])
+    flips, _ = _share((one != other).astype(np.float64), sources[both])
+    ends = first.interval and replace(first.interval, low=0.5 - first.interval.high, high=0.5 - first.interval.low)
+    reason = "" if p is not None else TOO_FEW
+    return Bias("position", 0.5 - first.value, ends, p, n=first.n, reason=reason, first=first, flips=flips)
+
+
+def _share(values: FloatArray, sources: IntArray) -> tuple[Share, float | None]:
+    """Mean of `values` (n,) from 0 to 1, by source, and its p against one half.
+
+    Where all are 0 or all 1 both go by the number of sources.
+    """
+    n_sources, value = int(np.unique(sources).size), float(values.mean())
+    if n_sources >= LEAST_SOURCES and value in (0.0, 1.0) and values.min() == values.max():
+        reach, p = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / n_sources), 2.0 * 0.5**n_sources
+        method = f"exact, {n_sources:,} sources that all say the same"
+    else:
+        mean = stream_mean(values, sources)
+        if mean is None or n_sources < LEAST_SOURCES or mean.error is None or mean.error <= ROUNDING:
+            return Share(value, None, values.size), None
+        reach, method = t_quantile(n_sources - 1) * mean.error, f"by source, {n_sources:,} sources, t({n_sources - 1})"
+        value, p = mean.value, two_sided((mean.value - 0.5) / mean.error, n_sources - 1)
+    ends = Interval(max(value - reach, 0.0), min(value + reach, 1.0), CONFIDENCE, method, n_sources)
+    return Share(float(values.mean()), ends, values.size), p
+
+
+def family_of(name: str) -> str:
+    """The family that a model's or a system's name tells; "" for none."""
+    parts = re.split(r"[^a-z0-9.-]+|(?<=[a-z])-(?=[a-z])", name.lower())
+    return next((family for family, known in FAMILIES.items() if any(re.match(known, part) for part in parts)), "")
+
+
+def _own_family(of: ExaminedItems, model: str) -> Bias:
+    family = family_of(model)
+    if of.golden.kind == "pair":
+        return Bias("own family", reason="a pair is of two systems")
+    if not family:
+        return Bias("own family", reason="the family of the judge's model is not known")
+    named = np.array([bool(item.system_id) for item in of.items], dtype=np.bool_)
+    own = np.array([family_of(item.system_id) == family for item in of.items], dtype=np.bool_)
+    others, n_own = named & ~own, int(own.sum())
+    if n_own < 2 or others.sum() < 2:
+        why = f"{counted(n_own, 'text')} of its family ({family}) and {others.sum():,} of others: too few"
+        return Bias("own family", name=family, reason=why)
+    behind = min(np.unique(of.labelled.sources[own]).size, np.unique(of.labelled.sources[others]).size)
+    return _leaning(of, "own family", np.where(named, own, np.nan), family, n_behind=behind)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -32,14 +32,6 @@ from core.wording import counted
 By = Literal["day", "week", "version"]
 UNKNOWN = "no version"
 POWER, _POWER_QUANTILE = 0.8, 0.8416212335729143
-
-
-@dataclass(frozen=True, slots=True)
-class TrafficText:
-    """A text that a system wrote: `at` is when (UTC), None where nobody says."""
-
-    item: Item
-    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +54,7 @@ class Movement:
     def as_json(self) -> dict[str, Any]:
         """Null where undefined."""
         ends = None if self.value is None or self.reach is None else [self.value - self.reach, self.value + self.reach]
-        return {"value": self.value, "interval": ends, "detectable": self.detectable, "moved": self.moved} | {
-            "reason": self.reason or None
-        }
+        return json_fields(self, but=("reach",)) | {"interval": ends, "moved": self.moved}
 
 
 @dataclass(frozen=True)
@@ -108,59 +98,61 @@ class Watched:
 
 
 def watch(
-    rows: Sequence[TrafficText], scores: FloatArray, labels: FloatArray, scale: Scale, *, by: By, alpha: float
+    items: Sequence[Item],
+    times: Sequence[datetime | None],
+    scores: FloatArray,
+    labels: FloatArray,
+    scale: Scale,
+    *,
+    by: By,
+    alpha: float,
 ) -> Watched:
     """Means by period, and what has moved since the baseline: the first periods that hold `LEAST_STREAM` sources.
 
-    `scores` (n,) of the texts in `rows` are on the human `scale` (NaN = unread), and so are `labels` (NaN = none).
-    `alpha` is the chance of any false alarm, ever.  UsageError for texts without times where periods are days or weeks.
+    `times` (n,) say when the texts `items` were written (UTC), None where nobody says; `scores` are on the human
+    `scale` (NaN = unread), and so are `labels` (NaN = none).  `alpha` is the chance of any false alarm, ever.
+    UsageError as `periods_of`.
     """
-    codes, names = periods_of(rows, by)
-    places: dict[str, int] = {}
-    keys = [row.item.source_id or row.item.source or f"\0{row.item.item_id}" for row in rows]
-    sources = np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.intp)
+    codes, names = periods_of(items, times, by)
+    keys = [item.source_id or item.source or f"\0{item.item_id}" for item in items]
+    sources = np.unique(keys, return_inverse=True)[1].astype(np.intp)
     read, labelled = ~np.isnan(scores), ~np.isnan(labels)
     enough = (k for k in range(len(names)) if np.unique(sources[(codes <= k) & read]).size >= LEAST_STREAM)
     last = next(enough, 0)  # of the baseline
-
-    means = [stream_mean(scores[at], sources[at]) for at in ((codes == k) & read for k in range(len(names)))]
-    early, late = read & (codes <= last), read & (codes > last)
-    first, rest = (stream_mean(scores[at], sources[at]) for at in (early, late))
+    first, rest = (stream_mean(scores[at], sources[at]) for at in (read & (codes <= last), read & (codes > last)))
     known = None
     if first is not None:
         known = first.radius(alpha / 2, first.n_sources) if by == "version" else first.half_width(alpha / 2)
     corrected = None
     if labelled.any():  # a period is taken for a system
         corrected = system_means(JudgedItems(labels, scores, sources, codes, tuple(names), scale)).systems
-    periods = tuple(
-        Period(
-            name,
-            int((codes == k).sum()),
-            int(((codes == k) & ~read).sum()),
-            int(((codes == k) & labelled).sum()),
-            means[k],
-            None if corrected is None else corrected[k].corrected,
-            k <= last,
-            None if k <= last else _movement(first, means[k], known, share_of_level(alpha / 4, k - last)),
-        )
-        for k, name in enumerate(names)
-    )
-    return Watched(periods, first, _movement(first, rest, known, alpha / 4), alpha)
+    periods = []
+    for k, name in enumerate(names):
+        inside = codes == k
+        mean = stream_mean(scores[inside & read], sources[inside & read])
+        change = None if k <= last else _movement(first, mean, known, share_of_level(alpha / 4, k - last))
+        counts = [int((inside & which).sum()) for which in (inside, ~read, labelled)]
+        own = None if corrected is None else corrected[k].corrected
+        periods.append(Period(name, counts[0], counts[1], counts[2], mean, own, k <= last, change))
+    return Watched(tuple(periods), first, _movement(first, rest, known, alpha / 4), alpha)
 
 
-def periods_of(rows: Sequence[TrafficText], by: By) -> tuple[IntArray, list[str]]:
-    """The period of each text, (n,), as places in the names of all periods in order.  UsageError as `watch`."""
+def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) -> tuple[IntArray, list[str]]:
+    """The period of each text, (n,), as places in the names of all periods in order.
+
+    UsageError for texts without times where periods are days or weeks.
+    """
     if by == "version":
-        dated = sorted(rows, key=lambda row: 0.0 if row.at is None else row.at.timestamp())
-        names = list(dict.fromkeys(row.item.system_id or UNKNOWN for row in dated))
-        named = [row.item.system_id or UNKNOWN for row in rows]
+        named = [item.system_id or UNKNOWN for item in items]
+        order = sorted(range(len(items)), key=lambda k: 0.0 if (at := times[k]) is None else at.timestamp())
+        names = list(dict.fromkeys(named[k] for k in order))
     else:
-        if missing := sum(row.at is None for row in rows):
+        if missing := times.count(None):
             raise UsageError(
-                f"{missing:,} of {len(rows):,} texts have no time that can be read, and periods are {by}s. Name its "
+                f"{missing:,} of {len(times):,} texts have no time that can be read, and periods are {by}s. Name its "
                 "column with --map time=COLUMN (2026-11-23T09:30:00), or take --by version."
             )
-        days = [row.at.date() for row in rows if row.at is not None]
+        days = [at.date() for at in times if at is not None]
         named = [(day if by == "day" else day - timedelta(days=day.weekday())).isoformat() for day in days]
         names = sorted(set(named))
     places = {name: k for k, name in enumerate(names)}
@@ -186,9 +178,8 @@ def _movement(before: StreamMean | None, now: StreamMean | None, known: float | 
 class AnchorLook:
     """What the `n`-th look at the anchors says: mean score now minus at the first look, on the human scale.
 
-    `n_items` anchors were read at both; `n_lost` could not be read now.  `gap` is the mean of score minus label now,
-    `gap_before` at the first look.  `interval` is None at the first look, where no score has changed at all, and under
-    8 sources; `reason` says which.
+    `n_items` anchors were read at both; `n_lost` could not be read now.  `interval` is None at the first look, where
+    no score has changed at all, and under 8 sources; `reason` says which.
     """
 
     n: int
@@ -196,8 +187,6 @@ class AnchorLook:
     n_lost: int
     change: float | None
     interval: Interval | None
-    gap: float | None
-    gap_before: float | None
     reason: str = ""
 
     @property
@@ -213,42 +202,33 @@ class AnchorLook:
         return 0.0 if self.n > 1 and self.change == 0.0 else None
 
     def as_json(self) -> dict[str, Any]:
-        return json_fields(self, but=("interval",)) | {
-            "interval": None if self.interval is None else self.interval.as_json(),
-            "moved": self.moved,
-        }
+        ends = None if self.interval is None else self.interval.as_json()
+        return json_fields(self, but=("interval",)) | {"interval": ends, "moved": self.moved}
 
 
-def look_again(
-    looks: Sequence[Mapping[str, float]], labels: Mapping[str, float], sources: Mapping[str, str], alpha: float
-) -> AnchorLook:
+def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str], alpha: float) -> AnchorLook:
     """Compare the last of `looks` (anchor → score, those that were read) with the first.
 
-    `labels` and `sources` are those of the anchors; `alpha` is the chance of a false alarm over all looks.
+    `sources` are those of the anchors; `alpha` is the chance of a false alarm over all looks.
     """
     from scipy.special import stdtrit
 
     first, now, n = looks[0], looks[-1], len(looks)
     both = [anchor for anchor in first if anchor in now]
-    n_lost = len(first) - len(both)
-    labelled = [anchor for anchor in both if anchor in labels]
-    gap, before = (
-        float(np.mean([look[anchor] - labels[anchor] for anchor in labelled])) if labelled else None
-        for look in (now, first)
-    )
+    look = AnchorLook(n, len(both), len(first) - len(both), None, None)
     if n == 1 or not both:
         reason = "the first look, which later ones are held against" if n == 1 else "no anchor could be read again"
-        return AnchorLook(n, len(both), n_lost, None, None, gap, before, reason)
+        return replace(look, reason=reason)
     changes = np.array([now[anchor] - first[anchor] for anchor in both])
-    codes = {source: k for k, source in enumerate(dict.fromkeys(sources[anchor] for anchor in both))}
-    mean = stream_mean(changes, np.array([codes[sources[anchor]] for anchor in both], dtype=np.intp))
-    assert mean is not None
+    codes = np.unique([sources[anchor] for anchor in both], return_inverse=True)[1].astype(np.intp)
     if np.abs(changes).max() <= ROUNDING:
-        return AnchorLook(n, len(both), n_lost, 0.0, None, gap, before, "not one score has changed")
+        return replace(look, change=0.0, reason="not one score has changed")
+    mean = stream_mean(changes, codes)
+    assert mean is not None
+    look = replace(look, change=mean.value)
     if mean.n_sources < LEAST_SOURCES or mean.error is None:
-        return AnchorLook(n, len(both), n_lost, mean.value, None, gap, before, TOO_FEW)
-    level = share_of_level(alpha, n - 1)
-    half = float(stdtrit(mean.n_sources - 1, 1.0 - level / 2.0)) * mean.error
-    method = f"t({mean.n_sources - 1}) over sources, look {n - 1} after the first"
-    interval = Interval(mean.value - half, mean.value + half, 1.0 - level, method, mean.n_sources)
-    return AnchorLook(n, len(both), n_lost, mean.value, interval, gap, before)
+        return replace(look, reason=TOO_FEW)
+    level, freedom = share_of_level(alpha, n - 1), mean.n_sources - 1
+    half = float(stdtrit(freedom, 1.0 - level / 2.0)) * mean.error
+    method = f"t({freedom}) over sources, look {n - 1} after the first"
+    return replace(look, interval=Interval(mean.value - half, mean.value + half, 1.0 - level, method, mean.n_sources))

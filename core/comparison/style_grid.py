@@ -6,8 +6,8 @@ asked about all items of an aspect or not at all, so that what a budget bought i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
 from typing import TypeVar
@@ -158,17 +158,11 @@ def _in_force(style: Style, steps: str) -> Style:
     return style if not steps or style.steps.strip() else replace(style, steps=steps)
 
 
-@contextmanager
-def _opened(judge: LLMJudge | str) -> Iterator[LLMJudge]:
+def _opened(judge: LLMJudge | str) -> AbstractContextManager[LLMJudge]:
     """The language model; one that is named is made with the settings of the environment, and closed."""
     if isinstance(judge, LLMJudge):
-        yield judge
-        return
-    made = language_model(judge, Settings.from_environment(), gate=NAMED)
-    try:
-        yield made
-    finally:
-        made.close()
+        return nullcontext(judge)
+    return closing(language_model(judge, Settings.from_environment(), gate=NAMED))
 
 
 # ── before it starts ───────────────────────────────────────────────────────────────────────────────────────────
@@ -246,14 +240,13 @@ def _total(parts: Sequence[Number | None]) -> Number | None:
 class StyleCell:
     """One style on one aspect, measured on the labelled items that were asked and that no criteria saw.
 
-    `n_asked` items were asked for `n_replies` replies, of which `n_unread` held no verdict and `n_unweighted` came
-    without the probabilities that a weighted style wants.  `judge_id` is its place in the judge registry ("" off the
-    store).
+    `n_asked` items were asked for `n_replies` replies, a call each, of which `n_unread` held no verdict and
+    `n_unweighted` came without the probabilities that a weighted style wants.  `judge_id` is its place in the judge
+    registry ("" off the store).
     """
 
     aspect: str
     style: Style
-    name: str
     criteria_id: str
     alignment: Alignment
     n_asked: int
@@ -261,9 +254,12 @@ class StyleCell:
     n_replies: int
     n_unread: int
     n_unweighted: int
-    calls: int
     usage: Usage
     judge_id: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.style.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,52 +287,17 @@ class StylesView:
     calls_expected: int = 0
 
 
-@dataclass(frozen=True)
-class FinishedStyle:
-    """A finished style's scores as a judge, with its replies by item."""
-
-    judge: JudgeScores
-    replies: Mapping[str, tuple[str, ...]]
+Replies = Mapping[str, tuple[str, ...]]
+"""What a style replied, by item id."""
 
 
 @dataclass(frozen=True)
 class ComparedStyles:
-    """What came out; `finished` are the styles' scores in the order of `view.cells`."""
+    """What came out; `judges` are the styles' scores, and `replies` what they said, in the order of `view.cells`."""
 
     view: StylesView
-    finished: tuple[FinishedStyle, ...]
-
-
-Enter = Callable[[FinishedStyle], str]
-"""Takes a finished style; returns the id that its scores have from then on."""
-
-
-@dataclass
-class _Spending:
-    """The styles so far as `view`, which grows, and the budget in calls."""
-
-    view: StylesView
-    budget: int | None
-    progress: Progress
-
-    def affords(self, calls: int) -> bool:
-        return self.budget is None or self.view.calls + calls <= self.budget
-
-    def spend(self, calls: int, usage: Usage) -> None:
-        self.view = replace(self.view, calls=self.view.calls + calls, usage=self.view.usage + usage)
-
-    def leave_out(self, aspect: str, styles: Sequence[Style], reason: str = "") -> None:
-        """Note styles that are not asked; without a `reason` it is the budget."""
-        early = self.view.stopped_early
-        if not reason:
-            reason = f"the budget of {self.budget:,} calls did not reach for it"
-            dear = len(styles) + sum(one.reason == reason for one in self.view.unfinished)
-            early = f"The budget of {self.budget:,} calls left out {dear} of the styles."
-        left_out = (*self.view.unfinished, *(Unfinished(aspect, style.name, reason) for style in styles))
-        self.view = replace(self.view, unfinished=left_out, stopped_early=early)
-
-    def publish(self, phase: str, message: str) -> None:
-        self.progress.publish(replace(self.view, phase=phase, message=message))
+    judges: tuple[JudgeScores, ...]
+    replies: tuple[Replies, ...]
 
 
 def styles(
@@ -345,28 +306,32 @@ def styles(
     settings: StylesSettings,
     given: GivenCriteria = NO_CRITERIA,
     *,
-    enter: Enter = lambda finished: "",
+    enter: Callable[[JudgeScores, Replies], str] = lambda judge, replies: "",
     keep_finished: bool = False,
     progress: Progress = SILENT,
 ) -> ComparedStyles:
     """Ask the language model `judge` (a SPEC or a judge) in every style, as far as the budget reaches.
 
-    Errors of the endpoint pass through.  With `keep_finished` a style that fails is left out with its reason, and its
-    error passes through only if no style has a result.  A judge with a reply cache pays nothing twice: an interrupted
-    call starts again where it stopped.  UsageError for a judge that is no language model or cannot be asked so.
+    `enter` takes the scores and replies of a finished style, and returns the id that it has from then on.  Errors of
+    the endpoint pass through.  With `keep_finished` a style that fails is left out with its reason, and its error
+    passes through only if no style has a result.  A judge with a reply cache pays nothing twice: an interrupted call
+    starts again where it stopped.  UsageError for a judge that is no language model or cannot be asked so.
     """
-    columns, finished, errors = aspects_of(golden, settings, given), list[FinishedStyle](), list[JudgeError]()
+    columns, errors = aspects_of(golden, settings, given), list[JudgeError]()
+    judges, replies = list[JudgeScores](), list[Replies]()
     expected = sum(sum(map(column.calls, settings.styles)) + column.writes_steps for column in columns)
-    expected = expected if settings.budget is None else min(expected, settings.budget)
     with _opened(judge) as model:
-        notes = given.notes if model.is_llm else (*given.notes, model.notice)
-        so_far = _Spending(StylesView(notes=notes, calls_expected=expected), settings.budget, progress)
+        grid = _Grid(golden, model, settings, progress)
+        grid.view = StylesView(
+            notes=given.notes if model.is_llm else (*given.notes, model.notice),
+            calls_expected=expected if settings.budget is None else min(expected, settings.budget),
+        )
 
         def failed(aspect: str, styles: Sequence[Style], error: JudgeError) -> None:
             if not keep_finished:
                 raise error
             errors.append(error)
-            so_far.leave_out(aspect, styles, str(error))
+            grid.leave_out(aspect, styles, str(error))
 
         for column in columns:  # what cannot be asked is refused before anything is
             for style in settings.styles:
@@ -375,107 +340,123 @@ def styles(
         for column in columns:
             aspect, steps, left = column.task.aspect, column.steps, settings.styles
             if column.writes_steps:
-                if not so_far.affords(1 + min(map(column.calls, left))):
-                    so_far.leave_out(aspect, left)
+                if not grid.affords(1 + min(map(column.calls, left))):
+                    grid.leave_out(aspect, left)
                     continue
-                so_far.publish("steps", f"writing the evaluation steps for {aspect}")
+                grid.publish("steps", f"writing the evaluation steps for {aspect}")
                 try:
                     steps, problem, cost = model.write_steps(column.task, column.criteria.text)
                 except JudgeError as error:
                     failed(aspect, left, error)
                     continue
-                so_far.spend(cost.requests + cost.cached, cost)
+                grid.spend(cost.requests + cost.cached, cost)
                 if problem:
                     without = [style for style in left if not style.steps.strip()]
-                    so_far.leave_out(aspect, without, f"no evaluation steps came back: {problem}")
+                    grid.leave_out(aspect, without, f"no evaluation steps came back: {problem}")
                     left = tuple(style for style in left if style.steps.strip())
             if steps:
-                so_far.view = replace(so_far.view, steps={**so_far.view.steps, aspect: steps})
+                grid.view = replace(grid.view, steps={**grid.view.steps, aspect: steps})
             for style in (_in_force(each, steps) for each in left):
-                if not so_far.affords(column.calls(style)):
-                    so_far.leave_out(aspect, [style])
+                if not grid.affords(column.calls(style)):
+                    grid.leave_out(aspect, [style])
                     continue
                 try:
-                    cell, done = _ask(golden, column, style, so_far, model=model, settings=settings)
+                    cell, scores, said = grid.ask(column, style)
                 except JudgeError as error:
                     failed(aspect, [style], error)
                     continue
-                finished.append(done)
-                so_far.view = replace(so_far.view, cells=(*so_far.view.cells, replace(cell, judge_id=enter(done))))
-                so_far.publish("asking", f"{aspect}, {style.name}")
-        if errors and not finished:
+                judges.append(scores)
+                replies.append(said)
+                cells = (*grid.view.cells, replace(cell, judge_id=enter(scores, said)))
+                grid.view = replace(grid.view, cells=cells)
+                grid.publish("asking", f"{aspect}, {style.name}")
+        if errors and not judges:
             raise errors[0]
-        so_far.publish("done", "done")
-        return ComparedStyles(so_far.view, tuple(finished))
+        grid.publish("done", "done")
+        return ComparedStyles(grid.view, tuple(judges), tuple(replies))
 
 
-def _ask(
-    golden: GoldenSet,
-    column: StyledAspect,
-    style: Style,
-    so_far: _Spending,
-    *,
-    model: LLMJudge,
-    settings: StylesSettings,
-) -> tuple[StyleCell, FinishedStyle]:
-    """Ask one style on one aspect, some items at a time, and measure it."""
-    name = f"{column.task.aspect}, {style.name}"
-    task, criteria, shown = column.task, column.criteria, model.with_sampling(style)
-    per_item = column.calls(style) // len(column.positions)
-    verdicts, replies, usage, n_unread, n_unweighted = list[Verdict](), dict[str, tuple[str, ...]](), Usage(), 0, 0
-    for start in range(0, len(column.positions), BATCH):
-        so_far.publish("asking", name)
-        items = [golden.items[k] for k in column.positions[start : start + BATCH]]
-        came = shown.score(
-            *(task, items, [criteria]),
-            explain=True,
-            on_progress=lambda done, of: so_far.progress.advance(done * per_item, of * per_item),
+class _Grid:
+    """The styles so far as `view`, which grows, and the budget in calls."""
+
+    view: StylesView
+
+    def __init__(self, golden: GoldenSet, model: LLMJudge, settings: StylesSettings, progress: Progress) -> None:
+        self.golden, self.model, self.settings, self.progress = golden, model, settings, progress
+
+    def affords(self, calls: int) -> bool:
+        return self.settings.budget is None or self.view.calls + calls <= self.settings.budget
+
+    def spend(self, calls: int, usage: Usage) -> None:
+        self.view = replace(self.view, calls=self.view.calls + calls, usage=self.view.usage + usage)
+
+    def publish(self, phase: str, message: str) -> None:
+        self.progress.publish(replace(self.view, phase=phase, message=message))
+
+    def leave_out(self, aspect: str, styles: Sequence[Style], reason: str = "") -> None:
+        """Note styles that are not asked; without a `reason` it is the budget."""
+        early, budget = self.view.stopped_early, f"{self.settings.budget:,}" if self.settings.budget else ""
+        if not reason:
+            reason = f"the budget of {budget} calls did not reach for it"
+            dear = len(styles) + sum(one.reason == reason for one in self.view.unfinished)
+            early = f"The budget of {budget} calls left out {dear} of the styles."
+        left_out = (*self.view.unfinished, *(Unfinished(aspect, style.name, reason) for style in styles))
+        self.view = replace(self.view, unfinished=left_out, stopped_early=early)
+
+    def ask(self, column: StyledAspect, style: Style) -> tuple[StyleCell, JudgeScores, Replies]:
+        """Ask one style on one aspect, some items at a time, and measure it."""
+        golden, settings, task, criteria = self.golden, self.settings, column.task, column.criteria
+        name, shown = f"{task.aspect}, {style.name}", self.model.with_sampling(style)
+        per_item = column.calls(style) // len(column.positions)
+        verdicts, replies, usage = list[Verdict](), dict[str, tuple[str, ...]](), Usage()
+        for start in range(0, len(column.positions), BATCH):
+            self.publish("asking", name)
+            items = [golden.items[k] for k in column.positions[start : start + BATCH]]
+            came = shown.score(
+                task,
+                items,
+                [criteria],
+                explain=True,
+                on_progress=lambda done, of: self.progress.advance(done * per_item, of * per_item),
+            )
+            asked = {item.item_id for item in items if not shown.lacking(task, item)}
+            verdicts += came.explained
+            replies |= {verdict.item_id: verdict.raw for verdict in came.explained if verdict.item_id in asked}
+            usage += came.usage
+            self.spend(len(asked) * per_item, came.usage)
+        self.publish("measuring", name)
+        scores, given = Verdicts(verdicts), [verdict for verdict in verdicts if isinstance(verdict, Scored)]
+        cell = StyleCell(
+            task.aspect,
+            style,
+            criteria.criteria_id if criteria.text else "",
+            align(
+                scores.values[np.isin(column.positions, column.reported)],
+                LabelledItems.of(golden, task.aspect, np.asarray(column.reported)),
+                Measure(settings.statistic, column.level),
+                resamples=settings.resamples,
+                seed=settings.seed,
+            ),
+            n_asked=len(column.positions),
+            n_seen=len(column.positions) - len(column.reported),
+            n_replies=len(replies) * per_item,
+            n_unread=sum(verdict.n_unread for verdict in given) + per_item * (len(replies) - len(given)),
+            n_unweighted=sum(verdict.n_unweighted for verdict in given),
+            usage=usage,
         )
-        asked = {item.item_id for item in items if not shown.lacking(task, item)}
-        for verdict in came.explained:
-            verdicts.append(verdict)
-            if verdict.item_id in asked:
-                replies[verdict.item_id] = verdict.raw
-                n_unread += verdict.n_unread if isinstance(verdict, Scored) else per_item
-                n_unweighted += verdict.n_unweighted if isinstance(verdict, Scored) else 0
-        usage += came.usage
-        so_far.spend(len(asked) * per_item, came.usage)
-    so_far.publish("measuring", name)
-    scores, n_replies = Verdicts(verdicts), len(replies) * per_item
-    items_reported = LabelledItems.of(golden, task.aspect, np.asarray(column.reported))
-    cell = StyleCell(
-        aspect=task.aspect,
-        style=style,
-        name=style.name,
-        criteria_id=criteria.criteria_id if criteria.text else "",
-        alignment=align(
-            scores.values[np.isin(column.positions, column.reported)],
-            items_reported,
-            Measure(settings.statistic, column.level),
-            resamples=settings.resamples,
-            seed=settings.seed,
-        ),
-        n_asked=len(column.positions),
-        n_seen=len(column.positions) - len(column.reported),
-        n_replies=n_replies,
-        n_unread=n_unread,
-        n_unweighted=n_unweighted,
-        calls=n_replies,
-        usage=usage,
-    )
-    values = np.full(len(golden.items), np.nan)
-    values[list(column.positions)] = scores.values
-    pilot = settings.n_items is not None
-    under = f"under criteria {criteria.criteria_id}" if criteria.text else "without criteria"
-    parts = [model.spec, style.name, *(["criteria"] * bool(criteria.text)), *(["pilot"] * pilot)]
-    judge = JudgeScores(
-        name=shorten(" · ".join(parts), _LONGEST_NAME, placeholder="…"),
-        kind="style",
-        aspect=task.aspect,
-        values=values,
-        unscored=scores.unscored,
-        seen=column.seen,
-        note=f"The judge {model.spec}, {style.name}, {under}{f'; a pilot on {len(column.positions)} items' * pilot}.",
-        calls_per_item=float(per_item),
-    )
-    return cell, FinishedStyle(judge, replies)
+        values = np.full(len(golden.items), np.nan)
+        values[list(column.positions)] = scores.values
+        pilot, spec = settings.n_items is not None, self.model.spec
+        under = f"under criteria {criteria.criteria_id}" if criteria.text else "without criteria"
+        parts = [spec, style.name, *(["criteria"] * bool(criteria.text)), *(["pilot"] * pilot)]
+        judge = JudgeScores(
+            name=shorten(" · ".join(parts), _LONGEST_NAME, placeholder="…"),
+            kind="style",
+            aspect=task.aspect,
+            values=values,
+            unscored=scores.unscored,
+            seen=column.seen,
+            note=f"The judge {spec}, {style.name}, {under}{f'; a pilot on {len(column.positions)} items' * pilot}.",
+            calls_per_item=float(per_item),
+        )
+        return cell, judge, replies

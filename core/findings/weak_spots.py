@@ -20,9 +20,7 @@ from core.wording import (
 )
 
 if TYPE_CHECKING:
-    from core.comparison.biases import Bias, Share
-    from core.comparison.examination import Distribution, Examination
-    from core.comparison.fails import Division, Part
+    from core.comparison.examination import Bias, Distribution, Division, Examination, Part, Share
     from core.comparison.sureness import Sureness
 
 DIVISIONS: dict[Division, str] = {
@@ -93,8 +91,7 @@ def bias_finding(bias: Bias) -> Finding:
             headline = f"It prefers the {'second' if longer else 'first'} text of a pair, whatever the quality."
         case _:
             headline = f"It favours texts of {bias.name} systems, its own family, beyond the labels."
-    equal = f" At equal length agreement is {estimate(bias.equal)}, now {estimate(bias.plain)}." if bias.equal else ""
-    return Finding(headline, f"{bias_figures(bias)}.{equal}")
+    return Finding(headline, f"{bias_figures(bias)}.")
 
 
 def bias_figures(bias: Bias) -> str:

@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 from core.comparison.style_grid import (
-    FinishedStyle,
     GivenCriteria,
     StylesEstimate,
     StylesSettings,
@@ -22,7 +21,7 @@ from core.projects.calibration import sides_of
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.run_work import RunWork, start_run
-from core.records import Criteria, GoldenSet, Provenance
+from core.records import Criteria, GoldenSet, JudgeScores, Provenance
 from core.settings import Settings
 from core.store.runs import RESULT, SNAPSHOT
 from core.store.store import Store
@@ -83,8 +82,8 @@ def run_styles(work: RunWork) -> StylesView:
     """Ask in all styles, as far as the budget reaches; every finished style is entered as a judge."""
     request = work.request(StylesRequest)
 
-    def enter(finished: FinishedStyle) -> str:
-        return work.add_judge(replace(finished.judge, run_id=work.run.run_id), finished.replies)
+    def enter(judge: JudgeScores, replies: Mapping[str, tuple[str, ...]]) -> str:
+        return work.add_judge(replace(judge, run_id=work.run.run_id), replies)
 
     with closing(language_model(request.judge_spec, work.settings, work.replies, gate=NAMED)) as judge:
         given = _given(work.store, work.golden, request)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from core.comparison.periods import AnchorLook, By, TrafficText, Watched, look_again, periods_of, watch
+from core.comparison.periods import AnchorLook, By, Watched, look_again, periods_of, watch
 from core.data.cells import CellError, folded, read_number
 from core.data.columns import HUMAN, read_map
 from core.data.item_rows import ITEM_ROLES, RowReader
@@ -35,13 +35,14 @@ from core.data.tables import open_table
 from core.errors import GoldenError, JobError, UsageError
 from core.files import json_lines, replacing, write_json, write_text
 from core.findings.over_time import monitor_finding, movement_words
+from core.json_form import json_fields
 from core.progress import SILENT, Progress
 from core.providers.completions import ReplyStore
 from core.records import FloatArray, GoldenSet, Item, Scale, Scored, content_digest
 from core.report.figures.curves import periods_figure
 from core.report.headline import bounded
 from core.report.page import document
-from core.spreadsheets import csv_text
+from core.spreadsheets import Cell, csv_text
 from core.texts import is_blank
 
 if TYPE_CHECKING:
@@ -115,10 +116,7 @@ class Monitored:
 
     def as_json(self) -> dict[str, Any]:
         """The JSON answer of `monitor`."""
-        return {
-            "aspect": self.aspect,
-            "judge": self.judge,
-            "by": self.by,
+        return json_fields(self, but=("scale", "watched", "look")) | {
             "scale": [self.scale.low, self.scale.high],
             "finding": monitor_finding(self).headline,
             "moved": self.who,
@@ -127,11 +125,6 @@ class Monitored:
             "since_baseline": self.watched.since.as_json(),
             "periods": [period.as_json() for period in self.watched.periods],
             "anchors": None if self.look is None else self.look.as_json(),
-            "n_new": self.n_new,
-            "n_known": self.n_known,
-            "n_labelled": self.n_labelled,
-            "left_out": dict(self.left_out),
-            "notes": list(self.notes),
         }
 
 
@@ -165,35 +158,32 @@ def monitor(
     with closing(load_judge(file, judge=how.judge or None, accept_edited=how.accept_edited)) as judge:
         task, kept, given = judge.task, kept_columns(judge.card), read_map(how.mapping)
         _claim(folder, file, how.judge)
-        rows, labelled, left_out = read_traffic(paths, task.aspect, given, kept)
-        periods_of(rows, how.by)  # before anything is paid
-        labels = np.array([labelled.get(row.item.item_id, np.nan) for row in rows], dtype=np.float64)
+        items, times, labels, left_out = read_traffic(paths, task.aspect, given, kept)
+        periods_of(items, times, how.by)  # before anything is paid
         seen = calibration_digests(judge.card)
-        labels[[k for k, row in enumerate(rows) if text_digest(row.item) in seen]] = np.nan
+        labels[[k for k, item in enumerate(items) if text_digest(item) in seen]] = np.nan
         off = labels[~np.isnan(labels) & ((labels < task.scale.low) | (labels > task.scale.high))]
         if off.size:
             raise GoldenError(
                 f"{off.size:,} labels lie off the judge's scale of {task.scale.low:g} to {task.scale.high:g}, the "
                 f"first at {off[0]:g}. Name the right column with --map {HUMAN}{task.aspect}=COLUMN."
             )
-        n_known, verdicts = _verdicts(rows, paths, file, folder, how, replies=replies, progress=progress)
+        n_known, verdicts = _verdicts(items, paths, file, folder, how, replies=replies, progress=progress)
         look = None
         if how.anchors is not None:
             mapping = {role: column for role, column in given.items() if role != "time"}
             look = _look(judge, load_golden(how.anchors, kept=kept | mapping), folder)
         marks, spec = judge.marks, judge.spec
-    scores = np.full(len(rows), np.nan)
-    for k, row in enumerate(rows):
-        line = verdicts.get(text_key(row.item), {})
-        score = line.get("score") if line.get("calibrated") is None else line["calibrated"]
-        scores[k] = np.nan if score is None else score
+    lines = [verdicts.get(text_key(item), {}) for item in items]
+    given_scores = [line.get("score") if line.get("calibrated") is None else line["calibrated"] for line in lines]
+    scores = np.array(given_scores, dtype=np.float64)
     alpha = ALPHA if look is None else ALPHA / 2
     monitored = Monitored(
         task.aspect,
         spec,
         how.by,
         task.scale,
-        watch(rows, scores, labels, task.scale, by=how.by, alpha=alpha),
+        watch(items, times, scores, labels, task.scale, by=how.by, alpha=alpha),
         look,
         n_new=len(verdicts) - n_known,
         n_known=n_known,
@@ -217,13 +207,14 @@ def text_key(item: Item) -> str:
 
 def read_traffic(
     paths: Sequence[Path], aspect: str, given: Mapping[str, str], kept: Mapping[str, str]
-) -> tuple[list[TrafficText], dict[str, float], dict[str, int]]:
-    """The texts of all `paths` in their order, the mean label by item id, and what was left out → how many.
+) -> tuple[list[Item], list[datetime | None], FloatArray, dict[str, int]]:
+    """The texts of all `paths` in their order, when each was written, its mean label (NaN for none), and what was left
+    out → how many.
 
     `given`: role → column; each file has some of these columns.  `kept`: as `load_golden` takes it.  UsageError for a
     given column that is in no file.  GoldenError for a file that cannot be read, or where no file holds a text.
     """
-    rows: dict[str, TrafficText] = {}
+    read: dict[str, tuple[Item, datetime | None]] = {}
     labels: dict[str, list[float]] = defaultdict(list)
     left_out, all_columns = Counter[str](), dict[str, None]()
     kept = {role: column for role, column in kept.items() if role in ITEM_ROLES or role.startswith(HUMAN)}
@@ -250,10 +241,10 @@ def read_traffic(
             if is_blank(item.target):
                 left_out["rows without a text"] += 1
                 continue
-            if item.item_id in rows:
+            if item.item_id in read:
                 left_out["rows whose id came before"] += 1
             else:
-                rows[item.item_id] = TrafficText(item, time_in(row.get(time)))
+                read[item.item_id] = item, time_in(row.get(time))
             try:
                 if label and (number := read_number(row.get(label))) is not None:
                     labels[item.item_id].append(number)
@@ -263,9 +254,11 @@ def read_traffic(
             raise first_error(findings, path.name)
     if lacking := [column for column in given.values() if column not in all_columns]:
         raise UsageError(f"No file has a column {lacking[0][:60]!r}. There are: {', '.join(all_columns)[:400]}.")
-    if not rows:
+    if not read:
         raise GoldenError(f"There is no text to judge in {', '.join(path.name for path in paths)}.")
-    return list(rows.values()), {item_id: fmean(given) for item_id, given in labels.items()}, dict(left_out)
+    items, times = map(list, zip(*read.values(), strict=True))
+    means = np.array([fmean(labels[item.item_id]) if item.item_id in labels else np.nan for item in items])
+    return items, times, means, dict(left_out)
 
 
 def time_in(cell: Any) -> datetime | None:
@@ -321,7 +314,7 @@ def _kept(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _verdicts(
-    rows: Sequence[TrafficText],
+    items: Sequence[Item],
     paths: Sequence[Path],
     judge_file: Path,
     folder: Path,
@@ -338,10 +331,7 @@ def _verdicts(
 
     known = {line["item_id"]: line for line in _kept(folder / VERDICTS) if line.get("score") is not None}
     n_known = len(known)
-    fresh: dict[str, Item] = {}
-    for row in rows:
-        if (key := text_key(row.item)) not in known:
-            fresh.setdefault(key, row.item)
+    fresh = {key: item for item in items[::-1] if (key := text_key(item)) not in known}
     if not fresh:
         return n_known, known
     name = content_digest("texts", sorted(fresh)).partition(":")[2][:12]
@@ -367,8 +357,6 @@ def _verdicts(
 
 def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
     """Score the anchors anew, note the look, and compare it with the first one."""
-    aspect = judge.task.aspect
-    labels: FloatArray = golden.labels(aspect) if aspect in golden.aspects else np.full(len(golden.items), np.nan)
     places = {text_key(item): k for k, item in enumerate(golden.items)}
     positions = list(places.values())
     metrics = {name: tuple(column[k] for k in positions) for name, column in golden.metrics.items()}
@@ -385,17 +373,11 @@ def _look(judge: LoadedJudge, golden: GoldenSet, folder: Path) -> AnchorLook:
     looks = [{key: score for key, score in line["scores"].items() if key in places} for line in lines]
     if not looks[0]:
         raise JobError(f"None of the anchors was among those of the first look in {folder}. Give the same --anchors.")
-    known = {key: float(labels[k]) for key, k in places.items() if not np.isnan(labels[k])}
     sources = {key: golden.items[k].source_id or key for key, k in places.items()}
-    return look_again(looks, known, sources, ALPHA / 2)
+    return look_again(looks, sources, ALPHA / 2)
 
 
 # ── the page and the table ───────────────────────────────────────────────────────────────────────────────────
-
-_COLUMNS = (
-    *("period", "baseline", "texts", "unread", "labels", "mean_verdict", "corrected", "corrected_low"),
-    *("corrected_high", "change", "change_reach", "moved"),
-)
 
 
 def monitor_page(monitored: Monitored) -> str:
@@ -414,17 +396,23 @@ def monitor_page(monitored: Monitored) -> str:
 
 def periods_csv(monitored: Monitored) -> str:
     """One row per period; undefined is an empty cell."""
-    rows = []
+    rows: list[dict[str, Cell]] = []
     for period in monitored.watched.periods:
-        corrected, change = period.corrected, period.change
-        ends = None if corrected is None else corrected.interval
+        ends = getattr(period.corrected, "interval", None)
         rows.append(
-            (
-                *(period.name, period.in_baseline, period.n, period.n_unread, period.n_labelled),
-                None if period.judged is None else period.judged.value,
-                None if corrected is None else corrected.value,
-                *((ends.low, ends.high) if ends else (None, None)),
-                *((change.value, change.reach, change.moved) if change else (None, None, None)),
-            )
+            {
+                "period": period.name,
+                "baseline": period.in_baseline,
+                "texts": period.n,
+                "unread": period.n_unread,
+                "labels": period.n_labelled,
+                "mean_verdict": getattr(period.judged, "value", None),
+                "corrected": getattr(period.corrected, "value", None),
+                "corrected_low": getattr(ends, "low", None),
+                "corrected_high": getattr(ends, "high", None),
+                "change": getattr(period.change, "value", None),
+                "change_reach": getattr(period.change, "reach", None),
+                "moved": getattr(period.change, "moved", None),
+            }
         )
-    return csv_text(_COLUMNS, rows)
+    return csv_text(list(rows[0]), [list(row.values()) for row in rows])

@@ -94,10 +94,10 @@ def highest_words(aspect: str, cells: Sequence[StyleCell]) -> str:
     if not measured:
         return f"{aspect}: no style has a defined agreement with raters"
     highest = max(measured, key=lambda cell: cell.alignment.value or 0.0)
-    cheapest = min(measured, key=lambda cell: cell.calls)
-    words = f"{aspect}: “{highest.name}” agrees best, at {describe(highest.alignment)}, {highest.calls:,} calls"
-    if cheapest.calls < highest.calls:
-        words += f"; “{cheapest.name}” at {describe(cheapest.alignment)} takes {cheapest.calls:,}"
+    cheapest = min(measured, key=lambda cell: cell.n_replies)
+    words = f"{aspect}: “{highest.name}” agrees best, at {describe(highest.alignment)}, {highest.n_replies:,} calls"
+    if cheapest.n_replies < highest.n_replies:
+        words += f"; “{cheapest.name}” at {describe(cheapest.alignment)} takes {cheapest.n_replies:,}"
     return words
 
 
@@ -113,7 +113,7 @@ def cells_frame(cells: Sequence[StyleCell], measure: str, names: Mapping[str, st
             "unscored": [cell.alignment.n_unscored for cell in cells],
             "unread replies": [f"{cell.n_unread:,} of {cell.n_replies:,}" for cell in cells],
             "without probabilities": [cell.n_unweighted for cell in cells],
-            "calls": [cell.calls for cell in cells],
+            "calls": [cell.n_replies for cell in cells],
             "cost": [money(cell.usage.cost) for cell in cells],
             "why none": [cell.alignment.reason for cell in cells],
         }

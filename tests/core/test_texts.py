@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import core
-from core.comparison.fails import pair_lengths, text_lengths
+from core.comparison.examination import pair_lengths, text_lengths
 from core.judging.judge_specs import make_judge
 from core.judging.offline.text import cut
 from core.metrics import make_metric

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from core.comparison import compare_table
-from core.comparison.biases import Bias
-from core.comparison.examination import Examination, examine_judge
+from core.comparison.examination import Bias, Examination, examine_judge
 from core.data.reshape import PREFERENCES
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Measure, Rating, Scale
 from core.stats import AnnotatorTestSettings, LabelledItems, RaterTable, annotator_test

@@ -49,7 +49,7 @@ def test_a_cell_is_what_the_judge_gives_by_itself(golden):
     """Scores, alignment and counts equal those of an LLM judge asked directly and of `core.align`."""
     result = styles(golden, "scripted", chosen(REASONED, n_items=None, resamples=200))
     (cell,) = result.view.cells
-    given = result.finished[0].judge.values
+    given = result.judges[0].values
     task, bare = task_of(golden, "coherence"), [Criteria("", "coherence", NONE)]
     model = language_model("scripted", Settings())
     usual = model.score(task, golden.items, bare)
@@ -63,8 +63,8 @@ def test_a_cell_is_what_the_judge_gives_by_itself(golden):
         core.MeasureSettings(bootstrap=200),
     )
     assert cell.alignment == aligned
-    assert (cell.n_asked, cell.n_seen, cell.n_replies, cell.n_unread, cell.calls) == (144, 0, 144, 0, 144)
-    assert result.finished[0].judge.calls_per_item == 1.0
+    assert (cell.n_asked, cell.n_seen, cell.n_replies, cell.n_unread, cell.n_replies) == (144, 0, 144, 0, 144)
+    assert result.judges[0].calls_per_item == 1.0
 
 
 def test_samples_are_averaged_and_their_replies_kept(golden):
@@ -75,12 +75,12 @@ def test_samples_are_averaged_and_their_replies_kept(golden):
             counted.append((done, of))
 
     result = styles(golden, "scripted", chosen(FOUR), progress=Counting())
-    (cell,), (finished,) = result.view.cells, result.finished
-    replies = [[float(text) for text in texts] for texts in finished.replies.values()]  # a bare number each
-    scored = finished.judge.values[~np.isnan(finished.judge.values)]
-    order = [golden.item_ids.index(item_id) for item_id in finished.replies]
+    (cell,), (judge,), (replied,) = result.view.cells, result.judges, result.replies
+    replies = [[float(text) for text in texts] for texts in replied.values()]  # a bare number each
+    scored = judge.values[~np.isnan(judge.values)]
+    order = [golden.item_ids.index(item_id) for item_id in replied]
     np.testing.assert_allclose(scored, np.array([np.mean(one) for one in replies])[np.argsort(order)])
-    assert (cell.calls, cell.n_unread, counted[-1]) == (96, 0, (96, 96))
+    assert (cell.n_replies, cell.n_unread, counted[-1]) == (96, 0, (96, 96))
     assert any(len(set(texts)) > 1 for texts in replies)  # samples at t = 1 differ
 
 
@@ -94,17 +94,17 @@ def test_unread_replies_are_counted_and_never_guessed(golden):
 
     model = LLMJudge(ScriptedProvider(answer=half_spoilt), "scripted", spec="scripted")
     result = styles(golden, model, chosen(Style("score_only", samples=3, temperature=1.0)))
-    (cell,), (finished,) = result.view.cells, result.finished
+    (cell,), (judge,), (replied,) = result.view.cells, result.judges, result.replies
     readable = {
         item_id: [float(text) for text in texts if text.replace(".", "").isdigit()]
-        for item_id, texts in finished.replies.items()
+        for item_id, texts in replied.items()
     }
     spoilt = 3 * 24 - sum(map(len, readable.values()))
     assert 10 < spoilt < 62
     assert cell.n_unread == spoilt
-    values = dict(zip(golden.item_ids, finished.judge.values, strict=True))
+    values = dict(zip(golden.item_ids, judge.values, strict=True))
     unread = {item_id for item_id, numbers in readable.items() if not numbers}
-    assert unread and {verdict.item_id for verdict in finished.judge.unscored} == unread
+    assert unread and {verdict.item_id for verdict in judge.unscored} == unread
     for item_id, numbers in readable.items():
         assert values[item_id] == pytest.approx(np.mean(numbers)) if numbers else np.isnan(values[item_id])
 
@@ -112,9 +112,9 @@ def test_unread_replies_are_counted_and_never_guessed(golden):
 def test_pairs_are_asked_in_both_orders(golden):
     pairs = replace(golden, kind="pair", items=tuple(replace(item, context=item.source) for item in golden.items))
     result = styles(pairs, "scripted", chosen(Style("score_only", samples=2, temperature=1.0)))
-    (cell,), (finished,) = result.view.cells, result.finished
-    assert cell.calls == result.view.calls == 4 * 24
-    assert {len(texts) for texts in finished.replies.values()} == {4}
+    (cell,), (replied,) = result.view.cells, result.replies
+    assert cell.n_replies == result.view.calls == 4 * 24
+    assert {len(texts) for texts in replied.values()} == {4}
 
 
 def test_a_pilot_takes_whole_sources(golden):
@@ -135,7 +135,7 @@ def test_what_criteria_saw_is_not_reported(golden):
     criteria = {"coherence": Criteria("Reward brevity.", "coherence")}
     given = GivenCriteria(criteria, {"coherence": tuple(range(72))})
     result = styles(golden, "scripted", chosen(BARE, n_items=None), given)
-    (cell,), judge = result.view.cells, result.finished[0].judge
+    (cell,), judge = result.view.cells, result.judges[0]
     assert (cell.n_asked, cell.n_seen, cell.alignment.n) == (144, 72, 72)
     assert (judge.seen, judge.n_scored) == (tuple(range(72)), 144)
     rest = {golden.item_ids[k]: float(judge.values[k]) for k in range(72, 144)}

@@ -129,11 +129,11 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
     ]
     assert view.calls == view.outcome.calls == 2 + N * (3 + 1 + 3)
     shelf = store.judges.all(request_.project_id)
-    for entry, cell, own in zip(shelf, view.outcome.cells, inline.finished, strict=True):
+    for entry, cell, own, replies in zip(shelf, view.outcome.cells, inline.judges, inline.replies, strict=True):
         assert (entry.judge.kind, entry.judge.aspect, entry.judge.run_id) == ("style", cell.aspect, view.run_id)
         assert entry.judge.calls_per_item == cell.style.samples
-        np.testing.assert_array_equal(entry.judge.values, own.judge.values)
-        assert store.judges.replies(request_.project_id, entry.judge_id) == own.replies
+        np.testing.assert_array_equal(entry.judge.values, own.values)
+        assert store.judges.replies(request_.project_id, entry.judge_id) == replies
         assert entry.name.endswith("pilot")
 
 

@@ -220,10 +220,8 @@ def test_labels_that_come_later_join_their_text(tmp_path: Path) -> None:
     head = "id,text,model,timestamp,human_clarity\n"
     (tmp_path / "day.csv").write_text(f"{head}a,One,v1,2026-11-20,\nb,Two,v2,soon,good\n")
     (tmp_path / "late.csv").write_text(f"{head}a,One,v1,2026-11-20,3\n")
-    rows, labels, left_out = read_traffic([tmp_path / "day.csv", tmp_path / "late.csv"], "clarity", {}, {})
-    assert [(row.item.item_id, row.item.system_id, row.at is None) for row in rows] == [
-        ("a", "v1", False),
-        ("b", "v2", True),
-    ]
-    assert labels == {"a": 3.0}
+    items, times, labels, left_out = read_traffic([tmp_path / "day.csv", tmp_path / "late.csv"], "clarity", {}, {})
+    assert [(item.item_id, item.system_id) for item in items] == [("a", "v1"), ("b", "v2")]
+    assert [at is None for at in times] == [False, True]
+    assert labels[0] == 3.0 and np.isnan(labels[1])
     assert left_out == {"rows whose id came before": 1, "labels that are no numbers": 1}
