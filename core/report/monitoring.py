@@ -331,7 +331,7 @@ def _verdicts(
 
     known = {line["item_id"]: line for line in _kept(folder / VERDICTS) if line.get("score") is not None}
     n_known = len(known)
-    fresh = {key: item for item in items[::-1] if (key := text_key(item)) not in known}
+    fresh = {key: item for item in items if (key := text_key(item)) not in known}
     if not fresh:
         return n_known, known
     name = content_digest("texts", sorted(fresh)).partition(":")[2][:12]
