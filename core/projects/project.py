@@ -9,7 +9,8 @@
     project.report(golden_id, "coherence")   # all that is known of the calibrated judge
 
 Everything lies in `CONCORD_HOME` (or the database that `CONCORD_DATABASE_URL` names), so a screen that is open beside
-the notebook shows it too.  Whoever runs this process may do everything, as at the command line.
+the notebook shows it too.  Whoever runs this process may do everything, as at the command line.  What has no method
+here is a function of `core.projects`: ``projects.resume_run(project.store, project.settings, run_id)``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from core.judging.scoring_styles import MODEL_WRITES, Asking
 from core.project_records import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeLine
-from core.projects.judge_versions import VersionOptions
 from core.projects.project_files import ProjectFile
 from core.projects.project_list import named
 from core.records import GoldenSet
@@ -132,18 +132,6 @@ class Project:
             raise JobError(f"Run {run_id} was {run.status}: {run.error or run.message}")
         return outcome
 
-    def cancel(self, run_id: str) -> None:
-        """Ask a run to stop; what was paid for is kept, and `resume` goes on from there."""
-        projects.cancel_run(self.store, run_id)
-
-    def resume(self, run_id: str) -> None:
-        """Set a failed or cancelled run going again.  JobError for any other."""
-        projects.resume_run(self.store, self.settings, run_id)
-
-    def ask_again(self, run_id: str) -> str:
-        """Start a finished run anew where replies to it could not be read: only those are asked.  The new run's id."""
-        return projects.ask_again(self.store, self.settings, run_id)
-
     # ── what came of them ────────────────────────────────────────────────────────────────────────────────────
 
     def calibration(self, run_id: str) -> Calibration:
@@ -168,26 +156,6 @@ class Project:
     def versions(self, aspect: str) -> JudgeLine:
         """The versions of the judge of an aspect: `.versions`, oldest first, `.current` and `.story`."""
         return projects.judge_line(self.store, self.project_id, aspect)
-
-    def make_version(self, aspect: str, criteria_ids: Sequence[str], *, note: str = "", held_out: bool = True) -> str:
-        """Make the next version of the judge of these criteria (best first) and start measuring it; returns the run.
-
-        Errors as `core.projects.judge_versions.make_version`.
-        """
-        options = VersionOptions("criteria", note, held_out=held_out)
-        return projects.make_version(self.store, self.settings, self.project_id, aspect, criteria_ids, options=options)
-
-    def measure_version(self, aspect: str, number: int, golden: str = "", *, held_out: bool = True) -> str:
-        """Measure a version again, or on another golden set; returns the run."""
-        golden_id = self._golden_id(golden) if golden else ""
-        return projects.measure_version(
-            self.store, self.settings, self.project_id, aspect, number, golden_id=golden_id, held_out=held_out
-        )
-
-    def use_version(self, aspect: str, number: int, *, reason: str = "") -> None:
-        """Approve a measured version where nobody has yet, and take it into use; an earlier one goes back to it."""
-        decided = self.versions(aspect).decided
-        projects.use_version(self.store, self.project_id, aspect, number, reason=reason, decided=decided)
 
     def report(
         self, golden: str, aspect: str, run_id: str | None = None, *, verdicts: Path | str | None = None
