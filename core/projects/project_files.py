@@ -5,9 +5,10 @@
 without a library, a line at a time in bounded memory, and no native decoder sees bytes of unknown origin.
 
 It is read as if an enemy had made it.  Nothing is unpacked to disk, and every name has to be one of the manifest.  What
-the zip's directory declares is held against limits before a byte is read, what comes out is counted and hashed, and
-every row is read as the records that it holds.  Where a later version changes a column, it raises `VERSION` and brings
-the rows of earlier ones up to it on reading.
+the zip's directory declares is held against limits before a byte is read, and what comes out is counted and hashed.
+Rows of the right columns go into the store in one transaction, and are read back there by what the screens read with:
+where that fails, the transaction is undone.  Where a later version changes a column, it raises `VERSION` and brings the
+rows of earlier ones up to it on reading.
 
 An import never changes what is there.  It makes a project with a new id and, where the name is taken, the next free
 one; golden sets are the same under their hash everywhere and are shared.  Golden sets, labels and criteria can be used
@@ -30,29 +31,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from pydantic_core import ValidationError
 
-from core.errors import ArchiveError, UsageError
+from core.errors import ArchiveError, ConcordError, LostConnectionError, StoreFullError, UsageError
 from core.files import saving
 from core.people import ROLES
-from core.project_records import ProjectSummary, moment
-from core.projects.criteria import Comment, CommentSettled
+from core.project_records import FINISHED, ProjectSummary, moment
 from core.projects.project_list import LONGEST_NAME
 from core.projects.roles import requires
 from core.projects.run_kinds import KINDS as RUN_KINDS
 from core.projects.run_work import JudgeState
-from core.records import Alignment, Criteria, ItemKind, JudgeScores, Usage
 from core.settings import Settings
-from core.store.codec import read
-from core.store.judge_store import CriteriaBody
-from core.store.log import IMPORTED, KINDS, RETIRED, Action
-from core.store.project_rows import LAYOUT, UNFINISHED, Row, decode, encode, json_text
-from core.store.projects import GoldenBody, RatingColumns, golden_row, item_rows, rebuilt
-from core.store.runs import JUDGE, RESULT, Reasons
+from core.store.codec import unpack
+from core.store.log import IMPORTED, KINDS, Action, Entry
+from core.store.project_rows import LAYOUT, UNFINISHED, Row, json_text
+from core.store.runs import JUDGE, RESULT
 from core.store.schema import HEAD, metadata
 from core.store.store import Store
 from core.texts import visible_name
@@ -203,15 +199,26 @@ def _digest(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
+class _UndoneError(Exception):
+    """Takes a project back that came in to be looked at; carries what it was."""
+
+
 @requires("admin", reads=True)
 def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) -> ProjectFile:
-    """What a project's file holds, after every row of it was checked; nothing is kept.
+    """What a project's file holds, after all of it was read; nothing is kept.
 
     ArchiveError for a file that is damaged, too large, of a newer Concord, or built to do harm.
     """
     with _opened(file, settings.max_upload_mb) as archive:
-        names, _ = check_rows(archive)
-        return ProjectFile.of(archive.manifest, archive.size, names=names)
+
+        def look() -> None:
+            raise _UndoneError(_bring_in(store, archive, "", ""))
+
+        try:
+            store.together(look)
+        except _UndoneError as undone:
+            imported: Imported = undone.args[0]
+    return imported.file
 
 
 @requires("admin")
@@ -227,22 +234,39 @@ def import_project(
     if len(wanted) > LONGEST_NAME:
         raise UsageError(f"A project's name has 1 to {LONGEST_NAME} characters, not {len(wanted)}.")
     with _opened(file, settings.max_upload_mb) as archive:
-        (names, run_ids), manifest = check_rows(archive), archive.manifest
-        wanted = wanted or " ".join(manifest["project"].split())[:LONGEST_NAME] or "Imported project"
-        others = {row.name for row in store.projects.all()}
-        free = (wanted, *(f"{wanted} ({k})" for k in range(2, len(others) + 3)))
-        chosen = next(name for name in free if name not in others)
-        runs = {run_id: f"r{uuid.uuid4().hex[:12]}" for run_id in sorted(store.transfers.taken(run_ids))}
-        about = {
-            "made": moment(manifest["created_at"]).isoformat(timespec="seconds"),
-            "exported": manifest["exported"],
-            "digest": _digest(manifest),
-            "rows": {entry["table"]: entry["rows"] for entry in manifest["files"]},
-        }
-        log = Action(f"imported the project {manifest['project']}", about)
-        tables = ((table, (row for _, row in archive.rows(table))) for table in LAYOUT)
+        return store.together(lambda: _bring_in(store, archive, wanted, project_id))
+
+
+def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imported:
+    """Put the rows of a file into the store, and read them back; an error undoes it with the transaction around it."""
+    manifest = archive.manifest
+    wanted = name or " ".join(manifest["project"].split())[:LONGEST_NAME] or "Imported project"
+    others = {row.name for row in store.projects.all()}
+    free = (wanted, *(f"{wanted} ({k})" for k in range(2, len(others) + 3)))
+    chosen = next(name for name in free if name not in others)
+    run_ids = {str(row.get("run_id")) for _, row in archive.rows("runs") if isinstance(row, dict)}
+    runs = {run_id: f"r{uuid.uuid4().hex[:12]}" for run_id in sorted(store.transfers.taken(run_ids))}
+    about = {
+        "made": moment(manifest["created_at"]).isoformat(timespec="seconds"),
+        "exported": manifest["exported"],
+        "digest": _digest(manifest),
+        "rows": {entry["table"]: entry["rows"] for entry in manifest["files"]},
+    }
+    log = Action(f"imported the project {manifest['project']}", about)
+    goldens: dict[str, str] = {}
+    tables = _checked_tables(archive, goldens)
+    try:
         new = store.transfers.restore(chosen, tables, log, store.actor, runs=runs, project_id=project_id)
-        described = ProjectFile.of(manifest, archive.size, names=names)
+        _read_back(store, new, goldens)
+    except (StoreFullError, LostConnectionError, ArchiveError):
+        raise
+    except (ConcordError, ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError) as error:
+        words = str(error).rstrip(".")
+        if isinstance(error, ValidationError):
+            first = error.errors(include_url=False)[0]
+            words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise ArchiveError(f"What this file holds cannot be read: {words[:200]}. Nothing of it was kept.") from error
+    described = ProjectFile.of(manifest, archive.size, names=filter(None, goldens.values()))
     return Imported(store.projects.get(new), described, chosen != wanted, len(runs))
 
 
@@ -378,88 +402,63 @@ def _read_manifest(data: bytes) -> dict[str, Any]:
     return manifest
 
 
-# ── rows as records ──────────────────────────────────────────────────────────────────────────────────────────
+# ── rows in, and read back ───────────────────────────────────────────────────────────────────────────────────────
 
-_HOLDS: Mapping[tuple[str, str], Any] = {
-    ("goldens", "kind"): ItemKind,
-    ("goldens", "body"): GoldenBody,
-    ("goldens", "ratings"): RatingColumns,
-    ("golden_items", "body"): tuple[str, str, str, str, str, str, tuple[str, ...]],
-    ("runs", "status"): Literal["done", "budget", "failed", "cancelled"],  # a run that leaves is over
-    ("runs", "usage"): Usage,
-    ("run_scores", "body"): Reasons,
-    ("criteria", "body"): CriteriaBody,
-    ("criteria_alignments", "body"): Alignment,
-    ("judges", "replies"): dict[str, tuple[str, ...]],
-    ("events", "body"): dict[str, Any],
-    ("run_replies", "body"): dict[str, Any],
-}
-"""(table, column) → what stands in it, where that is always the same; any other column goes by its kind."""
 _NAMED = re.compile(r'(?<!\\)"(r[0-9a-f]{12}|golden:[0-9a-f]{64})(?::[^"\\]*)?"')
-_RETIRED_FIELDS = {"taken_over", "taken_from"}
-"""Fields that entries of earlier versions have."""
 
 
-def check_rows(archive: Archive) -> tuple[list[str], set[str]]:  # noqa: PLR0912 - one case a table
-    """Read every row of an archive as what its table holds; the names of its golden sets, and the ids of its runs.
+def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple[str, Iterator[Row]]]:
+    """The rows of each table in turn, of the right columns, and referring only to what the file brings.
 
-    ArchiveError for the first row that is wrong.  Only what the file itself brings may be referred to: golden sets and
-    runs are found by id in the whole store, so an id that is not in the file could be that of somebody else's there.
+    Golden sets and runs are found by id in the whole store, so an id that is not in the file could be that of somebody
+    else's there.  `goldens` is filled with the golden sets and their names.  ArchiveError for the first wrong row.
     """
-    items: dict[str, frozenset[str]] = {}  # golden set → its items
-    runs: dict[str, tuple[str, str]] = {}  # run → its kind and golden set
-    names: dict[str, str] = {}
-    heads = {row["golden_id"]: (row, where) for row, _, where in _rows(archive, "goldens")}
-    for golden_id, lines in groupby(_rows(archive, "golden_items"), lambda line: str(line[0]["golden_id"])):
-        if golden_id not in heads:
-            raise ArchiveError(f"The items of golden set {golden_id[:24]} do not stand together, or it has no row.")
-        items[golden_id] = _checked_golden(*heads.pop(golden_id), [row for row, _, _ in lines])
-    if heads:
-        raise ArchiveError(f"Golden set {min(heads)[:24]} has no items.")
+    runs, items = set[str](), set[str]()
     named: dict[str, str] = {}
-    for table in [table for table in LAYOUT if table not in ("goldens", "golden_items")]:
-        where, comments = table, set[int]()
-        try:
-            for row, stored, where in _rows(archive, table):
-                if "golden_id" in row and row["golden_id"] not in items:
-                    raise ValueError("it refers to a golden set that is not in the file")
-                if table == "project_goldens":
-                    names[row["golden_id"]] = row["name"]
-                elif table == "runs":
-                    runs[row["run_id"]] = (row["kind"], row["golden_id"])
-                elif table == "events":
-                    comments |= _check_event(row, where, comments)
-                elif row.get("run_id", "") not in ("", *runs):
-                    raise ValueError("it refers to a run that is not in the file")
-                _check_row(table, (row, stored, where), items, runs)
-                if table in ("runs", "run_documents", "events") and row.get("kind") != Action.kind:
-                    named |= dict.fromkeys(_NAMED.findall(json_text(row)), where)
-        except (ValueError, RecursionError, KeyError, TypeError, IndexError, OverflowError, UsageError) as error:
-            raise ArchiveError(f"{where}: {str(error)[:200]}.") from error
-    brought = set(runs).union(items, *items.values())
+
+    def rows(table: str) -> Iterator[Row]:
+        for where, row in archive.rows(table):
+            fault = _fault(table, row)
+            if not fault and table == "goldens":
+                goldens[row["golden_id"]] = ""
+            elif not fault and table == "runs":
+                runs.add(row["run_id"])
+            if not fault and row.get("golden_id", "") not in ("", *goldens):
+                fault = "golden_id: it refers to a golden set that is not in the file"
+            if not fault and row.get("run_id", "") not in ("", *runs):
+                fault = "run_id: it refers to a run that is not in the file"
+            if fault:
+                raise ArchiveError(f"{where}: {fault}.")
+            if table == "golden_items":
+                items.update(map(str, row["body"][:1]))
+            if table == "project_goldens":
+                goldens[row["golden_id"]] = row["name"]
+            if table in ("runs", "run_documents", "events", "judges") and row.get("kind") != Action.kind:
+                named.update(dict.fromkeys(_NAMED.findall(json_text(row)), where))
+            yield row
+
+    for table in LAYOUT:
+        yield table, rows(table)
     for name, where in named.items():
-        if name not in brought:
+        if name not in runs | items | goldens.keys():
             raise ArchiveError(f"{where}: it refers to {name}, which is not in the file.")
-    return list(names.values()), set(runs)
 
 
-def _rows(archive: Archive, table: str) -> Iterator[tuple[Row, Row, str]]:
-    """(the row as it stands in the file, what would be stored of it, where it stands) of each row of a table."""
-    columns, kinds = metadata.tables[table].c, LAYOUT[table]
-    for where, row in archive.rows(table):
-        if not isinstance(row, dict) or (odd := set(row) ^ set(kinds)):
-            raise ArchiveError(f"{where}: {min(odd) if isinstance(row, dict) else 'it'} is missing, or not of a row.")
-        for name, value in row.items():
-            if value is None and columns[name].nullable:
-                continue
-            if holds := _HOLDS.get((table, name)):
-                _read_as(holds, value, f"{where}: {name}")
-            elif not _fits(kinds[name], columns[name], value):
-                raise ArchiveError(f"{where}: {name}: it is not of the kind of this column; {str(value)[:60]!r} came.")
-        try:
-            yield row, decode(table, row), where
-        except ValueError as error:
-            raise ArchiveError(f"{where}: is not base64 ({error}).") from error
+def _fault(table: str, row: Any) -> str:
+    """What is wrong with the columns of a row; "" for nothing."""
+    kinds, columns = LAYOUT[table], metadata.tables[table].c
+    if not isinstance(row, dict) or (odd := set(row) ^ set(kinds)):
+        return f"{min(odd) if isinstance(row, dict) else 'it'}: it is missing, or not of a row"
+    for name, value in row.items():
+        if not _fits(kinds[name], columns[name], value) and not (value is None and columns[name].nullable):
+            return f"{name}: it is not of the kind of this column; {str(value)[:60]!r} came"
+    if table == "runs" and row["status"] not in FINISHED:  # a run that leaves is over
+        return f"status: {row['status']!r} is not how a run ends"
+    if table == "events" and (row["kind"] not in KINDS or row["role"].removesuffix(IMPORTED) not in ROLES):
+        return f"there is no entry of kind {row['kind']!r} by the role {row['role']!r}"
+    if table == "run_replies" and isinstance(reply := row["body"], dict):
+        return "" if isinstance(reply.get("text", reply.get("failure")), str) else "body: it is not a reply"
+    return ""
 
 
 def _fits(kind: str, column: Any, value: Any) -> bool:
@@ -470,8 +469,7 @@ def _fits(kind: str, column: Any, value: Any) -> bool:
         case "int":  # an integer column of Postgres holds no more
             return type(value) is int and 0 <= value < 2**31
         case "real":
-            number = type(value) in (int, float)
-            return number and (column.name == "value" or 0 <= value <= _LAST_SECOND)
+            return type(value) in (int, float) and (column.name == "value" or 0 <= value <= _LAST_SECOND)
         case "bool":
             return isinstance(value, bool)
         case "json":  # text in place of an object is stored as it comes (with NaN, which JSON has no word for)
@@ -480,101 +478,29 @@ def _fits(kind: str, column: Any, value: Any) -> bool:
             except (ValueError, RecursionError):
                 return False
             return isinstance(value, dict | list)
+        case "replies":
+            return isinstance(value, dict)
     return isinstance(value, str)
 
 
-def _read_as(kind: Any, value: Any, where: str, blob: bytes = b"") -> Any:
-    """`value` (parsed JSON) as a `kind`; its arrays lie in `blob`.  ArchiveError names the first wrong field."""
-    try:
-        return read(kind, value, blob)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = ".".join(map(str, fault["loc"]))
-        raise ArchiveError(f"{where}: {place}: {fault['msg']}; {str(fault['input'])[:60]!r} came.") from error
-
-
-def _shape(kind: str, document: str) -> Any:
-    """The record that a run of that kind stores as its "request" or a document; None where this version knows none."""
-    known = RUN_KINDS.get(kind)
-    if known is None:
-        return None
-    return {"request": known.request, RESULT: known.result, JUDGE: JudgeState, **known.documents}.get(document)
-
-
-def _check_row(  # noqa: PLR0912 - one case a table
-    table: str, line: tuple[Row, Row, str], items: Mapping[str, frozenset[str]], runs: Mapping[str, tuple[str, str]]
-) -> None:
-    """What no kind of a column can say.  ArchiveError or ValueError for a row that is wrong."""
-    row, stored, where = line
-    match table:
-        case "runs":
-            if not re.fullmatch("r[0-9a-f]{12}", row["run_id"]):
-                raise ValueError("run_id is not the id of a run")
-            _read_as(_shape(row["kind"], "request") or dict[str, Any], row["request"], where)
-        case "run_documents":
-            shape = _shape(runs[row["run_id"]][0], row["name"]) or Any
-            _read_as(shape, json.loads(stored["body"]), where, stored["blob"])
-        case "run_scores":
-            n_items = len(items[runs[row["run_id"]][1]])
-            if len(stored["blob"]) not in (8 * n_items, 16 * n_items):  # of pairs: both ways round
-                raise ValueError(f"it has {len(stored['blob']) / 8:g} scores for {n_items} items")
-        case "criteria":
-            if Criteria(row["body"]["text"], row["aspect"]).criteria_id != row["criteria_id"]:
-                raise ValueError("criteria_id is not the hash of the text")
-        case "judges":
-            judge, n_items = _read_as(JudgeScores, row["body"], where, stored["blob"]), len(items[row["golden_id"]])
-            sizes = {scores.shape for scores in (judge.values, judge.turned) if scores is not None}
-            if sizes != {(n_items,)} or any(not 0 <= k < n_items for k in judge.seen):
-                raise ValueError("the scores, or the items seen, are not those of the golden set")
-            if judge.run_id not in ("", *runs):
-                raise ValueError("it refers to a run that is not in the file")
-        case "labels":
-            if row["item_id"] not in items[row["golden_id"]]:
-                raise ValueError("it refers to an item that is not in the file")
-        case "run_replies":
-            if row["body"] is not None and not isinstance(row["body"].get("text", row["body"].get("failure")), str):
-                raise ValueError("it is not a reply")
-
-
-def _check_event(row: Row, where: str, comments: set[int]) -> set[int]:
-    """The number of a comment; ArchiveError or ValueError for an entry that the program would not write."""
-    if row["role"].removesuffix(IMPORTED) not in ROLES:
-        raise ValueError(f"{row['role']!r} is not a role")
-    if row["kind"] in RETIRED and isinstance(row["body"], dict):
-        return set()
-    kind = KINDS.get(row["kind"])
-    if kind is None or set(row["body"]) - set(kind.body_fields()) - _RETIRED_FIELDS:
-        raise ValueError(f"an entry of kind {row['kind']!r} does not have these fields")
-    entry = _read_as(kind, row["body"], where)
-    if isinstance(entry, CommentSettled) and entry.comment not in comments:
-        raise ValueError("it settles a comment that is not in the file")
-    return {row["number"]} if isinstance(entry, Comment) else set()
-
-
-def _checked_golden(head: Row, where: str, items: list[Row]) -> frozenset[str]:
-    """The item ids of a golden set.  ArchiveError where the rows are not the golden set whose hash they carry.
-
-    A golden set is shared by everybody who has the same content, so nobody may bring one under another hash.
-    """
-    try:
-        golden = rebuilt(decode("goldens", head), [decode("golden_items", item)["body"] for item in items])
-        given: dict[str, list[float]] = {name: [] for name in golden.aspects}
-        for rating in golden.ratings:
-            given[rating.aspect].append(rating.value)
-        columns = [*golden.metrics.values(), *(labels.values for labels in golden.aspects.values())]
-        if {len(items), *map(len, columns)} != {len(set(golden.item_ids))}:
-            raise ValueError("two items have the same id, or labels or a metric have not one value for each item")
-        for name, labels in golden.aspects.items():
-            values = given[name] + [value for value in labels.values if value is not None]
-            if not all(map(labels.scale.holds, values)):
-                raise ValueError(f"a label of {name[:40]!r} is not on its scale")
-        if golden.digest != head["golden_id"]:
-            raise ValueError("the content has another hash")
-        # the demo's golden sets name no columns
-        theirs = {**head, "body": {"columns": {}} | head["body"]}
-        same = [encode("golden_items", row) for row in item_rows(golden)] == items
-        if not same or encode("goldens", golden_row(golden, head["created_at"])) != theirs:
-            raise ValueError("its columns are not those of its content")
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ArchiveError(f"{where}: this golden set cannot be read ({str(error)[:120]}).") from error
-    return frozenset(golden.item_ids)
+def _read_back(store: Store, project_id: str, goldens: Iterable[str]) -> None:
+    """Read all that came in as the screens do.  ConcordError, ValueError and the like where that is impossible."""
+    items = {golden_id: store.goldens.verified(golden_id).item_ids for golden_id in goldens}
+    for golden_id, ids in items.items():
+        if strays := {label.item_id for label in store.labels.of_golden(project_id, golden_id)} - set(ids):
+            raise ValueError(f"a label is of {min(strays)[:40]!r}, which is not an item")
+    for run in store.runs.all(project_id):
+        store.results.scores(run.run_id, items[run.golden_id])
+        if kind := RUN_KINDS.get(run.kind):  # else of a kind that this version does not know, which nobody opens
+            unpack(kind.request, run.request_json)
+            for name, record in {RESULT: kind.result, JUDGE: JudgeState, **kind.documents}.items():
+                store.results.read(run.run_id, name, record)
+    for criteria in store.criteria.all(project_id):
+        store.criteria.get(project_id, criteria.criteria_id)  # its id is the hash of its text
+    for entry in store.judges.all(project_id):
+        store.judges.replies(project_id, entry.judge_id)
+        n_items = len(items[entry.golden_id])
+        sizes = {scores.shape for scores in (entry.judge.values, entry.judge.turned) if scores is not None}
+        if sizes != {(n_items,)} or any(not 0 <= k < n_items for k in entry.judge.seen):
+            raise ValueError("the scores of a judge, or the items seen, are not those of its golden set")
+    store.events.all(project_id, Entry)

@@ -33,7 +33,6 @@ from core.project_records import moment
 from core.store.schema import HEAD, metadata
 
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 Rows = dict[str, Any] | list[dict[str, Any]]
 PATIENCE = 60.0
 """Seconds that a lost connection is waited for."""
@@ -316,7 +315,7 @@ def _version(connection: sa.Connection) -> str | None:
 class StorePart:
     """A part of the store: each public method is one transaction, run again where the connection is lost in it.
 
-    Generators are not, for what they gave is gone, nor what is marked `only_once`.
+    Generators are not, for what they gave is gone.
     """
 
     def __init__(self, database: Database) -> None:
@@ -326,14 +325,8 @@ class StorePart:
         for name, method in list(vars(cls).items()):
             if not inspect.isfunction(method) or name.startswith("_"):
                 continue
-            if not inspect.isgeneratorfunction(method) and not hasattr(method, "only_once"):
+            if not inspect.isgeneratorfunction(method):
                 setattr(cls, name, _retried(method))
-
-
-def only_once(method: F) -> F:
-    """A method whose arguments can be read once, so that it cannot be run again."""
-    method.only_once = True  # type: ignore[attr-defined]
-    return method
 
 
 def _retried(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from core.errors import StoreError
 from core.people import Actor
 from core.store import schema
-from core.store.database import StorePart, in_chunks, in_our_words, only_once
+from core.store.database import StorePart, in_chunks, in_our_words
 from core.store.log import IMPORTED, Action, event_row
 
 Row = Mapping[str, Any]
@@ -148,7 +148,6 @@ class Transfers(StorePart):
         chunks = in_chunks(sorted(run_ids))
         return {row.run_id for some in chunks for row in self._db.rows(sa.select(ids).where(ids.in_(some)))}
 
-    @only_once
     def restore(
         self,
         name: str,

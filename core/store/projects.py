@@ -11,13 +11,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
 import sqlalchemy as sa
 
 from core.errors import NotFoundError
 from core.project_records import AspectSummary, GoldenItem, GoldenSummary, ProjectSummary
-from core.records import AspectLabels, GoldenSet, Item, Rating
+from core.records import AspectLabels, GoldenSet, Item, ItemKind, Rating
 from core.store.codec import pack, unpack
 from core.store.database import Database, StorePart, record_of
 from core.store.schema import golden_items, goldens, metadata, project_goldens, projects, runs
@@ -92,6 +92,7 @@ class RatingColumns:
 
 
 _Aspects = Mapping[str, tuple[AspectSummary, ...]]
+_ItemBody = tuple[str, str, str, str, str, str, tuple[str, ...]]
 _CACHED = 4  # loaded golden sets per process; one of 1,600 items and 38,000 ratings takes some 15 MB
 
 
@@ -139,8 +140,36 @@ class Goldens(StorePart):
         with self._db.read() as transaction:
             head = transaction.execute(sa.select(goldens).filter_by(golden_id=golden_id)).one()
             bodies = transaction.execute(items).scalars().all()
-        golden = replace(rebuilt(head._asdict(), bodies), name=name)
+        body, ratings = unpack(GoldenBody, head.body), _ratings(head.ratings)
+        parts: list[list[Any]] = json.loads(f"[{','.join(bodies)}]")
+        texts = tuple([Item(i, t, s, y, source, c, tuple(r)) for i, t, s, y, source, c, r in parts])
+        golden = GoldenSet(name, head.kind, texts, body.aspects, ratings, body.metrics, body.given_split, body.columns)
         golden.__dict__["digest"] = golden_id  # it is stored under its own hash: no need to compute it again
+        return golden
+
+    def verified(self, golden_id: str) -> GoldenSet:
+        """The golden set, read anew.  ValueError and the like where the rows are not what their hash says.
+
+        It is shared by everybody who has the same content, so nobody may bring one under another hash.
+        """
+        golden, row = self._load_anew(golden_id), self._db.row(sa.select(goldens).filter_by(golden_id=golden_id))
+        assert row is not None
+        golden = replace(golden, name="")  # without the digest that it was handed out with
+        unpack(RatingColumns, row.ratings)
+        unpack(tuple[_ItemBody, ...], json.dumps([_item_body(item) for item in golden.items]))
+        columns = [*golden.metrics.values(), *(labels.values for labels in golden.aspects.values())]
+        if {len(golden.items), *map(len, columns)} != {len(set(golden.item_ids))}:
+            raise ValueError("two items have the same id, or labels or a metric have not one value for each item")
+        for aspect, labels in golden.aspects.items():
+            values = [rating.value for rating in golden.ratings if rating.aspect == aspect]
+            if not all(map(labels.scale.holds, [*values, *(value for value in labels.values if value is not None)])):
+                raise ValueError(f"a label of {aspect[:40]!r} is not on its scale")
+        told = golden_row(golden, row.created_at)
+        same = all(told[name] == row._mapping[name] for name in told if name.startswith("n_"))
+        if not same or json.loads(told["aspects"]) != json.loads(row.aspects) or golden.kind not in get_args(ItemKind):
+            raise ValueError("the columns of a golden set are not those of its content")
+        if golden.digest != golden_id:
+            raise ValueError("the content of a golden set has another hash")
         return golden
 
     def page(self, golden_id: str, offset: int, limit: int) -> list[GoldenItem]:
@@ -160,17 +189,6 @@ def _summary() -> sa.Select[Any]:
 
 def _golden(row: sa.Row[Any]) -> GoldenSummary:
     return record_of(GoldenSummary, row, aspects=unpack(_Aspects, row.aspects)["rows"])  # type: ignore[type-abstract]
-
-
-def rebuilt(head: Mapping[str, Any], item_bodies: Sequence[str]) -> GoldenSet:
-    """The golden set that a row of `goldens` and the bodies of its items stand for, its digest still to be computed.
-
-    KeyError, TypeError, ValueError or IndexError for rows that this module did not write.
-    """
-    body, ratings = unpack(GoldenBody, head["body"]), _ratings(head["ratings"])
-    parts: list[list[Any]] = json.loads(f"[{','.join(item_bodies)}]")
-    items = tuple([Item(i, t, s, y, source, c, tuple(r)) for i, t, s, y, source, c, r in parts])
-    return GoldenSet("", head["kind"], items, body.aspects, ratings, body.metrics, body.given_split, body.columns)
 
 
 def golden_row(golden: GoldenSet, now: float) -> dict[str, Any]:
@@ -197,12 +215,14 @@ def item_rows(golden: GoldenSet) -> list[dict[str, Any]]:
         {
             "golden_id": golden.digest,
             "position": position,
-            "body": json.dumps(
-                [i.item_id, i.target, i.source_id, i.system_id, i.source, i.context, i.references], ensure_ascii=False
-            ),
+            "body": json.dumps(_item_body(item), ensure_ascii=False),
         }
-        for position, i in enumerate(golden.items)
+        for position, item in enumerate(golden.items)
     ]
+
+
+def _item_body(i: Item) -> list[Any]:
+    return [i.item_id, i.target, i.source_id, i.system_id, i.source, i.context, i.references]
 
 
 def _rating_columns(ratings: Sequence[Rating]) -> dict[str, Any]:

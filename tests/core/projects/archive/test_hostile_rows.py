@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core import projects
-from core.errors import ArchiveError, StoreError
+from core.errors import ArchiveError
 from core.records import GoldenSet, Item
 from core.settings import Settings
 from core.store.log import Entry
@@ -56,7 +56,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "text for a number": (_put("runs", "calls", "5"), "calls: .*'5' came"),
     "too large for Postgres": (_put("runs", "attempt", 2**31), "attempt: "),
     "a moment beyond the calendar": (_put("runs", "created_at", 1e300), "created_at: "),
-    "not base64": (_put("run_scores", "blob", "????"), "is not base64"),
+    "not base64": (_put("run_scores", "blob", "????"), "Only base64 data"),
     "a request of another shape": (lambda t: t["runs"][0]["request"].pop("aspect"), "aspect: "),
     "a document that is not JSON": (_put("run_documents", "body", "oops"), "body: "),
     "a document nested beyond reason": (_put("run_documents", "body", "[" * 99_999), "run_documents.jsonl, line 1"),
@@ -66,22 +66,25 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         "Each item goes to 1 to 3 raters",
     ),
     "an entry of no kind": (_put("events", "kind", "made up"), "'made up'"),
-    "a role that does not exist": (_put("events", "role", "owner"), "'owner' is not a role"),
+    "a role that does not exist": (_put("events", "role", "owner"), "by the role 'owner'"),
     # arrays
     "an array beyond its blob": (lambda t: t["judges"][0]["body"]["values"].update(shape=[10**12]), "within its blob"),
-    "a judge of another length": (lambda t: t["judges"][0]["body"]["values"].update(shape=[2]), "not those of the"),
+    "a judge of another length": (lambda t: t["judges"][0]["body"]["values"].update(shape=[2]), "scores of a judge"),
     "items seen beyond": (lambda t: t["judges"][0]["body"].update(seen=[3]), "items seen"),
-    "scores of other items": (_put("run_scores", "blob", base64.b64encode(bytes(32)).decode()), "4 scores for 3 items"),
+    "scores of other items": (
+        _put("run_scores", "blob", base64.b64encode(bytes(32)).decode()),
+        "of 4 items and the golden set has 3",
+    ),
     # golden sets
     "a golden set under another hash": (
         lambda t: t["golden_items"][0]["body"].__setitem__(1, "poisoned"),
-        "content has another hash",
+        "content of a golden set has another hash",
     ),
     "a golden set without items": (
         lambda t: t["goldens"].append(t["goldens"][0] | {"golden_id": OTHER_GOLDEN}),
-        "has no items",
+        "no golden set",
     ),
-    "an item less": (lambda t: t["golden_items"].pop(), "golden set cannot be read"),
+    "an item less": (lambda t: t["golden_items"].pop(), "not one value for each item"),
     "counts that do not fit": (_put("goldens", "n_items", 999), "not those of its content"),
     "a golden label off its scale": (
         lambda t: t["goldens"][0]["body"]["aspects"]["coherence"]["values"].__setitem__(0, 99),
@@ -89,7 +92,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     ),
     # what the file does not bring
     "a golden set of the target": (_put("project_goldens", "golden_id", OTHER_GOLDEN), "not in the file"),
-    "items of the target": (_put("golden_items", "golden_id", OTHER_GOLDEN), "has no row"),
+    "items of the target": (_put("golden_items", "golden_id", OTHER_GOLDEN), "not in the file"),
     **{
         f"{table} on a golden set of the target": (_put(table, "golden_id", OTHER_GOLDEN), "not in the file")
         for table in ("runs", "labels", "criteria", "judges")
@@ -104,10 +107,10 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     ),
     "a request with another run": (lambda t: t["runs"][0]["request"].update(run_id=OTHER_RUN), OTHER_RUN),
     "evidence of another run": (lambda t: _event_with_evidence(t)["evidence"].update(run_id=OTHER_RUN), OTHER_RUN),
-    "an item of another set": (_put("labels", "item_id", "elsewhere"), "not in the file"),
+    "an item of another set": (_put("labels", "item_id", "elsewhere"), "'elsewhere', which is not an item"),
     # ids
-    "criteria under another id": (_in_body("criteria", "text", "Reward length."), "not the hash of the text"),
-    "a run by another kind of id": (_put("runs", "run_id", "sample"), "not the id of a run"),
+    "criteria under another id": (_in_body("criteria", "text", "Reward length."), "There are no criteria"),
+    "a run by another kind of id": (_put("runs", "run_id", "sample"), "not in the file"),
 }
 
 
@@ -136,7 +139,7 @@ def test_what_is_said_of_a_version_that_there_is_not_is_passed_over(
 
 def test_rows_with_one_key_are_taken_back(bent: Bent, elsewhere: Store, settings: Settings) -> None:
     for table in ("run_documents", "labels", "runs"):
-        with pytest.raises(StoreError, match="same key"):
+        with pytest.raises(ArchiveError, match="same key"):
             projects.import_project(elsewhere, settings, io.BytesIO(bent(_again(table))))
     assert elsewhere.projects.all() == []
     assert elsewhere.runs.all() == []
@@ -153,6 +156,20 @@ def test_nobody_reads_a_golden_set_by_knowing_its_hash(bent: Bent, elsewhere: St
     for read in (projects.preview_project, projects.import_project):
         with pytest.raises(ArchiveError, match="not in the file"):
             read(elsewhere, settings, io.BytesIO(bent(name_it)))
+
+
+def test_nobody_adds_to_a_golden_set_that_is_here(bent: Bent, elsewhere: Store, settings: Settings) -> None:
+    """The target has the file's golden set; a row more under its hash must not become its item."""
+    new = projects.import_project(elsewhere, settings, io.BytesIO(bent(lambda tables: None))).project_id
+    (golden,) = elsewhere.goldens.all(new)
+
+    def add_to_it(tables: Tables) -> None:
+        tables["golden_items"].append(tables["golden_items"][0] | {"position": 3})
+
+    with pytest.raises(ArchiveError, match="same id"):
+        projects.import_project(elsewhere, settings, io.BytesIO(bent(add_to_it)))
+    assert elsewhere.goldens.verified(golden.golden_id).digest == golden.golden_id
+    assert len(elsewhere.projects.all()) == 1
 
 
 def test_a_forged_author_is_marked(bent: Bent, elsewhere: Store, settings: Settings) -> None:
