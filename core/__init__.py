@@ -39,8 +39,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from core.calibration.ablate import Ablation
     from core.calibration.calibrated import CalibratedRun, ablate, calibrate, estimate
-    from core.calibration.calibration_result import Calibration
-    from core.calibration.calibration_settings import CalibrationSettings
+    from core.calibration.calibration_records import Calibration, CalibrationSettings
     from core.comparison.corrected_means import EstimatedMeans, estimate_means
     from core.comparison.decisions import Preferences, choose_threshold, preferences
     from core.comparison.examination import examine
@@ -166,8 +165,7 @@ _NAMES = {
     "core.judge_files.judge_reading": "judge_schema",
     "core.calibration.ablate": "Ablation",
     "core.comparison.style_grid": "StylesSettings styles",
-    "core.calibration.calibration_settings": "CalibrationSettings",
-    "core.calibration.calibration_result": "Calibration",
+    "core.calibration.calibration_records": "Calibration CalibrationSettings",
     "core.data": "load_golden load_items",
     "core.report.monitoring": "Monitored MonitorSettings monitor",
     "core.comparison.recheck": "RecheckSettings recheck",

@@ -8,8 +8,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.calibration.calibration_result import BestSoFar, Candidate, LeaderboardSnapshot, Phase, Status, TracePoint
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import (
+    BestSoFar,
+    CalibrationSettings,
+    Candidate,
+    LeaderboardSnapshot,
+    Phase,
+    Status,
+    TracePoint,
+)
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge
 from core.judging.llm_judge import Prepared
 from core.progress import SILENT, Progress

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.calibration.calibration_result import BothSides, Calibration, Estimate, WorkDone
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import BothSides, Calibration, CalibrationSettings, Estimate, WorkDone
 from core.calibration.candidate_pool import AskedJudge, CandidatePool, Keeper, ScoreTable, ensemble_scores
 from core.calibration.proposals import (
     draft_requests,

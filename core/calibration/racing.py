@@ -24,8 +24,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.calibration.calibration_result import Phase
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings, Phase
 from core.calibration.candidate_pool import CandidatePool
 from core.records import Criteria, FloatArray, IntArray, Measure
 from core.stats import LabelledItems, alignment_values, average_ranks

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.cli.options import (
     AskingOptions,
     AspectOption,
@@ -67,7 +67,7 @@ def calibrate(
     """Find criteria that agree with the raters, and write the judge."""
     from core.calibration.calibrated import calibrate as run
     from core.calibration.calibrated import estimate
-    from core.calibration.calibration_settings import AS_IN_PAPER
+    from core.calibration.calibration_records import AS_IN_PAPER
 
     if as_in_paper:
         if settings.max_words is not None:

@@ -149,7 +149,7 @@ def _criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> Giv
 
     What criteria of a judge file saw follows from its split, on the same golden set.
     """
-    from core.calibration.calibration_settings import CalibrationSettings
+    from core.calibration.calibration_records import CalibrationSettings
     from core.comparison.style_grid import GivenCriteria
     from core.judge_files import read_card
     from core.records import Criteria

@@ -26,7 +26,7 @@ from core.stats.conformal import (
 )
 
 if TYPE_CHECKING:
-    from core.calibration.calibration_result import Calibration
+    from core.calibration.calibration_records import Calibration
 
 LEVELS_TOLD = 3
 """Stretches of the calibrated score, with as many items each, for which coverage is told."""

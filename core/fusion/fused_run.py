@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.calibration.loop import calibrate
 from core.comparison import usual_level
 from core.data.reply_files import load_recording

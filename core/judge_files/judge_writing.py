@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import numpy as np
 import yaml
 
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_records import Calibration
 from core.comparison import ceiling
 from core.errors import AspectError
 from core.files import json_lines, write_json, write_text

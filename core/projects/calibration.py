@@ -8,8 +8,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from core.calibration.calibration_result import Calibration, Estimate
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import Calibration, CalibrationSettings, Estimate
 from core.errors import JobError
 from core.judging.scoring_styles import MODEL_WRITES, Asking
 from core.project_records import JUDGES, WITH_RESULT, Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.errors import JobError, NotFoundError
 from core.project_records import DEMO_PROJECT, ProjectSummary
 from core.projects.calibration import CalibrationRequest, start_calibration

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from core.calibration.ablate import Ablation, AblationRow, Analyses
-from core.calibration.calibration_result import Estimate
+from core.calibration.calibration_records import Estimate
 from core.comparison.recheck import Recheck, RecheckSettings, newer_items, recheck
 from core.errors import JobError, UsageError
 from core.project_records import WITH_RESULT, Run

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_records import Calibration
 from core.errors import NotFoundError, UsageError
 from core.project_records import Run
 from core.projects.roles import given_reason, requires

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from core.calibration.calibration_result import Calibration, Estimate
+from core.calibration.calibration_records import Calibration, Estimate
 from core.errors import CriteriaError, JobError, UsageError
 from core.project_records import CriteriaAlignment, Run, Side
 from core.projects.calibration import VersionRequest, calibration_asked, carried_split, sides_of, version_asked

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from core import projects
-from core.calibration.calibration_result import Calibration
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.data import load_golden
 from core.errors import GoldenError, JobError, NotFoundError
 from core.files import write_text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_records import Calibration
 from core.data.split import KnownTexts, text_digest
 from core.errors import UsageError
 from core.metrics import Metric, MetricScores, as_judge, kept, make_metric, score_or_reason

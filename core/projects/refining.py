@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from core.calibration.calibration_settings import RoundSettings
+from core.calibration.calibration_records import RoundSettings
 from core.calibration.proposals import RoundResult
 from core.errors import CriteriaError, JobError, UsageError
 from core.progress import Stage

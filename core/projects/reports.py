@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_records import Calibration
 from core.comparison.decisions import preferred
 from core.data.reply_files import ScoredRows, read_scored
 from core.errors import AspectError, GoldenError, JobError

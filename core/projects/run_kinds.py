@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.calibration.ablate import Ablation
-from core.calibration.calibration_result import Calibration, LeaderboardSnapshot
+from core.calibration.calibration_records import Calibration, LeaderboardSnapshot
 from core.calibration.proposals import RoundResult
 from core.comparison.recheck import Recheck
 from core.comparison.style_grid import StylesView

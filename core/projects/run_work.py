@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_records import Calibration
 from core.calibration.candidate_pool import AskedJudge, Keeper
 from core.errors import JobError, UsageError
 from core.jobs.launch import ensure_worker

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.calibration.calibration_result import BothSides, Calibration
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import BothSides, Calibration, CalibrationSettings
 from core.calibration.proposals import standardised_gap
 from core.comparison import CalibrationCurve, Leaderboard, calibration_curve, compare_table, costly, human_ceiling
 from core.comparison.corrected_means import judged_items, rows_with

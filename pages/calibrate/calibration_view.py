@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_records import Calibration
 from core.findings.agreement import gain_finding, gain_warning
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeVersion

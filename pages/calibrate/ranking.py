@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from core import projects
-from core.calibration.calibration_result import BothSides, Calibration, Candidate, LeaderboardSnapshot
+from core.calibration.calibration_records import BothSides, Calibration, Candidate, LeaderboardSnapshot
 from core.project_records import Run
 from core.projects.calibration import CalibrationRequest
 from core.projects.run_kinds import RunDetail

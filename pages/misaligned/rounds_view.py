@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core import projects
-from core.calibration.calibration_settings import RoundSettings
+from core.calibration.calibration_records import RoundSettings
 from core.data.split import few_labels
 from core.judging.judge_protocol import OPERATIONS
 from core.project_records import Run

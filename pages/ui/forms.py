@@ -9,8 +9,7 @@ from typing import Any
 import streamlit as st
 
 from core import projects
-from core.calibration.calibration_result import Estimate
-from core.calibration.calibration_settings import AS_IN_PAPER, PRESETS, CalibrationSettings
+from core.calibration.calibration_records import AS_IN_PAPER, PRESETS, CalibrationSettings, Estimate
 from core.errors import ConcordError, UsageError
 from core.judging.scoring_styles import Asking
 from core.project_records import GoldenSummary

@@ -12,7 +12,7 @@ from textwrap import shorten
 
 import pandas as pd
 
-from core.calibration.calibration_result import Candidate
+from core.calibration.calibration_records import Candidate
 from core.data.sources import FileFinding
 from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, Run
 from core.projects.misaligned_items import ItemScore

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_records import Calibration
 from core.calibration.loop import calibrate
 from core.data import load_golden
 from core.data.split import task_of

@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
+from core.calibration.calibration_records import CalibrationSettings, RoundSettings
 from core.data import load_golden
 from core.errors import JobError
 from core.fusion.fusion_settings import FusionSettings

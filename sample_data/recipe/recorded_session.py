@@ -15,8 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.calibration.calibration_result import Calibration
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.calibration.loop import calibrate
 from core.data import load_golden
 from core.data.split import task_of

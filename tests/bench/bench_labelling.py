@@ -36,7 +36,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.projects.calibration import CalibrationRequest
 from core.projects.labelling import LabelAspect, LabelPlan
 from core.records import Scale

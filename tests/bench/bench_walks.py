@@ -101,7 +101,7 @@ def counting() -> Iterator[Counted]:
 
 def to_judge_file(settings: Settings) -> Walk:
     from core import projects
-    from core.calibration.calibration_settings import CalibrationSettings
+    from core.calibration.calibration_records import CalibrationSettings
     from core.data import build_golden, propose_mapping
     from core.projects.calibration import CalibrationRequest
     from core.projects.run_kinds import do_here

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from core.calibration.calibration_result import BothSides
+from core.calibration.calibration_records import BothSides
 from core.records import Alignment
 from core.report.figures import sides_figure
 from core.report.figures.svg import DARK, PAPER

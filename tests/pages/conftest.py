@@ -14,7 +14,7 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.data import load_golden
 from core.people import Actor
 from core.records import GoldenSet

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from core import projects
-from core.calibration.calibration_result import (
+from core.calibration.calibration_records import (
     BestSoFar,
     BothSides,
     Calibration,
+    CalibrationSettings,
     Candidate,
     LeaderboardSnapshot,
+    RoundSettings,
     WorkDone,
 )
-from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
 from core.data import load_golden
 from core.data.split import KnownTexts
 from core.people import Actor

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.findings.agreement import gain_warning
 from core.judging.scoring_styles import Asking, Style
 from core.projects.calibration import CalibrationRequest

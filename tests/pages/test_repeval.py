@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.judge_files.judge_reading import card_of_text
 from core.progress import Stage
 from core.projects.project_judges import MetricsRequest

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeLine
 from core.projects.judge_versions import VersionOptions

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.calibration.calibration_settings import RoundSettings
+from core.calibration.calibration_records import RoundSettings
 from core.people import Actor
 from core.projects.misaligned_items import TriageRequest
 from core.projects.refining import ListedProposal, PairedDifference, RoundRequest

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.calibration.calibrated import calibrate
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_records import Calibration
 from core.data import load_golden
 from core.data.split import task_of
 from core.errors import ProviderError

@@ -19,7 +19,7 @@ from core.wording import counted, estimate, measure_name, number
 
 if TYPE_CHECKING:
     from core.calibration.ablate import Analyses, Kind
-    from core.calibration.calibration_result import TracePoint
+    from core.calibration.calibration_records import TracePoint
 
 _COLOURS = {"stopped": PALE, "rejected": PALE, "not finished": BLUE, "kept": BLUE, "chosen": TEAL}
 """Groups of candidates, the last in front; those out of the race keep quiet."""

@@ -38,7 +38,7 @@ from core.wording import DASH, change_figures, estimate, measure_name
 
 if TYPE_CHECKING:
     from core.calibration.ablate import AblationRow
-    from core.calibration.calibration_result import BothSides
+    from core.calibration.calibration_records import BothSides
     from core.comparison.examination import Examination
     from core.stats.preferences import Strengths
     from core.stats.system_means import SystemMeans

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from core.calibration.calibration_result import Calibration
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.calibration.candidate_pool import Keeper
 from core.calibration.loop import calibrate
 from core.data import split_sources

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.calibration.loop import calibrate
 from core.calibration.racing import WorkPlan, plan_work
 from core.data import split_sources

@@ -10,7 +10,7 @@ import pytest
 
 import core
 from core.calibration.calibrated import CalibratedRun
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_records import Calibration
 from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import measure
 from core.comparison.sureness import calibrated_sureness

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from core.calibration import loop
-from core.calibration.calibration_result import Calibration, LeaderboardSnapshot
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import Calibration, CalibrationSettings, LeaderboardSnapshot
 from core.data import split_sources
 from core.errors import AspectError
 from core.progress import SILENT, Shown

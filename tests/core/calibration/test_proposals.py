@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.calibration.proposals import draft_requests, stratified_sample
 from core.stats import LabelledItems
 from tests.core.calibration.planted import GOLDEN

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, rankdata, spearmanr, zscore
 
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.calibration.racing import (
     CHUNK,
     racing_order,

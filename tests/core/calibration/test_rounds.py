@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from core.calibration.calibration_settings import CalibrationSettings, RoundSettings
+from core.calibration.calibration_records import CalibrationSettings, RoundSettings
 from core.calibration.candidate_pool import AskedJudge
 from core.calibration.proposals import RoundResult, folds_of, refinement_round, round_calls
 from core.data.split import split_sources

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.data import load_golden
 from core.projects.calibration import CalibrationRequest
 from core.settings import Settings

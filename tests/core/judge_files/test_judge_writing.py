@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from core import CalibrationSettings, calibrate, load_judge
-from core.calibration.calibration_result import Calibration
+from core.calibration.calibration_records import Calibration
 from core.data import load_golden
 from core.errors import ConcordError
 from core.judge_files import final_verdicts, judge_yaml, read_card, write_run

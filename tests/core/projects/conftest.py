@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.data import load_golden
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest

@@ -14,8 +14,7 @@ import yaml
 
 import core
 from core import projects
-from core.calibration.calibration_result import Calibration
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.errors import JobError
 from core.judging.scoring_styles import Asking
 from core.project_records import FINISHED

@@ -10,8 +10,7 @@ import pytest
 
 from core import projects
 from core.calibration.calibrated import calibrate
-from core.calibration.calibration_result import Calibration
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.comparison.recheck import recheck
 from core.data import load_golden
 from core.errors import AccessError, ArchiveError, NotFoundError

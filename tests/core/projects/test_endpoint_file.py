@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest
 from core.records import GoldenSet

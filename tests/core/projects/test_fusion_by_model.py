@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.fusion.fusion_settings import FusionRequest, FusionRunView, FusionSettings
 from core.judge_files.fused_judge import FusedJudge

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.errors import ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest

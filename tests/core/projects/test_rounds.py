@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from core import projects
-from core.calibration.calibration_settings import RoundSettings
+from core.calibration.calibration_records import RoundSettings
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
 from core.people import Actor
 from core.projects.refining import ListedProposal, RoundRequest

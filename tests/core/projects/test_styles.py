@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.comparison.style_grid import StyleCell, StylesSettings, StylesView, styles
 from core.errors import NotFoundError, UsageError
 from core.judging.scoring_styles import Style

@@ -14,8 +14,7 @@ import pytest
 
 from core import projects
 from core.__main__ import main
-from core.calibration.calibration_result import Calibration
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.comparison.decisions import preferred
 from core.comparison.leaderboard import ceiling
 from core.data import load_golden

@@ -11,7 +11,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 def drawn() -> None:
-    from core.calibration.calibration_result import BothSides
+    from core.calibration.calibration_records import BothSides
     from core.records import Alignment
     from core.report.figures import sides_figure
     from pages.ui import charts

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from core.calibration.calibration_result import WorkDone
+from core.calibration.calibration_records import WorkDone
 from core.data.split import KnownTexts
 from core.judge_files.adapters import adapter
 from core.judge_files.judge_reading import VERSION

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.people import Actor
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest

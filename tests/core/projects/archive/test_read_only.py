@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core import projects
-from core.calibration.calibration_settings import CalibrationSettings
+from core.calibration.calibration_records import CalibrationSettings
 from core.errors import JobError
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest

@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from core.calibration.ablate import AblationRow, Analyses, ComparedCandidate
-from core.calibration.calibration_result import BothSides, TracePoint
+from core.calibration.calibration_records import BothSides, TracePoint
 from core.records import Interval, Scale
 from core.report import figures
 from core.report.figures.curves import kept_figure, scatter_figure

@@ -1,0 +1,349 @@
+"""Settings of a calibration and of a refinement round, and the records of what comes out of one.
+
+The paper's presets, and the choices that it leaves open; candidates, snapshots of the leaderboard, the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from core.data.split import KnownTexts, SplitKind, split_sources
+from core.errors import UsageError
+from core.json_form import JsonRecord
+from core.judging.judge_protocol import OPERATIONS, Operation
+from core.records import Alignment, Criteria, GoldenSet, Level, ScoreMatrix, Split, Statistic, Task, Usage
+from core.setting_fields import check_settings, setting
+from core.stats import Difference
+from core.stats.on_scale import IsotonicMap
+from core.wording import counted
+
+Phase = Literal["baseline", "draft", "revisit", "refine", "held-out", "done"]
+Status = Literal["waiting", "running", "stopped", "kept", "rejected", "chosen", "baseline"]
+RevisitMode = Literal["racing", "full"]
+PresetName = Literal["summarisation", "data-to-text", "hallucination", "quick"]
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How many criteria are drafted and refined, from how many exemplars (AutoCalibrate, Table 9)."""
+
+    draft_sizes: tuple[int, ...]
+    draft_trials: int
+    draft_samples: int
+    refine_sizes: tuple[int, ...] = (1, 2, 4)
+    refine_trials: int = 4
+    refine_samples: int = 2
+    max_tokens: int = 768
+
+    @property
+    def n_drafts(self) -> int:
+        return len(self.draft_sizes) * self.draft_trials * self.draft_samples
+
+
+PRESETS: Mapping[PresetName, Preset] = {
+    "summarisation": Preset((4, 6, 8, 10, 12), 4, 3),
+    "data-to-text": Preset((4, 6, 8, 10, 12, 14), 4, 3),
+    "hallucination": Preset((6, 8, 10, 12, 14, 16), 3, 3),
+    "quick": Preset((4, 8, 12), 2, 2, (1, 4), 1, 2),
+}
+
+
+AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "refine_gate": False, "ensemble": 1, "max_words": None}
+"""The paper to the letter: score every draft on every item, refine without a gate, take the argmax, any length."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationSettings:
+    """What to choose before the start: options of the command, fields of the form, part of judge.yaml.
+
+    `level` None takes what the golden set allows.  `budget` None is no limit; a call is one draft, one refinement, or
+    one set of criteria on one item.  `max_words` None leaves the length free.
+    """
+
+    preset: PresetName = setting("summarisation", "How many criteria to draft and refine, from how many exemplars.")
+    revisit: RevisitMode = setting("racing", "full scores every draft on every item, racing a seventh of that.")
+    rounds: int = setting(1, "Rounds of refining.", low=0, high=20)
+    keep: int = setting(4, "Criteria refined in each round (K).", low=1, high=50)
+    ensemble: int = setting(3, "Best criteria averaged in the final judge; 1 takes the single best.", low=1, high=25)
+    budget: int | None = setting(None, "Most calls the run may make.", low=1)
+    statistic: Statistic = setting("spearman", "Coefficient of agreement.")
+    level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
+    split: SplitKind = setting("sources", "Hold out other sources, or other systems too.")
+    calibration_share: float = setting(0.5, "Share of the sources to calibrate on.", low=0.05, high=0.95)
+    inner_share: float = setting(0.3, "Share of them that tests refinements.", low=0.05, high=0.95)
+    misaligned: int = setting(24, "Refinements see samples of so many most misaligned items.", low=1, high=500)
+    min_gap: float = setting(0.5, "Misaligned from this gap on, in standard deviations.", low=0, high=10)
+    refine_gate: bool = setting(True, "Take a refinement only if it also gains on items that it was not shown.")
+    draft_temperature: float = setting(1.0, "Temperature of drafting.", low=0, high=2)
+    refine_temperature: float = setting(1.0, "Temperature of refining.", low=0, high=2)
+    resamples: int = setting(1000, "Resamples of sources behind intervals.", low=0, high=100_000)
+    seed: int = setting(0, "Seed of every random choice.", low=0)
+    fit_strengths: bool = setting(True, "Let the offline judge fit the strengths of its clauses to all labels.")
+    max_words: int | None = setting(None, "Longest criteria that a model is to write, in words.", low=20, high=5_000)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    def split_of(self, golden: GoldenSet, aspect: str) -> Split:
+        """Split `golden` by source (and system), with the seed."""
+        return split_sources(golden, aspect=aspect, fraction=self.calibration_share, seed=self.seed, kind=self.split)
+
+    @property
+    def plan(self) -> Preset:
+        return PRESETS[self.preset]
+
+    @property
+    def finalists(self) -> int:
+        """How many criteria are scored to the end of a race."""
+        return max(self.keep, self.ensemble)
+
+    @property
+    def refinements(self) -> int:
+        """Refinements asked for in each round."""
+        if not self.rounds:
+            return 0
+        each = len(self.plan.refine_sizes) * self.plan.refine_trials * self.plan.refine_samples
+        return min(self.keep, self.plan.n_drafts) * each
+
+    @property
+    def words(self) -> str:
+        """How criteria are searched for, refined and chosen."""
+        gate = "if it gains on an inner fold" if self.refine_gate else "without a gate"
+        refining = (
+            f"{counted(self.rounds, 'round')} of refining the best {self.keep} (K) on up to {self.misaligned} items "
+            f"misaligned by {self.min_gap:g} or more, each refinement taken {gate}"
+        )
+        applied = "the single best" if self.ensemble == 1 else f"the mean of the best {self.ensemble}"
+        length = "any length" if self.max_words is None else f"at most {self.max_words:,} words"
+        return (
+            f"Search: {self.preset} ({self.plan.n_drafts} drafts), revisited by {self.revisit}; "
+            f"{refining if self.rounds else 'no refining'}; applied: {applied}; criteria of {length}; seed {self.seed}."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """By name; `fit_strengths` and `max_words` only where they differ from the default."""
+        usual = {"fit_strengths": True, "max_words": None}
+        return {name: value for name, value in asdict(self).items() if name not in usual or value != usual[name]}
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> CalibrationSettings:
+        """Read what `as_json` wrote; UsageError for unknown names."""
+        known = {f.name for f in fields(cls)}
+        if unknown := sorted(set(body) - known):
+            raise UsageError(f"Unknown calibration settings {unknown}; known are {sorted(known)}.")
+        return cls(**body)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSettings:
+    """How many proposals a round asks for: each parent × `sizes` × `trials` × `samples`; `budget` bounds all calls.
+
+    With items picked by hand each size samples from the picks; a size that reaches their number shows all of them.
+    `operations` are what the refiner may do to the criteria; `max_words` is that of the calibration.
+    """
+
+    sizes: tuple[int, ...] = (1, 2, 4)
+    trials: int = setting(2, low=1, high=20)
+    samples: int = setting(1, low=1, high=10)
+    temperature: float = 1.0
+    max_tokens: int = 768
+    budget: int | None = setting(None, low=1)
+    seed: int = 0
+    operations: tuple[Operation, ...] = OPERATIONS
+    max_words: int | None = None
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if not self.operations or set(self.operations) - set(OPERATIONS):
+            raise UsageError(f"operations must be some of {', '.join(OPERATIONS)}, not {self.operations}.")
+        if not self.sizes or min(self.sizes) < 1 or max(self.sizes) > 16:
+            raise UsageError(f"A refinement is shown 1 to 16 items, not {self.sizes}.")
+
+    @property
+    def per_parent(self) -> int:
+        """Proposals asked for from each parent."""
+        return len(self.sizes) * self.trials * self.samples
+
+
+# ── what comes out ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class TracePoint:
+    """The alignment `value` of a candidate once `items` calibration items were scored; None where undefined."""
+
+    items: int
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Criteria on the leaderboard.  `alignment` is on the calibration items scored so far (None before any).
+
+    Status: waiting (not scored yet), running, stopped (dropped by racing, or by the budget), kept (in the pool),
+    rejected (a refinement that did not gain on the inner fold), chosen (in the final judge), baseline (no criteria).
+    `inner_gain` is a refinement's gain over its parent on the inner validation fold; None for others.  `trace` is its
+    way there: its alignment after each batch of items.
+    """
+
+    criteria: Criteria
+    status: Status
+    alignment: Alignment | None = None
+    calls: int = 0
+    inner_gain: float | None = None
+    trace: tuple[TracePoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BestSoFar:
+    """A point of the best-so-far curve: the alignment of the best complete candidate after `calls` calls."""
+
+    calls: int
+    value: float
+    criteria_id: str
+
+
+@dataclass(frozen=True)
+class LeaderboardSnapshot:
+    """A snapshot for the live leaderboard; `candidates` are ranked, best first, the baseline among them."""
+
+    phase: Phase
+    round: int
+    message: str
+    calls: int
+    calls_expected: int
+    candidates: tuple[Candidate, ...]
+    curve: tuple[BestSoFar, ...]
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class WorkDone:
+    """Work asked for and work done; `left_out` says in sentences what was not done, and why.
+
+    Drafts and refinements are asked for by the settings, made (usable and no repetition), and ranked or accepted into
+    the pool.  A round is done when its refinements were made and scored to the end.  Calls are one per draft,
+    refinement, and item with each set of criteria, whether the reply came from the judge or a cache: planned is the
+    most that could be needed.  `budget` None is no limit.
+    """
+
+    drafts_asked: int
+    drafts_made: int
+    drafts_ranked: int
+    rounds_asked: int
+    rounds_done: int
+    refined_asked: int
+    refined_made: int
+    refined_accepted: int
+    held_out_asked: int
+    held_out_scored: int
+    calls_planned: int
+    calls_used: int
+    budget: int | None = None
+    left_out: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """As `summary.json` and the judge file hold it."""
+        return {
+            "drafts": {"asked": self.drafts_asked, "made": self.drafts_made, "ranked": self.drafts_ranked},
+            "rounds": {"asked": self.rounds_asked, "done": self.rounds_done},
+            "refined": {"asked": self.refined_asked, "made": self.refined_made, "accepted": self.refined_accepted},
+            "held_out": {"asked": self.held_out_asked, "scored": self.held_out_scored},
+            "calls": {"budget": self.budget, "planned": self.calls_planned, "used": self.calls_used},
+            "words": self.words,
+            "left_out": list(self.left_out),
+        }
+
+    @property
+    def words(self) -> str:
+        """What was asked for and done, on one line."""
+        allowed = "no limit" if self.budget is None else f"{self.budget:,} allowed"
+        return (
+            f"Drafts: {self.drafts_asked:,} asked for, {self.drafts_made:,} made, {self.drafts_ranked:,} ranked. "
+            f"Rounds of refining: {self.rounds_asked} asked for, {self.rounds_done} done. "
+            f"Refinements: {self.refined_asked:,} asked for, {self.refined_made:,} made, "
+            f"{self.refined_accepted:,} accepted. "
+            f"Calls: {allowed}, {self.calls_planned:,} planned, {self.calls_used:,} used."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Cost of a calibration before it starts; tokens and cost None where they cannot be known.
+
+    `calls` is the most that the plan for these settings takes, within the budget.  Tokens and cost take every call
+    for a scoring call, which most are.  `notes` are sentences to show with it (what the budget does not cover, the
+    judge is not an LLM); `few_labels` says what to expect of few calibration labels ("" where there are enough).
+    """
+
+    calls: int
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    cost: float | None
+    n_calibration: int
+    n_held_out: int
+    notes: tuple[str, ...] = ()
+    few_labels: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BothSides(JsonRecord):
+    """Alignments of one judge on the calibration set, which chose it, and on the held-out set."""
+
+    calibration: Alignment
+    held_out: Alignment
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The result.  `chosen` are the criteria of the final judge (one, or the members of the ensemble).
+
+    `calibration` and `held_out` are alignments of the final judge on the two sides of the split: the first chose it and
+    is optimistic, the second did not.  `best_single` and `no_criteria` have the same two for the single best criteria
+    and for the baseline.  `gain` is the final judge minus the baseline on the held-out items that both scored: its test
+    alone says whether the criteria add anything.  `scores` are the final judge's (first row) and its members' on
+    calibration, then held-out items.  `work` says what was asked for and done; `stopped_early` what the budget cut, ""
+    for nothing.  `texts` recognises the items of both sides elsewhere.  `intervals` are what an interval around a
+    verdict is made of (`core.stats.conformal`); None in older results.
+    `golden_columns` are the golden set's `columns`.
+    """
+
+    task: Task
+    settings: CalibrationSettings
+    golden_name: str
+    golden_digest: str
+    split: Split
+    texts: KnownTexts
+    chosen: tuple[Criteria, ...]
+    candidates: tuple[Candidate, ...]
+    calibration: Alignment
+    held_out: Alignment
+    best_single: BothSides
+    no_criteria: BothSides
+    gain: Difference
+    scores: ScoreMatrix
+    isotonic: Mapping[str, Any] | None
+    curve: tuple[BestSoFar, ...]
+    calls: int
+    usage: Usage
+    work: WorkDone
+    judge_state: Mapping[str, Any]
+    warnings: tuple[str, ...] = ()
+    stopped_early: str = ""
+    problems: Mapping[str, int] = field(default_factory=dict)
+    intervals: Mapping[str, Any] | None = None
+    golden_columns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def score_map(self) -> IsotonicMap | None:
+        """From the final judge's scores to the human scale; None where the labels gave none."""
+        return None if self.isotonic is None else IsotonicMap.from_json(self.isotonic)
+
+    @property
+    def optimism(self) -> float | None:
+        """Calibration minus held-out of the final judge; None where either is undefined."""
+        if self.calibration.value is None or self.held_out.value is None:
+            return None
+        return self.calibration.value - self.held_out.value
