@@ -30,7 +30,7 @@ def check(
     report = check_file(
         golden.golden,
         ranks=golden.chosen_ranks,
-        values=golden.values,
+        values=golden.values or None,
         mapping=golden.mapped,
         sheet=golden.sheet,
     )

@@ -23,6 +23,7 @@ from core.cli.options import (
 from core.cli.output import finding_lines, stages_shown, tell, written_to
 from core.comparison.recheck import RecheckSettings
 from core.errors import UsageError
+from core.setting_fields import setting
 from core.wording import counted, estimate, number, percent
 
 if TYPE_CHECKING:
@@ -37,13 +38,9 @@ _SHOWN = 8
 class RecheckFiles:
     """What is known of the judge besides its file."""
 
-    verdicts: Annotated[Path | None, typer.Option(help="The judge's verdicts on these items; else it scores now.")] = (
-        None
-    )
-    before: Annotated[Path | None, typer.Option(help="Its earlier verdicts: a paired test on the common items.")] = None
-    old: Annotated[
-        Path | None, typer.Option(help="The golden set it was calibrated on: compares its labels with the newer ones.")
-    ] = None
+    verdicts: Path | None = setting(None, "The judge's verdicts on these items; else it scores now.")
+    before: Path | None = setting(None, "Its earlier verdicts: a paired test on the common items.")
+    old: Path | None = setting(None, "The golden set it was calibrated on: compares its labels with the newer ones.")
 
 
 @commands.command(rich_help_panel="Judge")

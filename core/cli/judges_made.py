@@ -1,10 +1,10 @@
-"""The commands that make a judge out of a golden set: calibrate, ablate, fuse."""
+"""The commands that make a judge out of a golden set: calibrate, ablate, fuse, repeval."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from core.cli.options import (
     GoldenFile,
     JsonFlag,
     Printed,
+    PrintOptions,
     VerboseFlag,
     read_scale,
     reply_cache,
@@ -22,9 +23,11 @@ from core.cli.options import (
 )
 from core.cli.output import (
     alignment_line,
+    alignment_words,
     because,
     cautions,
     difference_words,
+    finding_lines,
     interval_words,
     notes,
     spent,
@@ -35,7 +38,13 @@ from core.cli.output import (
 )
 from core.errors import UsageError
 from core.fusion.fusion_settings import FusionSettings
-from core.wording import number, price_words
+from core.setting_fields import setting
+from core.stats import MeasureSettings
+from core.wording import number, price_words, signed
+
+if TYPE_CHECKING:
+    from core.calibration.calibrated import CalibratedRun
+    from core.repeval import RepEvalResult
 
 commands = typer.Typer(add_completion=False)
 WITH = (
@@ -91,7 +100,7 @@ def calibrate(
     with stages_shown() as progress:
         result = run(loaded, aspect, judge, replies=reply_cache(judge), progress=progress, **how)
     body = result.as_json() if printed.out is None else result.save(printed.out)
-    tell(body, _calibration_words(body, verbose=printed.verbose), printed.as_json)
+    tell(body, _calibration_words(result, body, verbose=printed.verbose), printed.as_json)
 
 
 @commands.command(rich_help_panel="Methods")
@@ -178,6 +187,77 @@ def fuse(
     tell(body, _fusion_words(body, verbose=verbose), as_json)
 
 
+@dataclass(frozen=True)
+class ReadingOptions:
+    """Which model reads which texts, and how a score is fitted on its states."""
+
+    model: str = setting("minilm", "minilm (comes with Concord), a Hugging Face id, or a folder.")
+    revision: str | None = setting(None, "Branch, tag or commit of a Hugging Face id.")
+    method: Literal["ridge", "paper-pca", "paper-svm"] = setting(
+        "ridge", "ridge: the mean of the best cells; paper-pca and paper-svm: one cell, as in the paper."
+    )
+    pairs: int | None = setting(None, "Pairs of a good and a bad text (20; paper-svm 100).")
+    texts: Literal["compared", "prompt"] | None = setting(
+        None,
+        "compared: text, source and context apart, and the distance between (MiniLM's default); prompt: the "
+        "text alone or in a template.",
+    )
+    template: str = setting("", "A prompt by name or as text with {hypothesis}; else the text.")
+    tokens: tuple[str, ...] = setting((), "-1, -2, …, first, mean; once for each.", flag="--token")
+    max_tokens: int = setting(2048, "Longer texts are cut.", low=1)
+
+
+@commands.command(rich_help_panel="Methods")
+@with_options
+def repeval(
+    golden: GoldenFile,
+    *,
+    aspect: AspectOption,
+    out: Annotated[Path, typer.Option(help="Folder for repeval.yaml, heatmap.html, scores.jsonl and summary.json.")],
+    how: ReadingOptions,
+    train_on: Annotated[
+        Path | None, typer.Option("--train-on", help="Another golden set that teaches it; GOLDEN is only rated.")
+    ] = None,
+    train_aspect: Annotated[
+        str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")
+    ] = "",
+    measured: MeasureSettings,
+    printed: PrintOptions,
+) -> None:
+    """Read text quality out of a model's hidden states, with a heat map."""
+    from core.repeval import Extraction, ModelSpec, RepEvalSettings, usual_texts
+    from core.repeval.fitted import fit_repeval
+
+    texts, tokens = how.texts or usual_texts(how.model, how.template), how.tokens
+    settings = RepEvalSettings(
+        method=how.method,
+        model=ModelSpec(how.model, how.revision),
+        reading=Extraction(how.template, aspect, texts, tokens, max_tokens=how.max_tokens),
+        statistic=measured.statistic,
+        level=measured.level,
+        seed=measured.seed,
+        resamples=measured.bootstrap,
+    )
+    if how.pairs is not None:
+        settings = replace(settings, pairs=replace(settings.pair_rule, n=how.pairs))
+    with stages_shown("texts") as progress:
+        fitted = fit_repeval(
+            golden.load(),
+            aspect,
+            settings,
+            train_on=None if train_on is None else replace(golden, golden=train_on, ranks=(), sheet=None).load(),
+            train_aspect=train_aspect,
+            progress=progress,
+        )
+    body = fitted.save(out)
+    lines = _repeval_words(fitted.result)
+    warnings, moved = list(fitted.result.warnings), fitted.transfer
+    if moved is not None:
+        lines.append(f"The figures above are of {fitted.golden.name}. Applied: {alignment_words(moved.alignment)}")
+        warnings += moved.warnings
+    tell(body, [*lines, *cautions(warnings, printed.verbose), *written_to(body["out"])], printed.as_json)
+
+
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -188,37 +268,18 @@ def _text_of(said: str, option: str, word: str) -> str:
     return said if said in ("", "none", word) else small_text(Path(said), option)
 
 
-def _calibration_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
-    from core.records import Interval
-    from core.stats import claim
+def _calibration_words(run: CalibratedRun, body: dict[str, Any], *, verbose: bool) -> list[str]:
+    from core.findings.agreement import gain_finding
 
-    held_out, gain, bare = body["held_out"], body["gain"], body["no_criteria"]
-    ends = None if gain["interval"] is None else Interval(*gain["interval"])
-    before, after = number(bare["held_out"]["value"]), number(held_out["value"])
-    headline = {
-        "higher": f"Calibration raised agreement with raters from {before} to {after}.",
-        "lower": f"Calibration lowered agreement with raters from {before} to {after}.",
-        "open": f"No significant gain over the baseline: agreement is {after}, and {before} without criteria.",
-        "untested": f"Agreement with raters is {after}, and {before} without criteria; the gain cannot be tested.",
-        "undefined": f"Agreement with raters on the held-out set: {after}.",
-    }[claim(gain["value"], ends, gain["p"])]
-    if bare["held_out"]["interval"] and bare["held_out"]["interval"][1] < 0:
-        headline = f"Without criteria the judge contradicts the raters ({before})."
-    figures = difference_words(gain["value"], ends, gain["p"]) + because(gain["p_reason"] or "")
-    per = {"sample": "per source", "dataset": "over all items", "system": "over systems"}[held_out["level"]]
-    rows = [("held-out set", "held_out", ""), ("calibration set", "calibration", " (optimistic)")]
-    warnings = [text for text in body["warnings"] if not text.startswith(headline)]
-    lines = [
-        headline,
-        f"  {'':<18}{'baseline':<24}calibrated",
-        *(f"  {name:<18}{_figure(bare[side]):<24}{_figure(body[side])}{what}" for name, side, what in rows),
-        f"  {'gain':<18}{figures}, {gain['n']:,} items",
-        f"{held_out['statistic'].capitalize()} {per}, {held_out['n']:,} held-out and {body['calibration']['n']:,} "
-        "calibration items, 95 % intervals.",
-        f"{body['candidates']:,} criteria tried, {body['calls']:,} calls, {body['seconds']:.1f} s"
-        f"{spent(body['usage'])}.",
-        *cautions([*warnings, *body["work"]["left_out"]], verbose),
+    said, bare = gain_finding(run.gain), body["no_criteria"]
+    rows = [
+        f"  {name}: {_figure(bare[side])} without criteria, {_figure(body[side])} calibrated, {body[side]['n']:,} items"
+        for name, side in (("held-out set", "held_out"), ("calibration set (optimistic)", "calibration"))
     ]
+    work = f"{body['candidates']:,} criteria tried, {body['calls']:,} calls, {body['seconds']:.1f} s"
+    rows.append(f"{work}{spent(body['usage'])}.")
+    warnings = [text for text in body["warnings"] if not text.startswith(said.headline)]
+    lines = finding_lines(said, rows, [*warnings, *body["work"]["left_out"]], verbose=verbose)
     if verbose:
         texts = [" ".join(text.split()) or "none: the judge without criteria" for text in body["criteria"]]
         lines += [body["work"]["words"], "Criteria of the judge:", *(f"  - {text}" for text in texts)]
@@ -246,20 +307,11 @@ def _fusion_words(body: dict[str, Any], *, verbose: bool) -> list[str]:
         lines.append(f"fusion minus {body['best_part']}, the best part on calibration: {_minus(test)}")
     lines += [alignment_line(f"{name}, in the same calls", other) for name, other in body.get("also", {}).items()]
     if "requests" in body:
-        if body["overall"]:
-            lines.append(alignment_line(f"overall, compared with {body['overall_beside']}", body["overall"]))
-        lines.append(f"criteria: {body['criteria_words']}")
-        for name, why in body["unscored"].items():
-            lines.append(f"not read: {name}: {', '.join(f'{n} {reason}' for reason, n in why.items())}" if why else "")
         calls = f"{body['calls']:,} calls: {body['requests']:,} sent, {body['cached']:,} from the cache"
-        lines.append(f"{calls}; {body['tokens']:,} tokens{spent(body)}")
-    without = body.get("without", {})
-    if without:
-        lines.append("Without each in turn, and the whole fusion minus that (Holm-corrected):")
-    for name, rest in without.items():
-        lines.append(alignment_line(f"without {name}", rest, f"; {_minus(rest['fused_minus_this'])}"))
+        lines += [f"criteria: {body['criteria_words']}", f"{calls}; {body['tokens']:,} tokens{spent(body)}"]
+    for name, rest in body.get("without", {}).items():
+        lines.append(alignment_line(f"without {name}", rest, f"; {_minus(rest['fused_minus_this'])} (after Holm)"))
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
-    lines.append(f"interval: {fused['interval_method']}" if system and fused["interval"] else "")
     return [*lines, *cautions(body["notes"], verbose), *written_to(body["out"])]
 
 
@@ -269,3 +321,21 @@ def _minus(test: dict[str, Any]) -> str:
         return f"—{because(test['reason'] or '')}"
     figures = difference_words(test["value"], test["interval"], test["p"])
     return f"{figures}{because(test['p_reason'] or '')}, {test['n']} items that both scored"
+
+
+def _repeval_words(result: RepEvalResult) -> list[str]:
+    k = f", k {result.chosen.k}" if result.chosen.k else ""
+    several = f"mean of {len(result.members)} cells, the best at " if len(result.members) > 1 else ""
+    learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} labels"
+    place = f"{several}layer {result.chosen.layer}, token {result.chosen.token}{k}"
+    lines = [
+        f"{result.aspect}: {result.method} from {learnt}; {place}",
+        f"test        {alignment_words(result.test)}",
+        f"validation  {alignment_words(result.validation)}",
+    ]
+    if result.optimism is not None:
+        where = "by folds of the same labels" if result.by_folds else "on validation"
+        lines.append(f"validation minus test: {signed(result.optimism)}; the choice was made {where}, believe test")
+    if result.random is not None and result.random.percentile is not None:
+        lines.append(f"best cell: test above {result.random.percentile:.1f} % of random directions")
+    return lines

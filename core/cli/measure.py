@@ -28,23 +28,25 @@ from core.cli.output import (
     alignment_words,
     because,
     difference_words,
+    facts,
     finding_lines,
-    interval_words,
     noted,
     notes,
     seen_counts,
     seen_words,
     tell,
+    tell_measured,
 )
 from core.errors import UsageError
 from core.records import Statistic
+from core.setting_fields import setting
 from core.stats import MeasureSettings
-from core.wording import DASH, estimate, number, p_figure, signed
+from core.wording import DASH, estimate, number, p_figure
 
 if TYPE_CHECKING:
     from core.comparison.corrected_means import EstimatedMeans
     from core.comparison.examination import Examination
-    from core.stats import AgreementReport, Ceiling, Comparison
+    from core.stats import Ceiling, Comparison
 
 commands = typer.Typer(add_completion=False)
 _MOST_PAIRS = 6
@@ -74,13 +76,17 @@ def align(
     table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
     if everything:
         report = align_all(loaded, table, aspect, measured, judge_file=seen.judge_file, all_items=seen.all_items)
-        body, alignment, lines = report.as_json(), report.alignments[0], _table_words(report)
+        body, alignment = report.as_json(), report.alignments[0]
+        named = {name: body.get(name) for name in ("errors", "steps", "binary")}
+        lines = [alignment_words(each) for each in report.alignments]
+        lines += [facts(f"{name} ({report.words})", numbers) for name, numbers in named.items() if numbers]
+        lines += notes(report.note)
     else:
         alignment = measure(loaded, table, aspect, measured, judge_file=seen.judge_file, all_items=seen.all_items)
         body = alignment.as_json()
         lines = [alignment_words(alignment), contradiction_words(alignment, "The judge")]
-    lines += [*_unknown_words(unknown, len(table)), *off, *seen_words(alignment)]
-    tell(body | {"n_unknown": unknown} | noted(off) | seen_counts(alignment), lines, as_json)
+    lines += _unknown_words(unknown, len(table))
+    tell_measured(body | {"n_unknown": unknown}, lines, off, [alignment], as_json)
 
 
 @commands.command(rich_help_panel="Measure")
@@ -109,25 +115,20 @@ def compare(
     bars = [bar_words(bar, judge) for judge in range(len(bar.minus))] if bar is not None else []
     if bars:
         body["bar"]["words"] = bars
-    lines = [*_comparison_words(comparison, bars), *off, *seen_words(*sides)]
-    tell(body | noted(off) | seen_counts(*sides), lines, as_json)
+    tell_measured(body, _comparison_words(comparison, bars), off, sides, as_json)
 
 
 @dataclass(frozen=True)
 class AnnotatorTestOptions:
     """How the annotator test is made."""
 
-    raters_are: Annotated[
-        Literal["experts", "skilled", "crowd"],
-        typer.Option(
-            help="What the judge may be worse by in the annotator test: 0.2 for experts, 0.15 for skilled raters, "
-            "0.1 for a crowd."
-        ),
-    ] = "skilled"
-    standardise: Annotated[
-        bool, typer.Option("--standardise", help="Annotator test: take mean and spread out of each rater first.")
-    ] = False
-    nominal: Annotated[bool, typer.Option("--nominal", help="Annotator test: labels are classes, no order.")] = False
+    raters_are: Literal["experts", "skilled", "crowd"] = setting(
+        "skilled",
+        "What the judge may be worse by in the annotator test: 0.2 for experts, 0.15 for skilled raters, "
+        "0.1 for a crowd.",
+    )
+    standardise: bool = setting(False, "Annotator test: take mean and spread out of each rater first.")
+    nominal: bool = setting(False, "Annotator test: labels are classes, no order.")
 
 
 @commands.command(rich_help_panel="Measure")
@@ -264,12 +265,12 @@ def examine(
     said = examination_finding(examination)
     claims = [*[said.headline] * bool(examination.worst), *said.cautions]
     details = [*_examination_words(examination)] if verbose else []
-    lines = [said.headline, *said.cautions, said.detail, *details, *off, *seen_words(examination.overall)]
+    lines = [said.headline, *said.cautions, said.detail, *details]
     lines.append("" if verbose else "--verbose shows every subgroup and bias.")
     body = examination.as_json() | {"headline": said.headline, "claims": claims}
     for bias, own in zip(examination.biases, body["biases"], strict=True):
         own["words"] = bias_finding(bias).headline if bias.shown else None
-    tell(body | noted(off) | seen_counts(examination.overall), lines, as_json)
+    tell_measured(body, lines, off, [examination.overall], as_json)
 
 
 @commands.command(rich_help_panel="Measure")
@@ -301,8 +302,7 @@ def threshold(
         judge_file=seen.judge_file,
         all_items=seen.all_items,
     )
-    lines = [*finding_lines(yes_no_finding(chosen)), *off, *seen_words(chosen)]
-    tell(chosen.as_json() | noted(off) | seen_counts(chosen), lines, as_json)
+    tell_measured(chosen.as_json(), finding_lines(yes_no_finding(chosen)), off, [chosen], as_json)
 
 
 @commands.command(rich_help_panel="Measure")
@@ -326,8 +326,8 @@ def preferences(
     strengths = strength_lines("raters", outcome.by_people)
     if outcome.by_judge is not None:
         strengths += strength_lines("the judge", outcome.by_judge)
-    lines = [*finding_lines(preferences_finding(outcome), strengths), *off, *seen_words(outcome)]
-    tell(outcome.as_json() | noted(off) | seen_counts(outcome), lines, as_json)
+    lines = finding_lines(preferences_finding(outcome), strengths)
+    tell_measured(outcome.as_json(), lines, off, [outcome], as_json)
 
 
 @commands.command("plan-labels", rich_help_panel="Measure")
@@ -402,30 +402,12 @@ def _unknown_words(n_unknown: int, n_verdicts: int) -> list[str]:
     return [words] if n_unknown else []
 
 
-def _table_words(table: AgreementReport) -> list[str]:
-    lines = [alignment_words(alignment) for alignment in table.alignments]
-    if errors := table.errors:
-        error = f"mean absolute error {number(errors.mae)}, bias {signed(errors.bias)} points"
-        lines.append(f"{error} ({table.words}), n = {errors.n}")
-    if steps := table.steps:
-        shares = f"exact agreement {number(steps.exact)}, at most one step apart {number(steps.adjacent)}"
-        kappa = f"quadratic kappa {number(steps.quadratic_kappa)}"
-        lines.append(f"{kappa}, {shares} ({table.words}), n = {steps.n}{because(steps.reason)}")
-    if two := table.binary:
-        rates = f"precision {number(two.precision)}, recall {number(two.recall)}, F1 {number(two.f1)}"
-        lines.append(f"{rates}, kappa {number(two.kappa)} ({table.words}), n = {two.n}{because(two.reason)}")
-    return lines + notes(table.note)
-
-
 def _comparison_words(comparison: Comparison, bars: list[str]) -> list[str]:
     from core.findings.agreement import contradiction_words
 
     difference, test = comparison.difference, comparison.williams
     figures = difference_words(difference.value, difference.interval, difference.p)
-    williams = DASH
-    if test.t is not None:
-        two, one = p_figure(test.p_two_sided), p_figure(test.p_one_sided)
-        williams = f"t({test.df}) = {number(test.t)}, {two} two-sided, {one} one-sided (a better)"
+    williams = DASH if test.t is None else f"t({test.df}) = {number(test.t)}, {p_figure(test.p_two_sided)} two-sided"
     return [
         f"{comparison.n_common} common items with a label",
         f"a: {alignment_words(difference.a)}",
@@ -446,9 +428,8 @@ def _means_words(estimated: EstimatedMeans, *, verbose: bool) -> list[str]:
     means, rows = estimated.means, list[str]()
     for system in means.systems:
         counts = f"{system.n_labelled} labels, {system.n_judged:,} verdicts"
-        worth = "" if system.n_effective is None else f", worth {system.n_effective:.0f} labels"
         alone = f"labels alone {estimate(system.labels_only)}, judge alone {estimate(system.judge_only)}"
-        rows.append(f"  {system.name}: {estimate(system.corrected)}; {alone}; {counts}{worth}")
+        rows.append(f"  {system.name}: {estimate(system.corrected)}; {alone}; {counts}")
     rows += [f"  {note}" for note in notes_of_systems(means)]
     pairs = means.differences if verbose else means.differences[:_MOST_PAIRS]
     rows += [f"  {pair.a} − {pair.b}: {pair_words(pair)}" for pair in pairs]
@@ -465,12 +446,11 @@ def _means_words(estimated: EstimatedMeans, *, verbose: bool) -> list[str]:
 def _ceiling_words(people: Ceiling) -> list[str]:
     alpha, pairs, measured = people.alpha, people.pairwise, people.leave_one_out.alignment
     lonely = f", {measured.n_unscored} items with fewer than two ratings" if measured.n_unscored else ""
-    whose = f" of the panel {people.panel}, whose" if people.panel else ", whose"
-    n_compared = len(people.leave_one_out.by_rater)
-    most = f"The {n_compared} raters with the most ratings are compared, each with the mean of all others."
+    whose = f" of the panel {people.panel}" if people.panel else ""
+    n = len(people.leave_one_out.by_rater)
+    most = f"; the {n} with the most ratings are compared" if n < people.n_raters else ""
     return [
-        f"{people.aspect}: {people.n_raters:,} raters{whose} ratings are compared with the mean of the others'",
-        most if n_compared < people.n_raters else "",
+        f"{people.aspect}: {people.n_raters:,} raters{whose}, each compared with the mean of the others{most}",
         f"leave one rater out: {alignment_words(replace(measured, n_unscored=0))}{lonely}",
         f"Krippendorff's alpha ({alpha.metric}): {number(alpha.value)}, n = {alpha.n_items}{because(alpha.reason)}",
         f"mean pairwise Spearman: {number(pairs.value)}, {pairs.n_pairs} pairs{because(pairs.reason)}",
@@ -485,10 +465,8 @@ def _examination_words(examination: Examination) -> list[str]:
         lines.append(f"{DIVISIONS[division]}:")
         for part in parts:
             aligned = part.alignment
-            figures = f"  {part.name}: {number(aligned.value)}{interval_words(aligned.interval)}, n = {aligned.n}"
-            error = "" if part.error is None else f", error {number(part.error)} ({number(part.expected)} expected)"
             excess = because(aligned.reason) if part.difference is None else f"; excess {part_figures(part)}"
-            lines.append(f"{figures}{error}{excess}")
+            lines.append(f"  {part.name}: {estimate(aligned)}, n = {aligned.n}{excess}")
     lines += [f"{DIVISIONS[division]}: not divided{because(why)}" for division, why in examination.left_out.items()]
     lines += [f"{bias.kind}: {bias_figures(bias)}" for bias in examination.biases]
     return [*lines, distribution_words(examination.distribution) if examination.distribution else ""]

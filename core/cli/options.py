@@ -7,14 +7,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
 from core.errors import UsageError
+from core.setting_fields import check_settings, setting
 
 if TYPE_CHECKING:
-    from core.judging.scoring_styles import Asking
+    from core.judging.scoring_styles import Asking, Style
     from core.providers.completions import ReplyStore
     from core.records import GoldenSet, Scale
     from core.settings import Settings
@@ -30,18 +31,6 @@ MapOption = Annotated[
 ]
 JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 VerboseFlag = Annotated[bool, typer.Option("--verbose", help="Print every detail and every caution.")]
-WeightedOption = Annotated[
-    bool, typer.Option("--weighted", help="score_only by probability, where the endpoint tells it.")
-]
-StepsOption = Annotated[bool, typer.Option("--steps", help="The model writes evaluation steps first.")]
-ReferencesOption = Annotated[
-    bool,
-    typer.Option(
-        "--with-references",
-        help="Show the judge each item's references. It costs prompt tokens, and the judge then scores no item "
-        "without them.",
-    ),
-]
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 VerdictsFile = Annotated[Path, typer.Argument(help=VERDICTS)]
 AcceptEdited = Annotated[bool, typer.Option("--accept-edited", help="Take a judge file changed after its export.")]
@@ -68,18 +57,21 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         for name, record in records.items():
             own = {each.name: given[each.name] for each in _chosen(record)}
             taken |= own.keys()
-            for key, hint in get_type_hints(record).items():
-                if key in own and hint == tuple[str, ...]:
-                    own[key] = tuple(own[key] or ())
+            own |= {key: tuple(own[key] or ()) for key, hint in get_type_hints(record).items() if _is_many(hint)}
             if own.get("level") == "auto":
                 own["level"] = None
             made[name] = record(**own)
+            check_settings(made[name])
         command(**{name: value for name, value in given.items() if name not in taken}, **made)
 
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {each.name: each.annotation for each in parameters}
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which Typer reads
     return run
+
+
+def _is_many(hint: Any) -> bool:
+    return get_origin(hint) is tuple and get_args(hint)[1:] == (...,)
 
 
 def _chosen(record: type[Any]) -> list[Field[Any]]:
@@ -92,8 +84,8 @@ def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
     hint, default = get_type_hints(record, include_extras=True)[each.name], each.default
     if each.name == "level":
         hint, default = Literal["auto", "dataset", "sample", "system"], "auto"
-    if hint == tuple[str, ...]:
-        hint, default = list[str] | None, None
+    if _is_many(hint):
+        hint, default = list[get_args(hint)[0]] | None, None  # type: ignore[misc]
     if get_origin(hint) is not Annotated:
         flag = each.metadata.get("flag") or "--" + each.name.replace("_", "-")
         names = f"{flag}/{flag.replace('--', '--no-', 1)}" if default is True else flag
@@ -106,30 +98,21 @@ def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
 class ReadOptions:
     """How the file of a golden set is read."""
 
-    ranks: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ranks",
-            help="An aspect or column of ranks within a source, 1 the best; once for each. none: none is. By default "
-            "those called so.",
-        ),
-    ] = None
-    values: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--values",
-            help="What values mean; once for each: missing=99 (or none), pairs=1/2/0 (first, second, tie; or scale), "
-            "best=low. For one aspect: missing=ASPECT:99.",
-        ),
-    ] = None
+    ranks: tuple[str, ...] = setting(
+        (),
+        "An aspect or column of ranks within a source, 1 the best; once for each. none: none is. By default "
+        "those called so.",
+    )
+    values: tuple[str, ...] = setting(
+        (),
+        "What values mean; once for each: missing=99 (or none), pairs=1/2/0 (first, second, tie; or scale), "
+        "best=low. For one aspect: missing=ASPECT:99.",
+    )
     mapped: MapOption = None
-    sheet: Annotated[
-        str | None,
-        typer.Option("--sheet", help="Sheet of the golden set's workbook; by default the first visible one."),
-    ] = None
+    sheet: str | None = setting(None, "Sheet of the golden set's workbook; by default the first visible one.")
 
     @property
-    def chosen_ranks(self) -> list[str] | None:
+    def chosen_ranks(self) -> Sequence[str] | None:
         """What holds ranks, as `load_golden` takes it; UsageError for names next to none."""
         if not self.ranks or "none" not in self.ranks:
             return self.ranks or None
@@ -149,7 +132,7 @@ class ReadOptions:
             kept=kept,
             scales=scales,
             ranks=self.chosen_ranks,
-            values=self.values,
+            values=self.values or None,
             sheet=self.sheet,
         )
 
@@ -169,32 +152,23 @@ class GoldenFile(ReadOptions):
 class SeenOptions:
     """Which items chose or fitted the judge, and whether they are measured on."""
 
-    judge_file: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--judge-file",
-            help="A judge's file; once for each judge. Items that it was calibrated on are left out, as are those "
-            "that the verdicts mark.",
-        ),
-    ] = None
-    all_items: Annotated[
-        bool,
-        typer.Option("--all-items", help="Keep items that the judge was calibrated on. The result is then optimistic."),
-    ] = False
+    judge_file: tuple[Path, ...] = setting(
+        (),
+        "A judge's file; once for each judge. Items that it was calibrated on are left out, as are those "
+        "that the verdicts mark.",
+    )
+    all_items: bool = setting(False, "Keep items that the judge was calibrated on. The result is then optimistic.")
 
 
 @dataclass(frozen=True)
 class JudgeFileOptions:
     """How a judge file is opened."""
 
-    judge: Annotated[
-        str,
-        typer.Option(
-            "--judge",
-            help="Score with another judge than the one calibrated with; for a repeval.yaml hf:ID_OR_PATH, where its "
-            "model lies.",
-        ),
-    ] = ""
+    judge: str = setting(
+        "",
+        "Score with another judge than the one calibrated with; for a repeval.yaml hf:ID_OR_PATH, where its "
+        "model lies.",
+    )
     accept_edited: AcceptEdited = False
 
     def replies(self, judge_file: Path) -> ReplyStore | None:
@@ -207,67 +181,66 @@ class JudgeFileOptions:
 
 
 @dataclass(frozen=True)
-class AskingOptions:
-    """How a judge is asked, where a person chooses it."""
+class StyleOptions:
+    """In which style a judge is asked, besides the form of the reply."""
 
-    definition: Annotated[
-        str, typer.Option("--definition", help="The aspect in a sentence; 'model' lets the judge write it.")
-    ] = ""
-    form: Annotated[
-        Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"] | None,
-        typer.Option(
-            "--form",
-            help="How a score is asked for; analyze_rate: analysis first; mix: both ways round.",
-        ),
-    ] = None
-    samples: Annotated[int | None, typer.Option("--samples", help="Replies that a score is the mean of.")] = None
-    temperature: Annotated[
-        str, typer.Option("--temperature", help="0 for one sample and 1 for several; none: left to the model.")
-    ] = ""
-    weighted: WeightedOption = False
-    steps: StepsOption = False
-    with_references: ReferencesOption = False
-    persona: Annotated[
-        Literal["none", "helpful", "annotator"] | None, typer.Option("--persona", help="Who the judge is told to be.")
-    ] = None
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            "--max-tokens", min=1, help="Longest reply (a score alone: 20, else 512); thoughts have more room."
-        ),
-    ] = None
-    effort: Annotated[str, typer.Option("--effort", help="How long the model thinks: low, medium, high, …")] = ""
-    extra_body: Annotated[
-        str, typer.Option("--extra-body", help="JSON object of further fields of each request; kept in judge.yaml.")
-    ] = ""
+    samples: int | None = setting(None, "Replies that a score is the mean of.")
+    temperature: str = setting("", "0 for one sample and 1 for several; none: left to the model.")
+    weighted: bool = setting(False, "score_only by probability, where the endpoint tells it.")
+    steps: bool = setting(False, "The model writes evaluation steps first.")
+    with_references: bool = setting(
+        False,
+        "Show the judge each item's references. It costs prompt tokens, and the judge then scores no item "
+        "without them.",
+    )
+    persona: Literal["none", "helpful", "annotator"] | None = setting(None, "Who the judge is told to be.")
 
-    def asking(self, judge: str) -> Asking:
+    def asked(self, judge: str, form: str | None, **more: Any) -> Asking:
         """How `judge` is asked; UsageError for what does not go together."""
         from core.judging.scoring_styles import Asking
 
-        temperature: float | Literal["none"] | None = None
-        if self.temperature == "none":
-            temperature = "none"
-        elif self.temperature:
-            try:
-                temperature = float(self.temperature)
-            except ValueError as error:
-                raise UsageError(
-                    f"--temperature takes a number from 0 to 2, or none; {self.temperature!r} came."
-                ) from error
+        try:
+            heat = self.temperature if self.temperature in ("", "none") else float(self.temperature)
+        except ValueError as error:
+            raise UsageError(
+                f"--temperature takes a number from 0 to 2, or none; {self.temperature!r} came."
+            ) from error
         return Asking.of(
             judge,
-            temperature=temperature,
-            max_tokens=self.max_tokens,
+            temperature=heat or None if isinstance(heat, str) else heat,  # type: ignore[arg-type]  # "none"
             steps=self.steps,
-            effort=self.effort,
-            extra=self.extra_body,
-            form=self.form,
+            form=form,
             samples=self.samples,
             weighted=self.weighted or None,
             persona=self.persona,
             references=self.with_references or None,
+            **more,
         )
+
+    def style(self, judge: str, form: str) -> Style:
+        """The style of `form`."""
+        from core.judging.scoring_styles import Style
+
+        return self.asked(judge, form).style or (Style("score_only", weighted=True) if self.weighted else Style())
+
+
+@dataclass(frozen=True)
+class AskingOptions(StyleOptions):
+    """How a judge is asked, where a person chooses it."""
+
+    definition: str = setting("", "The aspect in a sentence; 'model' lets the judge write it.")
+    form: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"] | None = setting(
+        None, "How a score is asked for; analyze_rate: analysis first; mix: both ways round."
+    )
+    max_tokens: int | None = setting(
+        None, "Longest reply (a score alone: 20, else 512); thoughts have more room.", low=1
+    )
+    effort: str = setting("", "How long the model thinks: low, medium, high, …")
+    extra_body: str = setting("", "JSON object of further fields of each request; kept in judge.yaml.")
+
+    def asking(self, judge: str) -> Asking:
+        """How `judge` is asked; UsageError for what does not go together."""
+        return self.asked(judge, self.form, max_tokens=self.max_tokens, effort=self.effort, extra=self.extra_body)
 
 
 @dataclass(frozen=True)
@@ -282,7 +255,7 @@ class PrintOptions:
 class Printed(PrintOptions):
     """Where a result goes, and how much of it is printed."""
 
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the files.")] = None
+    out: Path | None = setting(None, "Folder for the files.")
 
 
 def read_scale(text: str) -> Scale:
@@ -318,6 +291,6 @@ def read_table(
     from core.data.split import task_of
 
     task, item_ids = task_of(golden, aspect), frozenset(golden.item_ids)
-    verdicts = in_records(file, task, Values.of(values).verdicts)
+    verdicts = in_records(file, task, Values.of(values or None).verdicts)
     unknown = sum(verdict.item_id not in item_ids for verdict in verdicts)
     return verdicts, unknown, off_scale_words(verdicts, task.scale)

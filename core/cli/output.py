@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
 import textwrap
 import threading
 import time
@@ -14,17 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from core.progress import Stage
 from core.wording import DASH, duration, money, number, p_figure, signed
 
 if TYPE_CHECKING:
     from core.findings import Finding
-    from core.progress import Shown, Snapshot
+    from core.progress import Shown
     from core.records import Alignment, Interval
 
 UNITS = {"batch": "requests", "parts": "parts"}
 """What is counted in phases where it is not the command's usual unit."""
 LOG_SOON, LOG_SECONDS = 1.0, 30.0
-"""Seconds until the first line, and between two lines, where standard error is not a terminal."""
+"""Seconds until the first line, and between two lines; on a terminal the first holds for all."""
+_CLEAR = "\r\x1b[2K"
 WIDTH = 100
 """Columns that a line for people takes at most."""
 MOST_CAUTIONS = 3
@@ -98,6 +102,24 @@ def difference_words(value: float | None, interval: Interval | Sequence[float] |
     return f"{signed(value)}{interval_words(interval, signed)}, {p_figure(p, f'p = {DASH}')}"
 
 
+def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> str:
+    """The numbers and words of a JSON object on one line: ``errors: mae 0.52, bias −0.05, n 120``."""
+    said = []
+    for name, value in body.items():
+        if name not in left_out and not isinstance(value, dict | bool) and value not in (None, "", []):
+            figure = number(value) if isinstance(value, float) else value
+            figure = interval_words(value).strip() if isinstance(value, list) else figure
+            said.append(f"{name.replace('_', ' ')} {figure}")
+    return f"{title}: {', '.join(said)}"
+
+
+def tell_measured(
+    body: Mapping[str, Any], lines: Sequence[str], off: Sequence[str], results: Sequence[Any], as_json: bool
+) -> None:
+    """`tell`, with what to know of the scores (`off`) and of items that a judge was calibrated on."""
+    tell({**body, **noted(off), **seen_counts(*results)}, [*lines, *off, *seen_words(*results)], as_json)
+
+
 def seen_words(*results: Any) -> list[str]:
     """One line on the items that a judge was calibrated on, left out or kept; none where there are none."""
     counts = seen_counts(*results)
@@ -151,74 +173,53 @@ def spent(usage: Mapping[str, Any]) -> str:
 
 @contextmanager
 def stages_shown(unit: str = "calls") -> Iterator[Shown]:
-    """Show the progress of a long computation: a bar, or in a log a line every half minute."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
+    """Print how far a long computation is: on a terminal on one line, elsewhere a line every half minute."""
     from core.progress import Shown
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        lines, ended = LogLines(unit), threading.Event()
-        printing = threading.Thread(target=lines.keep_printing, args=(ended,), name="concord-log", daemon=True)
-        printing.start()
-        try:
-            yield Shown(lambda now: lines.show(*_stage(now, unit)))
-        finally:
-            ended.set()
-            printing.join()
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} {task.fields[unit]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=None, unit=unit)
+    lines, ended, on_terminal = LogLines(unit), threading.Event(), sys.stderr.isatty()
 
-        def show(now: Snapshot) -> None:
-            message, done, of, counted = _stage(now, unit)
-            bar.update(task, description=message, completed=done, total=of, unit=counted)
+    def keep_printing() -> None:
+        seconds = LOG_SOON
+        while not ended.wait(seconds):  # also while nothing comes
+            line = lines.line()
+            if on_terminal:
+                width = shutil.get_terminal_size().columns - 1
+                typer.echo(f"{_CLEAR}{line[:width]}", err=True, nl=False)
+            else:
+                typer.echo(line, err=True)
+            seconds = LOG_SOON if on_terminal else LOG_SECONDS
+        typer.echo(_CLEAR if on_terminal else "", err=True, nl=False)
 
-        yield Shown(show)
-
-
-def _stage(now: Snapshot, unit: str) -> tuple[str, float, float | None, str]:
-    """What is being done, how much is done, of how much (None while not known), and the unit."""
-    return f"{now.message}{spent(asdict(now.usage))}", now.calls, now.calls_expected or None, UNITS.get(now.phase, unit)
+    printing = threading.Thread(target=keep_printing, name="concord-log", daemon=True)
+    printing.start()
+    try:
+        yield Shown(lines.show)
+    finally:
+        ended.set()
+        printing.join()
 
 
 class LogLines:
     """E.g. ``scoring: 120,000 of 1,000,000 items, 1,650 items/s, 9 min left``."""
 
     def __init__(self, unit: str) -> None:
-        self._message, self._unit = "starting", unit
-        self._done: float = 0.0
-        self._of: float | None = None
-        self._begun = (time.monotonic(), 0.0)
+        self._usual, self._now = unit, Stage("", "starting", 0, 0)
+        self._begun = (time.monotonic(), 0)
 
-    def show(self, message: str, done: float, of: float | None, unit: str) -> None:
-        """Note how far it is."""
-        if self._of is None or done < self._done:  # another phase: what is there already is no part of the pace
-            self._begun = (time.monotonic(), done)
-        self._message, self._done, self._of, self._unit = message, done, of, unit
+    def show(self, now: Any) -> None:
+        """Note how far it is: the message, the calls done, of how many (0 while not known)."""
+        if not self._now.calls_expected or now.calls < self._now.calls:
+            self._begun = (time.monotonic(), now.calls)  # another phase: what is there already is no part of the pace
+        self._now = now
 
     def line(self) -> str:
         """How far it is now."""
-        since, before = self._begun
-        seconds = time.monotonic() - since
-        of = "" if self._of is None else f" of {self._of:,.0f}"
-        line = f"{self._message}: {self._done:,.0f}{of} {self._unit}"
-        pace = (self._done - before) / seconds if seconds > 0 else 0.0
+        now, (since, before) = self._now, self._begun
+        done, of, seconds = now.calls, now.calls_expected, time.monotonic() - since
+        unit = UNITS.get(now.phase, self._usual)
+        line = f"{now.message}{spent(asdict(now.usage))}: {done:,.0f}{f' of {of:,.0f}' if of else ''} {unit}"
+        pace = (done - before) / seconds if seconds > 0 else 0.0
         if pace <= 0:
             return f"{line}, {duration(seconds)} so far"
-        line += f", {pace:,.0f} {self._unit}/s" if pace >= 1 else ""
-        return line if self._of is None else f"{line}, {duration((self._of - self._done) / pace)} left"
-
-    def keep_printing(self, ended: threading.Event) -> None:
-        """Print a line soon, then one each `LOG_SECONDS`, though nothing may have come meanwhile, until `ended`."""
-        seconds = LOG_SOON
-        while not ended.wait(seconds):
-            typer.echo(self.line(), err=True)
-            seconds = LOG_SECONDS
+        line += f", {pace:,.0f} {unit}/s" if pace >= 1 else ""
+        return f"{line}, {duration((of - done) / pace)} left" if of else line

@@ -12,6 +12,7 @@ from core.cli.options import JsonFlag, JudgeFileOptions, MapOption, with_options
 from core.cli.output import because, notes, place, spent, stages_shown, tell, written_to
 from core.errors import ConcordError, UsageError
 from core.files import require_new
+from core.setting_fields import setting
 from core.wording import counted, number, percent, price_words
 
 if TYPE_CHECKING:
@@ -30,39 +31,22 @@ NOTHING_READ = (
 class ScoringOptions:
     """How much is asked, of whom, what an earlier scoring left, and how sure each verdict is."""
 
-    explain: Annotated[bool, typer.Option("--explain", help="Add the reasons to each verdict.")] = False
-    budget: Annotated[int | None, typer.Option(min=1, help="Most calls to make now; the same command resumes.")] = None
-    again: Annotated[
-        bool, typer.Option("--again", help="Start over, whatever an earlier scoring left, and replace --out.")
-    ] = False
-    most_unread: Annotated[
-        float, typer.Option(min=0, max=1, help="Stop when a larger share of the items comes back unread.")
-    ] = 0.5
-    batch_write: Annotated[
-        Path | None, typer.Option(help="Only write the requests into a batch file, as `vllm run-batch` takes it.")
-    ] = None
-    batch_read: Annotated[
-        list[Path] | None, typer.Option(help="Score from this file of results, and ask nobody; may be repeated.")
-    ] = None
-    ray: Annotated[
-        str,
-        typer.Option(
-            "--ray",
-            metavar="ADDRESS",
-            help="Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder, a "
-            "pattern or an address such as s3://…; --out is a folder of JSONL parts.",
-        ),
-    ] = ""
-    intervals: Annotated[
-        bool, typer.Option("--intervals", help="Add low, high, width and expected error to each verdict.")
-    ] = False
-    coverage: Annotated[
-        float, typer.Option(min=0.5, max=0.99, help="Share of the raters' labels that the intervals hold.")
-    ] = 0.9
-    abstain_over: Annotated[
-        float | None,
-        typer.Option(min=0, help="Mark the least sure verdicts, so that the others err by so much at most."),
-    ] = None
+    explain: bool = setting(False, "Add the reasons to each verdict.")
+    budget: int | None = setting(None, "Most calls to make now; the same command resumes.", low=1)
+    again: bool = setting(False, "Start over, whatever an earlier scoring left, and replace --out.")
+    most_unread: float = setting(0.5, "Stop when a larger share of the items comes back unread.", low=0, high=1)
+    batch_write: Path | None = setting(None, "Only write the requests into a batch file, as `vllm run-batch` takes it.")
+    batch_read: tuple[Path, ...] = setting((), "Score from this file of results, and ask nobody; may be repeated.")
+    ray: str = setting(
+        "",
+        "Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder, a "
+        "pattern or an address such as s3://…; --out is a folder of JSONL parts.",
+    )
+    intervals: bool = setting(False, "Add low, high, width and expected error to each verdict.")
+    coverage: float = setting(0.9, "Share of the raters' labels that the intervals hold.", low=0.5, high=0.99)
+    abstain_over: float | None = setting(
+        None, "Mark the least sure verdicts, so that the others err by so much at most.", low=0
+    )
 
 
 @commands.command(rich_help_panel="Judge")
@@ -98,7 +82,7 @@ def score(
         budget=how.budget,
         again=how.again,
         most_unread=how.most_unread,
-        batch_read=tuple(how.batch_read or ()),
+        batch_read=how.batch_read,
         coverage=how.coverage if how.intervals or how.abstain_over is not None else None,
         abstain_over=how.abstain_over,
         mapping=read_map(mapped),

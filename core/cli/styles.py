@@ -6,24 +6,17 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import (
-    GoldenFile,
-    JsonFlag,
-    ReferencesOption,
-    StepsOption,
-    WeightedOption,
-    reply_cache,
-    with_options,
-)
+from core.cli.options import GoldenFile, JsonFlag, StyleOptions, reply_cache, with_options
 from core.cli.output import alignment_words, notes, spent, stages_shown, tell, written_to
 from core.errors import JudgeError, UsageError
 from core.files import small_text, write_json, write_text
+from core.setting_fields import setting
 from core.stats import MeasureSettings
 from core.wording import price_words
 
@@ -38,21 +31,12 @@ FORMS = "score_only, free_text, stars, rate_explain, analyze_rate, mix; once eac
 
 
 @dataclass(frozen=True)
-class StyleOptions:
-    """What all styles have in common, and how much is asked."""
+class GridOptions:
+    """How much is asked of a judge in every style."""
 
-    forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
-    samples: Annotated[int, typer.Option(help="Replies that a score is the mean of.")] = 1
-    temperature: Annotated[float | None, typer.Option(help="0 for one sample, 1 for several.")] = None
-    top_p: Annotated[float, typer.Option("--top-p", help="Share of the probability that tokens are taken from.")] = 1.0
-    persona: Annotated[Literal["none", "helpful", "annotator"], typer.Option(help="Who the judge is told to be.")] = (
-        "none"
-    )
-    steps: StepsOption = False
-    weighted: WeightedOption = False
-    with_references: ReferencesOption = False
-    pilot: Annotated[int | None, typer.Option(help="About that many items, of whole sources; else all.")] = None
-    budget: Annotated[int | None, typer.Option(help="Most replies to ask for.")] = None
+    top_p: float = setting(1.0, "Share of the probability that tokens are taken from.")
+    pilot: int | None = setting(None, "About that many items, of whole sources; else all.")
+    budget: int | None = setting(None, "Most replies to ask for.")
 
 
 @commands.command(rich_help_panel="Methods")
@@ -62,7 +46,9 @@ def styles(
     *,
     aspects: Annotated[list[str], typer.Option("--aspect", help="A human_<aspect>; once for each.")],
     judge: Annotated[str, typer.Option(help="openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")],
+    forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None,
     how: StyleOptions,
+    sampled: GridOptions,
     criteria: Annotated[Path | None, typer.Option(help="A judge.yaml, or a text file of criteria.")] = None,
     measured: MeasureSettings,
     out: Annotated[Path | None, typer.Option(help="Folder for the verdicts, a file a style.")] = None,
@@ -77,10 +63,10 @@ def styles(
     loaded = golden.load()
     settings = StylesSettings(
         tuple(aspects),
-        _styles_of(how),
+        _styles_of(judge, forms or ["rate_explain"], how, sampled.top_p),
         auto_steps=how.steps,
-        n_items=how.pilot,
-        budget=how.budget,
+        n_items=sampled.pilot,
+        budget=sampled.budget,
         seed=measured.seed,
         statistic=measured.statistic,
         level=measured.level,
@@ -116,32 +102,13 @@ def _words(view: StylesView) -> list[str]:
     return [*lines, *notes(*view.notes)]
 
 
-def _styles_of(how: StyleOptions) -> tuple[Style, ...]:
-    """A style for each form.
-
-    UsageError for a form that is none, and for `weighted` without the form score_only, which alone is weighted.
-    """
-    from core.judging.scoring_styles import Style
-
-    forms, samples, temperature = how.forms or ["rate_explain"], how.samples, how.temperature
+def _styles_of(judge: str, forms: Sequence[str], how: StyleOptions, top_p: float) -> tuple[Style, ...]:
+    """A style for each form, of which score_only alone is weighted."""
     if how.weighted and "score_only" not in forms:
         raise UsageError("--weighted needs --form score_only: the other forms hold no bare number to weigh.")
-    if temperature is None:
-        temperature = 1.0 if samples > 1 else 0.0
-    return tuple(
-        Style.from_json(
-            {
-                "form": form,
-                "samples": samples,
-                "temperature": temperature,
-                "weighted": how.weighted and form == "score_only",
-                "top_p": how.top_p,
-                "persona": how.persona,
-                "references": how.with_references,
-            }
-        )
-        for form in forms
-    )
+    how = replace(how, samples=how.samples or 1, steps=False)
+    asked = (replace(how, weighted=how.weighted and form == "score_only").style(judge, form) for form in forms)
+    return tuple(replace(style, top_p=top_p) for style in asked)
 
 
 def _criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> GivenCriteria:
@@ -185,7 +152,8 @@ def _criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> Giv
 def _saved(judge: str, golden: GoldenSet, result: ComparedStyles, out: Path | None) -> dict[str, Any]:
     """What `styles --json` prints; with `out` the verdicts, a file a style, and `styles.json` are written there."""
     view = result.view
-    names = _file_names([f"{cell.aspect} {cell.name}" for cell in view.cells])
+    titles = [re.sub(r"[^\w.]+", "-", f"{cell.aspect} {cell.name}").encode()[:150] for cell in view.cells]
+    names = [f"{n}-{title.decode('utf-8', 'ignore').strip('-')}.jsonl" for n, title in enumerate(titles, 1)]
     body = {
         "judge": judge,
         "golden": golden.name,
@@ -221,17 +189,6 @@ def _saved(judge: str, golden: GoldenSet, result: ComparedStyles, out: Path | No
     if out is not None:
         write_json(out / "styles.json", body, indent=2)
     return body
-
-
-def _file_names(titles: Sequence[str]) -> list[str]:
-    """A file name for each title, none twice; short enough for any disk in any script (255 bytes)."""
-    names: list[str] = []
-    for number, title in enumerate(titles, 1):
-        stem = re.sub(r"[^\w.]+", "-", title).strip("-.")
-        stem = stem.encode("utf-8")[:150].decode("utf-8", "ignore") or "style"
-        taken = f"{stem}.jsonl".casefold() in {name.casefold() for name in names}
-        names.append(f"{stem}-{number}.jsonl" if taken else f"{stem}.jsonl")
-    return names
 
 
 def _write(file: Path, judge: JudgeScores, replies: Replies, golden: GoldenSet) -> Path:

@@ -7,6 +7,7 @@ import pytest
 
 from core.cli import output
 from core.cli.main import main
+from core.progress import Stage
 from tests.fake_openai import FakeOpenAI, RunningServer
 
 
@@ -14,22 +15,25 @@ def test_a_line_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(output.time, "monotonic", lambda: now)
     lines = output.LogLines("items")
-    show = lines.show
+
+    def show(message: str, done: int, of: int, phase: str = "scoring") -> None:
+        lines.show(Stage(phase, message, done, of))
+
     now = 5.0
     assert lines.line() == "starting: 0 items, 5 s so far"
-    show("scoring", 20_000, 1_000_000, "items")  # 20,000 are there from an earlier call: no part of the pace
+    show("scoring", 20_000, 1_000_000)  # 20,000 are there from an earlier call: no part of the pace
     now = 35.0
     assert lines.line() == "scoring: 20,000 of 1,000,000 items, 30 s so far"
     now = 55.0
-    show("scoring", 120_000, 1_000_000, "items")
+    show("scoring", 120_000, 1_000_000)
     # 880,000 items are left at 2,000 a second: 440 s
     assert lines.line() == "scoring: 120,000 of 1,000,000 items, 2,000 items/s, 7 min left"
     now = 105.0  # nothing came since: 100,000 in 100 s
     assert lines.line() == "scoring: 120,000 of 1,000,000 items, 1,000 items/s, 14 min left"
-    show("held-out", 5, 10, "calls")  # fewer than before: another phase
+    show("held-out", 5, 10, "batch")  # fewer than before: another phase
     now = 115.0
-    show("held-out", 6, 10, "calls")
-    assert lines.line() == "held-out: 6 of 10 calls, 40 s left"
+    show("held-out", 6, 10, "batch")
+    assert lines.line() == "held-out: 6 of 10 requests, 40 s left"
 
 
 def test_a_slow_endpoint_is_no_reason_to_be_silent(
