@@ -265,7 +265,7 @@ def enter_judge(work: RunWork, result: Calibration) -> None:
         for k, name in enumerate(bare.criteria_ids):
             baseline = replace(
                 final,
-                name=f"{called} · no criteria",
+                name=f"{called} · baseline",
                 kind="no criteria",
                 values=bare.values[k],
                 unscored=bare.unscored.get(name, ()),

@@ -451,12 +451,12 @@ class Report:
 
     @property
     def sides(self) -> dict[str, BothSides]:
-        """The judge, the single best criteria and the judge without criteria, each on both sides of the split."""
+        """The judge, the single best criteria and the baseline, each on both sides of the split."""
         c = self.calibration
         return {
             "calibrated judge": BothSides(c.calibration, c.held_out),
             "best single criteria": c.best_single,
-            "judge without criteria": c.no_criteria,
+            "baseline": c.no_criteria,
         }
 
 

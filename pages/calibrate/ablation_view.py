@@ -56,7 +56,7 @@ def draw(page: Opened, run: Run) -> None:
         st.warning(plain(str(error)), title="No ablation can be run now", icon=":material/warning:")
         return
     st.caption(
-        "The judge next to the same judge without criteria, without refinement, and with its single best criteria. "
+        "The judge next to its baseline, without refinement, and with its single best criteria. "
         "This opens the held-out items, and the openings are counted."
     )
     forms.show_estimate(estimate)

@@ -137,7 +137,7 @@ def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:
     rows = {"the judge": (result.held_out, result.calibration)}
     if len(result.chosen) > 1:
         rows["best single criteria"] = (best.held_out, best.calibration)
-    rows["without criteria"] = (base.held_out, base.calibration)
+    rows["baseline"] = (base.held_out, base.calibration)
     st.table(
         pd.DataFrame(
             {

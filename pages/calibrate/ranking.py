@@ -128,12 +128,12 @@ def _search_figures(
 
 
 def draw_sides(view: RunDetail, calibration: Calibration) -> None:
-    """The final judge, the best single criteria and the judge without criteria, on both sides of the split."""
+    """The final judge, the best single criteria and the baseline, on both sides of the split."""
     n, held = len(calibration.chosen), calibration.held_out
     both = {"final judge" if n <= 1 else f"final judge (mean of {n})": BothSides(calibration.calibration, held)}
     if n > 1:
         both["best single criteria"] = calibration.best_single
-    both["no criteria"] = calibration.no_criteria
+    both["baseline"] = calibration.no_criteria
     measure = measure_name(held.statistic, held.level)
     drawn = cached(("sides", view.run_id, view.version), lambda: figures.sides_figure(both, measure=measure))
     charts.place(drawn, key="sides_figure", alt="Alignment on calibration and held-out items")

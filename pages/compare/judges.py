@@ -16,7 +16,7 @@ from pages.ui.screens import plain
 
 KINDS = {
     "calibrated": "with calibrated criteria",
-    "no criteria": "without criteria: the baseline",
+    "no criteria": "baseline: the same judge without criteria",
     "style": "asked in another style",
     "imported": "imported",
     "metric": "a metric, no judge of meaning",

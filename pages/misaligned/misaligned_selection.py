@@ -133,7 +133,7 @@ def _scored_by(page: Opened, run: Run) -> list[CriteriaEntry]:
 def criteria_words(entry: CriteriaEntry) -> str:
     """The newest figure of criteria and how they begin."""
     value = entry.alignments[0].alignment.value if entry.alignments else None
-    text = tables.one_line(entry.text) or "the baseline, without criteria"
+    text = tables.one_line(entry.text) or "the baseline"
     return f"{number(value)} · {text if len(text) <= CRITERIA_WORDS else f'{text[:CRITERIA_WORDS]} …'}"
 
 

@@ -110,7 +110,7 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
         "Compare with the baseline",
         value=True,
         key=widget("drift_without"),
-        help="The same judge without criteria scores the items too: one more call per item.",
+        help="The baseline scores the items too: one more call per item.",
     )
     request = RecheckRequest(page.project.project_id, chosen, aspect, run_id, fall, no_criteria=without)
     run_panel.draw_start(

@@ -59,7 +59,7 @@ def name_of(criteria: Criteria, names: MappingOf[str, str] | None = None) -> str
         return name
     origin = criteria.provenance
     if origin.origin == "none" or not criteria.text:
-        return "no criteria"
+        return "baseline"
     if origin.origin == "draft":
         return f"draft {origin.size}·{origin.trial + 1}·{origin.sample + 1}"
     if origin.origin == "refine":

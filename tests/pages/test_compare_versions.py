@@ -1,4 +1,4 @@
-"""Compare on a judge with versions: the one in use beside no criteria, the others aside; choices kept in the link."""
+"""Compare on a judge with versions: the one in use next to its baseline, the others aside; choices kept in the link."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_version_in_use_is_what_the_screen_is_about(in_use: Store) -> None:
     table = grids(screen)[0]
     named = [name for name in table["judge"] if "ersion" in name]
     assert named == ["Version 2 (current)"]
-    assert sum(name.endswith("no criteria") for name in table["judge"]) == 1
+    assert sum(name.endswith("baseline") for name in table["judge"]) == 1
     assert "compared with version 2" in table
     screen.multiselect[0].set_value([]).run()
     assert "Version 1 (waits for sign-off)" in list(grids(screen)[0]["judge"])

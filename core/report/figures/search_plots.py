@@ -59,9 +59,9 @@ def candidates_figure(
     if known:
         _, best, _, highest, _ = max(known, key=lambda own: own[-1])
         says = f"{len(known):,} of {counted(len(candidates), 'candidate')} measured. Highest: {best}, "
-        says += f"{estimate(highest)}." + ("" if baseline is None else f" No criteria: {estimate(baseline)}.")
+        says += f"{estimate(highest)}." + ("" if baseline is None else f" Baseline: {estimate(baseline)}.")
     if baseline is not None and baseline.value is not None:
-        series.append(level_line(f"no criteria {number(baseline.value)}", baseline.value, AMBER, x))
+        series.append(level_line(f"baseline {number(baseline.value)}", baseline.value, AMBER, x))
     held = [end for *_, alignment, _ in known for end in ends_of(alignment)] + ends_of(baseline)
     return chart("candidates", "Every candidate", says, series, x=x, y=(measure, *snapped(held)))
 
@@ -73,11 +73,11 @@ def race_figure(
     order = list(_COLOURS)
     ranked = sorted(races, key=lambda race: order.index(race[0]) if race[0] in order else 0)
     crowded, series, named = len(races) > CROWDED, [], set[str]()
-    for group, trace in [*ranked, *([("no criteria", baseline)] if baseline else [])]:
-        colour = AMBER if group == "no criteria" else _COLOURS.get(group, PALE)
-        colour = PALE if crowded and group not in ("chosen", "no criteria") else colour
+    for group, trace in [*ranked, *([("baseline", baseline)] if baseline else [])]:
+        colour = AMBER if group == "baseline" else _COLOURS.get(group, PALE)
+        colour = PALE if crowded and group not in ("chosen", "baseline") else colour
         points, name = [(point.items, point.value) for point in trace], "" if group in named else group
-        if group == "no criteria":
+        if group == "baseline":
             series.append(Series(name, colour, points, shape=None, line=2, dash="6 4"))
         else:
             series.append(Series(name, colour, points, size=3, line=3 if group == "chosen" else 1.5))

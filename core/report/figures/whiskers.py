@@ -190,7 +190,9 @@ def leaderboard_figure(
     The last of each is the judge against the mean of the other raters, the band's target.
     """
     rows = [
-        WhiskerRow.of(name, alignment, KIND_COLOURS[kind], kind=kind, like_person=like)
+        WhiskerRow.of(
+            name, alignment, KIND_COLOURS[kind], kind="baseline" if kind == "no criteria" else kind, like_person=like
+        )
         for name, kind, alignment, like in judges
     ]
     return whiskers("leaderboard", "Every judge with its interval", rows, measure=measure, people=ceiling)
