@@ -1,6 +1,6 @@
 """Print the size of the code per folder: Python tokens, lines, files, classes, functions, record types.
 
-    python tests/size.py            # core, pages and tests
+    python tests/size.py            # core, pages, tests and sample_data
     python tests/size.py --folders  # each folder below them too
 
 Tokens leave out comments, docstrings and layout, so that line width and documentation do not count.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TOP = ("core", "pages", "tests")
+TOP = ("core", "pages", "tests", "sample_data")
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
