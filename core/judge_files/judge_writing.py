@@ -185,15 +185,17 @@ def _approval(version: JudgeVersion | None) -> dict[str, Any]:
     if version is None:
         return known
     if last := version.approval or next(iter(version.decisions[::-1]), None):
-        known = _decision_entry(last)
+        known = _decision_entry(version, last)
     return known | {"state": "approved" if version.in_force else version.state}
 
 
-def _decision_entry(decision: VersionDecided) -> dict[str, Any]:
-    evidence = decision.evidence
+def _decision_entry(version: JudgeVersion, decision: VersionDecided) -> dict[str, Any]:
+    measured, shown = version.evidence_of(decision), None
+    if measured is not None:
+        side, alignment = measured.evidence
+        shown = {"run": measured.run_id, "side": side, "alignment": alignment.as_json()}
     at = decision.at.isoformat(timespec="seconds")
     entry: dict[str, Any] = {"by": decision.actor, "at": at, "state": decision.state, "reason": decision.reason}
-    shown = evidence and {"run": evidence.run_id, "side": evidence.side, "alignment": evidence.alignment.as_json()}
     return entry | {"evidence": shown}
 
 
@@ -206,7 +208,7 @@ def _version_entry(version: JudgeVersion) -> dict[str, Any]:
         "parent": f"v{made.parent}-{suffix}" if made.parent else None,
         "author": made.actor,
         "note": made.note or VERSION_ORIGINS[made.origin],
-        "approvals": list(map(_decision_entry, version.decisions)),
+        "approvals": [_decision_entry(version, decision) for decision in version.decisions],
     }
 
 

@@ -58,18 +58,19 @@ class CalibrationRequest:
 
 @dataclass(frozen=True, slots=True)
 class VersionRequest:
-    """Measure version `version` of the judge of `aspect`: the judge of calibration `run_id` with `criteria_ids`.
+    """Measure a judge of `aspect` that follows `criteria_ids` (best first): version `version`, 0 for the next one.
 
-    Without `held_out` only calibration items are scored.  `split_from` names the run whose sides are kept where that
-    is not the calibration itself.
+    It keeps the model, prompt and sampling of calibration `run_id`, "" for those of the judge in use.  `golden_id` ""
+    is the golden set that judge was last measured on.  Without `held_out` only calibration items are scored.
+    `split_from` names the run whose sides are kept where that is not the calibration itself.
     """
 
     project_id: str
-    golden_id: str
     aspect: str
-    run_id: str
-    version: int
     criteria_ids: tuple[str, ...]
+    golden_id: str = ""
+    run_id: str = ""
+    version: int = 0
     held_out: bool = True
     split_from: str = ""
 

@@ -12,12 +12,12 @@ another version, which nobody has approved.  An approval from before an import i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from core.calibration.calibration_records import Calibration
 from core.errors import NotFoundError, UsageError
-from core.project_records import Run
+from core.project_records import Run, Side
 from core.projects.roles import given_reason, requires
 from core.projects.run_work import EDIT_SCORED, HeldOutAccess, list_held_out_accesses
 from core.records import Alignment, GoldenSet, Measure
@@ -45,19 +45,9 @@ _DID = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a sign-off rests on: the alignment in a run, on one side of its split."""
-
-    run_id: str
-    side: str
-    alignment: Alignment
-
-
 # ── what is logged ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
 class VersionEntry(Entry):
     """Something done to the versions of the judge of an aspect, which is the subject."""
 
@@ -110,11 +100,9 @@ class VersionMeasured(VersionEntry):
     looks: int = 0
 
     @property
-    def evidence(self) -> Evidence:
+    def evidence(self) -> tuple[Side, Alignment]:
         """Held-out where it was measured, else calibration (optimistic)."""
-        if self.held_out is not None:
-            return Evidence(self.run_id, "held-out", self.held_out)
-        return Evidence(self.run_id, "calibration", self.calibration)
+        return ("held-out", self.held_out) if self.held_out is not None else ("calibration", self.calibration)
 
 
 @dataclass(frozen=True)
@@ -125,7 +113,6 @@ class VersionDecided(VersionEntry):
     version: int
     state: VersionState
     reason: str = ""
-    evidence: Evidence | None = None
 
     def __post_init__(self) -> None:
         if self.state == "draft" or len(self.reason) > LONGEST_REASON:
@@ -178,6 +165,11 @@ class JudgeVersion:
         approvals = [decision for decision in self.decisions if decision.state == "approved"]
         return approvals[-1] if self.in_force and approvals else None
 
+    def evidence_of(self, decision: VersionDecided) -> VersionMeasured | None:
+        """The measurement that an approval rests on: the last one before it; None for other decisions."""
+        earlier = [entry for entry in self.measured if entry.number < decision.number]
+        return earlier[-1] if earlier and decision.state == "approved" else None
+
     @property
     def newest(self) -> VersionMeasured | None:
         """The last measurement, or None."""
@@ -198,15 +190,21 @@ class JudgeLine:
 
     aspect: str
     versions: tuple[JudgeVersion, ...] = ()
-    seen: int = 0
     decided: int = 0
-    story: tuple[VersionEntry, ...] = field(default=(), repr=False)
+
+    @property
+    def seen(self) -> int:
+        return self.versions[-1].made.number if self.versions else 0
 
     def get(self, number: int) -> JudgeVersion:
         """NotFoundError for a version that there is not."""
         if not 0 < number <= len(self.versions):
             raise NotFoundError(f"The judge of {self.aspect} has {len(self.versions)} versions; there is no {number}.")
         return self.versions[number - 1]
+
+    def made_by(self, entered: int) -> JudgeVersion:
+        """The version that entry `entered` of the log made."""
+        return next(version for version in self.versions if version.made.number == entered)
 
     @property
     def current(self) -> JudgeVersion | None:
@@ -216,11 +214,9 @@ class JudgeLine:
     @property
     def default(self) -> JudgeVersion | None:
         """What is shown and exported unless another is named: the current, else the newest approved, else proposed."""
-        for state in ("current", "approved", "proposed"):
-            for version in reversed(self.versions):
-                if version.state == state:
-                    return version
-        return None
+        places = {"current": 0, "approved": 1, "proposed": 2}
+        ranked = [version for version in reversed(self.versions) if version.state in places]
+        return min(ranked, key=lambda version: places[version.state], default=None)
 
     @property
     def waiting(self) -> tuple[JudgeVersion, ...]:
@@ -234,22 +230,16 @@ class JudgeLine:
 
     def of_run(self, run_id: str) -> JudgeVersion | None:
         """The version that this run proposed or measured, or None."""
-        for version in self.versions:
-            if any(entry.run_id == run_id for entry in version.measured):
-                return version
-        return None
+        return next((each for each in self.versions if any(entry.run_id == run_id for entry in each.measured)), None)
 
 
 def judge_line(store: Store, project_id: str, aspect: str) -> JudgeLine:
     """The versions of the judge of an aspect, oldest first; empty before the first calibration has finished."""
-    imported = store.projects.get(project_id).imported
-    story = tuple(store.events.all(project_id, VersionEntry, aspect))
+    imported, decided = store.projects.get(project_id).imported, 0
     versions: list[JudgeVersion] = []
-    seen = decided = 0
-    for entry in story:
+    for entry in store.events.all(project_id, VersionEntry, aspect):
         if isinstance(entry, VersionMade):
             versions.append(JudgeVersion(len(versions) + 1, "draft", entry))
-            seen = entry.number
             continue
         assert isinstance(entry, VersionMeasured | VersionDecided)
         decided = entry.number if isinstance(entry, VersionDecided) else decided
@@ -266,7 +256,7 @@ def judge_line(store: Store, project_id: str, aspect: str) -> JudgeLine:
                 versions = [replace(old, state="approved") if old.state == "current" else old for old in versions]
             version = replace(version, state=entry.state, decisions=(*version.decisions, entry))
         versions[entry.version - 1] = version
-    return JudgeLine(aspect, tuple(versions), seen, decided, story)
+    return JudgeLine(aspect, tuple(versions), decided)
 
 
 def judge_lines(store: Store, project_id: str) -> dict[str, JudgeLine]:
@@ -309,9 +299,7 @@ def decide_version(
     if state == "approved" and not version.newest:
         raise UsageError(f"Version {number} has not been measured, so there is nothing to approve it on.")
     why = given_reason(reason) if state in ("proposed", "retired") else reason.strip()
-    evidence = version.newest.evidence if state == "approved" and version.newest else None
-    entry = VersionDecided(number, state, why, evidence, subject=aspect)
-    store.events.add(project_id, entry, store.actor, expected=decided)
+    store.events.add(project_id, VersionDecided(number, state, why, subject=aspect), store.actor, expected=decided)
 
 
 @requires("reviewer")
@@ -329,31 +317,19 @@ def use_version(store: Store, project_id: str, aspect: str, number: int, *, reas
 # ── what may be claimed on held-out items ────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOutSeen:
-    """How often the held-out items of a golden set were looked at, and how often something was compared on them."""
+def compared_before(
+    line: JudgeLine, golden_id: str, accesses: Sequence[HeldOutAccess], *, before: int | None = None
+) -> str:
+    """Why a comparison on held-out items, entry `before` of the log or the next, carries no p; "" where it carries one.
 
-    looks: int = 0
-    compared: int = 0
-
-    @classmethod
-    def of(
-        cls, line: JudgeLine, golden_id: str, accesses: Sequence[HeldOutAccess], *, before: int | None = None
-    ) -> HeldOutSeen:
-        """All looks so far, and the comparisons of versions and edits that came before entry `before` of the log."""
-        edits = [access for access in accesses if access.why == EDIT_SCORED]
-        versions = [entry for version in line.versions for entry in version.measured]
-        compared = [entry for entry in versions if entry.golden_id == golden_id and entry.held_out_gain is not None]
-        earlier = [entry for entry in (*edits, *compared) if before is None or entry.number < before]
-        return cls(len(accesses), len(earlier))
-
-    @property
-    def p_reason(self) -> str:
-        """Why a further comparison on them carries no p; "" where it carries one."""
-        if not self.compared:
-            return ""
-        often = "once" if self.compared == 1 else f"{self.compared} times"
-        return f"versions were compared on these items {often} before, so a choice may rest on them"
+    It is the first that may: of versions, or of an edit with its parent, after another a choice may rest on that.
+    """
+    measured = [entry for version in line.versions for entry in version.measured if entry.golden_id == golden_id]
+    numbers = [access.number for access in accesses if access.why == EDIT_SCORED]
+    numbers += [entry.number for entry in measured if entry.held_out_gain is not None]
+    n = sum(before is None or number < before for number in numbers)
+    often = "once" if n == 1 else f"{n} times"
+    return f"versions were compared on these items {often} before, so a choice may rest on them" if n else ""
 
 
 def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) -> str:
@@ -363,7 +339,7 @@ def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) ->
     """
     measured = (entry for version in line.versions for entry in version.measured if entry.run_id == run.run_id)
     own = next(measured, None)
-    return "" if own is None else HeldOutSeen.of(line, run.golden_id, accesses, before=own.number).p_reason
+    return "" if own is None else compared_before(line, run.golden_id, accesses, before=own.number)
 
 
 def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:

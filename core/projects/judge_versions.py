@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,12 +12,11 @@ from core.errors import CriteriaError, JobError, UsageError
 from core.project_records import CriteriaAlignment, Run, Side
 from core.projects.calibration import VersionRequest, calibration_asked, carried_split, sides_of, version_asked
 from core.projects.judge_line import (
-    HeldOutSeen,
     JudgeLine,
-    JudgeVersion,
     VersionMade,
     VersionMeasured,
     VersionOrigin,
+    compared_before,
     judge_line,
 )
 from core.projects.project_list import require_aspect
@@ -40,35 +38,19 @@ from core.store.store import Store
 from core.wording import judge_words
 
 
-@dataclass(frozen=True, slots=True)
-class VersionOptions:
-    """How the next version of the judge is made, and on what it is measured; `note` says what changed.
-
-    It keeps the model, prompt and sampling of the judge in use, or those of calibration `base_run`.  `golden_id` ""
-    takes the golden set that judge was last measured on.
-    """
-
-    origin: VersionOrigin = "criteria"
-    note: str = ""
-    base_run: str = ""
-    golden_id: str = ""
-    held_out: bool = True
-
-
 @requires("reviewer", "started measuring a version of the judge")
 def make_version(
     store: Store,
     settings: Settings,
-    project_id: str,
-    aspect: str,
-    criteria_ids: Sequence[str],
+    request: VersionRequest,
     *,
-    options: VersionOptions,
+    origin: VersionOrigin = "criteria",
+    note: str = "",
     seen: int | None = None,
 ) -> str:
-    """Make the next version of the judge of `aspect` of these criteria (best first), and start measuring it.
+    """Make the next version of the judge of these criteria, and start measuring it; returns the id of the run.
 
-    `seen` is `JudgeLine.seen` as the person saw it.  Returns the id of the run.
+    `note` says what changed; `seen` is `JudgeLine.seen` as the person saw it.
 
     Raises:
         ConflictError: somebody made a version first.
@@ -76,21 +58,22 @@ def make_version(
         CriteriaError: criteria of another aspect, or without a text.
         JobError: there is no judge yet.
     """
-    line, ids = judge_line(store, project_id, aspect), tuple(dict.fromkeys(criteria_ids))
+    project_id, aspect = request.project_id, request.aspect
+    line, ids = judge_line(store, project_id, aspect), tuple(dict.fromkeys(request.criteria_ids))
     for criteria in [store.criteria.get(project_id, criteria_id).criteria for criteria_id in ids]:
         if criteria.aspect != aspect:
             raise CriteriaError(f"These criteria are for {criteria.aspect}, not for {aspect}.")
         if not criteria.text:
             raise CriteriaError("A version of the judge needs criteria; the judge without any is the baseline.")
-    request = _request(store, project_id, line, ids, options)
+    request = _completed(store, line, replace(request, criteria_ids=ids))
     for version in line.versions:
         if (version.made.base_run, version.criteria_ids) == (request.run_id, ids):
             raise UsageError(f"These criteria with this judge are version {version.number} already ({version.state}).")
     parent = line.default.number if line.default else 0
-    made = VersionMade(request.run_id, ids, options.origin, parent, options.note.strip(), subject=aspect)
+    made = VersionMade(request.run_id, ids, origin, parent, note.strip(), subject=aspect)
     require_judge(store, request.run_id)
     entered = store.events.add(project_id, made, store.actor, expected=line.seen if seen is None else seen)
-    number = [each.made.number for each in judge_line(store, project_id, aspect).versions].index(entered) + 1
+    number = judge_line(store, project_id, aspect).made_by(entered).number
     return start_version(store, settings, replace(request, version=number))
 
 
@@ -112,9 +95,8 @@ def measure_version(
     line = judge_line(store, project_id, aspect)
     made = line.get(number).made
     require_judge(store, made.base_run)
-    options = VersionOptions(made.origin, base_run=made.base_run, golden_id=golden_id, held_out=held_out)
-    request = _request(store, project_id, line, made.criteria_ids, options)
-    return start_version(store, settings, replace(request, version=number))
+    request = VersionRequest(project_id, aspect, made.criteria_ids, golden_id, made.base_run, number, held_out)
+    return start_version(store, settings, _completed(store, line, request))
 
 
 @requires("reviewer", "started measuring a version of the judge")
@@ -126,16 +108,8 @@ def start_version(store: Store, settings: Settings, request: VersionRequest) -> 
     return start_run(store, settings, "version", request, title=title, judge_spec=spec, opens=opens)
 
 
-def estimate_version(
-    store: Store,
-    settings: Settings,
-    project_id: str,
-    aspect: str,
-    criteria_ids: Sequence[str],
-    *,
-    options: VersionOptions,
-) -> Estimate:
-    """What measuring a version of these criteria asks at most; what was asked before is not paid again.
+def estimate_version(store: Store, settings: Settings, request: VersionRequest) -> Estimate:
+    """What measuring a version asks at most; what was asked before is not paid again.
 
     Errors as `make_version`; JudgeError for a judge that cannot be made.
     """
@@ -144,16 +118,16 @@ def estimate_version(
     from core.judging.judge_specs import NAMED, restore_judge
     from core.stats import LabelledItems
 
-    request = _request(store, project_id, judge_line(store, project_id, aspect), tuple(criteria_ids), options)
+    request = _completed(store, judge_line(store, request.project_id, request.aspect), request)
     golden, asked = store.goldens.load(request.golden_id), calibration_asked(store, request.run_id)
     split = carried_split(store, request.split_from or request.run_id, golden)
-    n_calibration, n_held_out = len(split.calibration), len(split.held_out) if options.held_out else 0
-    calls = (len(criteria_ids) + 1) * (n_calibration + n_held_out)
-    criteria = [store.criteria.get(project_id, name).criteria for name in criteria_ids]
+    n_calibration, n_held_out = len(split.calibration), len(split.held_out) if request.held_out else 0
+    calls = (len(request.criteria_ids) + 1) * (n_calibration + n_held_out)
+    criteria = [store.criteria.get(request.project_id, name).criteria for name in request.criteria_ids]
     state = require_judge(store, request.run_id)
     with closing(restore_judge(state, settings, store.replies, gate=NAMED)) as judge:
         if len(criteria) == 1:
-            calls += crossing_calls(judge, asked.settings, LabelledItems.of(golden, aspect, split.calibration))
+            calls += crossing_calls(judge, asked.settings, LabelledItems.of(golden, request.aspect, split.calibration))
         once = judge.estimate(asked.task(golden), [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
         return Estimate(
             calls,
@@ -165,28 +139,26 @@ def estimate_version(
         )
 
 
-def _request(
-    store: Store, project_id: str, line: JudgeLine, criteria_ids: tuple[str, ...], options: VersionOptions
-) -> VersionRequest:
-    """The judge, the items that a version is measured on, and whose sides they keep; its number is not set."""
-    default, base = line.default, options.base_run
+def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> VersionRequest:
+    """The request with the judge, the golden set, and the run whose sides are kept."""
+    default, base = line.default, request.run_id
     if not base and default is not None and not is_imported(store, default.made.base_run):
         base = default.made.base_run
     if not base:
-        project = store.projects.get(project_id)
-        made_here = (run for run in store.runs.all(project_id) if not project.came_with(run))
-        own = (run.run_id for run in made_here if run.kind == "calibration" and run.aspect == line.aspect)
+        project = store.projects.get(request.project_id)
+        runs = [run for run in store.runs.all(request.project_id) if not project.came_with(run)]
+        own = (run.run_id for run in runs if run.kind == "calibration" and run.aspect == line.aspect)
         base = next((run_id for run_id in own if store.results.document(run_id, JUDGE)), "")
     if not base:
         raise JobError(f"No calibration of {line.aspect} has come to a judge yet. Start one; it need not be finished.")
     calibrated_on = store.runs.get(base).golden_id
     last = None if default is None else default.newest
-    golden_id = options.golden_id or (calibrated_on if last is None else last.golden_id)
+    golden_id = request.golden_id or (calibrated_on if last is None else last.golden_id)
     require_aspect(store, golden_id, line.aspect)
     split_from = ""
     if golden_id != calibrated_on and default is not None and last is not None:
         split_from = (default.on(golden_id) or last).run_id
-    return VersionRequest(project_id, golden_id, line.aspect, base, 0, criteria_ids, options.held_out, split_from)
+    return replace(request, golden_id=golden_id, run_id=base, split_from=split_from)
 
 
 def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: str) -> tuple[str, ...]:
@@ -281,12 +253,8 @@ def enter_judge(work: RunWork, result: Calibration) -> None:
         line = judge_line(store, run.project_id, run.aspect)
         ids, parent = tuple(chosen.criteria_id for chosen in result.chosen), line.default.number if line.default else 0
         made = VersionMade(run.run_id, ids, "calibration", parent, subject=run.aspect)
-        store.events.add(run.project_id, made, store.actor, form=f"version:{run.run_id}")
-        versions = judge_line(store, run.project_id, run.aspect).versions
-        first = next(
-            each.number for each in versions if (each.made.base_run, each.made.origin) == (run.run_id, "calibration")
-        )
-        _enter_measurement(work, first, result)
+        entered = store.events.add(run.project_id, made, store.actor, form=f"version:{run.run_id}")
+        _enter_measurement(work, judge_line(store, run.project_id, run.aspect).made_by(entered).number, result)
 
 
 def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
@@ -305,16 +273,35 @@ def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
 
 
 def _enter_measurement(work: RunWork, number: int, result: Calibration) -> None:
-    """Log what a run measured of a version, next to the version in use; once, however often the run is taken up."""
-    run, store, opened = work.run, work.store, result.held_out.n > 0
+    """Log what a run measured of a version, next to the version in use; once, however often the run is taken up.
+
+    Both are compared on the items that lie on the same side for both.
+    """
+    from core.stats import LabelledItems, paired_difference
+
+    run, store, golden, chosen = work.run, work.store, work.golden, result.settings
     line = judge_line(store, run.project_id, run.aspect)
     other = line.default if line.default is not None and line.default.number != number else None
-    gains = {} if other is None else _gains(work, other, result)
+    known = None if other is None else other.on(run.golden_id)
+    gains: dict[Side, Difference] = {}
+    if known is not None:
+        theirs = load_calibration(store, known.run_id)
+        new, old = (_over_all(each.scores.values[0], each, golden) for each in (result, theirs))
+        shared: dict[Side, set[int]] = {"calibration": {*result.split.calibration} & {*theirs.split.calibration}}
+        if result.held_out.n and theirs.held_out.n:
+            shared["held-out"] = {*result.split.held_out} & {*theirs.split.held_out}
+        for side, positions in shared.items():
+            if positions:
+                items = LabelledItems.of(golden, result.task.aspect, sorted(positions))
+                at, measure = items.positions, result.calibration.measure
+                gains[side] = paired_difference(
+                    new[at], old[at], items, measure, resamples=chosen.resamples, seed=chosen.seed
+                )
     held_out = gains.get("held-out")
     accesses = list_held_out_accesses(store, run.project_id, run.golden_id, run.aspect)
-    seen = HeldOutSeen.of(line, run.golden_id, accesses)
-    if held_out is not None and seen.p_reason:
-        held_out = replace(held_out, p=None, p_reason=seen.p_reason)
+    if held_out is not None and (reason := compared_before(line, run.golden_id, accesses)):
+        held_out = replace(held_out, p=None, p_reason=reason)
+    opened = result.held_out.n > 0
     entry = VersionMeasured(
         number,
         run.run_id,
@@ -324,33 +311,10 @@ def _enter_measurement(work: RunWork, number: int, result: Calibration) -> None:
         other.number if other is not None and gains else 0,
         gains.get("calibration"),
         held_out,
-        seen.looks if opened else 0,
+        len(accesses) if opened else 0,
         subject=run.aspect,
     )
     store.events.add(run.project_id, entry, store.actor, form=f"measured:{run.run_id}")
-
-
-def _gains(work: RunWork, other: JudgeVersion, result: Calibration) -> Mapping[Side, Difference]:
-    """The judge of `result` minus version `other`, on the items that lie on the same side for both."""
-    from core.stats import LabelledItems, paired_difference
-
-    measured = other.on(work.run.golden_id)
-    if measured is None:
-        return {}
-    theirs, golden, chosen = load_calibration(work.store, measured.run_id), work.golden, result.settings
-    new, old = (_over_all(each.scores.values[0], each, golden) for each in (result, theirs))
-    shared: dict[Side, set[int]] = {"calibration": {*result.split.calibration} & {*theirs.split.calibration}}
-    if result.held_out.n and theirs.held_out.n:
-        shared["held-out"] = {*result.split.held_out} & {*theirs.split.held_out}
-    gains: dict[Side, Difference] = {}
-    for side, positions in shared.items():
-        if positions:
-            items = LabelledItems.of(golden, result.task.aspect, sorted(positions))
-            at, measure = items.positions, result.calibration.measure
-            gains[side] = paired_difference(
-                new[at], old[at], items, measure, resamples=chosen.resamples, seed=chosen.seed
-            )
-    return gains
 
 
 def _over_all(scores: FloatArray, result: Calibration, golden: GoldenSet) -> FloatArray:

@@ -153,7 +153,7 @@ class Project:
     # ── versions of the judge ────────────────────────────────────────────────────────────────────────────────
 
     def versions(self, aspect: str) -> JudgeLine:
-        """The versions of the judge of an aspect: `.versions`, oldest first, `.current` and `.story`."""
+        """The versions of the judge of an aspect: `.versions`, oldest first, and `.current`."""
         return projects.judge_line(self.store, self.project_id, aspect)
 
     def report(

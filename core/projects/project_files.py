@@ -46,7 +46,7 @@ from core.projects.run_kinds import KINDS as RUN_KINDS
 from core.projects.run_work import JudgeState
 from core.settings import Settings
 from core.store.codec import unpack
-from core.store.log import IMPORTED, KINDS, Action, Entry
+from core.store.log import IMPORTED, KINDS, RETIRED, Action, Entry
 from core.store.project_rows import LAYOUT, UNFINISHED, Row, json_text
 from core.store.runs import JUDGE, RESULT
 from core.store.schema import HEAD, metadata
@@ -454,7 +454,7 @@ def _fault(table: str, row: Any) -> str:
             return f"{name}: it is not of the kind of this column; {str(value)[:60]!r} came"
     if table == "runs" and row["status"] not in FINISHED:  # a run that leaves is over
         return f"status: {row['status']!r} is not how a run ends"
-    if table == "events" and (row["kind"] not in KINDS or row["role"].removesuffix(IMPORTED) not in ROLES):
+    if table == "events" and (row["kind"] not in {*KINDS, *RETIRED} or row["role"].removesuffix(IMPORTED) not in ROLES):
         return f"there is no entry of kind {row['kind']!r} by the role {row['role']!r}"
     if table == "run_replies" and isinstance(reply := row["body"], dict):
         return "" if isinstance(reply.get("text", reply.get("failure")), str) else "body: it is not a reply"

@@ -15,7 +15,7 @@ from core.errors import UsageError
 from core.metrics import Metric, MetricScores, as_judge, kept, make_metric, score_or_reason
 from core.progress import Stage
 from core.project_records import JUDGES, GoldenSummary, JudgeEntry
-from core.projects.judge_line import HeldOutSeen, JudgeLine, JudgeVersion, judge_line
+from core.projects.judge_line import JudgeLine, JudgeVersion, compared_before, judge_line
 from core.projects.labelling import rated_in
 from core.projects.project_list import require_aspect
 from core.projects.roles import requires
@@ -85,8 +85,9 @@ class JudgesShown:
 
     `version` is the one among them (None where none was measured on this golden set), `own` its judge's id, `baseline`
     the id of the same judge without criteria ("" where it is not here).  `aside` are the other versions, and the
-    judges without criteria of their calibrations.  `seen`: how often the held-out items were looked at.  `rated_in`:
-    the labelling pass that ceiling and annotator test are of, "" for the file.
+    judges without criteria of their calibrations.  `looks`: how often the held-out items were looked
+    at.  `no_p`: why no comparison with ours on them is tested.  `rated_in`: the labelling pass that ceiling and
+    annotator test are of, "" for the file.
     """
 
     line: JudgeLine
@@ -95,7 +96,8 @@ class JudgesShown:
     version: JudgeVersion | None = None
     own: str = ""
     baseline: str = ""
-    seen: HeldOutSeen = field(default_factory=HeldOutSeen)
+    looks: int = 0
+    no_p: str = ""
     rated_in: str = ""
 
     @property
@@ -148,7 +150,8 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
         shown,
         own,
         baseline,
-        HeldOutSeen.of(line, golden_id, accesses, before=measured.number if measured else None),
+        len(accesses),
+        compared_before(line, golden_id, accesses, before=measured.number if measured else None),
         rated,
     )
 

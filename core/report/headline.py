@@ -232,9 +232,10 @@ def sign_off(report: Report) -> str:
     by, reason = bounded(approval.actor, 80) or "Somebody", bounded(approval.reason, 300)
     words = f"{by} approved {report.judge_name} on {day(approval.at)}" + (f": “{reason}”" if reason else "")
     words += "" if reason[-1:] in (".", "!", "?") and reason else "."
-    if evidence := approval.evidence:
-        rests = f"{estimate(evidence.alignment)} on {evidence.side} items"
-        words += f" The approval rests on {rests} ({measure(evidence.alignment)}, {basis_words(evidence.alignment)})."
+    if (measured := version.evidence_of(approval)) is not None:
+        side, alignment = measured.evidence
+        rests = f"{estimate(alignment)} on {side} items ({measure(alignment)}, {basis_words(alignment)})"
+        words += f" The approval rests on {rests}."
     return f"{words} It is the current version." if version.state == "current" else words
 
 

@@ -186,7 +186,8 @@ def _body_text(entry: Entry) -> str:
 def _said(kind: str, body: str) -> Entry:
     """What was logged never changes, and every press reads some of it: the last few are handed out again."""
     if kind in RETIRED:
-        return Action(RETIRED[kind], json.loads(body))
+        about = json.loads(body)
+        return Action(RETIRED[kind], about if isinstance(about, dict) else {})
     return unpack(KINDS[kind], body)
 
 

@@ -73,7 +73,7 @@ class Compared:
             ids.index(shown.own),
             f"Version {self.version.number} of the judge",
             baseline=ids.index(shown.baseline) if shown.baseline in ids else None,
-            looks=shown.seen.looks,
+            looks=shown.looks,
         )
 
 
@@ -103,7 +103,7 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
         chosen.choose_part("Level", "level", words, usual_name, help=means)
     judges, hidden = _choose_judges((*shown.entries, *shown.aside), shown)
     named = tuple((entry.judge_id, entry.name) for entry in judges)
-    key = (view.golden_id, aspect, named, statistic, level, shown.own, shown.seen, SEED)
+    key = (view.golden_id, aspect, named, statistic, level, shown.own, shown.no_p, SEED)
 
     def compare() -> tuple[tuple[JudgeEntry, ...], Leaderboard]:
         scores = projects.as_compared(page.store, page.project.project_id, judges)
@@ -116,7 +116,7 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
             return entries, board
         if shown.baseline in ids:
             board = board.with_planned(ids.index(shown.own), ids.index(shown.baseline))
-        return entries, board.without_p(ids.index(shown.own), shown.seen.p_reason)
+        return entries, board.without_p(ids.index(shown.own), shown.no_p)
 
     entries, board = cached(("board", *key), compare)
     return Compared(view, golden, aspect, entries, board, key, shown, hidden)

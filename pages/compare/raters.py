@@ -53,9 +53,7 @@ def draw(compared: Compared) -> None:
         judges, own = [entry.judge for entry in compared.judges], compared.shown.own
         tests = annotator_tests(compared.golden, board, judges, epsilon=EPSILONS[raters_are], standardise=standardise)
         return tuple(
-            test.without_claim(compared.shown.seen.p_reason)
-            if test and compared.judge_of(row).judge_id == own
-            else test
+            test.without_claim(compared.shown.no_p) if test and compared.judge_of(row).judge_id == own else test
             for row, test in zip(board.rows, tests, strict=True)
         )
 

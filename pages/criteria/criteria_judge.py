@@ -7,8 +7,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
+from core.projects.calibration import VersionRequest
 from core.projects.judge_line import VersionOrigin
-from core.projects.judge_versions import VersionOptions
 from core.store.log import IMPORTED
 from core.wording import counted, price_words
 from pages.overview import judge_view
@@ -53,9 +53,9 @@ def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None
             key=f"{key}_held_out",
             help="Each look makes their figure a little less honest. The first comparison of two versions is a test.",
         )
-        where = (page.store, page.settings, page.project.project_id, entry.aspect, criteria_ids)
+        request = VersionRequest(page.project.project_id, entry.aspect, criteria_ids, held_out=held_out)
         try:
-            estimate = projects.estimate_version(*where, options=VersionOptions(held_out=held_out))
+            estimate = projects.estimate_version(page.store, page.settings, request)
         except ConcordError as error:
             st.warning(plain(str(error)), icon=":material/error:")
             return
@@ -66,9 +66,9 @@ def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None
         if not people.button(page, "reviewer", "Measure it", **look):
             return
         made: VersionOrigin = "edit" if entry.origin == "edit" else "criteria"
-        options = VersionOptions(origin or made, note, held_out=held_out)
+        said = {"origin": origin or made, "note": note}
         try:
-            run_id = projects.make_version(*where, options=options, seen=line.seen)
+            run_id = projects.make_version(page.store, page.settings, request, seen=line.seen, **said)
         except ConcordError as error:
             st.warning(plain(f"No version was made: {error}"), icon=":material/error:")
             return

@@ -72,18 +72,18 @@ def finding_of(version: JudgeVersion) -> str:
     measured = version.newest
     if measured is None:
         return f"Version {version.number} has not been measured yet"
-    return f"Agreement of version {version.number} with raters: {number(measured.evidence.alignment.value)}"
+    return f"Agreement of version {version.number} with raters: {number(measured.evidence[1].value)}"
 
 
 def measured_on(version: JudgeVersion) -> str:
     """What the figure of a version is: statistic, level, side and n; "" where there is none."""
     if version.newest is None:
         return ""
-    evidence, aligned = version.newest.evidence, version.newest.evidence.alignment
-    side = "held-out items" if evidence.side == "held-out" else "calibration items (optimistic)"
+    side, aligned = version.newest.evidence
+    where = "held-out items" if side == "held-out" else "calibration items (optimistic)"
     unread = f" ({aligned.n_unscored:,} more without a score)" if aligned.n_unscored else ""
     sure = f", 95 % interval {tables.interval_of(aligned)}" if aligned.interval is not None else ""
-    return f"{measure_name(aligned.statistic, aligned.level)}, {side}, n = {aligned.n:,}{unread}{sure}"
+    return f"{measure_name(aligned.statistic, aligned.level)}, {where}, n = {aligned.n:,}{unread}{sure}"
 
 
 def gain_words(page: Opened, version: JudgeVersion) -> str:
@@ -263,8 +263,8 @@ def draw_story(page: Opened, line: JudgeLine) -> None:
                 _draw_head(version, large=False)
                 link_to("overview", "Open", key=f"open_{version.number}", **place_of(line.aspect, version))
             if (measured := version.newest) is not None:
-                where = f"{measured.evidence.side}, n = {measured.evidence.alignment.n:,}"
-                st.markdown(plain(f"{describe(measured.evidence.alignment)} ({where}). {gain_words(page, version)}"))
+                side, aligned = measured.evidence
+                st.markdown(plain(f"{describe(aligned)} ({side}, n = {aligned.n:,}). {gain_words(page, version)}"))
             for decision in version.decisions:
                 why = f": “{decision.reason}”" if decision.reason else ""
                 st.caption(plain(f"{decision.actor or 'Somebody'} {decision.did}, {tables.ago(decision.at)}{why}"))

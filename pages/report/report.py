@@ -12,8 +12,8 @@ from core import projects
 from core.comparison import unique_names
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
+from core.projects.calibration import VersionRequest
 from core.projects.judge_line import JudgeVersion
-from core.projects.judge_versions import VersionOptions
 from core.projects.reports import MeasuredJudge
 from core.report.headline import asides, better_system, brings, headline, limits, sign_off
 from core.report.page import appendix_page, html_page, sides_plot
@@ -110,10 +110,9 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
 
     finding(words, step=offer)
     try:
-        asked = projects.estimate_version(
-            *(page.store, page.settings, project_id, aspect, version.criteria_ids),
-            options=VersionOptions(base_run=version.made.base_run, golden_id=golden.golden_id),
-        )
+        made = version.made
+        request = VersionRequest(project_id, aspect, made.criteria_ids, golden.golden_id, made.base_run)
+        asked = projects.estimate_version(page.store, page.settings, request)
     except ConcordError as error:
         st.warning(plain(str(error)), icon=":material/error:")
         return

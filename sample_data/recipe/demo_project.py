@@ -21,11 +21,10 @@ from core.errors import JobError
 from core.fusion.fusion_settings import FusionSettings
 from core.people import Actor
 from core.project_records import DEMO_PROJECT
-from core.projects.calibration import CalibrationRequest
+from core.projects.calibration import CalibrationRequest, VersionRequest
 from core.projects.demo import ASPECT, CHOSEN, DEFINITION, DEMO_NAME
 from core.projects.judge_checks import AblationRequest, RecheckRequest
 from core.projects.judge_line import VersionState
-from core.projects.judge_versions import VersionOptions
 from core.projects.labelling import LabelAspect, LabelPlan
 from core.projects.misaligned_items import ItemScore, TriageRequest, TriageVerdict
 from core.projects.project_judges import MetricsRequest
@@ -243,10 +242,9 @@ def _said(build: Build, point: Point, proposals: list[str]) -> tuple[tuple[Choic
 
 def _make_judge(build: Build) -> None:
     """The accepted edit becomes the judge: measured, approved by somebody who did not write it, and taken into use."""
-    made = projects.make_version(
-        *(build.as_(CHI), build.settings, DEMO_PROJECT, ASPECT, [build.edited]),
-        options=VersionOptions("review", "The result comes first."),
-    )
+    request = VersionRequest(DEMO_PROJECT, ASPECT, (build.edited,))
+    note = "The result comes first."
+    made = projects.make_version(build.as_(CHI), build.settings, request, origin="review", note=note)
     build.judge_id = build.done(made)
     build.decide(ADA, 2, "approved", "Approved for the demo. The desk would say it much like this.")
     build.decide(BEN, 2, "current", "")

@@ -7,7 +7,7 @@ import pytest
 
 from core import projects
 from core.people import Actor, Role
-from core.projects.judge_versions import VersionOptions
+from core.projects.calibration import VersionRequest
 from core.records import AspectLabels, Criteria, GoldenSet, Item
 from core.settings import Settings
 from core.store.store import Store
@@ -83,8 +83,8 @@ def test_a_version_whose_endpoint_is_gone_says_why_and_can_be_measured_again(
     store: Store, settings: Settings, project_id: str, calibrated: Calibrated
 ) -> None:
     (edit,) = (entry for entry in store.criteria.all(project_id, ASPECT) if entry.origin == "edit")
-    made = (store.acting(Actor("Ann", "admin")), settings, project_id, ASPECT, [edit.criteria_id])
-    run_id = projects.make_version(*made, options=VersionOptions("edit"))
+    request = VersionRequest(project_id, ASPECT, (edit.criteria_id,))
+    run_id = projects.make_version(store.acting(Actor("Ann", "admin")), settings, request)
     assert store.runs.claim(run_id, 1, "w")
     assert store.runs.finish(run_id, 1, "failed", error="The endpoint http://127.0.0.1:9/v1 cannot be reached.")
     screen = open_screen("0_overview", project=project_id, aspect=ASPECT, version="2")

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.people import Actor
-from core.projects.judge_versions import VersionOptions
+from core.projects.calibration import VersionRequest
 from core.settings import Settings
 from core.store.store import Store
 from pages.ui import state
@@ -27,9 +27,7 @@ def in_use(store: Store, settings: Settings, calibrated: Calibrated, drive: Call
     ann = store.acting(Actor("Ann", "admin"))
     (project,) = store.projects.all()
     edit = next(entry for entry in store.criteria.all(project.project_id, ASPECT) if entry.origin == "edit")
-    made = projects.make_version(
-        ann, settings, project.project_id, ASPECT, [edit.criteria_id], options=VersionOptions("edit")
-    )
+    made = projects.make_version(ann, settings, VersionRequest(project.project_id, ASPECT, (edit.criteria_id,)))
     assert drive(store, settings, made) == "done"
     line = projects.judge_line(store, project.project_id, ASPECT)
     projects.use_version(ann, project.project_id, ASPECT, 2, decided=line.decided)

@@ -9,8 +9,8 @@ import pytest
 
 from core import projects
 from core.people import Actor
+from core.projects.calibration import VersionRequest
 from core.projects.judge_line import JudgeLine
-from core.projects.judge_versions import VersionOptions
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Calibrated, Place, golden_of
@@ -32,8 +32,8 @@ def second(store: Store, settings: Settings, calibrated: Calibrated, drive: Call
     (project,) = store.projects.all()
     edit = next(entry for entry in store.criteria.all(project.project_id, ASPECT) if entry.origin == "edit")
     ann = store.acting(Actor("Ann", "admin"))
-    what = (project.project_id, ASPECT, [edit.criteria_id])
-    made = projects.make_version(ann, settings, *what, options=VersionOptions("edit", HOSTILE))
+    request = VersionRequest(project.project_id, ASPECT, (edit.criteria_id,))
+    made = projects.make_version(ann, settings, request, origin="edit", note=HOSTILE)
     assert drive(store, settings, made) == "done"
 
 

@@ -11,9 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.calibration.calibration_records import CalibrationSettings
-from core.projects.calibration import CalibrationRequest
+from core.projects.calibration import CalibrationRequest, VersionRequest
 from core.projects.judge_line import JudgeLine
-from core.projects.judge_versions import VersionOptions
 from core.records import JudgeScores
 from core.report.headline import brings, headline, limits
 from core.settings import Settings
@@ -145,9 +144,8 @@ def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
 ) -> None:
     (project,) = store.projects.all()
     ids = line().versions[0].criteria_ids[:1]
-    run_id = projects.make_version(
-        *(store, settings, project.project_id, "coherence", ids), options=VersionOptions("criteria", held_out=False)
-    )
+    request = VersionRequest(project.project_id, "coherence", ids, held_out=False)
+    run_id = projects.make_version(store, settings, request)
     drive(store, settings, run_id)
     screen = whole(version="2")
     assert "Version 2 of the judge was not measured on held-out items" in texts(screen)

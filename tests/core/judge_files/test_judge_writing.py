@@ -17,7 +17,7 @@ from core.data import load_golden
 from core.errors import ConcordError
 from core.judge_files import final_verdicts, judge_yaml, read_card, write_run
 from core.judge_files.judge_writing import label_warnings
-from core.projects.judge_line import Evidence, JudgeVersion, VersionDecided, VersionMade, VersionState
+from core.projects.judge_line import JudgeVersion, VersionDecided, VersionMade, VersionMeasured, VersionState
 from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored
 
 ROOT = Path(__file__).parents[3]
@@ -53,14 +53,11 @@ def test_a_key_in_the_environment_does_not_leave(calibrated: Calibration, monkey
 def signed(calibrated: Calibration, *states: VersionState) -> JudgeVersion:
     """The third version, which came into these states one after the other."""
     at = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
-    evidence = Evidence("r1", "held-out", calibrated.held_out)
     ids = tuple(criteria.criteria_id for criteria in calibrated.chosen)
     made = VersionMade("r1", ids, "edit", 2, "shorter", subject="relevance", actor="Bo", at=at)
-    decisions = [
-        VersionDecided(3, state, "good: #1", evidence if state == "approved" else None, actor="Ann <b>", at=at)
-        for state in states
-    ]
-    return JudgeVersion(3, states[-1] if states else "proposed", made, (), tuple(decisions))
+    measured = VersionMeasured(3, "r1", "g", calibrated.calibration, calibrated.held_out, number=1)
+    decisions = [VersionDecided(3, state, "good: #1", actor="Ann <b>", at=at, number=2) for state in states]
+    return JudgeVersion(3, states[-1] if states else "proposed", made, (measured,), tuple(decisions))
 
 
 def test_the_approval_goes_into_the_file(calibrated: Calibration, tmp_path: Path) -> None:

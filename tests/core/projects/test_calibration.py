@@ -18,8 +18,7 @@ from core.calibration.calibration_records import Calibration, CalibrationSetting
 from core.errors import JobError
 from core.judging.scoring_styles import Asking
 from core.project_records import FINISHED
-from core.projects.calibration import CalibrationRequest, calibration_asked
-from core.projects.judge_versions import VersionOptions
+from core.projects.calibration import CalibrationRequest, VersionRequest, calibration_asked
 from core.projects.refining import RescoreRequest, TrialRequest
 from core.projects.run_kinds import RunDetail
 from core.records import GoldenSet
@@ -213,14 +212,8 @@ def test_rounds_trials_and_versions_ask_as_the_calibration_did(
     rescore = projects.start_rescore(
         store, here, RescoreRequest(*where, best.criteria_id, result.chosen[-1].criteria_id, run_id, held_out=True)
     )
-    version = projects.make_version(
-        store,
-        here,
-        few_asked.project_id,
-        few_asked.aspect,
-        [best.criteria_id],
-        options=VersionOptions("criteria", base_run=run_id),
-    )
+    asked = VersionRequest(few_asked.project_id, few_asked.aspect, (best.criteria_id,), run_id=run_id)
+    version = projects.make_version(store, here, asked)
     work_off(store, here)
     tried = projects.run_view(store, trial).outcome
     assert len(tried.prompts) == 2 and len(tried.replies) == 4

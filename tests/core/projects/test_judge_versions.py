@@ -17,9 +17,8 @@ from core.comparison.sureness import expected_errors
 from core.data.split import text_digest
 from core.errors import ConflictError, CriteriaError, JobError, NotFoundError, UsageError
 from core.people import Actor
-from core.projects.calibration import CalibrationRequest, sides_of
-from core.projects.judge_line import HeldOutSeen, JudgeLine, VersionState
-from core.projects.judge_versions import VersionOptions
+from core.projects.calibration import CalibrationRequest, VersionRequest, sides_of
+from core.projects.judge_line import JudgeLine, VersionState
 from core.projects.labelling import LabelAspect, LabelPlan
 from core.records import AspectLabels, GoldenSet
 from core.store.store import Store
@@ -47,9 +46,8 @@ class Versions(World):
         return run_id
 
     def start(self, *criteria_ids: str, aspect: str = ASPECT, seen: int | None = None, **more: Any) -> str:
-        options = VersionOptions("edit", **more)
-        where = (self.store, self.settings, self.project_id, aspect, criteria_ids)
-        return projects.make_version(*where, options=options, seen=seen)
+        request = VersionRequest(self.project_id, aspect, criteria_ids, **more)
+        return projects.make_version(self.store, self.settings, request, origin="edit", seen=seen)
 
     def decide(self, number: int, state: VersionState, reason: str = "") -> None:
         projects.decide_version(*self.aspect, number, state, reason=reason, decided=self.line.decided)
@@ -120,7 +118,8 @@ def test_without_held_out_nothing_is_said_of_it(versions: Versions) -> None:
     assert projects.load_calibration(versions.store, run_id).held_out.value is None
     assert len(projects.list_held_out_accesses(versions.store, *versions.where)) == 1
     versions.decide(2, "approved")
-    assert versions.line.get(2).approval.evidence.side == "calibration"
+    second = versions.line.get(2)
+    assert second.evidence_of(second.approval).evidence[0] == "calibration"
     with pytest.raises(JobError, match="not measured on held-out"):
         projects.report(versions.store, *versions.where, run_id)
 
@@ -128,7 +127,7 @@ def test_without_held_out_nothing_is_said_of_it(versions: Versions) -> None:
 def test_the_current_version_stands_for_all_and_later_comparisons_carry_no_p(versions: Versions) -> None:
     """The first comparison on held-out items may be a test; from then on it would be one of many."""
     first = versions.shown()
-    assert (first.aside, first.seen.p_reason) == ((), "")
+    assert (first.aside, first.no_p) == ((), "")
     versions.make(versions.edited)
     projects.use_version(*versions.aspect, 2, decided=versions.line.decided)
     shown = versions.shown()
@@ -136,13 +135,13 @@ def test_the_current_version_stands_for_all_and_later_comparisons_carry_no_p(ver
     assert shown.version == versions.line.current
     assert (kinds[shown.own], kinds[shown.baseline], len(kinds)) == ("calibrated", "no criteria", 2)
     assert [entry.judge.run_id for entry in shown.aside] == [versions.run_id]
-    assert (shown.seen.looks, shown.seen.p_reason) == (2, "")  # its own comparison was the first
+    assert (shown.looks, shown.no_p) == (2, "")  # its own comparison was the first
     versions.make(versions.edit("Rate how relevant it is."))
-    again = versions.shown().seen
-    assert (again.looks, again.p_reason) == (3, "")  # what was compared later takes nothing from it
+    again = versions.shown()
+    assert (again.looks, again.no_p) == (3, "")  # what was compared later takes nothing from it
     second, third = (versions.line.get(number).newest.held_out_gain for number in (2, 3))
     assert second.p is not None
-    assert (third.p, third.p_reason) == (None, HeldOutSeen(2, 1).p_reason)
+    assert third.p is None and "compared on these items once before" in third.p_reason
 
 
 def test_two_people_at_once(versions: Versions) -> None:

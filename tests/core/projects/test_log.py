@@ -16,7 +16,7 @@ from core.projects.criteria import (
     ProposalDecided,
 )
 from core.projects.fusion import FusionKept, FusionPlanSaved
-from core.projects.judge_line import Evidence, VersionDecided, VersionMade, VersionMeasured
+from core.projects.judge_line import VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import (
     Adjudicated,
     Anchor,
@@ -37,7 +37,7 @@ from core.store.schema import events
 from core.store.store import Store
 
 ODD = "<b>{0.subject}</b> {} % \x00 'x'; -- 🙂"
-EVIDENCE = Evidence("r1", "held-out", Alignment("spearman", "sample", 0.1 + 0.2, 9, interval=Interval(0.1, 0.5)))
+FOUND = Alignment("spearman", "sample", 0.1 + 0.2, 9, interval=Interval(0.1, 0.5))
 PLAN = LabelPlan((LabelAspect("a", Scale(1, 5, 1.0), ODD),), (2, 0, 1), n_raters=2)
 ENTRIES: tuple[tuple[Entry, str], ...] = (
     (LabelPass(ODD, "g", PLAN), f"began the labelling pass {ODD}"),
@@ -51,8 +51,8 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (CommentSettled(4), "settled a comment"),
     (ProposalDecided("rejected", "r", "c2"), "rejected a proposal"),
     (VersionMade("r1", ("c1", "c2"), "edit", 2, ODD), f"made a version of the judge ({ODD})"),
-    (VersionMeasured(3, "r1", "g", EVIDENCE.alignment), f"measured version 3 of the judge ({ODD})"),
-    (VersionDecided(3, "approved", ODD, EVIDENCE), f"approved version 3 of the judge ({ODD})"),
+    (VersionMeasured(3, "r1", "g", FOUND), f"measured version 3 of the judge ({ODD})"),
+    (VersionDecided(3, "approved", ODD), f"approved version 3 of the judge ({ODD})"),
     (CriteriaNamed("<b>{0.subject}</b> {} % 'x'; -- 🙂"), "named criteria “<b>{0.subject}</b> {} % 'x'; -- 🙂”"),
     (ReviewJoined("g", "a"), "joined the review (a)"),
     (ReviewLeft("g", "a"), "left the review (a)"),

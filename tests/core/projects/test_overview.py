@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from core import projects
 from core.people import Actor
-from core.projects.calibration import CalibrationRequest
-from core.projects.judge_versions import VersionOptions
+from core.projects.calibration import CalibrationRequest, VersionRequest
 from core.projects.labelling import LabelAspect, LabelPlan
 from core.projects.overview import Overview
 from core.records import GoldenSet, Scale
@@ -68,8 +67,8 @@ def test_what_waits_when_comments_labels_and_edits_come(world: World, golden: Go
     projects.cancel_run(ann, run_id)
     assert "grow" in waiting(grown)
     edited = projects.save_edit(ann, world.project_id, criteria_id, "Judge by the length of the text.", "Ann")
-    options = VersionOptions("edit", golden_id=world.golden_id)
-    run_id = projects.make_version(ann, world.settings, world.project_id, ASPECT, [edited], options=options)
+    request = VersionRequest(world.project_id, ASPECT, (edited,), world.golden_id)
+    run_id = projects.make_version(ann, world.settings, request, origin="edit")
     assert "measure" not in waiting(world.golden_id)
     projects.cancel_run(ann, run_id)
     assert "measure" in waiting(world.golden_id)

@@ -18,7 +18,7 @@ from core.calibration.calibration_records import CalibrationSettings
 from core.people import Actor
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
-from core.projects.judge_line import Evidence, VersionDecided, VersionMade, VersionMeasured
+from core.projects.judge_line import VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import LabelAspect, LabelPlan
 from core.projects.misaligned_items import TriageRequest
 from core.projects.project_files import MANIFEST, Archive, _write
@@ -113,7 +113,7 @@ def _people(store: Store, project_id: str, golden_id: str, run_id: str) -> None:
     for entry in (
         VersionMade(run_id, (criteria_id,), "calibration", subject="coherence"),
         VersionMeasured(1, run_id, golden_id, measured, measured, looks=1, subject="coherence"),
-        VersionDecided(1, "approved", "good", Evidence(run_id, "held-out", measured), subject="coherence"),
+        VersionDecided(1, "approved", "good", subject="coherence"),
     ):
         store.events.add(project_id, entry, BO)
     aspect = LabelAspect("coherence", SCALE)

@@ -26,12 +26,6 @@ def _event(tables: Tables, kind: str) -> dict[str, Any]:
     return next(row for row in tables["events"] if row["kind"] == kind)
 
 
-def _event_with_evidence(tables: Tables) -> dict[str, Any]:
-    """What the last decision on a version of the judge says."""
-    body: dict[str, Any] = [row for row in tables["events"] if row["kind"] == DECIDED][-1]["body"]
-    return body
-
-
 def _put(table: str, column: str, value: Any, at: int = 0) -> Callable[[Tables], None]:
     return lambda tables: tables[table][at].__setitem__(column, value)
 
@@ -106,7 +100,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         "golden:0000.*not in the file",
     ),
     "a request with another run": (lambda t: t["runs"][0]["request"].update(run_id=OTHER_RUN), OTHER_RUN),
-    "evidence of another run": (lambda t: _event_with_evidence(t)["evidence"].update(run_id=OTHER_RUN), OTHER_RUN),
+    "measured by another run": (_of_event(MEASURED, "run_id", OTHER_RUN), OTHER_RUN),
     "an item of another set": (_put("labels", "item_id", "elsewhere"), "'elsewhere', which is not an item"),
     # ids
     "criteria under another id": (_in_body("criteria", "text", "Reward length."), "There are no criteria"),

@@ -14,9 +14,8 @@ from core import projects
 from core.calibration.calibration_records import CalibrationSettings
 from core.errors import JobError
 from core.people import Actor
-from core.projects.calibration import CalibrationRequest
+from core.projects.calibration import CalibrationRequest, VersionRequest
 from core.projects.judge_checks import AblationRequest, RecheckRequest
-from core.projects.judge_versions import VersionOptions
 from core.projects.refining import RescoreRequest, RoundRequest, TrialRequest
 from core.records import GoldenSet
 from core.settings import Settings
@@ -106,13 +105,13 @@ def test_no_run_asks_the_judge_of_an_import(came: Came, drive: Drive) -> None:
             store, settings, RecheckRequest(came.project_id, newer, ASPECT, came.run_id)
         ),
         "version": lambda: projects.make_version(
-            store, settings, came.project_id, ASPECT, [parent], options=VersionOptions("criteria", base_run=came.run_id)
+            store, settings, VersionRequest(came.project_id, ASPECT, (parent,), run_id=came.run_id)
         ),
         "ablation estimate": lambda: projects.estimate_ablation(
             store, settings, AblationRequest(*came.where, came.run_id)
         ),
         "version estimate": lambda: projects.estimate_version(
-            store, settings, came.project_id, ASPECT, [parent], options=VersionOptions(base_run=came.run_id)
+            store, settings, VersionRequest(came.project_id, ASPECT, (parent,), run_id=came.run_id)
         ),
     }
     for name, start in starts.items():
@@ -136,7 +135,7 @@ def test_golden_set_labels_and_criteria_are_used_with_a_judge_chosen_here(came: 
     own = projects.start_calibration(store, settings, request)
     assert drive(store, settings, own) == "done"
     edited = projects.save_edit(store, came.project_id, came.criteria()[0], "Reward plain words.")
-    version = projects.make_version(store, settings, came.project_id, ASPECT, [edited], options=VersionOptions("edit"))
+    version = projects.make_version(store, settings, VersionRequest(came.project_id, ASPECT, (edited,)))
     assert drive(store, settings, version) == "done"
     (made,) = [
         each for each in projects.judge_line(store, came.project_id, ASPECT).versions if each.criteria_ids == (edited,)

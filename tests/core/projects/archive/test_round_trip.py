@@ -108,8 +108,8 @@ def test_an_import_beside_the_original_changes_nothing_of_it(
     (version,) = projects.judge_line(store, copy.project_id, "coherence").versions
     assert (version.state, version.approval) == ("proposed", None)  # approved elsewhere: nobody here has
     approved, measured = version.imported_approval, version.newest
-    assert approved is not None and approved.evidence is not None and measured is not None
-    assert {version.made.base_run, measured.run_id, approved.evidence.run_id} == {run.run_id}
+    assert approved is not None and version.evidence_of(approved) is measured is not None
+    assert {version.made.base_run, measured.run_id} == {run.run_id}
 
 
 def test_the_log_says_what_was_done_here_and_what_came(
