@@ -65,14 +65,18 @@ from core.projects.label_passes import (
 from core.projects.labelling import (
     get_anchors,
     get_pass,
+    item_highlights,
     join_pass,
     list_passes,
+    mark_words,
+    my_highlights,
     rated_in,
     save_label,
     set_anchors,
     still_rating,
     stop_rating,
     undo_label,
+    unmark_words,
 )
 from core.projects.log_words import log_csv, log_lines
 from core.projects.misaligned_items import (

@@ -1,4 +1,4 @@
-"""Labelling passes for raters: who rates which items, what levels mean, labels saved and undone, joining and stopping.
+"""Labelling passes for raters: who rates which items, what levels mean, labels and marked words, joining and stopping.
 
 The first `shared` items go to every rater, so that their agreement shows early; each further item goes to `overlap`
 of them, in turns.  The plan is fixed when the pass begins, so that nobody's work moves while they do it.
@@ -7,6 +7,7 @@ of them, in turns.  The plan is fixed when the pass begins, so that nobody's wor
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -476,3 +477,94 @@ def set_anchors(
     entry = AnchorsSet(aspect, tuple(anchor for anchor in written if anchor.text), subject=golden_id)
     store.events.add(project_id, entry, store.actor, expected=expected)
     return get_anchors(store, project_id, golden_id, aspect)
+
+
+# ── words that raters mark ───────────────────────────────────────────────────────────────────────────────────
+
+MOST_SPANS, LONGEST_SPAN = 50, 2_000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Words of the judged text: `text[start:end] == words`, counted in characters."""
+
+    start: int
+    end: int
+    words: str
+
+    def __post_init__(self) -> None:
+        if self.start < 0 or not 0 < self.end - self.start <= LONGEST_SPAN or len(self.words) != self.end - self.start:
+            raise UsageError(f"A highlight is of 1 to {LONGEST_SPAN:,} characters of the text.")
+
+
+@dataclass(frozen=True)
+class Highlighted(Entry):
+    """All that a rater, the actor, has marked in an item of a pass, the subject; their newest entry counts."""
+
+    kind = "highlights"
+    does = "marked words of an item"
+    item_id: str
+    spans: tuple[Span, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.spans) > MOST_SPANS:
+            raise UsageError(f"An item may have {MOST_SPANS} highlights of one rater; these are {len(self.spans)}.")
+
+
+def find_span(text: str, words: str, near: int) -> Span:
+    """The place of `words` in `text` that begins nearest to `near`.  UsageError where they do not stand there."""
+    if not words.strip():
+        raise UsageError("Select words of the text first, then mark them.")
+    starts = [found.start() for found in re.finditer(f"(?={re.escape(words)})", text)]
+    if not starts:
+        raise UsageError("These words are not in the text. Select words of the judged text alone.")
+    start = min(starts, key=lambda start: abs(start - near))
+    return Span(start, start + len(words), words)
+
+
+def my_highlights(store: Store, project_id: str, pass_id: str) -> dict[str, tuple[Span, ...]]:
+    """Item id → the words of its text that the person who acts has marked in a pass."""
+    entries = store.events.all(project_id, Highlighted, pass_id)
+    marked = {entry.item_id: entry.spans for entry in entries if entry.actor == store.actor.name}
+    return {item_id: spans for item_id, spans in marked.items() if spans}
+
+
+@requires("reviewer")
+def item_highlights(store: Store, project_id: str, pass_id: str, item_id: str) -> dict[str, tuple[Span, ...]]:
+    """Rater → the words that they have marked in an item."""
+    entries = store.events.all(project_id, Highlighted, pass_id)
+    marked = {entry.actor: entry.spans for entry in entries if entry.item_id == item_id}
+    return {rater: spans for rater, spans in marked.items() if spans}
+
+
+@requires("annotator")
+def mark_words(
+    store: Store, project_id: str, pass_id: str, item_id: str, words: str, *, near: int = 0, form: str
+) -> tuple[Span, ...]:
+    """Mark words of the judged text, where they stand nearest to character `near`; all marked there come back.
+
+    UsageError for words that the text does not have, an item that is no part of the pass, or somebody who has no part
+    in it.  `form` as `save_label`.
+    """
+    labelling, rater = get_pass(store, project_id, pass_id), store.actor.name
+    golden = store.goldens.load(labelling.golden_id)
+    position = golden.item_ids.index(item_id) if item_id in golden.item_ids else None
+    if position not in labelling.plan.positions or rater not in labelling.raters or rater in labelling.stopped:
+        raise UsageError(f"{rater or 'Nobody'} does not rate item {item_id[:60]!r} in {labelling.name}.")
+    new = find_span(golden.items[position].target, words, near)
+    before = my_highlights(store, project_id, pass_id).get(item_id, ())
+    kept = [span for span in before if not (new.start <= span.start and span.end <= new.end)]  # else marked twice
+    entry = Highlighted(item_id, tuple(sorted([*kept, new])), subject=pass_id)
+    store.events.add(project_id, entry, store.actor, form=form)
+    return entry.spans
+
+
+@requires("annotator")
+def unmark_words(
+    store: Store, project_id: str, pass_id: str, item_id: str, span: Span, *, form: str
+) -> tuple[Span, ...]:
+    """Take a highlight away; what is left comes back."""
+    before = my_highlights(store, project_id, pass_id).get(item_id, ())
+    entry = Highlighted(item_id, tuple(known for known in before if known != span), subject=pass_id)
+    store.events.add(project_id, entry, store.actor, form=form)
+    return entry.spans

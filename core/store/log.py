@@ -26,7 +26,7 @@ from core.store.schema import events, projects
 
 KINDS: dict[str, type[Entry]] = {}
 """Name in the store → record; every kind of entry enters itself."""
-RETIRED = {"lock": "locked or unlocked criteria", "highlights": "marked words of an item"}
+RETIRED = {"lock": "locked or unlocked criteria"}
 """Kinds that earlier versions wrote → what was done."""
 UNWRITTEN = datetime.fromtimestamp(0, UTC)
 IMPORTED = " (imported)"

@@ -76,6 +76,9 @@ def _draw_one(store: Store, passed: LabelPass, seen: PassSummary) -> None:
             grid.draw(frame, alt="Who said what", rows=8, undefined="")
         else:
             st.caption("Nobody has rated this item in this pass.")
+        marked = projects.item_highlights(store, passed.project_id, passed.pass_id, item_id)
+        for rater, spans in marked.items():
+            st.text(f"{rater} marked: {'; '.join(span.words for span in spans)}")
         if (flag := seen.flagged.get(chosen)) is not None:
             note = f": {flag.note}" if flag.note else ""
             st.markdown(plain(f"Triage by {flag.actor or 'somebody'}: label wrong{note}"))

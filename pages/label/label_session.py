@@ -1,7 +1,7 @@
 """The labelling session of one rater: one item at a time, by keys or taps, blind to judges and other raters.
 
 All of it is one fragment, so nothing else of the page is drawn again.  Text and buttons stand side by side; on a phone
-the buttons stay at the bottom of the screen.  Two small scripts press the buttons on the screen by keys
+the buttons stay at the bottom of the screen.  Two small scripts press the buttons on the screen by keys, mark words
 (`label_keys.js`) and put the cursor into the box of a number (`label_number.js`).
 """
 
@@ -25,11 +25,13 @@ from pages.ui.screens import plain
 LONGEST_COMMENT = 5_000
 PAUSE = "1.5s"
 """A comment is saved once typing rests for this long."""
-_DESK, _PRESS, _SHEET = (state.widget(f"label_{name}") for name in ("desk", "press", "sheet"))
+LONGEST_QUOTE = 60
+_TEXT, _DESK, _PRESS, _SHEET = (state.widget(f"label_{name}") for name in ("text", "desk", "press", "sheet"))
 """Keys of the parts of the screen that scripts and style sheet know by name."""
 _HERE = Path(__file__).parent
 _KEYS = st.components.v2.component(
     "concord_label_keys",
+    html='<button class="concord-mark" type="button">Mark selected words<kbd>H</kbd></button>',
     css=(_HERE / "label_keys.css").read_text("utf-8"),
     js=(_HERE / "label_keys.js").read_text("utf-8"),
     isolate_styles=False,
@@ -42,6 +44,7 @@ _SHEET_ROWS = """
 | **U** | the first unfinished item |
 | **Z** | undo the last label |
 | **Backspace** | rate all aspects of the item again |
+| **H** | mark the selected words; with none selected, choose them: ← → a word, Shift + ← → more, H |
 | **Esc** | leave the comment |
 | **?** | this list |"""
 
@@ -69,7 +72,9 @@ def draw(assignment: Assignment) -> None:
     kind = label_item.kind_of(passed.golden_id, store)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        label_item.draw_target(item, kind)
+        with st.container(key=_TEXT):
+            label_item.draw_target(item, kind)
+        _draw_marked(assignment, shown, shown.item_id)
         label_item.draw_beside(item, kind)
     with right, st.container(key=_DESK):
         with st.container(key=_PRESS, gap="small"):
@@ -86,8 +91,6 @@ def draw(assignment: Assignment) -> None:
             on_change=label_shown.comment_on,
             args=(assignment, shown.item_id),
         )
-        keys = {name: press_key(shown, "way", name) for name in ("next", "left", "right")}
-        _KEYS(key=press_key(shown, "keys"), data=keys | {"sheet": _SHEET})
 
 
 def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownItem) -> None:
@@ -104,6 +107,27 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownI
         with st.popover("Keys", icon=":material/keyboard:", key=_SHEET):
             rates = f"| **{label_item.keys_of(assignment.aspects[0])}** | rate on the aspect that has the keys |"
             st.markdown(f"| Key | Does |\n|:--|:--|\n{rates}{_SHEET_ROWS}")
+
+
+def _draw_marked(assignment: Assignment, shown: ShownItem, item_id: str) -> None:
+    """Draw the button that marks words, and the words marked, each with a press that takes it away."""
+    key = press_key(shown, "mark")
+    data: dict[str, object] = {name: press_key(shown, "way", name) for name in ("next", "left", "right")}
+    data |= {"sheet": _SHEET, "spans": [{"start": span.start, "words": span.words} for span in shown.spans]}
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        _KEYS(key=key, data=data, on_selected_change=lambda: label_shown.mark(assignment, item_id, key))
+        for span in shown.spans:
+            words = " ".join(span.words.split())
+            short = words if len(words) <= LONGEST_QUOTE else f"{words[:LONGEST_QUOTE]} …"
+            st.button(
+                plain(f"“{short}”"),
+                key=press_key(shown, "span", span.start, span.end),
+                icon=":material/close:",
+                type="tertiary",
+                help="Take this mark away",
+                on_click=label_shown.unmark,
+                args=(assignment, item_id, span),
+            )
 
 
 def _draw_answers(assignment: Assignment, shown: ShownItem) -> None:

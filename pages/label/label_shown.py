@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -15,7 +15,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.labelling import AnnotationSession, LabelAspect, LabelPass
+from core.projects.labelling import AnnotationSession, LabelAspect, LabelPass, Span
 from core.store.store import Store
 from pages.label import label_item
 from pages.ui import state
@@ -48,7 +48,7 @@ class ShownItem:
     `form` is the id of the next save, new after each save, so that a save sent twice counts once.  `known` are the
     labels as saved, `comment` as it was when the item was shown, `redo` the place of the aspect that is answered again.
     `wish` is where the rater wants to go: a press only notes it, so that a label and Enter pressed in one breath work
-    in either order.  `note` says what to do first, or what the last press did.
+    in either order.  `note` says what to do first, or what the last press did.  `spans` are the marked words.
     """
 
     pass_id: str
@@ -62,6 +62,7 @@ class ShownItem:
     wish: Wish = ""
     problem: str = ""
     note: str = ""
+    spans: tuple[Span, ...] = ()
 
 
 # ── the item on the screen ────────────────────────────────────────────────────────────────────────────────────
@@ -75,7 +76,7 @@ def settle(assignment: Assignment, session: AnnotationSession) -> ShownItem:
         or (shown.pass_id, shown.rater) != (session.pass_id, session.rater)
         or shown.item_id not in (None, *order)
     ):
-        shown = _show_item(session, session.first_open)
+        shown = _show_item(assignment, session, session.first_open)
     elif shown.wish == "again":
         shown = replace(shown, wish="", redo=0)
     elif shown.wish == "next" and shown.item_id is not None and shown.item_id not in session.done:
@@ -95,19 +96,24 @@ def settle(assignment: Assignment, session: AnnotationSession) -> ShownItem:
         else:
             later = order[place + 1 :] if shown.wish == "next" else ()
             item_id = next((item_id for item_id in later if item_id not in session.done), session.first_open)
-        shown = replace(_show_item(session, item_id), note=shown.note)
+        shown = replace(_show_item(assignment, session, item_id), note=shown.note)
     if shown.item_id is not None:
         shown = replace(shown, known=session.values(shown.item_id))
     st.session_state[state.LABEL_SHOWN] = shown
     return shown
 
 
-def _show_item(session: AnnotationSession, item_id: str | None) -> ShownItem:
+def _show_item(assignment: Assignment, session: AnnotationSession, item_id: str | None) -> ShownItem:
     """An item with what was said of it and a fresh form."""
     shown = ShownItem(session.pass_id, session.rater, item_id, _new_form(), uuid.uuid4().hex[:12])
     if item_id is None:
         return shown
-    return replace(shown, comment=session.comments.get(item_id, ""), known=session.values(item_id))
+    whose, kept = (session.pass_id, session.rater), st.session_state.get(state.LABEL_MARKED)
+    if kept is None or kept[0] != whose:  # read once a session, for it reads the marks of all raters
+        marked = projects.my_highlights(assignment.store, assignment.passed.project_id, session.pass_id)
+        kept = st.session_state[state.LABEL_MARKED] = (whose, marked)
+    comment, known = session.comments.get(item_id, ""), session.values(item_id)
+    return replace(shown, comment=comment, known=known, spans=kept[1].get(item_id, ()))
 
 
 def _on_screen() -> ShownItem | None:
@@ -238,4 +244,33 @@ def undo(assignment: Assignment, item_id: str, form: str) -> None:
             shown = replace(
                 shown, item_id=undone, wish="undone", note="The last label is undone. Rate this item again."
             )
+    st.session_state[state.LABEL_SHOWN] = shown
+
+
+# ── words marked in the text ─────────────────────────────────────────────────────────────────────────────────
+
+
+def mark(assignment: Assignment, item_id: str, key: str) -> None:
+    """Mark the words that were selected in the text."""
+    selected = st.session_state[key].get("selected") or {}
+    words, near = selected.get("words"), selected.get("near")
+    if isinstance(words, str) and isinstance(near, int):
+        where = assignment.where(item_id)
+        _remark(assignment, item_id, lambda: projects.mark_words(*where, words, near=near, form=_new_form()))
+
+
+def unmark(assignment: Assignment, item_id: str, span: Span) -> None:
+    where = assignment.where(item_id)
+    _remark(assignment, item_id, lambda: projects.unmark_words(*where, span, form=_new_form()))
+
+
+def _remark(assignment: Assignment, item_id: str, change: Callable[[], tuple[Span, ...]]) -> None:
+    shown = _meant(assignment, item_id)
+    if shown is None:
+        return
+    try:
+        shown = replace(shown, spans=change(), note="")
+        st.session_state[state.LABEL_MARKED][1][item_id] = shown.spans
+    except ConcordError as error:
+        shown = replace(shown, note=str(error))
     st.session_state[state.LABEL_SHOWN] = shown

@@ -25,6 +25,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ONE_CONTEXT = True
 CLARITY = LabelAspect("clarity", Scale(1, 5, 1.0))
 TRUE, WARMTH = LabelAspect("true", Scale(0, 1, 1.0)), LabelAspect("warmth", Scale(0, 100))
+SELECT = """([start, end]) => {
+    const text = document.querySelector(".st-key-form_label_text [data-testid=stText] span").firstChild;
+    getSelection().setBaseAndExtent(text, start, text, end);
+}"""
 Said = dict[str, dict[str, float | None]]
 Serve = Callable[[Path], AbstractContextManager[str]]
 Anew = Callable[[Page], AbstractContextManager[None]]
@@ -139,12 +143,20 @@ def test_labels_by_keys_in_one_breath_a_press_twice_and_a_reload(page: Page, pla
     assert place.said(pass_id) == {"i0": {"clarity": 3.0}, "i1": {"clarity": 2.0}}
 
 
-def test_keys_out_of_a_comment_and_undo(page: Page, place: Place) -> None:
+def test_keys_out_of_a_comment_undo_and_words_marked(page: Page, place: Place) -> None:
     pass_id = place.begin("more keys", CLARITY)
     sit_down(page, place, pass_id, "Ann")
     buttons = page.get_by_role("button", name=re.compile("^(1|5|Save and next)"))
-    for part in buttons.all():  # what is pressed comes first
+    for part in (page.locator(".st-key-form_label_text"), *buttons.all()):  # what is read and pressed comes first
         assert (part.bounding_box() or {"y": 999})["y"] < 500
+    page.evaluate(SELECT, [5, 11])
+    page.keyboard.press("h")
+    expect(page.get_by_role("button", name="“number”")).to_be_visible()
+    page.wait_for_function("[...CSS.highlights.get('concord-marks')].length === 1")
+    for key in ("h", "ArrowRight", "Shift+ArrowRight", "h"):  # without a mouse: the second word and the third
+        page.keyboard.press(key)
+    expect(page.get_by_role("button", name="“number 0.”")).to_be_visible()
+    page.keyboard.press("Escape")
     strike(page, "4", then="1 of 4 · 1 done")
     comment = page.get_by_label("Comment")
     comment.press_sequentially("a 5")
@@ -158,9 +170,9 @@ def test_keys_out_of_a_comment_and_undo(page: Page, place: Place) -> None:
     strike(page, "z", then="1 of 4 · 0 done")
     told(page, "The last label is undone.")
     page.keyboard.press("?")
-    told(page, "undo the last label")
+    told(page, "mark the selected words")
     page.keyboard.press("Escape")
-    expect(page.get_by_text("undo the last label")).to_have_count(0)
+    expect(page.get_by_text("mark the selected words")).to_have_count(0)
     (remark,) = [one for one in place.store.labels.current(place.project_id, pass_id, "Ann") if one.comment]
     assert (remark.item_id, remark.comment) == ("i0", "a 5")
 

@@ -275,6 +275,18 @@ def test_levels_are_explained_by_reviewers_at_the_buttons_and_nobody_overwrites_
     assert projects.get_anchors(store, asked.project_id, asked.golden_id, "clarity").texts == {5.0: "Bo's"}
 
 
+def test_marked_words_stand_below_the_text_and_can_be_taken_away(
+    store: Store, asked: Asked, sit: Open, open_label: Open
+) -> None:
+    pass_id, ann = shown(sit()).pass_id, store.acting(Actor("Ann", "annotator"))
+    projects.mark_words(ann, asked.project_id, pass_id, "i0", "<img src=x onerror=alert(1)>", form="m1")
+    screen = open_label(labelling=pass_id)
+    assert [span.words for span in shown(screen).spans] == ["<img src=x onerror=alert(1)>"]
+    harmless(screen)
+    press(screen, "“<img")
+    assert projects.my_highlights(ann, asked.project_id, pass_id) == {}
+
+
 def test_a_comment_in_the_box_is_of_who_typed_it(store: Store, asked: Asked, sit: Open) -> None:
     screen = choose(sit(), "Comment", "Ann's")
     projects.join_pass(store.acting(Actor("Bo")), asked.project_id, shown(screen).pass_id)
@@ -462,8 +474,10 @@ def test_other_screens_show_labels_to_whoever_still_rates_only_when_asked(asked:
 def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_label: Open) -> None:
     triage = TriageRequest(asked.golden_id, "clarity", "c1", "label wrong", HOSTILE)
     projects.save_triage(store.acting(Actor("Tri", "annotator")), asked.project_id, "i5", triage)
+    projects.mark_words(store.acting(Actor("Bo")), asked.project_id, rated, "i0", HOSTILE[:20], form="m")
     screen = view(open_label(labelling=rated, who="Rev"), "Decide")
     assert "2 items to decide" in finding_of(screen)
+    assert f"Bo marked: {HOSTILE[:20]}" in [element.value for element in screen.text]
     assert grids(screen)[0].to_numpy().tolist() == [["Ann", 1.0, "Ann says"], ["Bo", 5.0, "Bo says"]]
     screen.get("button_group")[1].set_value(2.0)
     assert "A decision needs a reason" in texts(press(screen, "Decide"))

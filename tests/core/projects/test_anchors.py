@@ -1,20 +1,22 @@
-"""What the levels of a scale mean: entries of the log."""
+"""What the levels of a scale mean, and words marked in a text: kept as entries of the log."""
 
 from __future__ import annotations
 
 import pytest
 
 from core import projects
-from core.errors import ConflictError, UsageError
+from core.errors import AccessError, ConflictError, UsageError
 from core.people import Actor
-from core.projects.labelling import Anchor, AnchorsSet, LabelAspect, LabelPlan
+from core.projects.labelling import Anchor, AnchorsSet, Highlighted, LabelAspect, LabelPlan, Span, find_span
 from core.records import GoldenSet, Item, Scale
 from core.store.store import Store
+
+TEXT = "A cat, a dog, a cat 👩‍👩‍👧 and a cow."
 
 
 @pytest.fixture
 def where(store: Store, project: str) -> tuple[str, str]:
-    golden = GoldenSet("g", "single", (Item("i0", "one", "s0"), Item("i1", "two", "s1")), {})
+    golden = GoldenSet("g", "single", (Item("i0", TEXT, "s0"), Item("i1", "two", "s1")), {})
     return project, projects.add_golden(store, project, golden)
 
 
@@ -53,3 +55,37 @@ def test_anchors_follow_into_the_golden_set_that_a_pass_is_frozen_into(
 def test_anchors_that_make_no_sense_are_refused(anchors: list[tuple[float, str]]) -> None:
     with pytest.raises(UsageError):
         AnchorsSet("a", tuple(Anchor(*anchor) for anchor in anchors))
+
+
+def test_words_are_found_where_they_were_selected() -> None:
+    # "A cat, a dog, a cat": the second cat begins at 16
+    assert find_span(TEXT, "cat", 0) == Span(2, 5, "cat")
+    assert find_span(TEXT, "cat", 15) == Span(16, 19, "cat")
+    place = TEXT.index("cow")
+    assert find_span(TEXT, "cow", 99) == Span(place, place + 3, "cow")
+    for words in ("bird", "  ", ""):
+        with pytest.raises(UsageError):
+            find_span(TEXT, words, 0)
+
+
+def test_marked_words_are_kept_by_person_and_item(store: Store, where: tuple[str, str], pass_id: str) -> None:
+    ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
+    here = (where[0], pass_id)
+    with pytest.raises(UsageError, match="Ann does not rate"):
+        projects.mark_words(ann, *here, "i0", "cat", form="m0")
+    for actor in (ann, bo):
+        projects.join_pass(actor, *here)
+    projects.mark_words(ann, *here, "i0", "cat", near=14, form="m1")
+    projects.mark_words(ann, *here, "i0", "cat", near=14, form="m2")  # again: nothing new
+    spans = projects.mark_words(ann, *here, "i0", "a dog", form="m3")
+    assert spans == (Span(7, 12, "a dog"), Span(16, 19, "cat"))
+    assert projects.my_highlights(ann, *here) == {"i0": spans}
+    assert projects.my_highlights(bo, *here) == {}
+    with pytest.raises(AccessError):
+        projects.item_highlights(bo, *here, "i0")
+    assert projects.item_highlights(store, *here, "i0") == {"Ann": spans}
+    assert projects.unmark_words(ann, *here, "i0", spans[0], form="m4") == spans[1:]
+    for item_id in ("i1", "i9"):  # not in the pass; nowhere
+        with pytest.raises(UsageError, match="does not rate item"):
+            projects.mark_words(ann, *here, item_id, "none", form="m5")
+    assert len(store.events.all(where[0], Highlighted)) == 4

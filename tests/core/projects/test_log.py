@@ -21,12 +21,14 @@ from core.projects.labelling import (
     Adjudicated,
     Anchor,
     AnchorsSet,
+    Highlighted,
     LabelAspect,
     LabelPass,
     LabelPlan,
     LabelsFrozen,
     RaterJoined,
     RaterStopped,
+    Span,
 )
 from core.projects.misaligned_items import Triage
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
@@ -61,6 +63,7 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (FusionPlanSaved("Fuse.", "person", (1, 2), ("a", "b")), "fusion plan"),
     (FusionKept("g", "a", ({"name": "j"},), {"weights": [0.1, 2]}, {"fused": None}), "fusion kept (a)"),
     (AnchorsSet("a", (Anchor(1.0, ODD), Anchor(5.0, "good"))), "wrote what the levels of the scale mean (a)"),
+    (Highlighted("i0", (Span(2, 5, "cat"),)), "marked words of an item"),
     (Action("added a judge", {"aspect": "a", "note": ODD}), "added a judge (a)"),
 )  # fmt: skip
 

@@ -40,12 +40,12 @@ READING = """
     judge_adapters
     criteria_names draft_of
     usual_measure measured_judges judges_shown keeping_sides as_compared calibration_behind
-    still_rating trial_items get_anchors picked_labels
+    still_rating trial_items get_anchors my_highlights picked_labels
     seen_labels rated_in label_planning repeval_file
 """
 SPEAKING = """
     add_comment cast_vote join_review leave_review save_label save_triage settle_comment
-    join_pass stop_rating triage_items undo_triage undo_label
+    join_pass stop_rating triage_items undo_triage undo_label mark_words unmark_words
 """
 CHANGING = """
     add_golden add_judge add_sample adjudicate ask_again
@@ -62,7 +62,7 @@ CHANGING = """
     decide_version make_version measure_version use_version
     start_replay
     drop_draft keep_draft
-    set_anchors
+    set_anchors item_highlights
 """
 LEAST: dict[str, Role] = {
     **dict.fromkeys(READING.split(), "viewer"),
