@@ -377,7 +377,6 @@ def read_ratings(
         Literal["concord", "paper"], typer.Option(help="paper: that of A Closer Look, for its tables only.")
     ] = "concord",
     aspect: Annotated[str, typer.Option("--aspect", help="Its name may stand before a rating.")] = "",
-    letters: Annotated[bool, typer.Option("--letters", help="The replies choose A, B, C … for numbers.")] = False,
     out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object a line.")] = None,
     force: ForceFlag = False,
     as_json: JsonFlag = False,
@@ -387,7 +386,7 @@ def read_ratings(
     from core.judge_files import read_replies_file
 
     require_new([out] if out else [], force=force)
-    body = read_replies_file(replies, read_scale(scale), parser, out, aspect=aspect, letters=letters)
+    body = read_replies_file(replies, read_scale(scale), parser, out, aspect=aspect)
     reasons = ", ".join(f"{count} {reason}" for reason, count in body["reasons"].items())
     unread = f", {body['n_unread']} unread ({reasons})" if body["n_unread"] else ""
     words = f"{body['n_read']} of {body['n_replies']} replies on {body['n_items']} items read{unread}"

@@ -352,18 +352,17 @@ def readings_of(
     aspect: str,
     read_reply: ReadReply,
     *,
-    letters: bool = False,
     own_scale: bool = False,
     sides: bool = False,
 ) -> list[tuple[Reading, str]]:
     """What a row says on `scale`: each reply, or its score, as it was read and as it came.
 
-    `letters` as in `core.judging.parse.read_rating`; with `own_scale` any score counts; `sides` as in `score_reading`.
+    With `own_scale` any score counts; `sides` as in `score_reading`.
     """
     if use == "scores":
         reading = score_reading(entry.score, None if own_scale else scale, sides=sides)
         return [(reading, "" if entry.score is None else shown(entry.score))]
-    found = [(read_reply(reply, scale, aspect, letters=letters), reply) for reply in entry.replies or ("",)]
+    found = [(read_reply(reply, scale, aspect), reply) for reply in entry.replies or ("",)]
     why = "None of its replies could be read."
     return [(replace(read, detail=why) if read.value is None else read, reply) for read, reply in found]
 

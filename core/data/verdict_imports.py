@@ -54,15 +54,13 @@ class ImportChoices:
 
     `columns` corrects the roles (None: nothing plays it).  `use` says what to take where a file holds both replies
     and scores.  `scale` is the scale that the judge was given, None for the aspect's; another one is mapped linearly to
-    the aspect's ends.  With `own_scale` scores are taken as they are.  `letters`: the judge was offered letters, A for
-    the low end.
+    the aspect's ends.  With `own_scale` scores are taken as they are.
     """
 
     columns: Mapping[Role, str | None] = field(default_factory=dict)
     use: Use | None = None
     scale: Scale | None = None
     own_scale: bool = False
-    letters: bool = False
     higher_is_better: bool = True
 
 
@@ -114,7 +112,7 @@ def match(
         for entry in own:
             of_sample.setdefault(entry.sample, []).append(entry.row)
             for read, text in readings_of(
-                entry, use, scale, aspect, read_reply, letters=choices.letters, own_scale=choices.own_scale, sides=sides
+                entry, use, scale, aspect, read_reply, own_scale=choices.own_scale, sides=sides
             ):
                 n += 1
                 number = number_in(entry.score) if use == "scores" else read.value
@@ -230,9 +228,8 @@ class ImportPreview:
         how = f"on {stated}, mapped linearly to {self.scale}" if self.mapped else f"on {stated}"
         if not self.on_scale:
             how = "as they are, on a scale of their own"
-        letters = ", letters with A for the low end" if self.choices.letters else ""
         lower = "" if self.choices.higher_is_better else "; lower is better"
-        return f"{self.use.capitalize()} recorded in {self.recording.name[:80]}, {how}{letters}{lower}."
+        return f"{self.use.capitalize()} recorded in {self.recording.name[:80]}, {how}{lower}."
 
     @cached_property
     def aspects(self) -> tuple[str, ...]:

@@ -168,15 +168,13 @@ def read_replies_file(
     out: Path | str | None = None,
     *,
     aspect: str = "",
-    letters: bool = False,
 ) -> dict[str, Any]:
     """Read every reply in `path`; write one line an item to `out`, whole or not at all; return the counts.
 
-    `parser` "paper" reads as *A Closer Look* did, and checks no scale.  `aspect` and `letters` are those of
-    `read_rating`.  Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``.  GoldenError
+    `parser` "paper" reads as *A Closer Look* did, and checks no scale.  `aspect` is that of `read_rating`.  Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``.  GoldenError
     names the row that cannot be used; UsageError an unknown parser.
     """
-    rows = read_replies(path, scale, parser, aspect=aspect, letters=letters)
+    rows = read_replies(path, scale, parser, aspect=aspect)
     if out is not None:
         write_text(Path(out), json_lines(rows))
     n_read, reasons = sum(row["n_read"] for row in rows), Counter(reason for row in rows for reason in row["unread"])
@@ -190,7 +188,7 @@ def read_replies_file(
 
 
 def read_replies(
-    path: Path | str, scale: Scale, parser: Parser = "concord", *, aspect: str = "", letters: bool = False
+    path: Path | str, scale: Scale, parser: Parser = "concord", *, aspect: str = ""
 ) -> list[dict[str, Any]]:
     """Return a line of the ratings file for each item of a replies file, in the order of their first rows.
 
@@ -207,7 +205,7 @@ def read_replies(
             column = columns.roles.get("replies", "responses")
             raise GoldenError("a list of texts must be there", file=recording.name, row=entry.row, column=column)
         of_item = readings.setdefault(entry.item_id, [])
-        of_item += (read(reply, scale, aspect, letters=letters) for reply in entry.replies)
+        of_item += (read(reply, scale, aspect) for reply in entry.replies)
     rows = []
     for item_id, of_item in readings.items():
         values = [reading.value for reading in of_item if reading.value is not None]

@@ -15,13 +15,12 @@ code fence, behind ">", in tags such as <item>.
 
 from __future__ import annotations
 
-import ast
 import json
 import math
-import operator
 import re
 import unicodedata
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -46,7 +45,7 @@ class Statement(NamedTuple):
     value: float | None
 
 
-def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop", *, letters: bool = False) -> Reading:
+def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop") -> Reading:
     """Read the rating that `reply` states on `scale`, or say why there is none.
 
     Time is linear in the length of the reply.
@@ -56,7 +55,6 @@ def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop"
         scale: The scale that the judge was offered.  Yes and no count on scales from 0 to 1 only.
         aspect: Its name may stand as the label or the field ("Coherence: 4").
         finish: How the provider ended the reply.  One that was cut off ("length") or refused ("refusal") is never read.
-        letters: Whether the judge was offered letters, A for the low end.
     """
     if finish in ("refusal", "length"):
         return Reading(None, "refused" if finish == "refusal" else "truncated")
@@ -64,7 +62,7 @@ def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop"
     if not text.strip():
         return Reading(None, "empty")
     found = _from_json(text, scale, aspect, whole=not moved)
-    found = found or _from_text(_without_quotes(text), scale, aspect, letters=letters)
+    found = found or _from_text(_without_quotes(text), scale, aspect)
     if found and any(float(named[named.lastindex or 0]) != scale.high for named in _NAMED_SCALE.finditer(text)):
         found = Statement(found.start, found.end, None)
     span = (found.start + moved, found.end + moved) if found else None
@@ -256,16 +254,8 @@ def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
     differs = again and (again in _WORDS or again[0].isdigit()) and _number(again) != value
     thousands = re.fullmatch(r"\d{1,3},\d{3}" if scale.high < 1000 else r"\d{1,3}[.,]\d{3}", found["number"] or "")
     compared = found["number"] and text[found.start("number") - 1] == "<" and not text.startswith(">", tail.end())
-    if (
-        tail["odd"]
-        or tail["odder"]
-        or tail["several"]
-        or tail["range"]
-        or tail["another"]
-        or differs
-        or thousands
-        or compared
-    ):
+    odd = any(tail[part] for part in ("odd", "odder", "several", "range", "another"))
+    if odd or differs or thousands or compared:
         return Statement(at, end, None)
     top = 100.0 if tail["percent"] else _number(tail["top"]) if tail["ratio"] else scale.high
     if top != scale.high:
@@ -273,25 +263,19 @@ def _value_at(text: str, at: int, scale: Scale) -> Statement | None:
     return Statement(at, end, value)
 
 
-_OPERATIONS: dict[type[ast.operator], Any] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
+_SUM_OF = re.compile(r"(\()?([\d.]+(?:[ \t]*[+-][ \t]*[\d.]+)*)[ \t]*(?(1)\)(?:[ \t]*/[ \t]*([\d.]+))?|)[ \t*_]*")
 
 
 def _computed(arithmetic: str) -> float:
-    """The value of plain arithmetic; NaN for anything else."""
-
-    def of(node: ast.expr) -> float:
-        if isinstance(node, ast.BinOp):
-            return float(_OPERATIONS[type(node.op)](of(node.left), of(node.right)))
-        return float(ast.literal_eval(node))
-
+    """The value of a sum, or of one in brackets over a number; NaN for any other arithmetic."""
+    if (match := _SUM_OF.fullmatch(arithmetic.strip())) is None:
+        return math.nan
     try:
-        return of(ast.parse(re.sub(r"(?<![\d.])0+(?=\d)", "", arithmetic.strip()), mode="eval").body)
-    except (SyntaxError, ValueError, TypeError, KeyError, ArithmeticError, RecursionError, MemoryError):
+        total = sum(
+            float(term.replace(" ", "").replace("\t", "")) for term in re.findall(r"[+-]?[ \t]*[\d.]+", match[2])
+        )
+        return total / float(match[3] or 1)
+    except (ValueError, ZeroDivisionError):
         return math.nan
 
 
@@ -325,16 +309,13 @@ def _from_json(text: str, scale: Scale, aspect: str, *, whole: bool) -> Statemen
     asked = {"score", "rating"} | ({own, f"{own}_score", f"{own}_rating"} if own else set())
     fenced = re.match(r"```(?:json)?\s*(?=[{\[])", body)
     begins = whole and (fenced is not None or body[0] == "{" or body[:2] == "[{")
-    decoder, at, objects = json.JSONDecoder(strict=False), 0, list[Statement]()
+    decoder, at, objects = json.JSONDecoder(strict=False), 0, list[tuple[int, int, list[float | None]]]()
     for opening in islice(re.finditer(r"\{|\[(?=\s?\{)", text), MOST):
-        if opening.start() < at:
-            continue
-        try:
-            value, at = decoder.raw_decode(text, opening.start())
-        except (ValueError, RecursionError):
-            continue
-        objects.append(Statement(opening.start(), at, _in_body(value, scale, asked)))
-    rated = [found for found in objects if not _is_nothing(found.value)]
+        if opening.start() >= at:
+            with suppress(ValueError, RecursionError):
+                value, at = decoder.raw_decode(text, opening.start())
+                objects.append((opening.start(), at, _in_body(value, scale, asked)))
+    rated = [Statement(start, end, found[0]) for start, end, found in objects if found]
     if rated:
         start, end, _ = last = rated[-1]
         if len(rated) > 1 and re.search(r"\bor\b", text[rated[-2].end : start]):
@@ -354,60 +335,53 @@ def _from_json(text: str, scale: Scale, aspect: str, *, whole: bool) -> Statemen
     return Statement(0, len(text), _whole(first[1] or first[2] or "", scale) if first else None)
 
 
-_NOTHING = math.nan
-"""Stands for a body without a field that could hold a verdict."""
-
-
-def _is_nothing(value: float | None) -> bool:
-    return value is not None and math.isnan(value)
-
-
 def _key(name: str) -> str:
     return re.sub(r"[\s_-]+", "_", plain(name))
 
 
-def _in_body(body: Any, scale: Scale, asked: set[str], depth: int = 0) -> float | None:
-    """The rating in a body: of the fields asked for, else of usual ones, else of the only body inside it."""
+def _in_body(body: Any, scale: Scale, asked: set[str], depth: int = 0) -> list[float | None]:
+    """The rating in a body: of the fields asked for, else of usual ones, else of the only body inside it.
+
+    [None] where it is undecided, [] where no field could hold a verdict.
+    """
     if isinstance(body, list):
         bodies = [part for part in body if isinstance(part, dict)]
         if len(body) == len(bodies) == 1:
             return _in_body(bodies[0], scale, asked, depth + 1)
-        return None if bodies else _NOTHING
+        return [None] if bodies else []
     if not isinstance(body, dict) or depth > 32:
-        return _NOTHING
+        return []
     for names in (asked, _USUAL_FIELDS):
         there = [value for name, value in body.items() if _key(str(name)) in names]
-        ratings = [_of_field(value, scale, asked, depth) for value in there]
-        ratings = [rating for rating in ratings if not _is_nothing(rating)]
-        if ratings:
-            return ratings[0] if len(set(ratings)) == 1 else None
-        if there and names is asked:
-            return None
-    nested = [_in_body(value, scale, asked, depth + 1) for value in body.values()]
-    inside = [rating for rating in nested if not _is_nothing(rating)]
-    return _NOTHING if not inside else inside[0] if len(inside) == 1 else None
+        ratings = {rating for value in there for rating in _of_field(value, scale, asked, depth)}
+        if ratings or (there and names is asked):
+            return [*ratings] if len(ratings) == 1 else [None]
+    inside = [rating for value in body.values() for rating in _in_body(value, scale, asked, depth + 1)]
+    return inside if len(inside) < 2 else [None]
 
 
-def _of_field(value: Any, scale: Scale, asked: set[str], depth: int) -> float | None:
-    if isinstance(value, bool):
-        return float(value) if (scale.low, scale.high) == (0, 1) else _NOTHING
-    if isinstance(value, int | float):
-        return None if math.isnan(value) else float(min(max(value, -1e15), 1e15))
-    if isinstance(value, dict) or (isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict)):
-        return _in_body(value, scale, asked, depth + 1)
-    if not isinstance(value, str):
-        return None
-    words = levelled(value)
-    return _whole(words, scale) if re.search(r"\d", words) or _value_at(words.strip(), 0, scale) else _NOTHING
+def _of_field(value: Any, scale: Scale, asked: set[str], depth: int) -> list[float | None]:
+    match value:
+        case bool():
+            return [float(value)] if (scale.low, scale.high) == (0, 1) else []
+        case int() | float():
+            return [None if math.isnan(value) else float(min(max(value, -1e15), 1e15))]
+        case dict() | [dict()]:
+            return _in_body(value, scale, asked, depth + 1)
+        case str():
+            words = levelled(value)
+            is_rating = re.search(r"\d", words) or _value_at(words.strip(), 0, scale)
+            return [_whole(words, scale)] if is_rating else []
+        case _:
+            return [None]
 
 
 # ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _from_text(text: str, scale: Scale, aspect: str, *, letters: bool = False) -> Statement | None:
-    """The last labelled verdict, else what the reply itself is; letters first if they were offered."""
-    found = _letter(text, scale, offered=True) if letters else None
-    if found is None and (labelled := [*_labelled(text, scale, aspect), *_marked(text, scale)]):
+def _from_text(text: str, scale: Scale, aspect: str) -> Statement | None:
+    """The last labelled verdict, else what the reply itself is."""
+    if labelled := [*_labelled(text, scale, aspect), *_marked(text, scale)]:
         *earlier, last = sorted(labelled, key=lambda statement: statement.end)
         taken_back = _TAKEN_BACK.search(text[last.end : last.end + 2_000])
         # "<score>4</score><score>5</score>"; on a line of its own, a later verdict would count
@@ -416,15 +390,9 @@ def _from_text(text: str, scale: Scale, aspect: str, *, letters: bool = False) -
             for one in earlier
         )
         return Statement(last.start, last.end, None) if taken_back or contradicted else last
-    if found is None and _REFUSAL.search(text):
+    if _REFUSAL.search(text):
         return None  # a number next to a refusal is no verdict
-    return (
-        found
-        or _alone(text, scale)
-        or _said(text, scale, aspect)
-        or _closing(text, scale)
-        or _letter(text, scale, offered=letters)
-    )
+    return _alone(text, scale) or _said(text, scale, aspect) or _closing(text, scale) or _letter(text, scale)
 
 
 _TAKEN_BACK = re.compile(
@@ -668,22 +636,8 @@ def _closing(text: str, scale: Scale) -> Statement | None:
     return _value_at(text, at, scale)
 
 
-_CHOSEN = re.compile(
-    r"(?:answer|option|choice|verdict|rating|score|grade|respuesta|antwort|réponse|答案)(?:[ \t]{1,2}(?:is|would be))?"
-    r"[ \t]{0,2}[:=]?[ \t*_]{0,3}[(\[<\"']{0,2}([a-j])(?![\w']|[ \t]+[a-z])|\[\[([a-j])\]\]"
-)
-
-
-def _letter(text: str, scale: Scale, *, offered: bool) -> Statement | None:
-    """An option of a multiple choice: A is the low end of the scale, B the next; only the whole reply if not offered."""
+def _letter(text: str, scale: Scale) -> Statement | None:
+    """The reply is an option of a multiple choice: A is the low end of the scale, B the next."""
     match = re.match(r"[ \t\n*_`\"'(\[<]{0,6}([a-j])[ \t\n*_`\"')\]>.:]{0,6}\Z", text)
-    if match is None and offered:
-        named = [*_CHOSEN.finditer(text)]
-        first = re.match(r"[ \t\n*_`\"'(\[<]{0,6}([a-j])[)\].:][ \t*_\n]", text)
-        if not named and first and f"\n{chr(ord(first[1]) + 1)}" in re.sub(r"\n[ \t]+", "\n", text):
-            return None  # the options themselves are listed
-        match = named[-1] if named else first
-    if match is None:
-        return None
-    value = scale.low + ord(match[1] or match[2]) - ord("a")
-    return Statement(match.start(), match.end(), value) if value <= scale.high else None
+    value = scale.low + ord(match[1]) - ord("a") if match else math.inf
+    return Statement(0, len(text), value) if value <= scale.high else None

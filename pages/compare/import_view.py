@@ -93,16 +93,13 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
         columns = columns.with_role(role, column)
     roles = columns.roles
     use: Use | None = None
-    letters, scale, view = False, None, golden.aspect(aspect)
+    scale, view = None, golden.aspect(aspect)
     left, middle, right = st.columns([2, 3, 2], gap="large")
     with left:
         if roles.keys() >= {"replies", "score"}:
             default = 0 if columns.found.get("replies") == "exact" else 1
             uses: list[Use] = ["replies", "scores"]
             use = st.radio("Take the", uses, default, key=widget(f"{key}_use"), horizontal=True)
-        if use == "replies" or (use is None and "score" not in roles):
-            meaning = "Multiple choice: A is the low end of the scale."
-            letters = st.checkbox("The judge was offered letters", key=widget(f"{key}_letters"), help=meaning)
     with middle:
         named = {AS_ASPECT: f"{view.scale}, as the raters" if view else AS_ASPECT, MAPPED: MAPPED, OWN: OWN}
         picked = st.selectbox(
@@ -118,7 +115,7 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
                 st.warning("The upper end must be above the lower end.", icon=":material/edit:")
     with right:
         lower = st.checkbox("Lower is better", key=widget(f"{key}_lower"), help="For error counts and distances.")
-    return ImportChoices(changes, use, scale, picked == OWN, letters, not lower)
+    return ImportChoices(changes, use, scale, picked == OWN, not lower)
 
 
 def _show(preview: ImportPreview) -> None:

@@ -26,7 +26,7 @@ FORMS = [json.loads(line) for line in (Path(__file__).parent / "cases/forms.json
 @pytest.mark.parametrize("case", FORMS, ids=lambda case: case["reply"][:60].encode("unicode_escape").decode())
 def test_a_reply_is_read_or_has_its_reason(case: dict[str, object]) -> None:
     reply = str(case["reply"])
-    reading = read_rating(reply, scale_of(str(case["scale"])), str(case["aspect"]), letters="letters" in case)
+    reading = read_rating(reply, scale_of(str(case["scale"])), str(case["aspect"]))
     assert (reading.value, reading.reason) == (case["want"], case.get("reason"))
     if reading.value is not None:
         assert reading.span is not None
