@@ -171,8 +171,9 @@ def read_replies_file(
 ) -> dict[str, Any]:
     """Read every reply in `path`; write one line an item to `out`, whole or not at all; return the counts.
 
-    `parser` "paper" reads as *A Closer Look* did, and checks no scale.  `aspect` is that of `read_rating`.  Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``.  GoldenError
-    names the row that cannot be used; UsageError an unknown parser.
+    `parser` "paper" reads as *A Closer Look* did, and checks no scale.  `aspect` is that of `read_rating`.  Returns
+    ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``.  GoldenError names the row that
+    cannot be used; UsageError an unknown parser.
     """
     rows = read_replies(path, scale, parser, aspect=aspect)
     if out is not None:

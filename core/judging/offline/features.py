@@ -1,7 +1,7 @@
 """From items to comparable numbers: features, and the concepts that criteria can name.
 
-*Features* (`features.yaml`): one float64 vector an item, NaN where one does not apply; `language`, `grounding` and
-`exchange` measure them.  Work on a source is done once for all its texts; vectors are kept in a bounded cache by the
+*Features* (`features.yaml`): one float64 vector an item, NaN where one does not apply; `language` and `grounding`
+measure them.  Work on a source is done once for all its texts; vectors are kept in a bounded cache by the
 content of the item, so that scoring sixty sets of criteria measures each item once.
 
 *Concepts* (`concepts.yaml`): groups of features with a direction, and the phrases that name them; after them each
@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from core.errors import JudgeError
-from core.judging.offline import exchange, grounding, language
+from core.judging.offline import grounding, language
 from core.judging.offline.text import cut, table
 from core.records import FloatArray, Item, ItemKind, Task
 
@@ -49,8 +49,8 @@ _VECTORS = 250_000
 """As many as a golden set may have rows, of 1.2 KB each: a calibration goes over all of its items a dozen times."""
 _SOURCES = 256
 source_of = lru_cache(maxsize=_SOURCES)(grounding.SourceText)
-dialogue_of = lru_cache(maxsize=_SOURCES)(exchange.Dialogue)
-data_of = lru_cache(maxsize=_SOURCES)(exchange.Data)
+dialogue_of = lru_cache(maxsize=_SOURCES)(grounding.Dialogue)
+data_of = lru_cache(maxsize=_SOURCES)(grounding.Data)
 
 
 def features_of(kind: ItemKind) -> frozenset[str]:
@@ -88,9 +88,9 @@ def _vector(item: Item, kind: ItemKind) -> FloatArray:
     text = cut(item.target)
     features = language.measure(text)
     if kind == "source_context_target":
-        features |= exchange.measure_reply(text, dialogue_of(item.source, item.context))
+        features |= grounding.measure_reply(text, dialogue_of(item.source, item.context))
     elif kind == "data_text" and item.source.strip():
-        features |= exchange.measure_data(text, data_of(item.source))
+        features |= grounding.measure_data(text, data_of(item.source))
     elif kind != "data_text":
         features |= grounding.measure(text, source_of(item.source))
     vector = _ABSENT.copy()

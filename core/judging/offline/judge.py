@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.errors import JudgeError
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress
-from core.judging.offline import exchange, grounding, induce
+from core.judging.offline import grounding, induce
 from core.judging.offline.criteria_grammar import CriteriaReading, read
 from core.judging.offline.features import (
     CONCEPTS,
@@ -224,7 +224,7 @@ def _evidence(key: str, text: Text, item: Item, kind: ItemKind) -> str:
         case _, "length" | "moderate" | "sentence_length" | "sentence_count":
             return f"{len(text.words)} words in {counted(len(text.sentences), 'sentence')}"
         case "data_text", "slots_told" if item.source.strip():
-            return _listed("not voiced", exchange.missing_slots(text, data_of(item.source))) or "all pieces voiced"
+            return _listed("not voiced", grounding.missing_slots(text, data_of(item.source))) or "all pieces voiced"
         case "source_context_target", "uses_fact" | "responsive":
             known = source_of(item.context if key == "uses_fact" else item.source).vocabulary
             return _listed("shares", [stem for stem in text.counts if stem in known]) or "shares no content word"

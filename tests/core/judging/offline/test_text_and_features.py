@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.judging.offline import exchange, grounding, language
+from core.judging.offline import grounding, language
 from core.judging.offline.features import FEATURES, INDEX, feature_matrix
 from core.judging.offline.text import cut, names, numbers, split_sentences
 from core.records import Item
@@ -143,9 +143,9 @@ def test_negation_mismatch() -> None:
 
 
 def test_reply_uses_last_turn_and_fact() -> None:
-    dialogue = exchange.Dialogue("Hi there\nDo you like jazz music?", "Jazz began in New Orleans.")
-    good = exchange.measure_reply(cut("Jazz music began in Orleans."), dialogue)
-    bad = exchange.measure_reply(cut("Tulips bloom early."), dialogue)
+    dialogue = grounding.Dialogue("Hi there\nDo you like jazz music?", "Jazz began in New Orleans.")
+    good = grounding.measure_reply(cut("Jazz music began in Orleans."), dialogue)
+    bad = grounding.measure_reply(cut("Tulips bloom early."), dialogue)
     # Content of the good reply: jazz music began orlean; in the fact: jazz began orlean; in the last turn: jazz music.
     assert good["fact_precision"] == 0.75
     assert good["log_last_turn_words"] == math.log1p(2)
@@ -165,16 +165,16 @@ def test_reply_uses_last_turn_and_fact() -> None:
     ],
 )
 def test_slots_are_parsed(source: str, slots: list[tuple[str, str]]) -> None:
-    assert exchange.parse_slots(source) == slots
+    assert grounding.parse_slots(source) == slots
 
 
 def test_slots_told_and_missing() -> None:
-    data = exchange.Data("inform(name='old inn',area=noma,food=thai)")
-    features = exchange.measure_data(cut("The Old Inn in Noma has parking."), data)
+    data = grounding.Data("inform(name='old inn',area=noma,food=thai)")
+    features = grounding.measure_data(cut("The Old Inn in Noma has parking."), data)
     assert features["slots_told"] == pytest.approx(2 / 3)
     assert features["log_slots_missing"] == math.log1p(1)
     assert features["log_extra_words"] == math.log1p(1)  # parking
-    again = exchange.measure_data(cut("Noma is in Noma."), data)
+    again = grounding.measure_data(cut("Noma is in Noma."), data)
     assert again["slots_repeated"] == math.log1p(1)
 
 
