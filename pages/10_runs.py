@@ -4,7 +4,7 @@ import streamlit as st
 
 from core import projects
 from core.project_records import Run
-from core.projects.judge_checks import RecheckRequest
+from core.projects.calibration import RecheckRequest
 from core.store.log import Action
 from pages.runs import log_view, runs_table
 from pages.runs.log_view import pages_of

@@ -4,7 +4,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest
+from core.projects.method_runs import RepEvalOutcome, RepEvalRequest
 from core.projects.run_kinds import RunDetail
 from pages.repeval import repeval_form, repeval_view
 from pages.ui import chosen, run_panel

@@ -26,8 +26,7 @@ from pydantic import TypeAdapter
 
 from core.errors import ConcordError, JobError
 from core.files import make_private, owner_only, secure_home
-from core.jobs.launch import lock_file, watch_file
-from core.jobs.log_lines import log_to_stderr
+from core.jobs.launch import lock_file, log_to_stderr, watch_file
 from core.jobs.queue import Queue
 from core.memory import collect_seldom
 from core.projects.project_list import open_store

@@ -8,7 +8,20 @@ AccessError.  Unknown ids raise NotFoundError; every error raised on purpose is 
 """
 
 from core.jobs.launch import ensure_worker
-from core.projects.calibration import calibrations_of, estimate, judge_runs, keeping_sides, key_named, start_calibration
+from core.projects.calibration import (
+    analyse_candidates,
+    calibrations_of,
+    estimate,
+    estimate_ablation,
+    judge_runs,
+    keeping_sides,
+    key_named,
+    last_ablation,
+    list_rechecks,
+    start_ablation,
+    start_calibration,
+    start_recheck,
+)
 from core.projects.criteria import (
     add_comment,
     comments_on,
@@ -20,7 +33,6 @@ from core.projects.criteria import (
     save_edit,
     settle_comment,
 )
-from core.projects.demo import ensure_demo, reset_demo, start_replay, welcome
 from core.projects.exports import fused_file, judge_adapters, judge_file, repeval_file
 from core.projects.fusion import (
     calibrated_criteria,
@@ -34,14 +46,6 @@ from core.projects.fusion import (
     propose_plan,
     save_plan,
     start_fusion,
-)
-from core.projects.judge_checks import (
-    analyse_candidates,
-    estimate_ablation,
-    last_ablation,
-    list_rechecks,
-    start_ablation,
-    start_recheck,
 )
 from core.projects.judge_line import as_claimed, decide_version, judge_line, judge_lines, use_version, usual_measure
 from core.projects.judge_versions import (
@@ -79,6 +83,7 @@ from core.projects.labelling import (
     unmark_words,
 )
 from core.projects.log_words import log_csv, log_lines
+from core.projects.method_runs import estimate_repeval, estimate_styles, start_repeval, start_styles, styles_so_far
 from core.projects.misaligned_items import (
     explain_item,
     item_changes,
@@ -89,7 +94,15 @@ from core.projects.misaligned_items import (
     undo_triage,
 )
 from core.projects.overview import overview
-from core.projects.project_files import export_project, import_project, preview_project
+from core.projects.project_files import (
+    ensure_demo,
+    export_project,
+    import_project,
+    preview_project,
+    reset_demo,
+    start_replay,
+    welcome,
+)
 from core.projects.project_judges import (
     add_judge,
     as_compared,
@@ -124,7 +137,6 @@ from core.projects.refining import (
     start_trial,
     trial_items,
 )
-from core.projects.repeval_runs import estimate_repeval, start_repeval
 from core.projects.reports import measured_judges, report
 from core.projects.review import (
     cast_vote,
@@ -144,6 +156,5 @@ from core.projects.run_work import (
     resume_run,
     unread_replies,
 )
-from core.projects.style_runs import estimate_styles, start_styles, styles_so_far
 
 __all__ = [name for name, task in list(globals().items()) if callable(task)]

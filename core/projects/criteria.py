@@ -15,8 +15,7 @@ from typing import Literal
 from core.errors import ConflictError, CriteriaError, UsageError
 from core.projects.roles import requires
 from core.records import Criteria, Provenance
-from core.store.labels import Draft
-from core.store.log import Entry
+from core.store.log import Draft, Entry
 from core.store.store import Store
 
 LONGEST_TEXT = 20_000

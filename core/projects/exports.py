@@ -16,8 +16,8 @@ from core.projects.criteria import Comment
 from core.projects.fusion import asked_fusion, kept_fusion, part_facts, unseen_and_asked
 from core.projects.judge_line import as_claimed, judge_line
 from core.projects.label_passes import learnt_from
+from core.projects.method_runs import RepEvalOutcome
 from core.projects.project_judges import MetricsRequest, MetricsResult
-from core.projects.repeval_runs import RepEvalOutcome
 from core.projects.run_work import list_held_out_accesses, load_calibration
 from core.store.codec import unpack
 from core.store.judge_store import judge_id_of

@@ -34,7 +34,7 @@ from core.records import AspectLabels, FloatArray, GoldenSet, Interval, JudgeSco
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
 from core.stats.labels_needed import LabelPilot, LabelPlanning, plan_labels
 from core.stats.raters import alpha_interval
-from core.store.labels import Label
+from core.store.log import Label
 from core.store.store import Store
 from core.texts import visible_name
 

@@ -18,8 +18,7 @@ from typing import Literal
 from core.errors import NotFoundError, UsageError
 from core.projects.roles import requires
 from core.records import Scale
-from core.store.labels import REMARK, RESTORED, WITHDRAWN, Label
-from core.store.log import Entry
+from core.store.log import REMARK, RESTORED, WITHDRAWN, Entry, Label
 from core.store.store import Store
 
 Order = Literal["random", "file", "disagreement", "unsure"]

@@ -10,9 +10,8 @@ from typing import Literal
 from core.comparison.recheck import Decision
 from core.people import Role
 from core.project_records import GoldenSummary, Run
-from core.projects.calibration import version_asked
+from core.projects.calibration import list_rechecks, version_asked
 from core.projects.criteria import Comment, CommentSettled
-from core.projects.judge_checks import list_rechecks
 from core.projects.judge_line import JudgeLine, judge_line
 from core.projects.labelling import still_rating
 from core.projects.misaligned_items import list_triage

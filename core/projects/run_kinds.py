@@ -21,17 +21,30 @@ from core.errors import ConcordError, JobError
 from core.fusion.fusion_settings import FusionRequest, FusionRunView
 from core.jobs.queue import RunProgress, Wants, placement
 from core.project_records import JUDGES, Run, RunRequest, Worker
-from core.projects.calibration import CalibrationRequest, VersionRequest, run_calibration, start_calibration
-from core.projects.fusion import run_fusion, start_fusion
-from core.projects.judge_checks import (
+from core.projects.calibration import (
     AblationRequest,
+    CalibrationRequest,
     RecheckRequest,
+    VersionRequest,
     run_ablation,
+    run_calibration,
     run_recheck,
     start_ablation,
+    start_calibration,
     start_recheck,
 )
+from core.projects.fusion import run_fusion, start_fusion
 from core.projects.judge_versions import enter_judge, run_version_measurement, start_version
+from core.projects.method_runs import (
+    RepEvalOutcome,
+    RepEvalRequest,
+    StylesRequest,
+    reads_a_model,
+    run_repeval,
+    run_styles,
+    start_repeval,
+    start_styles,
+)
 from core.projects.project_judges import MetricsRequest, MetricsResult, run_metrics, start_metrics
 from core.projects.refining import (
     RescoreRequest,
@@ -46,10 +59,8 @@ from core.projects.refining import (
     start_round,
     start_trial,
 )
-from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest, reads_a_model, run_repeval, start_repeval
 from core.projects.roles import requires
 from core.projects.run_work import RunWork, require_made_here, unread_replies
-from core.projects.style_runs import StylesRequest, run_styles, start_styles
 from core.settings import Settings
 from core.store.codec import unpack
 from core.store.runs import RESULT, SNAPSHOT

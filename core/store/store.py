@@ -11,8 +11,8 @@ part           holds                                                   module
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
 ``blocks``     numbers of metrics by the content of their items        `core.store.replies`
 ``judges``     scores of the judges of a project, with replies         `core.store.judge_store`
-``labels``     labels that people give in the app                      `core.store.labels`
-``drafts``     texts that people type and have not saved yet           `core.store.labels`
+``labels``     labels that people give in the app                      `core.store.log`
+``drafts``     texts that people type and have not saved yet           `core.store.log`
 ``events``     the log of what people did                              `core.store.log`
 ``transfers``  a project whole: out as rows, in as rows                `core.store.project_rows`
 ``workers``    who is alive                                            `core.store.runs`
@@ -34,8 +34,7 @@ from typing import Self, TypeVar
 from core.people import LOCAL, Actor
 from core.store.database import Database, Together
 from core.store.judge_store import Judges, KeptCriteria
-from core.store.labels import Drafts, LabelStore
-from core.store.log import Events
+from core.store.log import Drafts, Events, LabelStore
 from core.store.project_rows import Transfers
 from core.store.projects import Goldens, Projects
 from core.store.replies import MetricBlocks, Replies, Upkeep

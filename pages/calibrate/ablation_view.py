@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Run
-from core.projects.judge_checks import Ablation, AblationRequest
+from core.projects.calibration import Ablation, AblationRequest
 from core.report.figures import describe, measure_name
 from core.report.figures.search_plots import length_figure, size_figure
 from core.report.figures.whiskers import ablation_figure, variant_name

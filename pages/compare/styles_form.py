@@ -13,7 +13,7 @@ from core.comparison.style_grid import StylesSettings
 from core.errors import ConcordError
 from core.judging.scoring_styles import MOST_STEPS, STYLE_FORMS, Style, StyleForm
 from core.project_records import CriteriaEntry, GoldenSummary
-from core.projects.style_runs import StylesRequest
+from core.projects.method_runs import StylesRequest
 from core.wording import number
 from pages.ui import forms, setting_form, tables
 from pages.ui.asking_form import FORM_NAMES, PERSONA_NAMES

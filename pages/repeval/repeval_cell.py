@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.projects.repeval_runs import METHOD_NAMES
+from core.projects.method_runs import METHOD_NAMES
 from core.projects.run_kinds import RunDetail
 from core.records import Alignment, FloatArray, GoldenSet
 from core.repeval.repeval_records import RepEvalResult, cell_detail

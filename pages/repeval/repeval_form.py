@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.project_records import GoldenSummary
-from core.projects.repeval_runs import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
+from core.projects.method_runs import METHOD_NAMES, RepEvalEstimate, RepEvalRequest
 from core.repeval import (
     EMBEDDED,
     Extraction,

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.repeval_runs import METHOD_NAMES, RepEvalOutcome
+from core.projects.method_runs import METHOD_NAMES, RepEvalOutcome
 from core.projects.run_kinds import RunDetail
 from core.repeval import EMBEDDED
 from core.repeval.repeval_records import RepEvalResult

@@ -10,7 +10,7 @@ from core import projects
 from core.comparison.recheck import Recheck
 from core.findings.over_time import recheck_details, recheck_finding
 from core.project_records import GoldenSummary
-from core.projects.judge_checks import RecheckRequest
+from core.projects.calibration import RecheckRequest
 from core.projects.reports import MeasuredJudge
 from core.report.figures.whiskers import history_figure
 from core.wording import change_figures, measure_name, number, p_cell, percent

@@ -13,7 +13,7 @@ from core.calibration.loop import calibrate
 from core.data import load_golden
 from core.data.split import task_of
 from core.judging.llm_judge import LLMJudge
-from core.projects.demo import ASPECT, CHOSEN, DEFINITION
+from core.projects.project_files import ASPECT, CHOSEN, DEFINITION
 from core.providers import simulated_reader
 from core.providers.cached import reply_to_json, write_recording
 from core.providers.completions import Reply, Request

@@ -21,15 +21,14 @@ from core.errors import JobError
 from core.fusion.fusion_settings import FusionSettings
 from core.people import Actor
 from core.project_records import DEMO_PROJECT
-from core.projects.calibration import CalibrationRequest, VersionRequest
-from core.projects.demo import ASPECT, CHOSEN, DEFINITION, DEMO_NAME
-from core.projects.judge_checks import AblationRequest, RecheckRequest
+from core.projects.calibration import AblationRequest, CalibrationRequest, RecheckRequest, VersionRequest
 from core.projects.judge_line import VersionState
 from core.projects.labelling import LabelAspect, LabelPlan
+from core.projects.method_runs import RepEvalRequest
 from core.projects.misaligned_items import ItemScore, TriageRequest, TriageVerdict
+from core.projects.project_files import ASPECT, CHOSEN, DEFINITION, DEMO_NAME
 from core.projects.project_judges import MetricsRequest
 from core.projects.refining import RescoreRequest, RoundRequest
-from core.projects.repeval_runs import RepEvalRequest
 from core.projects.review import Choice, Point, Verdict
 from core.projects.run_kinds import do_here
 from core.records import GoldenSet, Scale

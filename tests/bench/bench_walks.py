@@ -173,7 +173,7 @@ def to_heat_map(settings: Settings) -> Walk:
 
     import core
     from core import projects
-    from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest
+    from core.projects.method_runs import RepEvalOutcome, RepEvalRequest
     from core.projects.run_kinds import do_here
     from core.repeval.repeval_records import RepEvalSettings
     from core.report.figures import measure_name

@@ -13,8 +13,8 @@ from core import projects
 from core.calibration.calibration_records import CalibrationSettings
 from core.judge_files.judge_reading import card_of_text
 from core.progress import Stage
+from core.projects.method_runs import RepEvalOutcome, RepEvalRequest, judge_of
 from core.projects.project_judges import MetricsRequest
-from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest, judge_of
 from core.records import AspectLabels, Scale
 from core.repeval import Extraction, RepEvalSettings, States, run, scorer_of
 from core.settings import Settings

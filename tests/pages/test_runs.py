@@ -14,10 +14,9 @@ from core.comparison.style_grid import StylesSettings
 from core.judging.scoring_styles import Style
 from core.people import Actor
 from core.projects.calibration import CalibrationRequest
+from core.projects.method_runs import RepEvalRequest, StylesRequest
 from core.projects.project_judges import MetricsRequest
 from core.projects.refining import RescoreRequest
-from core.projects.repeval_runs import RepEvalRequest
-from core.projects.style_runs import StylesRequest
 from core.records import Usage
 from core.repeval import ModelSpec, RepEvalSettings
 from core.store.log import Action

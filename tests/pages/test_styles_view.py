@@ -13,7 +13,7 @@ from core import projects
 from core.comparison.style_grid import StylesSettings, StylesView, Unfinished, styles
 from core.data import load_golden
 from core.judging.scoring_styles import Style
-from core.projects.style_runs import StylesRequest
+from core.projects.method_runs import StylesRequest
 from core.records import Criteria, Provenance
 from core.settings import Settings
 from core.store.store import Store

@@ -23,7 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "browser")]
 from conftest import SETTLED, call_me, serving  # noqa: E402
 
 from core import projects  # noqa: E402
-from core.projects.demo import DEMO_PROJECT  # noqa: E402
+from core.projects.project_files import DEMO_PROJECT  # noqa: E402
 from core.settings import Settings  # noqa: E402
 from pages.ui.screens import SCREENS as MENU  # noqa: E402
 

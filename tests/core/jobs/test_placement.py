@@ -12,8 +12,8 @@ import pytest
 from core.jobs.queue import takes
 from core.project_records import RunKind, Worker
 from core.projects.calibration import CalibrationRequest
+from core.projects.method_runs import RepEvalRequest
 from core.projects.project_judges import MetricsRequest
-from core.projects.repeval_runs import RepEvalRequest
 from core.projects.run_kinds import wants_of
 from core.records import GoldenSet, Item
 from core.repeval import ModelSpec, RepEvalSettings

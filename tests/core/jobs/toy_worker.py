@@ -22,7 +22,7 @@ from typing import Any
 
 from core.errors import JobError, StoreError
 from core.jobs import queue as queues
-from core.jobs.log_lines import log_to_stderr
+from core.jobs.launch import log_to_stderr
 from core.jobs.queue import Queue, RunProgress
 from core.progress import Stage
 from core.project_records import Run

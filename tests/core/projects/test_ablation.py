@@ -13,7 +13,7 @@ from core.calibration.candidate_pool import AskedJudge
 from core.errors import JobError, NotFoundError
 from core.judging.judge_specs import make_judge
 from core.people import Actor
-from core.projects.judge_checks import AblationRequest
+from core.projects.calibration import AblationRequest
 from core.records import GoldenSet
 from tests.core.projects.conftest import World
 

@@ -8,7 +8,7 @@ from core.projects.labelling import LabelAspect
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 from core.stats import krippendorff_alpha
 from core.stats.raters import alpha_interval
-from core.store.labels import Label
+from core.store.log import Label
 
 FIVE, YES = LabelAspect("a", Scale(1, 5, 1.0)), LabelAspect("yes", Scale(0, 1, 1.0))
 ITEMS = tuple(Item(f"i{k}", "t") for k in range(4))

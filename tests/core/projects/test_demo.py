@@ -18,7 +18,7 @@ from core.judge_files import judge_card
 from core.judge_files.loaded import restored
 from core.people import Actor
 from core.project_records import DEMO_PROJECT, GoldenSummary, Run
-from core.projects.demo import DEMO_FILE, DEMO_NAME
+from core.projects.project_files import DEMO_FILE, DEMO_NAME
 from core.settings import Settings
 from core.store.log import Entry
 from core.store.store import Store

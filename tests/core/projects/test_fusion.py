@@ -16,7 +16,7 @@ from core.fusion.stack import Fusion, fuse, restore_estimator
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import read_card
 from core.metrics import as_judge, make_metric
-from core.projects.repeval_runs import RepEvalRequest
+from core.projects.method_runs import RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.repeval import Extraction, RepEvalSettings
 from core.settings import Settings

@@ -12,7 +12,7 @@ import core
 from core import projects
 from core.comparison.recheck import RecheckSettings
 from core.errors import GoldenError, JobError, NotFoundError, UsageError
-from core.projects.judge_checks import RecheckRequest
+from core.projects.calibration import RecheckRequest
 from core.records import AspectLabels, GoldenSet
 from tests.core.projects.conftest import ASPECT, World
 

@@ -15,7 +15,7 @@ from core.errors import AspectError, CancelledRunError, NotFoundError, UsageErro
 from core.jobs.queue import RunProgress
 from core.progress import Stage
 from core.projects.calibration import CalibrationRequest
-from core.projects.repeval_runs import RepEvalOutcome, RepEvalRequest
+from core.projects.method_runs import RepEvalOutcome, RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, ModelSpec, RepEvalSettings, extract, extraction, run
 from core.settings import Settings

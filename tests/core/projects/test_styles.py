@@ -20,8 +20,8 @@ from core.errors import NotFoundError, UsageError
 from core.judging.scoring_styles import Style
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
+from core.projects.method_runs import StylesRequest, criteria_saw
 from core.projects.run_kinds import RunDetail
-from core.projects.style_runs import StylesRequest, criteria_saw
 from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
 from core.store.codec import pack

@@ -17,7 +17,7 @@ def run_with_a_loss(golden_file: Path, folder: Path, second: subprocess.Popen[by
 
     from core.data import load_golden
     from core.progress import Silent
-    from core.projects.repeval_runs import RepEvalRequest
+    from core.projects.method_runs import RepEvalRequest
     from core.projects.run_kinds import do_run
     from core.repeval import Extraction, RepEvalSettings, extract
     from core.repeval.extraction import cluster_at

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from core.records import GoldenSet
-from core.store.labels import Label
+from core.store.log import Label
 from core.store.project_rows import LAYOUT
 from core.store.schema import metadata
 from core.store.store import Store

@@ -14,8 +14,7 @@ from core import projects
 from core.calibration.calibration_records import CalibrationSettings
 from core.errors import JobError
 from core.people import Actor
-from core.projects.calibration import CalibrationRequest, VersionRequest
-from core.projects.judge_checks import AblationRequest, RecheckRequest
+from core.projects.calibration import AblationRequest, CalibrationRequest, RecheckRequest, VersionRequest
 from core.projects.refining import RescoreRequest, RoundRequest, TrialRequest
 from core.records import GoldenSet
 from core.settings import Settings
