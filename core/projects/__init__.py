@@ -62,7 +62,6 @@ from core.projects.label_passes import (
     label_planning,
     pass_summary,
     picked_labels,
-    replaced_labels,
     seen_labels,
     start_pass,
 )
@@ -128,7 +127,6 @@ from core.projects.project_list import (
 )
 from core.projects.refining import (
     decide_proposal,
-    edit_proposal,
     family_tree,
     list_proposals,
     round_cost,

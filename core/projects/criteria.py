@@ -12,7 +12,7 @@ from functools import lru_cache
 from textwrap import shorten
 from typing import Literal
 
-from core.errors import ConflictError, CriteriaError, UsageError
+from core.errors import CriteriaError, UsageError
 from core.projects.roles import requires
 from core.records import Criteria, Provenance
 from core.store.log import Draft, Entry
@@ -70,7 +70,7 @@ class CriteriaNamed(Entry):
 class ProposalDecided(Entry):
     """A proposal of a refinement round was accepted or rejected; the subject is ``RUN_ID:CRITERIA_ID``.
 
-    `edited_id` names the version that people made of it and accepted in its place, "" for none.
+    `edited_id` names what was accepted in its place, in projects of earlier versions.
     """
 
     kind = "proposal"
@@ -148,28 +148,15 @@ def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[
 
 
 @requires("reviewer")
-def rename_criteria(store: Store, project_id: str, criteria_id: str, name: str, *, shown: str | None = None) -> None:
-    """Give criteria a name.
-
-    With `shown` (the name as the person saw it) ConflictError when somebody else renamed them since.  UsageError for an
-    empty name, one of over 80 characters, or one that other criteria of the aspect have.
-    """
+def rename_criteria(store: Store, project_id: str, criteria_id: str, name: str) -> None:
+    """Give criteria a name; UsageError for an empty one, one of over 80 characters, or that of others of the aspect."""
     aspect = store.criteria.get(project_id, criteria_id).aspect
     named = CriteriaNamed(" ".join(name.split()), subject=criteria_id)
     names = criteria_names(store, project_id, aspect)
     if any(known.casefold() == named.name.casefold() for other, known in names.items() if other != criteria_id):
         raise UsageError(f"Other criteria for {aspect} are named {named.name!r} already. Give these another name.")
-    earlier = store.events.all(project_id, CriteriaNamed, criteria_id)
-    if shown is not None and names[criteria_id] != shown:
-        raise ConflictError(
-            f"{(earlier[-1].actor if earlier else '') or 'Somebody'} named these criteria “{names[criteria_id]}” while "
-            "you were typing. Look at that name, then name them again; nothing was overwritten.",
-            theirs=names[criteria_id],
-            yours=named.name,
-        )
     if named.name != names[criteria_id]:
-        expected = earlier[-1].number if earlier else 0
-        store.events.add(project_id, named, store.actor, expected=expected)
+        store.events.add(project_id, named, store.actor)
 
 
 # ── edits and comments ───────────────────────────────────────────────────────────────────────────────────────

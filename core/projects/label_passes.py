@@ -376,28 +376,6 @@ def labelled_golden(
     return replace(golden, name=name, aspects=gold, ratings=tuple(ratings))
 
 
-def _frozen(store: Store, labelling: LabelPass, combine: Combine, name: str = "") -> tuple[GoldenSet, GoldenSet]:
-    """The golden set that was labelled, and with the labels of the pass."""
-    golden = store.goldens.load(labelling.golden_id)
-    name = " ".join(name.split()) or f"{golden.name}, labelled"
-    labels, decided = _labels(store, labelling, golden), decisions(store, labelling.project_id, labelling.pass_id)
-    return golden, labelled_golden(golden, labels, labelling.plan.aspects, name=name, combine=combine, decided=decided)
-
-
-@requires("reviewer")
-def replaced_labels(
-    store: Store, project_id: str, pass_id: str, combine: Combine
-) -> tuple[tuple[str, str, float, float], ...]:
-    """(item id, aspect, before, after) of the golden labels that freezing with `combine` would replace."""
-    golden, frozen = _frozen(store, get_pass(store, project_id, pass_id), combine)
-    return tuple(
-        (item.item_id, name, before, after)
-        for name, labels in golden.aspects.items()
-        for item, before, after in zip(golden.items, labels.values, frozen.aspects[name].values, strict=True)
-        if before is not None and after is not None and before != after
-    )
-
-
 @requires("reviewer")
 def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, combine: Combine = "fill") -> str:
     """A new golden set with the labels of a pass, its single ratings and its decisions; returns its id.
@@ -406,7 +384,15 @@ def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, com
     UsageError when nobody has labelled anything, or nothing would change.
     """
     labelling = get_pass(store, project_id, pass_id)
-    golden, frozen = _frozen(store, labelling, combine, name)
+    golden = store.goldens.load(labelling.golden_id)
+    frozen = labelled_golden(
+        golden,
+        _labels(store, labelling, golden),
+        labelling.plan.aspects,
+        name=" ".join(name.split()) or f"{golden.name}, labelled",
+        combine=combine,
+        decided=decisions(store, project_id, pass_id),
+    )
     if frozen.aspects == golden.aspects:
         raise UsageError(
             "Every item that was labelled or decided has a golden label already, and those are kept, so freezing would "

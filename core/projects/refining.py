@@ -17,14 +17,13 @@ from core.errors import CriteriaError, JobError, UsageError
 from core.progress import Stage
 from core.project_records import CriteriaEntry, Side
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.criteria import LONGEST_TEXT, ProposalDecided, save_edit
+from core.projects.criteria import LONGEST_TEXT, ProposalDecided
 from core.projects.roles import given_reason, requires
 from core.projects.run_work import EDIT_SCORED, RunWork, judge_run, require_judge, start_run
 from core.providers.completions import Message
 from core.records import Alignment, Criteria, Interval, Measure, Provenance, Scored, Usage
 from core.settings import Settings
 from core.stats import Difference, holm
-from core.store.codec import unpack
 from core.store.runs import RESULT
 from core.store.store import Store
 from core.wording import judge_words
@@ -367,50 +366,17 @@ def open_proposals(store: Store, project_id: str, golden_id: str, aspect: str) -
 
 
 @requires("reviewer")
-def edit_proposal(store: Store, settings: Settings, run_id: str, criteria_id: str, text: str, *, note: str) -> str:
-    """Save `text` as a version made from a proposal and score it next to the proposal; returns the version's id.
-
-    Hand the id to `decide_proposal` to accept it in the proposal's place.  UsageError without a note, for an unchanged
-    text or for what the round did not propose; CriteriaError for an empty or overlong one.
-    """
-    run = store.runs.get(run_id)
-    proposal = _proposal(store, run_id, criteria_id)
-    why = given_reason(note)
-    if text.strip() == proposal.criteria.text.strip():
-        raise UsageError("The text is unchanged; accept the proposal as it is.")
-    edited_id = save_edit(store, run.project_id, criteria_id, text, store.actor.name, note=why)
-    of = unpack(RoundRequest, run.request_json).run_id
-    request = RescoreRequest(run.project_id, run.golden_id, run.aspect, edited_id, criteria_id, of)
-    start_rescore(store, settings, request)
-    return edited_id
-
-
-@requires("reviewer")
-def decide_proposal(
-    store: Store, run_id: str, criteria_id: str, *, accepted: bool, reason: str, seen: int = 0, edited_id: str = ""
-) -> None:
+def decide_proposal(store: Store, run_id: str, criteria_id: str, *, accepted: bool, reason: str, seen: int = 0) -> None:
     """Accept or reject a proposal; `seen` is `ListedProposal.seen` as the person saw it.
 
-    What is accepted (itself, or the edit of it, `edited_id`, that people made before) can be made the judge then
-    (`make_version`).  UsageError without a reason, for what the round did not propose or for an edit of something else;
-    ConflictError when somebody else has decided meanwhile.
+    What is accepted can be made the judge then (`make_version`).  UsageError without a reason, or for what the round
+    did not propose; ConflictError when somebody else has decided meanwhile.
     """
-    run = store.runs.get(run_id)
-    _proposal(store, run_id, criteria_id)
-    why = given_reason(reason)
-    if edited_id and criteria_id not in store.criteria.get(run.project_id, edited_id).parents:
-        raise UsageError("That version is not an edit of this proposal.")
-    subject = f"{run_id}:{criteria_id}"
-    decision = ProposalDecided("accepted" if accepted else "rejected", why, edited_id, subject=subject)
-    store.events.add(run.project_id, decision, store.actor, expected=seen)
-
-
-def _proposal(store: Store, run_id: str, criteria_id: str) -> ListedProposal:
-    """UsageError for what the round did not propose."""
-    for proposal in list_proposals(store, run_id):
-        if proposal.criteria.criteria_id == criteria_id:
-            return proposal
-    raise UsageError("The round did not propose these criteria.")
+    if all(proposal.criteria.criteria_id != criteria_id for proposal in list_proposals(store, run_id)):
+        raise UsageError("The round did not propose these criteria.")
+    verdict: Literal["accepted", "rejected"] = "accepted" if accepted else "rejected"
+    decision = ProposalDecided(verdict, given_reason(reason), subject=f"{run_id}:{criteria_id}")
+    store.events.add(store.runs.get(run_id).project_id, decision, store.actor, expected=seen)
 
 
 def family_tree(store: Store, project_id: str, aspect: str, golden_id: str) -> list[tuple[CriteriaEntry, int]]:

@@ -85,7 +85,7 @@ class Point:
 
     A change proposes criteria (`subject_id`) in place of `parent_id`; `run_id` is the round that proposed them, "" for
     an edit by hand.  A disagreement is about the item as the criteria or judge `subject_id` scored it.
-    `losing`: alignment is lower with the change.  `seen` is the number of the decision that postponed it, 0 for none.
+    `seen` is the number of the decision that postponed it, 0 for none.
     `waiting` are the people who have yet to vote.
     """
 
@@ -96,7 +96,6 @@ class Point:
     parent_id: str = ""
     run_id: str = ""
     item_id: str = ""
-    losing: bool = False
     seen: int = 0
     votes: tuple[Vote, ...] = ()
     waiting: tuple[str, ...] = ()
@@ -159,7 +158,7 @@ class OpenReview:
 def open_review(store: Store, project_id: str, golden_id: str, aspect: str) -> OpenReview:
     """What is open, who joined and what was decided.
 
-    Changes come first, then disagreements, then changes that lower alignment, then what was postponed.
+    Changes come first, then disagreements, then what was postponed.
     """
     entries = [
         entry
@@ -181,7 +180,7 @@ def open_review(store: Store, project_id: str, golden_id: str, aspect: str) -> O
         votes = {entry.actor: entry for entry in cast if entry.number > seen}
         waiting = tuple(name for name in joined if name not in votes)
         points.append(replace(point, seen=seen, votes=tuple(votes.values()), waiting=waiting))
-    points.sort(key=lambda point: (point.seen, point.losing))
+    points.sort(key=lambda point: point.seen)
     decisions = [entry for entry in entries if isinstance(entry, PointDecided)]
     return OpenReview(tuple(points), tuple(joined), tuple(decisions[::-1]))
 
@@ -195,7 +194,6 @@ def _found(
     for proposal in open_proposals(store, project_id, golden_id, aspect):
         new, old, gain = proposal.criteria.criteria_id, proposal.parent.criteria_id, proposal.inner
         change = "undefined" if gain.value is None else change_figures(gain.value, gain.interval)
-        measured = (each.value for each in (gain, proposal.calibration) if each.value is not None)
         yield Point(
             f"proposal:{proposal.run_id}:{new}",
             f"Should “{names[new]}” replace “{names[old]}”?",
@@ -203,7 +201,6 @@ def _found(
             subject_id=new,
             parent_id=old,
             run_id=proposal.run_id,
-            losing=next(measured, 0.0) < 0,
         )
     # the newest edits by hand that are no version of the judge yet, and that nobody has decided on
     taken = {decision.edited_id for decision in store.events.all(project_id, ProposalDecided)}

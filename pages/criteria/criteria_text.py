@@ -32,7 +32,7 @@ def draw_head(page: Opened, entry: CriteriaEntry, comments: Sequence[Comment], n
 
     def rename() -> None:
         given = str(st.session_state.get(key) or "")
-        projects.rename_criteria(page.store, page.project.project_id, entry.criteria_id, given, shown=name)
+        projects.rename_criteria(page.store, page.project.project_id, entry.criteria_id, given)
         state.leave_notice("Renamed.", good=True)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

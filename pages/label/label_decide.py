@@ -22,7 +22,6 @@ COMBINE_WORDS: dict[Combine, str] = {
     "decided": "Replace them where something was decided",
     "replace": "Replace them wherever there is a new label or a decision",
 }
-MOST_LISTED = 500
 
 
 def draw(store: Store, passed: LabelPass) -> None:
@@ -145,18 +144,9 @@ def _draw_freeze(store: Store, passed: LabelPass, seen: PassSummary) -> None:
     where = (store, passed.project_id, passed.pass_id)
     combine: Combine = "fill"
     if any(aspect in golden.aspects for aspect in passed.aspects):
-        changed = {way: projects.replaced_labels(*where, way) for way in ("decided", "replace")}
-        counts = {way: f" ({counted(len(changed[way]), 'golden label')})" for way in changed}
-        combine = st.radio(
-            "Golden labels that these items have already",
-            [way for way in COMBINE_WORDS if way == "fill" or changed[way]],
-            format_func=lambda way: COMBINE_WORDS[way] + counts.get(way, ""),
-            key=state.widget(f"label_combine_{passed.pass_id}"),
-        )
-        if combine != "fill":
-            columns = zip(*changed[combine][:MOST_LISTED], strict=True)
-            frame = dict(zip(("item", "aspect", "now", "then"), columns, strict=True))
-            grid.draw(frame, alt="Golden labels that would be replaced", rows=6)
+        key = state.widget(f"label_combine_{passed.pass_id}")
+        words = "Golden labels that these items have already"
+        combine = st.radio(words, list(COMBINE_WORDS), format_func=COMBINE_WORDS.__getitem__, key=key)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = state.widget(f"label_frozen_{passed.pass_id}")
         usual = f"{golden.name}, {passed.name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 import streamlit as st
@@ -17,14 +17,13 @@ from core.wording import change_figures, counted
 from pages.criteria import criteria_judge
 from pages.criteria.criteria_effect import difference_words
 from pages.misaligned.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection, changes
-from pages.ui import diff_view, drafts, grid, people, state, tables
+from pages.ui import diff_view, grid, people, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import link_to
 from pages.ui.run_panel import BadgeColour
 from pages.ui.screens import plain
 
 STATE_COLOURS: dict[ProposalState, BadgeColour] = {"open": "gray", "accepted": "green", "rejected": "red"}
-LONGEST_TEXT = 8_000
 CHANGED_HELP = "of all calibration items, compared with the parent"
 COLUMNS = {
     "proposal": Column(width=220),
@@ -128,31 +127,14 @@ def _draw_decision(selection: Selection, proposal: ListedProposal) -> None:
     which = (proposal.run_id, proposal.criteria.criteria_id)
     key = state.widget(f"proposal_{'_'.join(which)}")
 
-    def decide(accepted: bool, edited_id: str = "") -> None:
-        projects.decide_proposal(
-            page.store,
-            *which,
-            accepted=accepted,
-            reason=st.session_state.get(f"{key}_reason", ""),
-            seen=proposal.seen,
-            edited_id=edited_id,
-        )
-        st.toast("Accepted." if accepted else "Rejected.", icon=":material/check:")
-
-    def decide_edited(editing: drafts.Editing) -> None:
-        text, reason = st.session_state[editing.key], st.session_state.get(f"{key}_reason", "")
-        edited_id = projects.edit_proposal(page.store, page.settings, *which, text, note=reason)
-        drafts.done(page, editing)
+    def decide(accepted: bool) -> None:
+        reason = st.session_state.get(f"{key}_reason", "")
         try:
-            decide(True, edited_id)
-        except ConcordError as error:
-            st.session_state[f"{key}_problem"] = f"{error} Your edited text is a version of its own."
-
-    def attempt(act: Callable[..., None], *args: object) -> None:
-        try:
-            act(*args)
+            projects.decide_proposal(page.store, *which, accepted=accepted, reason=reason, seen=proposal.seen)
         except ConcordError as error:
             st.session_state[f"{key}_problem"] = f"Nothing was decided: {error}"
+        else:
+            st.toast("Accepted." if accepted else "Rejected.", icon=":material/check:")
 
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -170,28 +152,11 @@ def _draw_decision(selection: Selection, proposal: ListedProposal) -> None:
                     key=f"{key}_{label}",
                     icon=icon,
                     type="primary" if accepted else "secondary",
-                    on_click=attempt,
-                    args=(decide, accepted),
+                    on_click=decide,
+                    args=(accepted,),
                 )
         if problem := st.session_state.pop(f"{key}_problem", ""):
             st.warning(plain(problem), icon=":material/warning:")
-        part = st.expander("Edit before accepting", icon=":material/edit:", key=f"{key}_edit", on_change="rerun")
-        if part.open:
-            with part:
-                editing = drafts.begin(page, drafts.of_proposal(proposal), proposal.criteria.text, f"{key}_text")
-                drafts.draw_kept(page, editing)
-                st.text_area("Text", value=editing.text, height=220, max_chars=LONGEST_TEXT, key=editing.key)
-                people.button(
-                    page,
-                    "reviewer",
-                    "Accept the edited text",
-                    key=f"{key}_accept_edited",
-                    icon=":material/check:",
-                    on_click=attempt,
-                    args=(decide_edited, editing),
-                    help="Saves your text as a version made from the proposal, and scores it next to the proposal.",
-                )
-                drafts.watch(page, editing)
         if made is not None and made.verdict == "accepted":
             entry = page.store.criteria.get(page.project.project_id, made.edited_id or which[1])
             link_to("criteria", "Open it in Criteria", icon=":material/rule:", criteria=entry.criteria_id)

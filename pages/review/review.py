@@ -65,8 +65,7 @@ def draw(page: Opened) -> None:
         link_to("misaligned", "Triage misaligned items", icon=":material/difference:")
     for k, point in enumerate(review.points, 1):
         item = f" {plain(point.item_id[:60])}" if point.item_id else ""
-        losing = " :orange-badge[lower agreement]" if point.losing else ""
-        st.markdown(f"{k}\\. **{plain(point.title)}**{item}{losing}  \n{plain(' '.join(point.text.split())[:240])}")
+        st.markdown(f"{k}\\. **{plain(point.title)}**{item}  \n{plain(' '.join(point.text.split())[:240])}")
     if review.decided:
         st.subheader("Decided", anchor=False)
         for decision in review.decided[:MOST_DECIDED]:

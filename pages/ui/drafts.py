@@ -15,7 +15,6 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, StoreError
-from core.projects.refining import ListedProposal
 from pages.ui import people, state
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -54,11 +53,6 @@ class Editing:
 def of_criteria(criteria_id: str) -> str:
     """The subject of an edit of criteria."""
     return f"criteria:{criteria_id}"
-
-
-def of_proposal(proposal: ListedProposal) -> str:
-    """The subject of an edit of a round's proposal, wherever it is edited."""
-    return f"proposal:{proposal.run_id}:{proposal.criteria.criteria_id}"
 
 
 def begin(page: Opened, subject: str, version: str, name: str, *, base: str = "") -> Editing:

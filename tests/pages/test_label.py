@@ -492,13 +492,12 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
     assert "1 item still to decide" in texts(screen)
     assert screen.radio[0].options == [
         "Keep them all; new labels only fill gaps",
-        "Replace them where something was decided (1 golden label)",
-        "Replace them wherever there is a new label or a decision (3 golden labels)",
+        "Replace them where something was decided",
+        "Replace them wherever there is a new label or a decision",
     ]
     press(screen, "Freeze these labels")  # keeps them, which is the usual choice
     assert "those are kept, so freezing would change nothing" in texts(screen)
     choose(screen, "Golden labels", "decided")
-    assert grids(screen)[-1].to_numpy().tolist() == [["i0", "clarity", 3.0, 2.0]]
     press(screen, "Freeze these labels")
     frozen = store.goldens.load(store.goldens.all(asked.project_id)[0].golden_id)
     # the old label of every item is 3; it is kept but for the one that was decided

@@ -186,24 +186,6 @@ def test_somebody_who_was_faster_is_named(real: Any, opened: Open, round_id: str
     assert (now.state, now.decision.actor) == ("rejected", "Bo"), "nothing was overwritten"
 
 
-def test_an_edited_proposal_is_saved_accepted_and_scored(real: Any, opened: Open, round_id: str) -> None:
-    screen = opened(round=round_id)
-    proposal = next(each for each in proposals(real, round_id) if each.state == "open")
-    key = f"form_proposal_{round_id}_{proposal.criteria.criteria_id}"
-    screen.session_state[f"{key}_edit"] = True
-    screen.run()
-    press(write(screen, "Reason", "better so"), "Accept the edited text")
-    assert "The text is unchanged" in texts(screen)
-    press(write(screen, "Text", f"{proposal.criteria.text} Reward texts that are short."), "Accept the edited text")
-    now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == proposal.criteria.criteria_id)
-    assert now.state == "accepted"
-    edited = real.store.criteria.get(real.project_id, now.decision.edited_id)
-    assert edited.text.endswith("Reward texts that are short.")
-    assert (edited.parents, edited.author) == ((proposal.criteria.criteria_id,), "Ann")
-    rescores = [run for run in projects.list_runs(real.store, real.project_id) if run.kind == "rescore"]
-    assert projects.run_view(real.store, rescores[0].run_id).request.criteria_id == now.decision.edited_id
-
-
 def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:
     screen = press(opened(round=round_id), "See what is still misaligned under it")
     assert screen.query_params["run"] == round_id

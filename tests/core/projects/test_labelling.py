@@ -122,8 +122,6 @@ def test_two_raters_from_joining_to_a_golden_set(store: Store, ann: Rater, bo: R
     Rater(store, ann.where).decide("i0", 3.0)
     assert projects.pass_summary(store, *ann.where).queue == {}
 
-    replaced = projects.replaced_labels(store, *ann.where, "replace")
-    assert [(row[0], *row[2:]) for row in replaced] == [("i1", 3.0, 2.0), ("i2", 3.0, 2.0)]
     frozen = store.goldens.load(projects.freeze_labels(store, *ann.where, name="", combine="replace"))
     assert frozen.name == "g, labelled"
     assert frozen.aspects["a"].values == (3.0, 2.0, 2.0, *(3.0,) * 9)  # decided, Ann's, Ann's, as before

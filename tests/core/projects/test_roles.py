@@ -49,8 +49,8 @@ SPEAKING = """
 """
 CHANGING = """
     add_golden add_judge add_sample adjudicate ask_again
-    cancel_run decide_point decide_proposal edit_proposal
-    freeze_labels pass_summary replaced_labels
+    cancel_run decide_point decide_proposal
+    freeze_labels pass_summary
     remove_judge rename_criteria
     rename_judge resume_run save_edit start_calibration
     start_pass start_rescore start_round start_trial
