@@ -34,6 +34,9 @@
 
 from __future__ import annotations
 
+import ast
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -152,45 +155,20 @@ __all__ = [
     "write_report",
 ]
 
-_NAMES = {
-    "core.calibration.calibrated": "CalibratedRun ablate calibrate estimate",
-    "core.comparison.decisions": "Preferences choose_threshold preferences",
-    "core.comparison.examination": "examine",
-    "core.fusion.fused_run": "FusedRun FusionSettings fuse",
-    "core.judge_files.loaded": "load_judge",
-    "core.comparison.measures": "align align_all annotator_test beside_people compare plan_labels",
-    "core.projects.project": "Project WrittenReport open_project write_report",
-    "core.comparison.leaderboard": "ceiling",
-    "core.comparison.corrected_means": "EstimatedMeans estimate_means",
-    "core.judge_files.judge_reading": "judge_schema",
-    "core.calibration.ablate": "Ablation",
-    "core.comparison.style_grid": "StylesSettings styles",
-    "core.calibration.calibration_records": "Calibration CalibrationSettings",
-    "core.data": "load_golden load_items",
-    "core.report.monitoring": "Monitored MonitorSettings monitor",
-    "core.comparison.recheck": "RecheckSettings recheck",
-    "core.stats": "AnnotatorTestSettings MeasureSettings",
-    "core.stats.labels_needed": "LabelPlanning",
-    "core.errors": (
-        "AspectError AuthError BadReplyError ConcordError ConsentError CriteriaError EndpointDownError "
-        "GoldenError JudgeError ModelNotFoundError ProviderError RateLimitError UsageError"
-    ),
-    "core.repeval.fitted": "FittedRepEval fit_repeval",
-    "core.repeval": "Extraction ModelSpec PairRule RepEvalSettings",
-    "core.judging.scoring_styles": "Asking Style",
-    "core.records": "Alignment Criteria GoldenSet Interval Item Scored ScoreMatrix Unscored Verdict",
-    "core.verdicts": "Verdicts",
-}
-_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+
+def _homes() -> dict[str, str]:
+    """Public name → the module that the imports above, which only type checkers follow, take it from."""
+    imports = (
+        node for node in ast.walk(ast.parse(Path(__file__).read_text("utf-8"))) if isinstance(node, ast.ImportFrom)
+    )
+    return {name.name: node.module or "" for node in imports for name in node.names if name.name in __all__}
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name on first use (PEP 562)."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'core' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_homes()[name]), name)
 
 
 def __dir__() -> list[str]:

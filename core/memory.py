@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
-from threading import Lock
 
 _NEW_OBJECTS, _TIMES = 100_000, 10
 
@@ -18,26 +15,3 @@ def collect_seldom() -> None:
     """
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, _TIMES, _TIMES)
-
-
-class _Pauses:
-    """How many there are now, and whether it was on before the first."""
-
-    lock, n, enabled = Lock(), 0, False
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Do not look meanwhile, in any thread: what makes a great many objects that live on gives it nothing to find."""
-    with _Pauses.lock:
-        if not _Pauses.n:
-            _Pauses.enabled = gc.isenabled()
-            gc.disable()
-        _Pauses.n += 1
-    try:
-        yield
-    finally:
-        with _Pauses.lock:
-            _Pauses.n -= 1
-            if not _Pauses.n and _Pauses.enabled:
-                gc.enable()

@@ -28,7 +28,6 @@ from core.data.sources import LIMITS, FileFinding, FindingLog, first_error, has_
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import Table, read_table
 from core.errors import AspectError, GoldenError
-from core.memory import uncollected
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, Rating, Scale
 from core.wording import counted
 
@@ -159,7 +158,6 @@ def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:
     return built.golden
 
 
-@uncollected()
 def build_golden(
     table: Table,
     mapping: Mapping | None = None,

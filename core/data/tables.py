@@ -28,7 +28,6 @@ from core.data.cells import MAX_DEPTH, cell_at, clean_text, folded, n_values
 from core.data.columns import is_role
 from core.data.sources import USUAL_MB, FileFinding, FindingLog, Source, open_source
 from core.errors import UsageError
-from core.memory import uncollected
 from core.sandbox import Reader, RefusedError, allowance
 from core.spreadsheets import original_cell
 from core.texts import visible_name
@@ -249,9 +248,8 @@ def read_table(
     unpacks to; rows, columns and values are bounded too.  `sheet` and `paths` as `open_table`; formulas of a workbook
     stay text.  GoldenError for anything that cannot be read.
     """
-    with uncollected():
-        rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, sheet=sheet, paths=paths).rows()
-        numbered = [(rows.number, row) for row in rows]
+    rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, sheet=sheet, paths=paths).rows()
+    numbered = [(rows.number, row) for row in rows]
     return _table_of(rows.file.source.name, rows.columns, rows.findings, numbered)
 
 
@@ -267,7 +265,7 @@ def read_upload(
         return read_table(data, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
     allowed = allowance(min(source.unpacked, _UNPACKED_USUALLY * source.size))
     options = {"name": name, "suffix": suffix, "max_mb": max_mb, "max_rows": max_rows}
-    with uncollected(), closing(_decoded("table", source, options, allowed)) as lines:
+    with closing(_decoded("table", source, options, allowed)) as lines:
         head = next(lines)
         numbered = list(lines)
     return _table_of(name, head["columns"], (FileFinding(**finding) for finding in head["findings"]), numbered)

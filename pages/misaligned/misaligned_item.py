@@ -12,8 +12,8 @@ from core import projects
 from core.errors import ConcordError
 from core.project_records import Run
 from core.projects.misaligned_items import ItemScore, Triage
-from core.quotations import QuotedPiece, quoted_pieces
 from core.records import Rating
+from core.word_diff import QuotedPiece, quoted_pieces
 from core.wording import number
 from pages.label import label_item
 from pages.misaligned import misaligned_filters

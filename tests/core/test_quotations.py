@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.quotations import MIN_WORDS, QuotedPiece, quoted_pieces
+from core.word_diff import MIN_WORDS, QuotedPiece, quoted_pieces
 
 TEXT = "The mayor said that the old bridge will stay open. It's closed on Sundays, she added."
 

@@ -12,7 +12,7 @@ from core import projects
 from core.people import Actor
 from core.project_records import CriteriaEntry
 from core.projects.misaligned_items import ItemScore, Triage, TriageRequest
-from core.quotations import QuotedPiece
+from core.word_diff import QuotedPiece
 from pages.misaligned.misaligned_item import marked
 from pages.misaligned.misaligned_list import table_key
 from pages.ui import people, tables
