@@ -191,7 +191,7 @@ def fitted_repeval(name: str, state: Any, *, ray: str = "", code: tuple[str, ...
     metric is; on the Ray cluster at the address `ray`, where one is given.  `code` lists the models whose own Python
     may run.  JudgeError for a damaged state.
     """
-    from core.repeval.portable import RepEvalScorer, ScorerWithModel
+    from core.repeval.projection import RepEvalScorer, ScorerWithModel
 
     fitted = RepEvalScorer.from_json(state)
     reader = ScorerWithModel(fitted, ray, code)

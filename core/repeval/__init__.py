@@ -5,10 +5,9 @@
     model            which model, and the model itself, checked before it is built   ModelSpec describe load_model
     states           what is read from which text, and what comes out                Extraction States template_text
     extraction       texts → prompts → forward pass → states, cached; on a cluster   extract StateReader
-    projection       pairs of good and bad texts; fit, then score, for many cells    choose_pairs Ridge PaperPCA
+    projection       pairs of good and bad texts; fit and score; what a file keeps   Ridge PaperPCA RepEvalScorer
     repeval_records  settings of a run, and what came out, cell by cell              RepEvalSettings RepEvalResult
     cell_search      split by source, fit, choose, evaluate on test                  run scorer_of
-    portable         the fitted score as a file's content, for other items           RepEvalScorer ScorerWithModel
     fitted           the whole of it, also from one golden set to another            fit_repeval
 
 torch, transformers and ray are imported inside functions.
@@ -17,8 +16,7 @@ torch, transformers and ray are imported inside functions.
 from core.repeval.cell_search import run, scorer_of, split_three
 from core.repeval.extraction import extract
 from core.repeval.model import EMBEDDED, ModelSpec, describe
-from core.repeval.portable import RepEvalScorer, ScorerWithModel
-from core.repeval.projection import PairRule
+from core.repeval.projection import PairRule, RepEvalScorer, ScorerWithModel
 from core.repeval.repeval_records import METHODS, Method, RepEvalResult, RepEvalSettings
 from core.repeval.states import Extraction, States, templates, usual_texts
 

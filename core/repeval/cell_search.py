@@ -20,11 +20,11 @@ from core.data.split import inner_fold, split_sources
 from core.errors import AspectError, GoldenError, JudgeError, UsageError
 from core.records import FloatArray, GoldenSet, IntArray, Measure, Split
 from core.repeval.extraction import OnProgress
-from core.repeval.portable import RepEvalScorer
 from core.repeval.projection import (
     PaperPCA,
     PaperSVM,
     Projection,
+    RepEvalScorer,
     Ridge,
     ScorerCell,
     Training,

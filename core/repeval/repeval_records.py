@@ -14,8 +14,7 @@ import numpy as np
 from core.errors import UsageError
 from core.records import LEVELS, STATISTICS, Alignment, FloatArray, GoldenSet, Level, Measure, Statistic
 from core.repeval.model import ModelSpec
-from core.repeval.portable import RepEvalScorer
-from core.repeval.projection import COMPONENTS, PairRule
+from core.repeval.projection import COMPONENTS, PairRule, RepEvalScorer
 from core.repeval.states import Extraction, usual_texts
 from core.stats import LabelledItems, align
 

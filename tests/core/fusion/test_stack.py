@@ -1,3 +1,5 @@
+"""Fusion without calls: what is joined and reported, estimators against scikit-learn and scipy, parts out of fold."""
+
 from __future__ import annotations
 
 import json
@@ -6,12 +8,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 from scipy.stats import kendalltau, pearsonr, spearmanr
+from sklearn.linear_model import Ridge
 
 from core.errors import AspectError, UsageError
-from core.fusion.fusion_settings import FusionSettings
-from core.fusion.stack import Agreement, fuse, side_by_side
-from core.records import AspectLabels, FloatArray, GoldenSet, JudgeScores
+from core.fusion.fusion_settings import METHODS, FusionMethod, FusionSettings
+from core.fusion.stack import (
+    PENALTIES,
+    Agreement,
+    contradictions,
+    cross_fitted,
+    fit_estimator,
+    fuse,
+    restore_estimator,
+    side_by_side,
+)
+from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Split
 
 N_ITEMS = 400
 QUICK = FusionSettings(method="average", resamples=200)
@@ -152,3 +165,115 @@ def test_what_is_refused(golden: GoldenSet, parts: list[JudgeScores]) -> None:
     for changes in ({"method": "magic"}, {"fit_share": 0.95}):
         with pytest.raises(UsageError):
             FusionSettings(**changes)  # type: ignore[arg-type]
+
+
+RNG = np.random.default_rng(4)
+TRUTH = RNG.normal(size=300)
+SCORES = np.stack([TRUTH + RNG.normal(size=300), 5 * TRUTH + 10 + 20 * RNG.normal(size=300), RNG.normal(size=300)])
+LABELS = 3 + TRUTH + 0.3 * RNG.normal(size=300)
+SOURCES = np.arange(300) // 6
+Z = (SCORES - SCORES.mean(axis=1)[:, None]) / SCORES.std(axis=1)[:, None]
+
+
+def test_the_average_is_that_of_standardised_scores() -> None:
+    scores = fit_estimator("average", SCORES, LABELS, SOURCES).score(SCORES)
+    assert scores == pytest.approx(Z.mean(axis=0))
+
+
+def test_ridge_equals_an_independent_one_at_the_penalty_it_chose() -> None:
+    fitted = fit_estimator("ridge", SCORES, LABELS, SOURCES)
+    assert fitted.penalty in PENALTIES
+    oracle = Ridge(alpha=fitted.penalty).fit(Z.T, LABELS)
+    assert fitted.weights == pytest.approx(oracle.coef_)
+    assert fitted.score(SCORES) == pytest.approx(oracle.predict(Z.T))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_items_with_equal_scores_are_fused_alike(method: FusionMethod) -> None:
+    """A library's product parts them in the last digits, by their place: ranks would part too."""
+    n, kinds = 1001, RNG.normal(size=(200, 5))
+    kind = RNG.integers(5, size=n)
+    fused = fit_estimator(method, kinds[:, kind], kind + RNG.normal(size=n), np.arange(n) // 7)
+    assert len(np.unique(fused.score(kinds[:, kind]))) == 5
+
+
+def test_nnls_equals_scipys_and_keeps_out_what_points_down() -> None:
+    flipped = np.vstack([SCORES, -TRUTH + RNG.normal(size=300)])
+    z = (flipped - flipped.mean(axis=1)[:, None]) / flipped.std(axis=1)[:, None]
+    fitted = fit_estimator("nnls", flipped, LABELS, SOURCES)
+    assert fitted.weights == pytest.approx(nnls(z.T, LABELS - LABELS.mean())[0])
+    assert fitted.weights[3] == 0
+    assert min(fitted.weights) >= 0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_missing_score_counts_as_the_mean_and_no_score_gives_none(method: FusionMethod) -> None:
+    fitted = fit_estimator(method, SCORES, LABELS, SOURCES)
+    items = np.array([[np.nan, np.nan, 1.0], [30.0, np.nan, np.nan], [np.nan, np.nan, 0.5]])
+    scores = fitted.score(items)
+    assert np.isnan(scores).tolist() == [False, True, False]
+    if method != "average":
+        filled = np.where(np.isnan(items), SCORES.mean(axis=1)[:, None], items)
+        assert scores[[0, 2]] == pytest.approx(fitted.score(filled)[[0, 2]])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_was_kept_scores_the_same(method: FusionMethod) -> None:
+    fitted = fit_estimator(method, SCORES, LABELS, SOURCES)
+    again = restore_estimator(json.loads(json.dumps(fitted.state())))
+    assert (again.score(SCORES) == fitted.score(SCORES)).all()
+
+
+def test_a_constant_assistant_is_no_division_by_zero() -> None:
+    constant = np.vstack([SCORES, np.full(300, 7.0)])
+    for method in METHODS:
+        assert np.isfinite(fit_estimator(method, constant, LABELS, SOURCES).score(constant)).all()
+
+
+@pytest.mark.parametrize(
+    "change", [{"method": "magic"}, {"mean": ["x"]}, {"mean": None}, {"spread": [0.0] * 3}, {"weights": [1.0]}]
+)
+def test_a_damaged_state_is_refused(change: dict[str, object]) -> None:
+    state = fit_estimator("ridge", SCORES, LABELS, SOURCES).state()
+    with pytest.raises(UsageError, match="damaged"):
+        restore_estimator(state | change)
+
+
+def of_sources(n: int) -> GoldenSet:
+    """Two items a source."""
+    return GoldenSet("g", "single", tuple(Item(f"i{k}", "t", f"s{k // 2}") for k in range(2 * n)), {})
+
+
+def test_no_item_is_scored_by_a_fit_on_its_source() -> None:
+    golden, split, fits = of_sources(12), Split(tuple(range(16)), tuple(range(16, 24)), "sources", 0), list[Split]()
+
+    def fit_and_score(given: Split) -> FloatArray:
+        """The number of items fitted on; negative for items of a source that was fitted on."""
+        fits.append(given)
+        fitted = np.isin(golden.source_codes, golden.source_codes[list(given.calibration)])
+        return np.where(fitted, -1.0, 1.0) * len(given.calibration)
+
+    scores = cross_fitted(golden, split, fit_and_score)
+    assert fits[0] == split
+    assert (scores[16:] == 16).all()  # held-out items: by the fit on the whole side
+    assert set(scores[:16]) == {10.0, 12.0}  # 8 sources of 2 items in folds of 3, 3 and 2
+    assert sorted(k for fit in fits[1:] for k in fit.held_out) == list(range(16))
+
+
+def test_too_few_sources_and_wrong_shapes_are_refused() -> None:
+    with pytest.raises(UsageError, match="at least 3 calibration sources"):
+        cross_fitted(of_sources(3), Split((0, 1, 2, 3), (4, 5), "sources", 0), lambda split: np.zeros(6))
+    with pytest.raises(UsageError, match="shape"):
+        cross_fitted(of_sources(3), Split((0, 2, 4), (1,), "sources", 0), lambda split: np.zeros(2))
+
+
+def test_items_on_which_parts_contradict_each_other_come_first() -> None:
+    up, down = np.arange(10.0), np.arange(10.0)
+    down[[0, 9]] = down[[9, 0]]
+    judges = {
+        name: JudgeScores(name, "imported", "a", values)
+        for name, values in {"up": up, "down": down, "same": up * 3 + 1, "silent": np.full(10, np.nan)}.items()
+    }
+    assert set(contradictions([judges["up"], judges["down"]], range(10))) == {0, 9}
+    assert contradictions([judges["up"], judges["same"]], range(10)) == ()
+    assert contradictions([judges["silent"]] * 2, range(10)) == ()
