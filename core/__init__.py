@@ -44,10 +44,19 @@ if TYPE_CHECKING:
     from core.calibration.calibrated import CalibratedRun, ablate, calibrate, estimate
     from core.calibration.calibration_records import Calibration, CalibrationSettings
     from core.comparison.corrected_means import EstimatedMeans, estimate_means
-    from core.comparison.decisions import Preferences, choose_threshold, preferences
     from core.comparison.examination import examine
     from core.comparison.leaderboard import ceiling
-    from core.comparison.measures import align, align_all, annotator_test, beside_people, compare, plan_labels
+    from core.comparison.measures import (
+        Preferences,
+        align,
+        align_all,
+        annotator_test,
+        beside_people,
+        choose_threshold,
+        compare,
+        plan_labels,
+        preferences,
+    )
     from core.comparison.recheck import RecheckSettings, recheck
     from core.comparison.style_grid import StylesSettings, styles
     from core.data import load_golden, load_items

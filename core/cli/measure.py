@@ -287,7 +287,7 @@ def threshold(
     as_json: JsonFlag = False,
 ) -> None:
     """Find the score from which on to say yes, and how often that is right."""
-    from core.comparison.decisions import choose_threshold
+    from core.comparison.measures import choose_threshold
     from core.findings.yes_or_no import yes_no_finding
 
     loaded = golden.load()
@@ -316,7 +316,7 @@ def preferences(
     as_json: JsonFlag = False,
 ) -> None:
     """Rank systems from pairs of texts, by raters and by a judge."""
-    from core.comparison.decisions import preferences as preferred
+    from core.comparison.measures import preferences as preferred
     from core.findings.system_quality import preferences_finding, strength_lines
 
     loaded, table, off = golden.load(), None, list[str]()

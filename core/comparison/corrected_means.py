@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from core.data.reply_files import ScoredRows, read_groups, read_scored
 from core.data.scale import off_scale
 from core.data.split import task_of
 from core.errors import UsageError
+from core.json_form import JsonRecord
 from core.records import FloatArray, GoldenSet, IntArray, Item, Task
 from core.stats.items import BoolArray
 from core.stats.system_means import (
@@ -71,15 +72,12 @@ def rows_with(golden: GoldenSet, scores: FloatArray, more: ScoredRows | None) ->
 
 
 @dataclass(frozen=True, slots=True)
-class NextLabels:
+class NextLabels(JsonRecord):
     """Items of `system` to label next, drawn at random, for they have to be; `why` in a sentence."""
 
     system: str
     item_ids: tuple[str, ...]
     why: str
-
-    def as_json(self) -> dict[str, Any]:
-        return {"system": self.system, "item_ids": list(self.item_ids), "why": self.why}
 
 
 def judged_items(
@@ -97,54 +95,64 @@ def judged_items(
     whose source nobody names is a source of its own.  `seen` are positions in the golden set whose labels chose or
     fitted the judge: left out altogether.  `picked` are positions whose labels are no random draw: those labels are.
     """
-    place_of = {item_id: k for k, item_id in enumerate(golden.item_ids)}
-    at = np.array([place_of.get(item_id, -1) for item_id in rows.item_ids], dtype=np.intp)
-    labels, scores = golden.labels(aspect), np.full(len(golden.items), np.nan)
-    open_ = np.isnan(labels)
-    labels[list(picked)] = np.nan
-    scores[at[at >= 0]] = rows.scores[at >= 0]
-    used = ~np.isnan(labels) | ~np.isnan(scores)
-    used[list(seen)] = False
-    own: list[int] = np.flatnonzero(used).tolist()
-    far: list[int] = np.flatnonzero(at < 0).tolist()
-    row_of = {int(at[row]): row for row in np.flatnonzero(at >= 0).tolist()}
-    ids = [golden.item_ids[k] for k in own] + [rows.item_ids[k] for k in far]
-    row_numbers = [row_of.get(k) for k in own] + far
-    items: list[Item | None] = [*(golden.items[k] for k in own), *((places or {}).get(rows.item_ids[k]) for k in far)]
+    row_of = {item_id: row for row, item_id in enumerate(rows.item_ids)}
+    labels, no_draw, left = golden.labels(aspect), frozenset(picked), frozenset(seen)
+    found = list[tuple[str, Item | None, int | None, float, bool]]()  # id, item, row, label, and may be labelled next
+    for k, item in enumerate(golden.items):
+        row, label = row_of.pop(item.item_id, None), np.nan if k in no_draw else float(labels[k])
+        scored = row is not None and not np.isnan(rows.scores[row])
+        if k not in left and (scored or not np.isnan(label)):
+            found.append((item.item_id, item, row, label, bool(np.isnan(labels[k]))))
+    found += [(item_id, (places or {}).get(item_id), row, np.nan, True) for item_id, row in row_of.items()]
 
-    def named(role: Literal["system_id", "source_id"], given: Sequence[str]) -> list[str]:
+    def named(role: str, given: Sequence[str]) -> list[str]:
         """What the item says, else its row in `given`; "" where nobody does."""
-        by_row = ["" if row is None or not given else given[row] for row in row_numbers]
-        return [str(getattr(item, role, "")) or name for item, name in zip(items, by_row, strict=True)]
+        return [
+            str(getattr(item, role, "")) or ("" if row is None or not given else given[row])
+            for _, item, row, _, _ in found
+        ]
 
     systems, sources = named("system_id", rows.systems), named("source_id", rows.sources)
-    known = np.array(list(map(bool, systems)), dtype=np.bool_)
-    known |= not known.any()
-    chosen: list[int] = np.flatnonzero(known).tolist()
-    ids, systems = [ids[k] for k in chosen], [systems[k] for k in chosen]
-    names, system_codes = _codes(systems)
-    _, source_codes = _codes([sources[k] or item_id for k, item_id in zip(chosen, ids, strict=True)])
-    texts = {place: item for place, k in enumerate(chosen) if (item := items[k]) is not None}
-    source_codes, n_repeated = _one_source_a_text(source_codes, texts)
-    beyond = np.full(len(far), np.nan)
-    all_scores = np.concatenate([scores[used], rows.scores[at < 0]])[known]
-    judged = JudgedItems(
-        np.concatenate([labels[used], beyond])[known],
-        all_scores,
-        source_codes,
-        system_codes,
-        tuple(name or UNNAMED for name in names),
-        golden.aspects[aspect].scale,
+    known = [k for k, system in enumerate(systems) if system] or list(range(len(found)))
+    unplaced, found = len(found) - len(known), [found[k] for k in known]
+    names = {name: code for code, name in enumerate(dict.fromkeys(systems[k] for k in known))}
+    scores = np.array([np.nan if row is None else rows.scores[row] for _, _, row, _, _ in found], dtype=np.float64)
+    by_source = [sources[k] or item_id for k, (item_id, *_) in zip(known, found, strict=True)]
+    codes, n_repeated = _one_source_a_text(
+        np.unique(by_source, return_inverse=True)[1].astype(np.intp), [item for _, item, *_ in found]
     )
-    may_follow = np.concatenate([open_[used], np.ones(len(far), dtype=np.bool_)])[known] & ~np.isnan(all_scores)
     counts = {
         SEEN: len(seen),
         PICKED: len(picked),
-        NO_SYSTEM: int((~known).sum()),
-        UNSCORED: int(np.isnan(all_scores).sum()),
+        NO_SYSTEM: unplaced,
+        UNSCORED: int(np.isnan(scores).sum()),
         REPEATED: n_repeated,
     }
-    return SystemItems(judged, ids, may_follow, {why: n for why, n in counts.items() if n})
+    items = JudgedItems(
+        np.array([label for _, _, _, label, _ in found], dtype=np.float64),
+        scores,
+        codes,
+        np.array([names[systems[k]] for k in known], dtype=np.intp),
+        tuple(name or UNNAMED for name in names),
+        golden.aspects[aspect].scale,
+    )
+    may_follow = np.array([open_ for *_, open_ in found], dtype=np.bool_) & ~np.isnan(scores)
+    ids = [item_id for item_id, *_ in found]
+    return SystemItems(items, ids, may_follow, {why: n for why, n in counts.items() if n})
+
+
+def _one_source_a_text(sources: IntArray, items: Sequence[Item | None]) -> tuple[IntArray, int]:
+    """The codes (n,) with sources that share a text made one, and how many items repeat a text of another source."""
+    pairs = np.array([(sources[first], sources[again]) for again, first in repeated_texts(enumerate(items))])
+    apart = pairs[:, 0] != pairs[:, 1] if pairs.size else np.zeros(0, dtype=np.bool_)
+    if not apart.any():
+        return sources, 0
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    n = int(sources.max()) + 1
+    _, joined = connected_components(coo_matrix((np.ones(len(pairs)), tuple(pairs.T)), (n, n)), directed=False)
+    return np.asarray(joined[sources], dtype=np.intp), int(apart.sum())
 
 
 def next_labels(judged: SystemItems, means: SystemMeans, n: int = 10, *, seed: int = 0) -> NextLabels | None:
@@ -153,40 +161,15 @@ def next_labels(judged: SystemItems, means: SystemMeans, n: int = 10, *, seed: i
     None where every judged item has a label.
     """
     for system in means.by_need:
-        drawn = _drawn(judged, judged.items.names.index(system.name), np.random.default_rng(seed))[:n]
+        own = judged.items.systems == judged.items.names.index(system.name)
+        drawn = np.random.default_rng(seed).permutation(np.flatnonzero(own & judged.open_))
+        labelled = judged.items.sources[own & judged.items.has_label]
+        drawn = drawn[np.argsort(np.isin(judged.items.sources[drawn], labelled), kind="stable")][:n]
         if drawn.size:
             width = system.corrected.width
             wide = f"its interval is the widest, {width:.2f} points" if np.isfinite(width) else "it has no interval yet"
             return NextLabels(system.name, tuple(judged.item_ids[k] for k in drawn), f"{wide}; drawn at random")
     return None
-
-
-def _drawn(judged: SystemItems, code: int, generator: np.random.Generator) -> IntArray:
-    """The open items of a system in random order, those of sources without a label there first."""
-    own = judged.items.systems == code
-    drawn = generator.permutation(np.flatnonzero(own & judged.open_))
-    labelled = judged.items.sources[own & judged.items.has_label]
-    return drawn[np.argsort(np.isin(judged.items.sources[drawn], labelled), kind="stable")]
-
-
-def _codes(names: Sequence[str]) -> tuple[list[str], IntArray]:
-    """The different names in order of first appearance, and (n,) places among them."""
-    known = {name: code for code, name in enumerate(dict.fromkeys(names))}
-    return list(known), np.fromiter(map(known.__getitem__, names), np.intp, len(names))
-
-
-def _one_source_a_text(sources: IntArray, items: Mapping[int, Item]) -> tuple[IntArray, int]:
-    """The codes with sources that share a text made one, and how many items repeat a text; `items` by their place."""
-    pairs = [(int(sources[first]), int(sources[again])) for again, first in repeated_texts(items.items())]
-    if not any(a != b for a, b in pairs):
-        return sources, 0
-    from scipy.sparse import coo_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    a, b = np.array(pairs).T
-    n = int(sources.max()) + 1
-    _, joined = connected_components(coo_matrix((np.ones(a.size), (a, b)), (n, n)), directed=False)
-    return np.asarray(joined[sources], dtype=np.intp), int((a != b).sum())
 
 
 # ── estimates ────────────────────────────────────────────────────────────────────────────────────────────────

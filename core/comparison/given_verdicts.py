@@ -24,7 +24,7 @@ from core.stats.threshold import YesNo
 from core.verdicts import Verdicts
 
 if TYPE_CHECKING:
-    from core.comparison.decisions import Preferences
+    from core.comparison.measures import Preferences
 
 _Counted = TypeVar("_Counted", Alignment, YesNo, "Preferences")
 

@@ -23,16 +23,13 @@ from core.json_form import json_fields
 from core.judge_files import CalibratedJudge
 from core.judge_files.loaded import LoadedJudge, load_judge
 from core.progress import SILENT, Progress, Stage
-from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, Verdict
+from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval
 from core.setting_fields import setting
 from core.stats import Difference, MeasureSettings
 from core.stats.change import Change, Shift, change_between, shift_between
 from core.verdicts import Verdicts
 
 Decision = Literal["holds", "fallen", "inconclusive"]
-
-BATCH = 50
-"""Items between two snapshots."""
 
 _WORDS: Mapping[str, str] = {
     "calibration": "{n:,} served to choose the judge",
@@ -136,27 +133,32 @@ def recheck(
                 loaded, golden, aspect, settings=how, verdicts=verdicts, before=before, old=old, progress=progress
             )
     card, then = judge.card, exported_alignment(judge.card)
-    newer, task = newer_items(card, golden, aspect, old), task_of(golden, aspect)
+    used, evaluated_on, left_out = newer_items(card, golden, aspect, old)
 
     # score what is needed: everything that earlier verdicts may be compared on, and the newer items without criteria
-    positions = newer.used if before is None else np.union1d(newer.used, newer.evaluated_on)
+    positions = used if before is None else np.union1d(used, evaluated_on)
     each = len(judge.criteria) if isinstance(judge, CalibratedJudge) else 1
     calls = positions.size * each if verdicts is None else 0
-    stage = Stage("recheck", "scoring the newer items", 0, calls + (newer.used.size if how.no_criteria else 0))
+    stage = Stage("recheck", "scoring the newer items", 0, calls + (used.size if how.no_criteria else 0))
     if verdicts is None:
-        verdicts = _scored(judge, golden, positions, progress, stage, calls=each)
+        progress.publish(stage)
+        metrics = {name: tuple(column[k] for k in positions) for name, column in golden.metrics.items()}
+        items = [golden.items[k] for k in positions]
+        verdicts = judge.score(items, on_progress=progress.advance, metrics=metrics)
     bare = Verdicts()
     if how.no_criteria:
         if not isinstance(judge, CalibratedJudge):
             raise UsageError("Only a calibrated judge has criteria to leave out.")
-        stage = replace(stage, message="scoring without criteria", calls=calls)
-        bare = _scored(judge, golden, newer.used, progress, stage, no_criteria=True)
+        progress.publish(replace(stage, message="scoring without criteria", calls=calls))
+        items, none = [golden.items[k] for k in used], [Criteria("", judge.task.aspect)]
+        matrix = judge.judge.score(judge.task, items, none, on_progress=progress.advance)
+        bare = Verdicts.of_scores(dict(zip(matrix.item_ids, matrix.values[0].tolist(), strict=True)))
     progress.publish(Stage("done", "done", stage.calls_expected, stage.calls_expected))
 
-    measure = MeasureSettings(then.statistic, then.level)
+    task, measure = task_of(golden, aspect), MeasureSettings(then.statistic, then.level)
     scored = in_records(verdicts, task)
-    newest = _of_items(scored, golden, newer.used)
-    now = align(golden, newest, aspect, measure, all_items=True)  # `newer` has left out what the judge met
+    newest = _of_items(scored, golden, used)
+    now = align(golden, newest, aspect, measure, all_items=True)  # what the judge met is left out already
     change = change_between(now, then, alpha=how.alpha, fall=how.fall)
     paired, labels, scores = None, None, None
     if before is not None:
@@ -171,9 +173,15 @@ def recheck(
             paired = compare(golden, newly, formerly, aspect, measure, all_items=True).difference
         scores = shift_between("scores", earlier.values, newest.values)
     if old is not None and aspect in old.aspects:
-        labels = shift_between("labels", old.labels(aspect), golden.labels(aspect)[newer.used])
-    own = judge.task.aspect
-    other_aspect = f"The judge was calibrated on {own!r}; the labels are those of {aspect!r}."
+        labels = shift_between("labels", old.labels(aspect), golden.labels(aspect)[used])
+    notes = list(judge.marks)
+    if judge.task.aspect != aspect:
+        notes.append(f"The judge was calibrated on {judge.task.aspect!r}; the labels are those of {aspect!r}.")
+    if n := sum(left_out.values()):
+        notes.append(
+            f"{n:,} of {n + used.size:,} labelled items are left out, recognised by their texts, not their ids: "
+            f"{_reasons(left_out)}."
+        )
     return Recheck(
         aspect,
         judge.spec,
@@ -182,43 +190,15 @@ def recheck(
         now,
         then,
         change,
-        newer.used.size,
-        newer.left_out,
+        used.size,
+        left_out,
         compare(golden, newest, bare, aspect, measure).difference if bare else None,
         "the judge without criteria" if bare else "",
         paired,
         labels,
         scores,
-        (*judge.marks, *([] if own == aspect else [other_aspect]), *([newer.words] if newer.words else [])),
+        tuple(notes),
     )
-
-
-def _scored(
-    judge: LoadedJudge,
-    golden: GoldenSet,
-    positions: IntArray,
-    progress: Progress,
-    first: Stage,
-    *,
-    calls: int = 1,
-    no_criteria: bool = False,
-) -> Verdicts:
-    """The verdicts on the items at `positions`, from the snapshot `first` on, at so many `calls` per item."""
-    verdicts: list[Verdict] = []
-    size = len(positions) if progress is SILENT else BATCH
-    for start in range(0, len(positions), size):
-        progress.publish(replace(first, calls=first.calls + start * calls))
-        batch = positions[start : start + size]
-        items = [golden.items[k] for k in batch]
-        if no_criteria:
-            assert isinstance(judge, CalibratedJudge)
-            bare = [Criteria("", judge.task.aspect)]
-            matrix = judge.judge.score(judge.task, items, bare, on_progress=progress.advance)
-            verdicts += Verdicts.of_scores(dict(zip(matrix.item_ids, matrix.values[0].tolist(), strict=True)))
-        else:
-            metrics = {name: tuple(column[k] for k in batch) for name, column in golden.metrics.items()}
-            verdicts += judge.score(items, on_progress=progress.advance, metrics=metrics)
-    return Verdicts(verdicts)
 
 
 def _of_items(verdicts: Verdicts, golden: GoldenSet, positions: IntArray) -> Verdicts:
@@ -244,31 +224,12 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
 # ── which labelled items are newer than the judge, recognised by their texts ──────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Newer:
-    """Positions of the labelled items that are newer (`used`) and of those that the judge was evaluated on.
+def newer_items(
+    card: Mapping[str, Any], golden: GoldenSet, aspect: str, old: GoldenSet | None = None
+) -> tuple[IntArray, IntArray, dict[str, int]]:
+    """Positions of the labelled items whose texts are new to the judge of `card` (the content of its file).
 
-    `left_out` counts the labelled items that are no part of `used`, by reason.
-    """
-
-    used: IntArray
-    evaluated_on: IntArray
-    left_out: Mapping[str, int]
-
-    @property
-    def words(self) -> str:
-        """One sentence on what was left out and why; empty where nothing was."""
-        n = sum(self.left_out.values())
-        if not n:
-            return ""
-        return (
-            f"{n:,} of {n + self.used.size:,} labelled items are left out, recognised by their texts, not their ids: "
-            f"{_reasons(self.left_out)}."
-        )
-
-
-def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str, old: GoldenSet | None = None) -> Newer:
-    """The labelled items of `golden` whose texts are new to the judge of `card` (the content of its file).
+    Then of those that it was evaluated on, and how many labelled items are not newer, by reason.
 
     Items whose text had a label in `old` are no newer ones either; a text that stands several times for one system
     counts once.  AspectError for an unknown aspect, GoldenError when no item is left.
@@ -304,7 +265,7 @@ def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str, old: Go
             file=golden.name,
         )
     evaluated_on = [k for k, why in reasons.items() if why == "held_out"]
-    return Newer(np.array(used, dtype=np.intp), np.array(evaluated_on, dtype=np.intp), counts)
+    return np.array(used, dtype=np.intp), np.array(evaluated_on, dtype=np.intp), counts
 
 
 def _reasons(left_out: Mapping[str, int]) -> str:

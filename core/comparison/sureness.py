@@ -1,6 +1,9 @@
-"""How sure a judge's verdicts are, on items that it has not seen: do intervals hold, does leaving the unsure out help?
+"""What a judge's scores mean in points of the human scale, and how sure they are, on items that it has not seen.
 
-Map and quantile (`core.stats.conformal`) come from the items that it was calibrated on.
+A judge can rank well and still be too strict or too lenient.  Map (`core.stats.on_scale`) and interval
+(`core.stats.conformal`) come from items whose labels the judge has seen anyway, where it has enough of them; else the
+map comes from cross-fitting over sources.  Errors are told on unseen items only, so that fitting and telling never
+share one.
 """
 
 from __future__ import annotations
@@ -10,35 +13,118 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.json_form import JsonRecord, json_fields
+from core.errors import UsageError
+from core.json_form import json_fields
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale
-from core.stats import fit_isotonic
+from core.stats import AbsoluteErrors, IsotonicFit, absolute_errors, fit_isotonic
 from core.stats.conformal import (
     USUAL_COVERAGE,
     KeptShare,
     SurestError,
     VerdictIntervals,
+    cross_mapped,
     fit_intervals,
     kept_shares,
     labels_on_points,
     surest_error,
     verdict_errors,
 )
+from core.stats.on_scale import MIN_LABELS, IsotonicMap
 
 if TYPE_CHECKING:
     from core.calibration.calibration_records import Calibration
 
-LEVELS_TOLD = 3
-"""Stretches of the calibrated score, with as many items each, for which coverage is told."""
+MOST_BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class HeldShare(JsonRecord):
-    """The intervals hold the label of a `share` of `n` items; `name` says of which."""
+class ScoreBin:
+    """`n` items with scores from `low` to `high`: their mean score and mean label."""
 
-    name: str
-    share: float
+    low: float
+    high: float
+    mean_score: float
+    mean_label: float
     n: int
+
+
+@dataclass(frozen=True)
+class CalibrationCurve:
+    """Bins of the `n` unseen items with score and label, by rising score (turned so that more is better).
+
+    `fit` is the map that `fitted_on` (a clause in words) gave.  `before` is None where scores are on a scale of their
+    own, `after` where there is no map.
+    """
+
+    bins: tuple[ScoreBin, ...]
+    n: int
+    fit: IsotonicFit
+    fitted_on: str
+    before: AbsoluteErrors | None
+    after: AbsoluteErrors | None
+
+
+def calibration_curve(
+    golden: GoldenSet,
+    aspect: str,
+    judge: JudgeScores,
+    *,
+    own: IsotonicMap | None = None,
+    bins: int = MOST_BINS,
+    seed: int = 0,
+) -> CalibrationCurve:
+    """The curve of one judge on the labelled items that it scored and has not seen.
+
+    `own` is the map that the judge brings; without one it is fitted to the items seen, or crossed over the others.
+    At most `bins` bins of about equal size; equal scores stay together.  `seed` draws the folds of a cross-fit.
+    UsageError when the judge has no such item.
+    """
+    scale = golden.aspects[aspect].scale
+    scores, labels = judge.upward, golden.labels(aspect)
+    usable = np.flatnonzero(~np.isnan(scores) & ~np.isnan(labels))
+    seen = np.isin(usable, list(judge.seen))
+    fitting, telling = usable[seen], usable[~seen]
+    if not telling.size:
+        raise UsageError(
+            f"{judge.name} has no unseen item with a score and a label ({usable.size:,} with both, all of them seen), "
+            "too few to say what its scores mean. Label more items, or score more of them."
+        )
+    crossed = own is None and fitting.size < MIN_LABELS
+    at = telling if crossed else fitting
+    fit = fit_isotonic(scores[at], labels[at], scale) if own is None else IsotonicFit(own, at.size)
+    if crossed:
+        mapped = cross_mapped(scores[at], labels[at], golden.source_codes[at], scale, seed=seed)
+        where = f"these {at.size:,} items; the errors by cross-fitting over sources"
+    else:
+        mapped = scores[telling] if fit.map is None else fit.map.apply(scores[telling])
+        where = f"{at.size:,} items that the judge had seen"
+    on_scale = judge.on_scale and judge.higher_is_better
+    return CalibrationCurve(
+        bins=_bins(scores[telling], labels[telling], bins),
+        n=telling.size,
+        fit=fit,
+        fitted_on=where,
+        before=absolute_errors(scores[telling], labels[telling]) if on_scale else None,
+        after=None if fit.map is None or np.isnan(mapped).all() else absolute_errors(mapped, labels[telling]),
+    )
+
+
+def _bins(scores: FloatArray, labels: FloatArray, most: int) -> tuple[ScoreBin, ...]:
+    """Distinct scores where they are few, else stretches of about equal size between distinct scores."""
+    distinct, code, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    if distinct.size > most:
+        middle = np.cumsum(counts) - counts / 2
+        code = np.floor(middle / scores.size * most).astype(np.intp)[code]
+        for small in np.flatnonzero(np.bincount(code) < scores.size / (2 * most))[::-1]:
+            code[code == small] = max(code[code < small], default=small)  # to its neighbour below
+    groups = [(scores[code == k], labels[code == k]) for k in np.unique(code)]
+    return tuple(
+        ScoreBin(float(own.min()), float(own.max()), float(own.mean()), float(theirs.mean()), own.size)
+        for own, theirs in groups
+    )
+
+
+# ── how sure they are ────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -47,11 +133,9 @@ class Sureness:
 
     `held` is the share of labels that they hold, averaged over sources, `width` their mean width in points; both None
     where there are none, and `reason` says why.  For yes and no `width` is the share of sets that hold both answers.
-    `levels` and `systems` tell the share held apart: the coverage is that of all items, not of each kind.  `kept` is
-    the error against the share kept, `fifth` what leaving out the least sure fifth does.
+    `kept` is the error against the share kept, `fifth` what leaving out the least sure fifth does.
     """
 
-    name: str
     coverage: float
     scale: Scale
     n: int
@@ -59,8 +143,6 @@ class Sureness:
     on_points: bool
     held: float | None = None
     width: float | None = None
-    levels: tuple[HeldShare, ...] = ()
-    systems: tuple[HeldShare, ...] = ()
     kept: tuple[KeptShare, ...] = ()
     fifth: SurestError | None = None
     reason: str = ""
@@ -102,7 +184,7 @@ def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float
     reason = "its scores have no map to the human scale"
     if made.score_map is not None and intervals is not None:
         reason = intervals.why_none(coverage) if intervals.expected else intervals.reason
-    base = Sureness("the calibrated judge", coverage, scale, told.size, n_sources, on_points, reason=reason)
+    base = Sureness(coverage, scale, told.size, n_sources, on_points, reason=reason)
     if not told.size or made.score_map is None or intervals is None or not intervals.expected:
         return base
     calibrated = made.score_map.apply(values[told])
@@ -115,18 +197,4 @@ def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float
     holds = (low - 1e-9 <= labels) & (labels <= high + 1e-9)
     _, of_source = np.unique(sources, return_inverse=True)
     by_source = np.bincount(of_source, weights=holds) / np.bincount(of_source)
-    cuts = np.unique(np.quantile(calibrated, np.arange(1, LEVELS_TOLD) / LEVELS_TOLD))
-    level = np.searchsorted(cuts, calibrated, side="right")
-    ends = {k: calibrated[level == k] for k in np.unique(level)}
-    of_system = np.array([golden.items[int(k)].system_id for k in told])
-
-    def held(name: str, among: np.ndarray[Any, Any]) -> HeldShare:
-        return HeldShare(name, float(holds[among].mean()), int(among.sum()))
-
-    return replace(
-        sure,
-        held=float(by_source.mean()),
-        width=float((high - low).mean()),
-        levels=tuple(held(f"{own.min():.3g} to {own.max():.3g}", level == k) for k, own in ends.items()),
-        systems=tuple(held(str(name), of_system == name) for name in np.unique(of_system) if name),
-    )
+    return replace(sure, held=float(by_source.mean()), width=float((high - low).mean()))

@@ -25,7 +25,7 @@ from core.wording import (
 )
 
 if TYPE_CHECKING:
-    from core.comparison.decisions import Preferences
+    from core.comparison.measures import Preferences
     from core.stats.preferences import Strengths
     from core.stats.system_means import SystemDifference, SystemMeans
 

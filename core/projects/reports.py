@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from core.calibration.calibration_records import Calibration
-from core.comparison.decisions import preferred
+from core.comparison.measures import preferred
 from core.data.reply_files import ScoredRows, read_scored
 from core.errors import AspectError, GoldenError, JobError
 from core.fusion.fusion_settings import FusionRunView, FusionSettings

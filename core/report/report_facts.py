@@ -45,7 +45,7 @@ from core.stats.raters import alpha_interval
 from core.stats.system_means import SystemMeans, system_means
 
 if TYPE_CHECKING:
-    from core.comparison.decisions import Preferences
+    from core.comparison.measures import Preferences
     from core.data.reply_files import ScoredRows
     from core.fusion.model_rating import ModelResult
     from core.project_records import CriteriaEntry, GoldenSummary, Run, Side

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +26,7 @@ from core.report.figures.bars import distribution_figure
 from core.report.figures.curves import curve_figure, kept_figure, scatter_figure
 from core.report.figures.whiskers import parts_figure
 from core.stats.claims import HALF_ALPHA
-from core.wording import number, p_figure, percent, signed, signed_range
+from core.wording import number, p_figure, signed, signed_range
 from pages.compare.choices import SEED, Compared, choose_row, tell
 from pages.label import label_item
 from pages.ui import charts, chosen, grid, state, tables
@@ -233,10 +232,10 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         if curve.fit.map is not None:
             xs = np.linspace(curve.bins[0].low, curve.bins[-1].high, MAP_POINTS)
             line = list(zip(xs.tolist(), curve.fit.map.apply(xs).tolist(), strict=True))
-        drawn = curve_figure(curve.bins, line, curve.scale, on_scale=curve.before is not None, width=620)
+        drawn = curve_figure(curve.bins, line, compared.leaderboard.scale, on_scale=curve.before is not None, width=620)
         if made is None:
             return curve, drawn, None, None
-        sure = replace(calibrated_sureness(compared.golden, made), name=entry.judge.name)
+        sure = calibrated_sureness(compared.golden, made)
         return curve, drawn, sure, kept_figure(sure.kept, wrong=sure.two_answers) if sure.kept else None
 
     try:
@@ -251,7 +250,8 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         for label, errors in (("Mean absolute error", curve.before), ("after the map", curve.after)):
             undefined = errors is None or errors.mae is None or errors.bias is None
             st.metric(label, tables.DASH if undefined else f"{errors.mae:.2f} (bias {signed(errors.bias)})")
-        words = [f"Measured on {curve.n:,} unseen items with score and label, in points of the scale {curve.scale}."]
+        scale = compared.leaderboard.scale
+        words = [f"Measured on {curve.n:,} unseen items with score and label, in points of the scale {scale}."]
         if curve.fit.map is not None:
             words.append(f"The map is fitted on {curve.fitted_on}. It changes no rank.")
         if curve.before is None:
@@ -267,6 +267,4 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
     st.markdown(f"**{plain(said.headline)}** {plain(said.detail)}")
     if kept is not None:
         charts.place(kept, key="compare_kept", alt="Error against the share of verdicts kept")
-    if sure.levels:
-        shares = "; ".join(f"scores {level.name}: {percent(level.share)} of {level.n:,}" for level in sure.levels)
-        st.caption(plain(f"The share is that of all verdicts. By score: {shares}."))
+    st.caption("The share is that of all verdicts; among high or low scores alone it may differ.")

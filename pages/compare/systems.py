@@ -10,7 +10,7 @@ import streamlit as st
 
 from core import projects
 from core.comparison.corrected_means import SystemItems, judged_items, next_labels, rows_with
-from core.comparison.decisions import preferred
+from core.comparison.measures import preferred
 from core.data.reply_files import ScoredRows
 from core.errors import ConcordError
 from core.findings.system_quality import (

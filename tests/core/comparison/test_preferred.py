@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.comparison.decisions import preferred
+from core.comparison.measures import preferred
 from core.data.reshape import PREFERENCES
 from core.records import AspectLabels, GoldenSet, Item
 
@@ -25,7 +25,7 @@ def test_pairs_of_unknown_systems_count_for_the_agreement_and_for_no_strength() 
     assert both.agreement is not None
     assert both.agreement.n == 48
     assert both.n_unknown == 24
-    assert "24 pairs do not say which two systems wrote them" in both.caution
+    assert both.caution == "Not counted for the strengths: 24 pairs without two known systems."
     assert alone.caution == ""
 
 
@@ -37,5 +37,5 @@ def test_pairs_of_a_system_beside_itself_count_for_no_strength_and_are_told() ->
     )
     assert both.by_people == alone.by_people
     assert both.agreement is not None and both.agreement.n == 25
-    assert both.caution == "1 pair is of a system with itself, and does not count for the strengths."
+    assert both.caution == "Not counted for the strengths: 1 pair of a system with itself."
     assert both.as_json()["n_itself"] == 1

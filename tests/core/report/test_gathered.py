@@ -15,8 +15,8 @@ import pytest
 from core import projects
 from core.__main__ import main
 from core.calibration.calibration_records import Calibration, CalibrationSettings
-from core.comparison.decisions import preferred
 from core.comparison.leaderboard import ceiling
+from core.comparison.measures import preferred
 from core.data import load_golden
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import used_before
