@@ -90,7 +90,6 @@ from core.projects.misaligned_items import (
     list_triage,
     save_triage,
     triage_items,
-    undo_triage,
 )
 from core.projects.overview import overview
 from core.projects.project_files import (
