@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from core.comparison.recheck import Decision
 from core.people import Role
 from core.project_records import GoldenSummary, Run
 from core.projects.calibration import list_rechecks, version_asked
@@ -23,11 +22,6 @@ StageName = Literal["golden set", "labels", "calibration", "review", "approved",
 ToDo = Literal["label", "sign off", "decide", "vote", "triage", "comment", "measure", "grow"]
 NEEDS: dict[ToDo, Role] = {"label": "annotator", "vote": "annotator"}
 """The least role of those for whom something waits; of all others it is reviewer."""
-RECHECKED: dict[Decision, str] = {
-    "holds": "recheck: holds",
-    "fallen": "recheck: fallen",
-    "inconclusive": "recheck inconclusive",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +73,7 @@ def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Over
     use = ""
     if line.current is not None:
         checks = list_rechecks(store, project_id, aspect)
-        use = RECHECKED[checks[-1].outcome.decision] if checks else "not rechecked"
+        use = f"recheck: {checks[-1].outcome.decision}" if checks else "not rechecked"
         use = use if line.current is approved else f"{line.current.name}, {use}"
     stages: dict[StageName, tuple[bool, str]] = {
         "golden set": (True, counted(golden.n_items, "item")),

@@ -114,18 +114,10 @@ class Point:
         n_for, n_against, n_abstained = (len(self.voters(choice)) for choice in CHOICES)
         return f"{n_for} for, {n_against} against, {n_abstained} abstained" if self.votes else ""
 
-    def needs_reason(self, verdict: Verdict) -> str:
-        """Why this decision needs a reason of its own; "" where the votes are reason enough, or for a postponement."""
-        if verdict == "postponed":
-            return ""
-        if not self.votes:
-            return "nobody has voted"
-        if self.waiting:
-            return "not all votes are in"
+    def needs_reason(self, verdict: Verdict) -> bool:
+        """Whether this decision is anything but what all votes together say, or a postponement."""
         lead = len(self.voters("for")) - len(self.voters("against"))
-        if lead == 0:
-            return "the votes are even"
-        return "" if (lead > 0) == (verdict == "accepted") else "the votes say otherwise"
+        return verdict != "postponed" and (bool(self.waiting) or lead == 0 or (lead > 0) != (verdict == "accepted"))
 
 
 @dataclass(frozen=True)
@@ -299,9 +291,8 @@ def decide_point(
     if verdict not in VERDICTS:
         raise UsageError(f"A decision is {', '.join(VERDICTS)}; {verdict!r} came.")
     point = open_review(store, project_id, golden_id, aspect).find(key)
-    cause = point.needs_reason(verdict)
-    if cause and not reason.strip():
-        raise UsageError(f"This decision needs a reason, as {cause}.")
+    if point.needs_reason(verdict) and not reason.strip():
+        raise UsageError("This decision needs a reason, as it is not what the votes of all say.")
     why = reason.strip()[:_LONGEST] or ("Postponed." if verdict == "postponed" else f"{point.tally}.")
     criteria_id = "" if point.item_id else point.subject_id
     decision = PointDecided(

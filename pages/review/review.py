@@ -172,7 +172,7 @@ def _draw_votes(page: Opened, where: Where, review: OpenReview, point: Point) ->
 def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
     """The three decisions; `point` is what the screen showed, so that nobody overrules a decision unseen."""
     key = state.widget(f"decide_{point.key}_{point.seen}")
-    causes = {point.needs_reason("accepted"), point.needs_reason("rejected")}
+    voted = not (point.needs_reason("accepted") and point.needs_reason("rejected"))
 
     def decide(verdict: Verdict) -> None:
         reason = str(st.session_state.get(f"{key}_reason") or "")
@@ -196,7 +196,7 @@ def _draw_decision_form(page: Opened, where: Where, point: Point) -> None:
             key=f"{key}_reason",
             height=80,
             max_chars=2_000,
-            placeholder="Optional where the decision follows the votes" if "" in causes else f"Needed: {min(causes)}",
+            placeholder="Optional where the decision follows the votes" if voted else "Why, for later readers",
         )
 
 
