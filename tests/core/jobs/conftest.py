@@ -10,19 +10,15 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
-from core.jobs.queue import PATIENCE
 from core.project_records import Run
 from core.records import GoldenSet, Item
 from core.settings import Settings
-from core.store.schema import workers
 from core.store.store import Store
 from tests.forking import Fork, Forks
 
@@ -47,8 +43,8 @@ class Toys:
     until: Callable[..., None]
     processes: list[Fork] = field(default_factory=list)
 
-    def start_worker(self, name: str = "toy", capability: str = "cpu", patience: float = PATIENCE) -> Fork:
-        about = [str(self.settings.database_url), name, str(self.folder), capability, str(patience)]
+    def start_worker(self, name: str = "toy") -> Fork:
+        about = [str(self.settings.database_url), name, str(self.folder)]
         log = self.folder / f"{name}.log"
         self.processes.append(self.forks.start("tests.core.jobs.toy_worker", about, os.environ, log))
         return self.processes[-1]
@@ -72,14 +68,6 @@ class Toys:
         document = self.store.results.document(run_id, "result")
         assert document is not None
         return int(document.body)
-
-    def age(self, worker_id: str, seconds: float) -> datetime:
-        """As if a worker, dead now, had been silent for so much longer; when it gave its last sign of life."""
-        with self.store.workers._db.write() as connection:
-            changed = sa.update(workers).where(workers.c.worker_id == worker_id)
-            connection.execute(changed.values(beat_at=workers.c.beat_at - seconds))
-        (silent_for,) = (worker.silent_for for worker in self.store.workers.all() if worker.worker_id == worker_id)
-        return datetime.now(UTC) - timedelta(seconds=silent_for)
 
     def n_kept(self, run_id: str) -> int:
         """How many steps the run has kept so far."""

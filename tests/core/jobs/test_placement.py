@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -66,39 +65,3 @@ def test_a_run_that_wants_a_gpu_waits_where_one_is_expected(workers: list[Worker
     for capability in ("cuda", "mps", "gpu"):
         assert takes(capability, "gpu", workers)
         assert takes(capability, "any", workers)
-
-
-# ── real workers ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-ON_SQLITE = pytest.mark.parametrize("toys", ["sqlite"], indirect=True)
-
-
-def alive(toys: Any, *names: str) -> bool:
-    return set(names) <= {row.worker_id for row in toys.store.workers.alive()}
-
-
-@ON_SQLITE
-@pytest.mark.slow
-def test_a_killed_gpu_workers_runs_go_on_elsewhere_after_the_patience(toys: Any, until: Callable[..., None]) -> None:
-    """One run it had begun and one that only waited for it; what was stored is not done again."""
-    patience = 20.0  # over the 15 s after which a silent worker counts as lost
-    toys.start_worker("plain", "cpu", patience)
-    fast = toys.start_worker("fast", "gpu", patience)
-    until(lambda: alive(toys, "plain", "fast"))
-    begun, waiting = (toys.add_run(steps=4, wants="gpu", held=2, until="go") for _ in range(2))
-    until(lambda: max(toys.n_kept(run_id) for run_id in (begun, waiting)) == 2)
-    fast.kill()
-    fast.wait()
-    toys.let_go()
-    if toys.get(waiting).status == "running":
-        begun, waiting = waiting, begun
-    silent_since = toys.age("fast", 18.0)
-    for run_id, attempt in ((begun, 2), (waiting, 1)):
-        run = toys.wait_for(run_id, "done")
-        assert (run.worker_id, run.attempt) == ("plain", attempt)
-        assert toys.result(run_id) == sum(k**2 + 1 for k in range(4))
-        assert run.finished_at > silent_since + timedelta(seconds=patience)
-    assert toys.get(waiting).started_at > silent_since + timedelta(seconds=patience)
-    for run_id in (begun, waiting):
-        assert toys.times_done(run_id) == dict.fromkeys(range(4), 1)

@@ -1,6 +1,6 @@
 """A worker whose runs know nothing of judges.
 
-    python -m tests.core.jobs.toy_worker URL WORKER_ID FOLDER CAPABILITY PATIENCE
+    python -m tests.core.jobs.toy_worker URL WORKER_ID FOLDER
 
 A run has `steps` steps that take `seconds` each and add up numbers; what a step gave is kept with the run. Each
 finished piece of work is a line "run step" in FOLDER/done.txt, so a test sees what was done twice. With `until`, no
@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import JobError, StoreError
-from core.jobs import queue as queues
 from core.jobs.launch import log_to_stderr
 from core.jobs.queue import Queue, RunProgress
 from core.progress import Stage
@@ -79,17 +78,10 @@ class Toy:
         return k**2 + 1
 
 
-def work(url: str, worker_id: str, folder: str, capability: str, patience: str) -> None:
+def work(url: str, worker_id: str, folder: str) -> None:
     store = Store(url)
-    store.workers.enter(worker_id, folder, 0, capability)
-    queues.PATIENCE = float(patience)
-    queue = Queue(
-        store,
-        worker_id,
-        Toy(store, Path(folder)).do,
-        capability=capability,
-        wants=lambda run: json.loads(run.request_json).get("wants", "any"),
-    )
+    store.workers.enter(worker_id, folder, 0)
+    queue = Queue(store, worker_id, Toy(store, Path(folder)).do)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     log_to_stderr("text")

@@ -11,11 +11,8 @@ import pytest
 from core import projects
 from core.calibration.calibrated import calibrate
 from core.calibration.calibration_records import Calibration, CalibrationSettings
-from core.comparison.recheck import recheck
 from core.data import load_golden
 from core.errors import AccessError, ArchiveError, NotFoundError
-from core.judge_files import judge_card
-from core.judge_files.loaded import restored
 from core.people import Actor
 from core.project_records import DEMO_PROJECT, GoldenSummary, Run
 from core.projects.project_files import DEMO_FILE, DEMO_NAME
@@ -24,7 +21,7 @@ from core.store.log import Entry
 from core.store.store import Store
 from sample_data.recipe import demo_calibration
 from sample_data.recipe import demo_project as build
-from sample_data.recipe.recorded_session import FOLDER, SAMPLES
+from sample_data.recipe.recorded_session import FOLDER
 
 
 @pytest.fixture
@@ -119,26 +116,6 @@ def test_the_session_that_is_replayed_comes_out_the_same_today(demo: Store, runs
     )
     assert (now.held_out, now.no_criteria, now.calls) == (kept.held_out, kept.no_criteria, kept.calls)
     assert (tmp_path / demo_calibration.SESSION).read_bytes() == (FOLDER / demo_calibration.SESSION).read_bytes()
-
-
-# ── what it is there to show ─────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_rechecks_come_out_the_same_today(demo: Store) -> None:
-    aspect = demo_calibration.ASPECT
-    in_use = projects.judge_line(demo, DEMO_PROJECT, aspect).current
-    assert in_use is not None
-    assert in_use.newest is not None
-    card = judge_card(projects.load_calibration(demo, in_use.newest.run_id))
-    history = projects.list_rechecks(demo, DEMO_PROJECT, aspect)
-    assert [one.outcome.golden_name for one in history] == list(demo_calibration.NEWER)
-    judge = restored(card, Settings(home=Path("none")), None)
-    for one in history:
-        newer = load_golden(SAMPLES / "newer" / f"{one.outcome.golden_name}.jsonl")
-        assert newer.digest == one.golden_id
-        now = recheck(judge, newer, aspect, old=load_golden(demo_calibration.GOLDEN))
-        assert now.now.value == pytest.approx(one.outcome.now.value, abs=1e-9)
-        assert (now.decision, now.left_out) == (one.outcome.decision, {})
 
 
 # ── coming and going ─────────────────────────────────────────────────────────────────────────────────────────
