@@ -21,7 +21,6 @@ from core.projects.project_list import require_aspect
 from core.projects.roles import requires
 from core.projects.run_work import RunWork, list_held_out_accesses, load_calibration, start_run
 from core.records import GoldenSet, JudgeScores, Measure, Scale
-from core.repeval import EMBEDDED
 from core.settings import Settings
 from core.store.store import Store
 from core.wording import number
@@ -254,44 +253,6 @@ def import_judge(store: Store, project_id: str, preview: ImportPreview, name: st
 
 
 @dataclass(frozen=True, slots=True)
-class FileFacts:
-    """What a RepEval file says of itself; `alignment` in words, `embedded` where its model comes with Concord."""
-
-    aspect: str
-    golden_name: str
-    kind: str
-    scale: Scale
-    method: str
-    model: str
-    alignment: str
-
-    @property
-    def embedded(self) -> bool:
-        return self.model == EMBEDDED
-
-    def differences(self, golden: GoldenSummary, aspect: str) -> list[str]:
-        """What sets `golden` apart from what it was fitted on, in sentences."""
-        from core.repeval.fitted import differences
-
-        ours = golden.aspect(aspect)
-        assert ours is not None
-        theirs = (self.golden_name, self.kind, self.aspect, self.scale)
-        return differences((golden.name, golden.kind, aspect, ours.scale), theirs)
-
-
-def judge_file_facts(text: str, name: str) -> FileFacts:
-    """JudgeError for a file that is damaged, of another kind, or was edited; nothing is loaded."""
-    card = RepEvalFile(name, text).card
-    told, task = card["alignment"], card["task"]
-    value = "undefined" if told["value"] is None else number(told["value"], 3)
-    ends = f" [{number(told['interval'][0], 3)}, {number(told['interval'][1], 3)}]" if told.get("interval") else ""
-    words = f"{told['statistic']} {value}{ends}, {told['level']} level, n = {told['n']}"
-    scale = Scale(task["scale"]["low"], task["scale"]["high"], task["scale"]["step"])
-    model = str(card["scorer"]["model"])
-    return FileFacts(task["aspect"], card["golden"]["name"], task["kind"], scale, card["method"], model, words)
-
-
-@dataclass(frozen=True, slots=True)
 class RepEvalFile:
     """A `repeval.yaml` as `text`, to be a judge called `name`.
 
@@ -309,6 +270,31 @@ class RepEvalFile:
         from core.judge_files.judge_reading import card_of_text
 
         return card_of_text(self.text, self.name, "repeval")
+
+    @property
+    def fitted_with(self) -> str:
+        """The model whose hidden states it projects; `EMBEDDED` comes with Concord."""
+        return str(self.card["scorer"]["model"])
+
+    @property
+    def words(self) -> str:
+        """On what it was fitted, and how it aligned there."""
+        card, told = self.card, self.card["alignment"]
+        value = "undefined" if told["value"] is None else number(told["value"], 3)
+        ends = f" [{number(told['interval'][0], 3)}, {number(told['interval'][1], 3)}]" if told.get("interval") else ""
+        where = f"Fitted on {card['task']['aspect']} of {card['golden']['name']} by {card['method']}."
+        stood = f"{told['statistic']} {value}{ends}, {told['level']} level, n = {told['n']}"
+        return f"{where} On unseen items of it: {stood}."
+
+    def differences(self, golden: GoldenSummary, aspect: str) -> list[str]:
+        """What sets `golden` apart from what it was fitted on, in sentences."""
+        from core.repeval.fitted import differences
+
+        card, ours = self.card, golden.aspect(aspect)
+        assert ours is not None
+        task, scale = card["task"], Scale(*(card["task"]["scale"][end] for end in ("low", "high", "step")))
+        theirs = (card["golden"]["name"], task["kind"], task["aspect"], scale)
+        return differences((golden.name, golden.kind, aspect, ours.scale), theirs)
 
     def metric(self, settings: Settings) -> Metric:
         """What rates by the file; no model is loaded.  ConsentError where nobody has allowed its model."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -12,8 +13,9 @@ from core.data.reply_files import Columns, Role, Use, propose_columns
 from core.data.verdict_imports import ImportChoices, ImportPreview
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.project_judges import MetricsRequest, RepEvalFile, judge_file_facts
+from core.projects.project_judges import MetricsRequest, RepEvalFile
 from core.records import Scale
+from core.repeval import EMBEDDED
 from core.wording import counted
 from pages.ui import grid, metrics_view, people, state, tables
 from pages.ui.cached import cached
@@ -190,28 +192,27 @@ def draw_repeval(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         )
         return
     try:
-        text = upload.getvalue().decode("utf-8")
-        facts = judge_file_facts(text, upload.name)
+        file = RepEvalFile(upload.name, upload.getvalue().decode("utf-8"))
+        fitted, embedded = file.words, file.fitted_with == EMBEDDED
     except (ConcordError, UnicodeDecodeError) as error:
         st.error(f"This file cannot be used.  \n{plain(str(error))}", icon=":material/error:")
         return
-    fitted = f"Fitted on {facts.aspect} of {facts.golden_name} by {facts.method}. "
-    st.markdown(plain(f"{fitted}On unseen items of it: {facts.alignment}."))
-    if apart := facts.differences(golden, aspect):
+    st.markdown(plain(fitted))
+    if apart := file.differences(golden, aspect):
         st.warning(plain(" ".join(apart)), icon=":material/compare_arrows:")
     place = ""
-    if not facts.embedded:
+    if not embedded:
         place = st.text_input(
             "Its model, on the worker",
             key=widget("judge_file_model"),
-            placeholder=plain(facts.model),
+            placeholder=plain(file.fitted_with),
             help="A Hugging Face id or a folder on the worker's machine, with the weights that the score was fitted "
             "on. Typing it here lets the worker load it.",
         ).strip()
     with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
-        usual = f"RepEval of {facts.golden_name}"[:120]
+        usual = f"RepEval of {file.card['golden']['name']}"[:120]
         name = st.text_input("Name of the judge", usual, max_chars=120, key=widget("judge_file_name")).strip()
-        file = RepEvalFile(name, text, place)
+        file = replace(file, name=name, model=place)
         request = MetricsRequest(page.project.project_id, golden.golden_id, aspect, files=(file,))
-        off = not name or not (facts.embedded or place)
+        off = not name or not (embedded or place)
         metrics_view.draw_start(page, "Score with it", request, disabled=off)
