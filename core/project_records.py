@@ -5,12 +5,11 @@ Frozen records that hold no store and no SQL.  Times are timezone-aware UTC.  Wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol
 
-from core.records import Alignment, Criteria, Item, ItemKind, JudgeScores, Origin, Provenance, Scale, Usage
+from core.records import Alignment, Criteria, ItemKind, JudgeScores, Origin, Provenance, Scale, Usage
 
 RunKind = Literal[
     "calibration",
@@ -94,15 +93,6 @@ class GoldenSummary:
     def aspect(self, name: str) -> AspectSummary | None:
         """The aspect of that name, or None."""
         return next((aspect for aspect in self.aspects if aspect.aspect == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class GoldenItem:
-    """An item with its labels (aspect → label or None); `position` counts from 0 in the golden set."""
-
-    position: int
-    item: Item
-    labels: Mapping[str, float | None]
 
 
 @dataclass(frozen=True, slots=True)

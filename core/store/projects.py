@@ -16,7 +16,7 @@ from typing import Any, get_args
 import sqlalchemy as sa
 
 from core.errors import NotFoundError
-from core.project_records import AspectSummary, GoldenItem, GoldenSummary, ProjectSummary
+from core.project_records import AspectSummary, GoldenSummary, ProjectSummary
 from core.records import AspectLabels, GoldenSet, Item, ItemKind, Rating
 from core.store.codec import pack, unpack
 from core.store.database import Database, StorePart, record_of
@@ -171,14 +171,6 @@ class Goldens(StorePart):
         if golden.digest != golden_id:
             raise ValueError("the content of a golden set has another hash")
         return golden
-
-    def page(self, golden_id: str, offset: int, limit: int) -> list[GoldenItem]:
-        """Items at positions `offset` … `offset + limit - 1`, with their labels.  NotFoundError for an unknown id."""
-        golden = self.load(golden_id)
-        return [
-            GoldenItem(position, item, {name: labels.values[position] for name, labels in golden.aspects.items()})
-            for position, item in enumerate(golden.items[offset : offset + limit], start=offset)
-        ]
 
 
 def _summary() -> sa.Select[Any]:

@@ -14,7 +14,7 @@ from core.data.golden import sentence
 from core.data.label_cells import Question
 from core.data.sources import has_errors
 from core.errors import AccessError, ConcordError
-from core.project_records import GoldenItem, is_demo
+from core.project_records import is_demo
 from core.records import Scale
 from core.wording import counted
 from pages.golden import mapping
@@ -167,11 +167,7 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
         else:
             charts.place_labels(draft, draft.aspects)
             st.markdown(f"**First {min(PREVIEW_ROWS, len(draft.items))} items**")
-            items = [
-                GoldenItem(i, item, {name: labels.values[i] for name, labels in draft.aspects.items()})
-                for i, item in enumerate(draft.items[:PREVIEW_ROWS])
-            ]
-            grid.draw(tables.items_frame(items, draft.kind), alt="First items", rows=8)
+            grid.draw(tables.items_frame(draft, 0, PREVIEW_ROWS), alt="First items", rows=8)
     with findings:
         if not built.findings:
             st.markdown("Nothing was found.")

@@ -70,8 +70,8 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) 
     if part == ITEMS:
         n_pages = max(1, -(-golden.n_items // PAGE_ROWS))
         number = st.pagination(n_pages, key=f"page_{golden.golden_id}") if n_pages > 1 else 1
-        rows = page.store.goldens.page(golden.golden_id, (number - 1) * PAGE_ROWS, PAGE_ROWS)
-        grid.draw(tables.items_frame(rows, golden.kind), alt="Items", rows=12)
+        whole = kept_golden(golden.golden_id, page.store)
+        grid.draw(tables.items_frame(whole, (number - 1) * PAGE_ROWS, PAGE_ROWS), alt="Items", rows=12)
         return
     names = [aspect.aspect for aspect in golden.aspects]
     if len(names) > MOST_PICTURES:

@@ -14,9 +14,9 @@ import pandas as pd
 
 from core.calibration.calibration_records import Candidate
 from core.data.sources import FileFinding
-from core.project_records import CriteriaAlignment, CriteriaEntry, GoldenItem, Run
+from core.project_records import CriteriaAlignment, CriteriaEntry, Run
 from core.projects.misaligned_items import ItemScore
-from core.records import Alignment, Criteria, ItemKind
+from core.records import Alignment, Criteria, GoldenSet
 from core.report.figures import describe
 from core.wording import duration, number
 from pages.ui.grid import Column
@@ -85,22 +85,23 @@ def ago(moment: datetime | None, now: datetime | None = None) -> str:
     return f"{duration(((now or datetime.now(UTC)) - moment).total_seconds())} ago"
 
 
-def items_frame(rows: Sequence[GoldenItem], kind: ItemKind) -> pd.DataFrame:
-    """Items of a golden set: ids, labels, texts; a pair has two texts."""
-    target, context = ("text A", "text B") if kind == "pair" else ("target", "context")
+def items_frame(golden: GoldenSet, start: int, n: int) -> pd.DataFrame:
+    """`n` items of a golden set from position `start` on: ids, labels, texts; a pair has two texts."""
+    target, context = ("text A", "text B") if golden.kind == "pair" else ("target", "context")
+    items = golden.items[start : start + n]
     frame = pd.DataFrame(
         {
-            "item": row.item.item_id,
-            "source id": row.item.source_id,
-            "system": row.item.system_id,
-            **row.labels,
-            target: row.item.target,
-            "source": row.item.source,
-            context: row.item.context,
+            "item": item.item_id,
+            "source id": item.source_id,
+            "system": item.system_id,
+            **{aspect: labels.values[position] for aspect, labels in golden.aspects.items()},
+            target: item.target,
+            "source": item.source,
+            context: item.context,
         }
-        for row in rows
+        for position, item in enumerate(items, start)
     )
-    return frame if any(row.item.context for row in rows) else frame.drop(columns=context, errors="ignore")
+    return frame if any(item.context for item in items) else frame.drop(columns=context, errors="ignore")
 
 
 def findings_frame(findings: Sequence[FileFinding]) -> pd.DataFrame:
