@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections import abc
-from typing import Any, Literal
+from typing import Any
 
 from core.texts import is_blank, visible_name
 
@@ -20,12 +20,9 @@ MAX_DEPTH = 64
 LARGEST = 1e100
 """Squares and sums of such numbers still are numbers."""
 
-Comma = Literal["decimal", "thousands"]
-"""What a comma in a number stands for."""
-
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _COMMA = re.compile(r"[+-]?\d+,\d{1,4}", re.ASCII)
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?", re.ASCII)
+_OPEN_COMMA = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 _NO_VALUE = frozenset("n/a na nan null none nil #n/a #na <na> #null! - -- – —".split())
 _PATH = re.compile(r"[^.\[\]]+(?:\[\d{1,6}\]|\.[^.\[\]]+)+")
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
@@ -46,11 +43,11 @@ def shown(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def read_number(cell: Any, comma: Comma | None = None) -> float | None:
+def read_number(cell: Any, *, decimal_comma: bool = False) -> float | None:
     """Read the finite number in `cell`; None for an empty one.  Booleans are 1 and 0, a decimal comma is a point.
 
-    `comma` says what a comma stands for where that is known.  CellError for text, NaN, infinity, formulas, and
-    numbers too large for a float; AmbiguousCommaError for "1,234" and the like while `comma` is None.
+    CellError for text, NaN, infinity, formulas, and numbers too large for a float; AmbiguousCommaError for "1,234" and
+    the like, unless commas are known to stand before decimals.
     """
     if cell is None or cell == "":
         return None
@@ -60,12 +57,9 @@ def read_number(cell: Any, comma: Comma | None = None) -> float | None:
             return None
         if text.lower() in ("true", "false"):
             return float(text.lower() == "true")
-        meanings = comma_meanings(text)
-        if comma is None and len(meanings) == 2:
-            raise AmbiguousCommaError(f"{text} can mean {text.replace(',', '.')} or {text.replace(',', '')}")
-        if comma == "thousands" and comma in meanings:
-            text = text.replace(",", "")
-        elif "decimal" in meanings and comma != "thousands":
+        if _COMMA.fullmatch(text):
+            if _OPEN_COMMA.fullmatch(text) and not decimal_comma:
+                raise AmbiguousCommaError(f"{text} can mean {text.replace(',', '.')} or {text.replace(',', '')}")
             text = text.replace(",", ".")
         if text.startswith("="):
             raise CellError(f"a formula is not evaluated, {shown(text)} came; paste its value")
@@ -106,25 +100,10 @@ def is_no_value(cell: Any) -> bool:
     return visible_name(cell).lower() in _NO_VALUE
 
 
-def comma_meanings(cell: Any) -> tuple[Comma, ...]:
-    """What the comma in a number may stand for: decimals in "3,5", both in "1,234"; nothing in what is no such text."""
-    if not isinstance(cell, str) or "," not in cell or len(cell) >= 400:
-        return ()
-    forms: tuple[tuple[Comma, re.Pattern[str]], ...] = (("decimal", _COMMA), ("thousands", _THOUSANDS))
-    return tuple(comma for comma, form in forms if form.fullmatch(cell.strip()))
-
-
-def comma_in(cells: abc.Iterable[Any]) -> Comma | None:
-    """What commas stand for in `cells`, as the other numbers there show; None where nothing or too much is shown.
-
-    "2,5" shows decimals, "2.5" and "1,234.5" show that commas are none.
-    """
-    texts = [cell.strip() for cell in cells if isinstance(cell, str) and len(cell) < 400]
-    decimal = any(comma_meanings(text) == ("decimal",) for text in texts)
-    point = any("." in text and (_NUMBER.fullmatch(text) or _THOUSANDS.fullmatch(text)) for text in texts)
-    if decimal == point:
-        return None
-    return "decimal" if decimal else "thousands"
+def has_decimal_commas(cells: abc.Iterable[Any]) -> bool:
+    """Whether a number such as 2,5 shows that the commas of a column stand before decimals."""
+    texts = (cell.strip() for cell in cells if isinstance(cell, str) and len(cell) < 400)
+    return any(_COMMA.fullmatch(text) and not _OPEN_COMMA.fullmatch(text) for text in texts)
 
 
 def read_list(cell: Any) -> list[Any]:

@@ -21,11 +21,9 @@ import numpy as np
 from core.data.cells import (
     AmbiguousCommaError,
     CellError,
-    Comma,
     aspect_key,
-    comma_in,
-    comma_meanings,
     folded,
+    has_decimal_commas,
     is_no_value,
     read_id,
     read_list,
@@ -142,7 +140,7 @@ def read_metrics(
         values: list[float | None] = [None] * len(items.items)
         for number, _, position, cell in reader.filled(column):
             try:
-                values[position] = read_number(cell, reader.comma_of(column, cell))
+                values[position] = reader.read(cell, column)
             except CellError as problem:
                 message = f"{capital(str(problem))}; the metric is left out for this item."
                 log.add("warning", message, row=number, column=column, kind="metric")
@@ -154,7 +152,7 @@ class _Reader:
     def __init__(self, table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> None:
         self.table, self.mapping, self.items, self.log = table, mapping, items, log
         self.long = mapping.layout == "long"
-        self.commas: dict[str, Comma | None] = {}
+        self.commas: dict[str, bool] = {}
         self.n_labels = 0
         self.aspects: dict[str, AspectCells] = {}
 
@@ -191,9 +189,8 @@ class _Reader:
         if is_no_value(cell):
             self.log.once("warning", f"{shown(cell)} counts as no label, first in this row.", row=row, column=column)
             return None
-        comma = self.comma_of(column, cell)
         try:
-            value = read_number(cell, comma)
+            value = self.read(cell, column)
         except CellError as problem:
             message = f"{capital(str(problem))}."
             if isinstance(problem, AmbiguousCommaError):
@@ -205,19 +202,18 @@ class _Reader:
                 )
             self.log.add("error", message, row=row, column=column, kind="label")
             return None
-        if comma == "thousands":
-            self.log.once("note", "Commas between thousands were left out.", row=row, column=column)
-        elif comma_meanings(cell):
+        if isinstance(cell, str) and "," in cell:
             self.log.once("note", "Decimal commas were read as decimal points.", row=row, column=column)
         return value
 
-    def comma_of(self, column: str, cell: Any) -> Comma | None:
-        """What a comma in a column's cell stands for, as its other numbers show."""
+    def read(self, cell: Any, column: str) -> float | None:
+        """The number in a cell; its comma stands for what the other numbers of its column show."""
         if not isinstance(cell, str) or "," not in cell:
-            return None
+            return read_number(cell)
         if column not in self.commas:
-            self.commas[column] = comma_in(entry for row in self.table.rows for entry in read_list(row.get(column)))
-        return self.commas[column]
+            entries = (entry for row in self.table.rows for entry in read_list(row.get(column)))
+            self.commas[column] = has_decimal_commas(entries)
+        return read_number(cell, decimal_comma=self.commas[column])
 
     def read_ratings(self, cells: AspectCells, column: str, panel: str, raters_column: str | None) -> None:
         """Lists of ratings.  A rater named twice in one row counts as two ("W4", "W4 (2)"), so that none is lost."""

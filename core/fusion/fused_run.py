@@ -263,7 +263,7 @@ class Parts:
             return self._judge_file(name, Path(file))
         if kind == "replies":
             preview = match(load_recording(Path(file)), self.golden, self.aspect, read_reply=read_rating)
-            judge, _scored = preview.as_judge(name)
+            judge = preview.as_judge(name)
             return judge, FusedPart(name=name, higher_is_better=judge.higher_is_better)
         metric = kept(make_metric(name, golden=self.golden), ScoreFolder(self.here.home))
         scores = score_or_reason(metric, self.golden.items)

@@ -231,7 +231,7 @@ def import_judge(store: Store, project_id: str, preview: ImportPreview, name: st
     empty name, NotFoundError for an unknown project.
     """
     store.projects.get(project_id)
-    judge, replies = preview.as_judge(name)
+    judge = preview.as_judge(name)
     digests = [text_digest(item) for item in store.goldens.load(preview.golden_id).items]
     for entry in reversed(store.judges.all(project_id, None, judge.aspect)):
         if entry.judge.kind == "imported" or not entry.judge.seen:
@@ -246,7 +246,7 @@ def import_judge(store: Store, project_id: str, preview: ImportPreview, name: st
             seen = tuple(k for k, digest in enumerate(digests) if digest in met)
             judge = replace(judge, seen=seen, note=f"{judge.note} These are the verdicts of {entry.name}.".strip())
             break
-    return add_judge(store, project_id, preview.golden_id, judge, replies)
+    return add_judge(store, project_id, preview.golden_id, judge, preview.replies)
 
 
 # ── fitted RepEval scores (`repeval.yaml`) that people bring to Compare ──────────────────────────────────────

@@ -132,7 +132,7 @@ def _show(preview: ImportPreview) -> None:
         st.caption(plain(f"Not used: {', '.join(unused[:MOST_NAMED])}"))
     with st.container(horizontal=True, gap="large"):
         st.metric("Rows", f"{preview.n_rows:,}", width="content")
-        st.metric("Items matched", f"{preview.n_matched:,} of {preview.n_items:,}", width="content")
+        st.metric("Items matched", f"{preview.n_matched:,} of {preview.judge.values.size:,}", width="content")
         st.metric("Items scored", f"{preview.n_scored:,}", width="content")
         st.metric(f"Unread {preview.use}", f"{preview.unread.total():,} of {preview.n:,}", width="content")
     for severity, place in (("error", st.error), ("warning", st.warning), ("note", st.caption)):
@@ -154,7 +154,7 @@ def _show(preview: ImportPreview) -> None:
 
 
 def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
-    stem = preview.recording.name.removesuffix(".gz").rsplit(".", 1)[0][:120]
+    stem = preview.file.removesuffix(".gz").rsplit(".", 1)[0][:120]
     with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
         name = st.text_input("Name of the judge", value=stem, max_chars=120, key=widget(f"import_name_{upload}"))
         off, icon = not name.strip() or bool(preview.problems), ":material/add:"
@@ -169,7 +169,7 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
         return
     st.session_state[state.IMPORTED] = st.session_state.get(state.IMPORTED, 0) + 1
     words = f"{name.strip()} is among the judges: "
-    words += f"{preview.n_scored:,} of {preview.n_items:,} items scored on {preview.aspect}."
+    words += f"{preview.n_scored:,} of {preview.judge.values.size:,} items scored on {preview.judge.aspect}."
     known = {entry.judge_id: entry.name for entry in entries}
     if judge_id in known:
         words = f"This file was imported before. The judge {known[judge_id]} stays as it is."

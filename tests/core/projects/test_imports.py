@@ -33,7 +33,7 @@ def golden_id(store: Store, project: str) -> str:
 
 def test_a_file_becomes_a_judge_with_its_replies(store: Store, project: str, golden_id: str) -> None:
     preview = projects.preview_import(store, golden_id, "wit", FILE, "r.jsonl")
-    assert (preview.n_matched, preview.unknown, preview.without_row) == (2, ("x",), ("i2", "i3"))
+    assert (preview.n_matched, len(preview.judge.values)) == (2, 4)
     assert store.judges.all(project) == [], "a preview stores nothing"
     judge_id = projects.import_judge(store, project, preview, "GPT")
     judge = store.judges.get(project, judge_id).judge
@@ -69,10 +69,8 @@ def test_real_gpt4_replies_on_summeval(store: Store, project: str, shared_data: 
     path = shared_data / "summeval_responses" / "coherence_gpt4_rts.jsonl.gz"
     golden_id = projects.add_golden(store, project, summeval)
     preview = projects.preview_import(store, golden_id, "coherence", path.read_bytes(), path.name)
-    assert (preview.n_rows, preview.n_matched, preview.n_scored, len(preview.unknown)) == (1200, 1200, 1200, 0)
-    assert len(preview.without_row) == 400
+    assert (preview.n_rows, preview.n_matched, preview.n_scored) == (1200, 1200, 1200)
     extractive = {"M0", "M1", "M2", "M5"}
-    assert {item_id.rsplit("-", 1)[1] for item_id in preview.without_row} == extractive
     judge_id = projects.import_judge(store, project, preview, "GPT-4, reason then score")
     judge = store.judges.get(project, judge_id).judge
     assert {summeval.items[k].system_id for k in np.flatnonzero(np.isnan(judge.values))} == extractive

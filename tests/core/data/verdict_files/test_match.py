@@ -14,7 +14,7 @@ from core.data.reshape import PREFERENCES
 from core.data.verdict_imports import ImportChoices, ImportPreview, match
 from core.errors import UsageError
 from core.judging.parse import read_rating
-from core.records import AspectLabels, GoldenSet, Item, Scale, Scored
+from core.records import AspectLabels, GoldenSet, Item, Scale
 
 IDS = ("a", "b", "c", "d")
 GOLDEN = GoldenSet(
@@ -53,18 +53,18 @@ def test_replies_are_matched_read_and_counted() -> None:
             {"item_id": "c", "responses": ["Score: 9"]},
         ]
     )
-    np.testing.assert_array_equal(result.values, [2.5, NAN, NAN, NAN])
+    np.testing.assert_array_equal(result.judge.values, [2.5, NAN, NAN, NAN])
     assert (result.use, result.n_rows, result.n_matched, result.n_scored, result.n) == ("replies", 4, 3, 1, 5)
-    assert result.unknown == ("x",)
-    assert result.without_row == ("d",)
+    assert "1 item id of the file is not in the golden set" in words(result, "warning")
+    assert "1 of the 4 items of the golden set have no row and stay unscored: d" in words(result, "warning")
     assert result.unread == {"no verdict": 2, "out of range": 1}
     assert result.examples["no verdict"] == [("a", 1, "?"), ("b", 3, "Nothing to say.")]
-    assert [(verdict.item_id, verdict.reason) for verdict in result.verdicts.unscored] == [
+    assert [(verdict.item_id, verdict.reason) for verdict in result.judge.unscored] == [
         ("b", "no verdict"),
         ("c", "out of range"),
     ]
     assert not result.problems
-    judge, replies = result.as_judge(" GPT ")
+    judge, replies = result.as_judge(" GPT "), result.replies
     assert (judge.name, judge.kind, judge.on_scale, judge.aspect) == ("GPT", "imported", True, "coherence")
     assert judge.calls_per_item == pytest.approx(5 / 3)
     assert replies == {
@@ -76,13 +76,13 @@ def test_replies_are_matched_read_and_counted() -> None:
 
 def test_scores_as_they_come() -> None:
     result = preview("id,rating,explanation\nb,2,Dull.\na,4,\nc,,\nd,high,\n")
-    np.testing.assert_array_equal(result.values, [4, 2, NAN, NAN])
+    np.testing.assert_array_equal(result.judge.values, [4, 2, NAN, NAN])
     assert (result.use, result.unread) == ("scores", {"no verdict": 2})
-    assert [(verdict.item_id, verdict.detail) for verdict in result.verdicts.unscored] == [
+    assert [(verdict.item_id, verdict.detail) for verdict in result.judge.unscored] == [
         ("c", "The score is empty."),
         ("d", "'high' is no number."),
     ]
-    judge, replies = result.as_judge("j")
+    judge, replies = result.as_judge("j"), result.replies
     assert judge.calls_per_item is None
     assert replies == {"b": ("Dull.",)}
     notes = [(finding.column, finding.message) for finding in result.findings if finding.severity == "note"]
@@ -93,19 +93,19 @@ def test_scores_as_they_come() -> None:
 def test_scores_on_another_scale_are_counted_and_asked_about_never_clipped() -> None:
     rows = scores(a=0, b=25, c=100, d=3)
     result = preview(rows)
-    np.testing.assert_array_equal(result.values, [NAN, NAN, NAN, 3])
+    np.testing.assert_array_equal(result.judge.values, [NAN, NAN, NAN, 3])
     assert result.unread == {"out of range": 3}
     assert "run from 0 to 100, lie outside 1-5" in words(result, "warning")
     assert "They would fit 0-100" in words(result, "warning")
     own = preview(rows, ImportChoices(own_scale=True))
-    np.testing.assert_array_equal(own.values, [0, 25, 100, 3])
-    assert not own.on_scale
+    np.testing.assert_array_equal(own.judge.values, [0, 25, 100, 3])
+    assert not own.judge.on_scale
     assert not own.unread
-    assert "scale of their own" in own.note
+    assert "scale of their own" in own.judge.note
     told = preview(rows, ImportChoices(scale=Scale(0, 100)))
-    np.testing.assert_array_equal(told.values, [1, 2, 5, 1 + 4 * 0.03])  # 1 + 4 s / 100
-    assert told.on_scale
-    assert "mapped linearly to 1-5" in told.note
+    np.testing.assert_array_equal(told.judge.values, [1, 2, 5, 1 + 4 * 0.03])  # 1 + 4 s / 100
+    assert told.judge.on_scale
+    assert "mapped linearly to 1-5" in told.judge.note
 
 
 def test_a_choice_between_two_texts_is_a_preference() -> None:
@@ -114,10 +114,10 @@ def test_a_choice_between_two_texts_is_a_preference() -> None:
     labels = AspectLabels("coherence", PREFERENCES, (1.0, 2.0, 3.0, 3.0))
     pairs = replace(GOLDEN, kind="pair", aspects={"coherence": labels})
     result = match(load_recording(data.encode(), "judge.csv"), pairs, "coherence", read_reply=read_rating)
-    np.testing.assert_array_equal(result.values, [1, 2, 3, NAN])
+    np.testing.assert_array_equal(result.judge.values, [1, 2, 3, NAN])
     single = replace(pairs, kind="single")
     none = match(load_recording(data.encode(), "judge.csv"), single, "coherence", read_reply=read_rating)
-    assert np.isnan(none.values).all()
+    assert np.isnan(none.judge.values).all()
 
 
 def test_several_rows_are_samples_only_where_a_column_says_so() -> None:
@@ -128,16 +128,15 @@ def test_several_rows_are_samples_only_where_a_column_says_so() -> None:
         {"item_id": "a", "seed": 2, "reply": "Score: 4"},
     ]
     result = preview(rows)
-    np.testing.assert_array_equal(result.values, [3, 5, NAN, NAN])
-    assert result.verdicts.by_id["a"].raw == ("Score: 2", "Score: 4")
+    np.testing.assert_array_equal(result.judge.values, [3, 5, NAN, NAN])
+    assert result.replies["a"] == ("Score: 2", "Score: 4")
     assert not result.problems
     doubled = preview(rows, ImportChoices(columns={"sample": None}))
-    assert doubled.doubled == {"a": [1, 3]}
     assert "'a' in rows 1 and 3" in doubled.problems[0]
     with pytest.raises(UsageError, match="rows 1 and 3"):
         doubled.as_judge("j")
     same_seed = preview([*rows, {"item_id": "a", "seed": 2, "reply": "Score: 1"}])
-    assert same_seed.doubled["a"] == [3, 4]
+    assert "'a' in rows 3 and 4" in same_seed.problems[0]
 
 
 @pytest.mark.parametrize(
@@ -158,6 +157,6 @@ def test_the_score_of_each_order_is_mapped_as_the_verdict_is() -> None:
     """By hand: 0 and 50 of 0 to 100 lie at 1 and 3 of 1 to 5, and their mean at 2."""
     row = {"item_id": "a", "score": 25.0, "score_a_first": 0.0, "score_b_first": 50.0}
     result = preview([row], ImportChoices(scale=Scale(0, 100)))
-    assert [result.verdicts.by_id["a"]] == [Scored("a", 2.0, turned=3.0)]
+    assert (result.judge.values[0], result.judge.turned[0]) == (2.0, 3.0)
     own = preview([row], ImportChoices(own_scale=True))
-    assert [own.verdicts.by_id["a"]] == [Scored("a", 25.0, turned=50.0)]
+    assert (own.judge.values[0], own.judge.turned[0]) == (25.0, 50.0)
