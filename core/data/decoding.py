@@ -32,13 +32,13 @@ def _bound_rows(n_rows: int, options: Options) -> None:
 def parquet_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
     """The column names, then each row's cells, a few rows at a time.
 
-    `options`: ``rows`` that are read at most (None: any number), ``start`` rows that are left out.  GoldenError names
-    row and column of what cannot be read.
+    `options`: ``rows`` that are read at most (None: any number).  GoldenError names row and column of what cannot be
+    read.
     """
     import pyarrow as arrow
     from pyarrow import parquet
 
-    start, done = options["start"], 0
+    done = 0
     try:
         opened = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
         _bound_rows(opened.metadata.num_rows, options)
@@ -48,20 +48,12 @@ def parquet_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
         yield [*opened.schema_arrow.names, *(name for name, _, _ in index)]
         for field in opened.schema_arrow:
             _check_type(field.name, field.type)
-        groups: list[int] = []  # row groups that hold rows after the first `start`
-        for k in range(opened.metadata.num_row_groups):
-            size = opened.metadata.row_group(k).num_rows
-            if groups or done + size > start:
-                groups.append(k)
-            else:
-                done += size
-        for batch in opened.iter_batches(PARQUET_ROWS, row_groups=groups, use_threads=False) if groups else ():
+        for batch in opened.iter_batches(PARQUET_ROWS, use_threads=False):
             columns = [_cells(batch, k, done) for k in range(batch.num_columns)]
             for k in range(batch.num_rows):
+                cells = [column[k] for column in columns]
+                yield [*cells, *(first + step * done for _, first, step in index)]
                 done += 1
-                if done > start:
-                    cells = [column[k] for column in columns]
-                    yield [*cells, *(first + step * (done - 1) for _, first, step in index)]
             _bound_rows(done, options)
     except MemoryError:
         raise

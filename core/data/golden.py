@@ -35,8 +35,8 @@ _ROUNDING = 0.01
 _FEW_UNLABELLED = 0.1
 """Share of items without a label up to which they look like an oversight."""
 
-Mapped = Mapping | abc.Mapping[str, str] | str | abc.Sequence[str]
-"""What a person may give as a mapping: a whole one, role → column, or ``"target=agent_answer,source=question"``."""
+Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
+"""What a person may give as a mapping: role → column, or ``"target=agent_answer,source=question"``."""
 
 
 @dataclass(frozen=True)
@@ -140,13 +140,12 @@ def _read(
     sheet: str | None = None,
 ) -> tuple[Table, Mapping]:
     """The table of a file, a row per item, and its mapping with what a person said of columns, ranks and values."""
-    given = dict(mapped.roles) if isinstance(mapped, Mapping) else read_map(mapped)
+    given = read_map(mapped)
     paths = {*given.values(), *(kept or {}).values()}
     table = read_table(path, max_mb=LIMITS.mb, max_rows=LIMITS.items, sheet=sheet, paths=paths)
-    if not isinstance(mapped, Mapping):
-        given = chosen_roles(table.columns, given, kept or {})
+    given = chosen_roles(table.columns, given, kept or {})
     table = golden_table(table, set(given.values()))
-    mapping = mapped if isinstance(mapped, Mapping) else mapping_of(table.columns, table.rows, given, {})
+    mapping = mapping_of(table.columns, table.rows, given, {})
     if values is not None:
         mapping = replace(mapping, values=Values.of(values))
     return table, mapping if ranks is None else mapping.with_ranks(ranks)
@@ -334,9 +333,6 @@ def _check_aspect(
         if n_small == n_groups and not ranks:
             message = f"Every group of {aspect} has fewer than 3 labels, too few for sample level; use dataset level."
             log.add("warning", message, column=column)
-        elif n_small and not ranks:
-            message = f"{n_small} of {n_groups} groups of {aspect} have fewer than 3 labels, too few for sample level."
-            log.add("note", message, column=column)
         if constant:
             message = (
                 f"{len(constant)} of {n_groups} groups of {aspect} are constant (all labels equal, for example "

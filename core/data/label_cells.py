@@ -357,17 +357,6 @@ def settle(
             )
             log.add("error", message, row=label.row, column=label.column, kind="scale")
     if not ranks and not pairs:
-        lowest = [label for label in cells.labels if label.value == numbers.min()]
-        low = lowest[0].value
-        zero = low == scale.low == 0 and scale.high in (3, 4, 5, 10) and {1.0, 2.0, 3.0} <= set(numbers)
-        alone = low == -1 and np.unique(numbers[numbers < 0]).size == 1
-        if not values.missing and not scale.given and scale.step == 1 and (zero or alone):
-            times = counted(len(lowest), "time")
-            message = (
-                f"{low:g} counts as the lowest label of {aspect}, {times}. If it means no label, add --values "
-                f"missing={low:g}."
-            )
-            log.add("note", message, row=lowest[0].row, column=lowest[0].column)
         asked += _settle_best(cells, values.best_of(aspect), scale, log)
     return scale, asked
 
@@ -523,10 +512,8 @@ def turn_ranks(
         scales[aspect] = Scale(0.0, 1.0, given=True)
         message = (
             f"{aspect} holds ranks, 1 the best of a source: a label is the share of the other texts of its source that "
-            "a text stands above, so that higher is better. Alignment is measured within sources, at sample level."
+            "rank below, so that higher is better. Alignment is measured at sample level. --ranks none says otherwise."
         )
-        if mapping.ranks is None:
-            message += " So its name says; where a higher rank is better, call it otherwise or say that it holds none."
         log.add("warning" if mapping.ranks is None else "note", message, column=cells.column)
     return scales
 

@@ -2,7 +2,7 @@
 
 ::
 
-    open_table(file) ── TableFile ── rows(start) ──> Rows (columns and findings as far as it has come)
+    open_table(file) ── TableFile ── rows() ──> Rows (columns and findings as far as it has come)
     read_table(file) ── Table: all rows at once;   read_upload(data, name): the same in a confined process
 
 CSV, TSV and JSON lines (also ``.gz``) are read line by line, Parquet a few rows at a time; JSON documents and workbooks
@@ -88,9 +88,9 @@ class TableFile:
     numbers: tuple[int, ...] = ()
     paths: tuple[str, ...] = ()
 
-    def rows(self, start: int = 0, log: FindingLog | None = None) -> Rows:
-        """One pass over the rows after the first `start`; `log` takes the findings on rows."""
-        return Rows(self, start, log)
+    def rows(self, log: FindingLog | None = None) -> Rows:
+        """One pass over the rows; `log` takes the findings on them."""
+        return Rows(self, FindingLog() if log is None else log)
 
     def numbered(self) -> abc.Iterator[tuple[int, Row]]:
         """Every row with its number in the file."""
@@ -106,10 +106,9 @@ class Rows:
     GoldenError, when it is reached, for a row that is broken or beyond a limit, and for a file without rows.
     """
 
-    def __init__(self, file: TableFile, start: int = 0, log: FindingLog | None = None) -> None:
-        self.file, self.start, self.number = file, start, 0
+    def __init__(self, file: TableFile, log: FindingLog) -> None:
+        self.file, self.number, self._log = file, 0, log
         self._take(file.columns)
-        self._log = FindingLog() if log is None else log
 
     def _take(self, columns: abc.Iterable[str]) -> None:
         self._columns = dict.fromkeys(columns)
@@ -126,9 +125,9 @@ class Rows:
         return (*self.file.findings, *self._log.sorted())
 
     def __iter__(self) -> abc.Iterator[Row]:
-        source, most, n_held, place = self.file.source, self.file.most_rows, 0, self.start
+        source, most, n_held, place = self.file.source, self.file.most_rows, 0, 0
         with closing(self._plain_rows()) as rows:
-            for place, (number, row) in enumerate(rows, start=self.start + 1):
+            for place, (number, row) in enumerate(rows, start=1):
                 self.number = number
                 if most is not None and place > most:
                     raise source.refuse(f"The file has too many rows; at most {most:,} are read. {sources.MORE_ROWS}")
@@ -148,24 +147,23 @@ class Rows:
             raise source.refuse("The file holds no data rows.")
 
     def _plain_rows(self) -> abc.Generator[tuple[int, Row], None, None]:
-        file, source, start = self.file, self.file.source, self.start
+        file, source = self.file, self.file.source
         if file.document is not None:
             numbers = file.numbers or range(1, len(file.document) + 1)
-            yield from itertools.islice(zip(numbers, file.document, strict=True), start, None)
+            yield from zip(numbers, file.document, strict=True)
         elif source.suffix == ".parquet":
             allowed = allowance(source.size, streaming=file.most_rows is None)
             most = 0 if file.most_rows is None else source.unpacked
-            options = {"rows": file.most_rows, "start": start}
-            with closing(_decoded("parquet", source, options, allowed, most)) as cells:
-                yield from self._under_header(enumerate(cells, start))
+            with closing(_decoded("parquet", source, {"rows": file.most_rows}, allowed, most)) as cells:
+                yield from self._under_header(enumerate(cells))
         else:
             with closing(source.lines(file.encoding, "" if file.delimiter else "\n")) as lines:
                 if file.delimiter:
-                    rows = _without_questions(_csv_rows(lines, file.delimiter, source))
-                    yield from itertools.islice(self._under_header(rows), start, None)
+                    yield from self._under_header(_without_questions(_csv_rows(lines, file.delimiter, source)))
                     return
-                filled = ((number, line) for number, line in enumerate(lines, start=1) if not line.isspace())
-                for number, line in itertools.islice(filled, start, None):
+                for number, line in enumerate(lines, start=1):
+                    if line.isspace():
+                        continue
                     row = _json_line(line, number, source)
                     if not row.keys() <= self._columns.keys():
                         self._columns |= dict.fromkeys(row)

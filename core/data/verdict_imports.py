@@ -184,8 +184,8 @@ def match(
     log = FindingLog(list(recording.table.findings))
     if _check_columns(recording, columns, aspect, log, use=use, n_rows=n_rows):
         _check_ids(rows, tuple(unknown), log)
-        for role in columns.found_by("alias"):
-            log.add("note", f"is taken for the {OWN_NAMES[role]}", column=columns.roles[role])
+        for named in columns.found_by("alias"):
+            log.add("note", f"is taken for the {OWN_NAMES[named]}", column=columns.roles[named])
         if pairs and use == "scores" and not choices.scale and numbers and numbers <= _CHOICES:
             log.add(
                 "error",

@@ -57,8 +57,9 @@ class ItemFile:
         """The items after the first `start`, in file order, `size` at a time."""
         items = iter(self.kept[start:])
         if self.table is not None and self.mapping is not None:
-            reader, rows = RowReader(self.mapping, FindingLog()), self.table.rows(start)  # findings were told before
-            items = (reader.read(place, rows.number, row) for place, row in enumerate(rows, start=start + 1))
+            reader, rows = RowReader(self.mapping, FindingLog()), self.table.rows()  # findings were told before
+            later = itertools.islice(enumerate(rows, start=1), start, None)
+            items = (reader.read(place, rows.number, row) for place, row in later)
         while batch := tuple(itertools.islice(items, size)):
             yield batch
 
