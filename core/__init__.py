@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from core.repeval.fitted import FittedRepEval, fit_repeval
     from core.report.monitoring import Monitored, MonitorSettings, monitor
     from core.stats import AnnotatorTestSettings, MeasureSettings
-    from core.stats.labels_needed import LabelPlanning
+    from core.stats.change import LabelPlanning
     from core.verdicts import Verdicts
 
 

@@ -159,7 +159,7 @@ def ceiling(
     body, lines = people.as_json(), _ceiling_words(people)
     if verdicts is not None:
         table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
-        axis, panel = people.leave_one_out.alignment, people.panel or None
+        axis, panel = people.leave_one_out, people.panel or None
         on_axis, judge_file, all_items = MeasureSettings(axis.statistic, axis.level), seen.judge_file, seen.all_items
         paired = beside_people(loaded, table, aspect, on_axis, panel=panel, judge_file=judge_file, all_items=all_items)
         usual, by_source, over_items = (
@@ -345,8 +345,8 @@ def plan_labels(
 ) -> None:
     """Plan how many labels to collect: what each number of them can show."""
     from core.comparison.measures import label_pilot
-    from core.stats.labels_needed import interval_curve
-    from core.stats.labels_needed import plan_labels as planned
+    from core.stats.change import interval_curve
+    from core.stats.change import plan_labels as planned
 
     if len({pilot is None, verdicts is None, not aspect}) > 1:
         raise UsageError("A pilot takes --pilot GOLDEN, --verdicts FILE and --aspect NAME together.")
@@ -443,16 +443,17 @@ def _means_words(estimated: EstimatedMeans, *, verbose: bool) -> list[str]:
 
 
 def _ceiling_words(people: Ceiling) -> list[str]:
-    alpha, pairs, measured = people.alpha, people.pairwise, people.leave_one_out.alignment
+    measured, alpha, pairs = people.leave_one_out, people.krippendorff_alpha, people.pairwise_spearman
     lonely = f", {measured.n_unscored} items with fewer than two ratings" if measured.n_unscored else ""
     whose = f" of the panel {people.panel}" if people.panel else ""
-    n = len(people.leave_one_out.by_rater)
+    n = people.n_raters_compared
     most = f"; the {n} with the most ratings are compared" if n < people.n_raters else ""
     return [
         f"{people.aspect}: {people.n_raters:,} raters{whose}, each compared with the mean of the others{most}",
         f"leave one rater out: {alignment_words(replace(measured, n_unscored=0))}{lonely}",
-        f"Krippendorff's alpha ({alpha.metric}): {number(alpha.value)}, n = {alpha.n_items}{because(alpha.reason)}",
-        f"mean pairwise Spearman: {number(pairs.value)}, {pairs.n_pairs} pairs{because(pairs.reason)}",
+        f"Krippendorff's alpha ({people.alpha_metric}): {number(alpha)}, n = {people.alpha_n_items}"
+        f"{because(people.alpha_reason)}",
+        f"mean pairwise Spearman: {number(pairs)}, {people.n_pairs} pairs{because(people.pairwise_reason)}",
     ]
 
 

@@ -4,13 +4,14 @@ Every sentence rests on a test, and all tests of an examination are corrected to
 other half is the bar's (`core.stats.alignment`).  On data without anything to find, the chance that any sentence claims
 something is at most 5 % (`tests/core/comparison/test_false_claims.py`).
 
-*Where it fails.*  Items are divided by how far raters disagree, by the judge's score, by system and by length.  Only
-errors are tested: alignment inside a part falls with the range of the part (`core.stats.slices`).  A part is worse only
-where its error, compared with that of an equally good judge, exceeds that of the other parts of its division.  Parts by
-disagreement are not tested: where raters disagree, their mean is a noisier label, and any judge agrees less well.
+*Where it fails.* Items are divided by how far raters disagree, by the judge's score, by system and by length.  Only
+errors are tested: alignment inside a part falls with the range of the part (`core.stats.judge_flaws`).  A part is worse
+only where its error, compared with that of an equally good judge, exceeds that of the other parts of its division.
+Parts by disagreement are not tested: where raters disagree, their mean is a noisier label, and any judge agrees less
+well.
 
 *What it leans on.*  Raters may well like longer texts, so only what goes beyond the labels is a bias.
-`core.stats.beyond_labels` says how that is told from noise in the scores and in the labels.
+`core.stats.judge_flaws` says how that is told from noise in the scores and in the labels.
 """
 
 from __future__ import annotations
@@ -42,13 +43,19 @@ from core.records import (
     Statistic,
 )
 from core.stats import ALPHA, LabelledItems, RaterTable, align, claim, holm, rater_table
-from core.stats.beyond_labels import LEAST_EXCESS, beyond_labels, place_taken
 from core.stats.change import stream_mean
 from core.stats.claims import HALF_ALPHA, LEAST_SOURCES, TOO_FEW
 from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
+from core.stats.judge_flaws import (
+    LEAST_EXCESS,
+    beyond_labels,
+    error_contrasts,
+    even_errors,
+    part_alignments,
+    place_taken,
+    stretches,
+)
 from core.stats.on_scale import to_steps
-from core.stats.slices import LEAST_EXCESS as LEAST_EXCESS_ERROR
-from core.stats.slices import UNTESTED, Contrast, error_contrasts, even_errors, part_alignments, stretches
 from core.texts import is_unspaced, text_length
 from core.wording import counted
 
@@ -95,7 +102,7 @@ class Part:
     def worse(self) -> bool:
         """Whether the judge errs more here than in the other parts, beyond chance and by more than a trifle."""
         larger = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA) == "higher"
-        least = LEAST_EXCESS_ERROR * (self.expected or 0.0)
+        least = LEAST_EXCESS * (self.expected or 0.0)
         return larger and self.interval is not None and self.interval.low > least
 
     def as_json(self) -> dict[str, Any]:
@@ -259,7 +266,7 @@ def examine_judge(
     parts, contrasts, left_out = _parts(of, measure)
     found = (_length(of, "length"), _length(of, "verbosity"), _position(of), _own_family(of, model or judge.name))
     p_of_biases = [np.nan if bias.p is None else bias.p for bias in found]
-    p = holm([*(contrast.p for contrast in contrasts), *p_of_biases])
+    p = holm([*(contrast[-1] for contrast in contrasts), *p_of_biases])
     n_tests, scale = int((~np.isnan(p)).sum()), golden.aspects[aspect].scale
     tested = tuple(
         part if np.isnan(own) else _tested(part, contrast, own, n_tests, scale.high - scale.low)
@@ -335,8 +342,8 @@ def _distribution(labels: FloatArray, judge: JudgeScores, at: IntArray, scale: S
 # ── where it fails ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _parts(of: ExaminedItems, measure: Measure) -> tuple[list[Part], list[Contrast], dict[Division, str]]:
-    """The parts of all divisions with the contrast of each, not yet corrected, and why a division has none."""
+def _parts(of: ExaminedItems, measure: Measure) -> tuple[list[Part], list[FloatArray], dict[Division, str]]:
+    """The parts of all divisions with the contrast of each (`error_contrasts`), not yet corrected; why one has none."""
     lengths, unit = text_lengths(of.items)
     divided: dict[Division, tuple[IntArray, list[str]] | str] = {
         "disagreement": _by_disagreement(of.ratings),
@@ -345,7 +352,7 @@ def _parts(of: ExaminedItems, measure: Measure) -> tuple[list[Part], list[Contra
         "length": _by_number(lengths, f" {unit}") if lengths.any() else "the texts are empty",
     }
     errors, sources = even_errors(of.scores, of.labelled.labels), of.labelled.sources
-    parts, contrasts, left_out = list[Part](), list[Contrast](), dict[Division, str]()
+    parts, contrasts, left_out = list[Part](), list[FloatArray](), dict[Division, str]()
     for division, found in divided.items():
         if isinstance(found, str) or len(found[1]) < 2:
             left_out[division] = found if isinstance(found, str) else "all items are alike in this"
@@ -356,18 +363,21 @@ def _parts(of: ExaminedItems, measure: Measure) -> tuple[list[Part], list[Contra
             means = [None, None] if errors is None else [float(side[inside].mean()) for side in errors]
             n_sources = int(np.unique(sources[inside]).size)
             parts.append(Part(division, names[k], replace(alignment, n_unscored=0), n_sources, *means))
-        untested = errors is None or division == "disagreement"
-        contrasts += [UNTESTED] * len(names) if untested or errors is None else error_contrasts(errors, sources, codes)
+        if errors is None or division == "disagreement":
+            contrasts += [np.full(4, np.nan)] * len(names)
+        else:
+            contrasts += list(error_contrasts(errors, sources, codes))
     return parts, contrasts, left_out
 
 
-def _tested(part: Part, contrast: Contrast, p: float, n_tests: int, width: float) -> Part:
+def _tested(part: Part, contrast: FloatArray, p: float, n_tests: int, width: float) -> Part:
+    value, error, freedom, p_alone = contrast.tolist()
     # An interval widened for so many looks leaves out 0 where the corrected p is up to `HALF_ALPHA`, and only there
-    looks = ALPHA / HALF_ALPHA * (n_tests if contrast.p <= 0.0 else max(p / contrast.p, 1.0))
-    reach = t_quantile(contrast.freedom, looks) * contrast.error
-    method = f"jackknife over {part.n_sources:,} sources, t({contrast.freedom}), corrected for {n_tests} tests as p is"
-    interval = Interval(contrast.value - reach, contrast.value + reach, 1.0 - HALF_ALPHA, method, part.n_sources)
-    return replace(part, difference=contrast.value, interval=interval.within(-width, width), p=p)
+    looks = ALPHA / HALF_ALPHA * (n_tests if p_alone <= 0.0 else max(p / p_alone, 1.0))
+    reach = t_quantile(int(freedom), looks) * error
+    method = f"jackknife over {part.n_sources:,} sources, t({freedom:.0f}), corrected for {n_tests} tests as p is"
+    interval = Interval(value - reach, value + reach, 1.0 - HALF_ALPHA, method, part.n_sources)
+    return replace(part, difference=value, interval=interval.within(-width, width), p=p)
 
 
 def _by_number(values: FloatArray, unit: str) -> tuple[IntArray, list[str]]:
@@ -475,9 +485,8 @@ def _position(of: ExaminedItems) -> Bias:
         return np.asarray(np.sign(np.round(scores - (scale.low + scale.high) / 2.0, 9)), dtype=np.float64)
 
     if of.turned is None:
-        found = place_taken(preferred(of.given), preferred(of.labelled.labels), sources)
-        reason = "" if found.p is not None else TOO_FEW
-        return Bias("position", found.value, found.interval, found.p, n=sources.size, reason=reason)
+        value, ends, p = place_taken(preferred(of.given), preferred(of.labelled.labels), sources)
+        return Bias("position", value, ends, p, n=sources.size, reason=TOO_FEW if p is None else "")
     both = ~np.isnan(of.turned)  # asked both ways round, of which the verdict is the mean
     if not both.any():
         return Bias("position", reason="no pair was asked both ways round")

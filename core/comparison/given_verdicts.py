@@ -20,7 +20,7 @@ from core.judge_files.judge_reading import read_card
 from core.judge_files.verdict_files import read_verdicts
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Scale, Scored, Task, Unscored, Verdict
 from core.stats import LabelledItems
-from core.stats.threshold import YesNo
+from core.stats.choices import YesNo
 from core.verdicts import Verdicts
 
 if TYPE_CHECKING:

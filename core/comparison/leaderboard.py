@@ -18,6 +18,7 @@ from core.errors import AspectError, UsageError
 from core.records import Alignment, GoldenSet, IntArray, Interval, JudgeScores, Level, Measure, Scale
 from core.spreadsheets import Cell, csv_text
 from core.stats import (
+    AgreementReport,
     AnnotatorTest,
     AnnotatorTestSettings,
     BesidePeople,
@@ -25,7 +26,6 @@ from core.stats import (
     Difference,
     LabelledItems,
     MeasureSettings,
-    OnScale,
     PairwiseComparison,
     RaterTable,
     alignment_values,
@@ -174,7 +174,7 @@ class Row:
     judge: JudgeScores
     alignment: Alignment
     cost: JudgeCost
-    on_scale: OnScale
+    on_scale: AgreementReport
     people: BesidePeople | None = None
 
     @property
@@ -282,7 +282,7 @@ def compare_table(
     rows = []
     for k, alignment in zip(order, alignments, strict=True):
         judge = judges[k]
-        points = OnScale(note=f"its scores are on a scale of their own, not on {scale}")
+        points = AgreementReport(note=f"its scores are on a scale of their own, not on {scale}")
         if judge.means_labels:
             mapped = None if judge.mapped is None else judge.mapped[at]
             points = on_scale(judge.values[at], common.labels, scale, mapped=mapped)
@@ -319,12 +319,23 @@ def ceiling(
     measure = how.on(LabelledItems.of(golden, aspect, np.flatnonzero(~np.isnan(labels))))
     used = np.flatnonzero(~np.isnan(labels) | table.rated.all(axis=0))
     items, table = LabelledItems.of(golden, aspect, used), table.at(used)
+    alignment, by_rater = leave_one_out(table, items, measure, resamples=how.bootstrap, seed=how.seed)
+    alpha = krippendorff_alpha(table.values, alpha_metric(task.scale))
+    spearman, n_pairs, no_pairs = pairwise_spearman(table.values[table.named])
     return Ceiling(
         aspect,
-        leave_one_out(table, items, measure, resamples=how.bootstrap, seed=how.seed),
-        krippendorff_alpha(table.values, alpha_metric(task.scale)),
-        pairwise_spearman(table.values[table.busiest]),
+        alignment,
+        alpha.value,
+        alpha.metric,
+        alpha.n_items,
+        alpha.reason,
+        spearman,
+        n_pairs,
+        no_pairs,
+        table.n_raters,
+        len(by_rater),
         table.panel,
+        by_rater,
     )
 
 
@@ -348,7 +359,7 @@ def human_ceiling(
     if not here.rated_twice.size:
         return replace(nothing, reason="no item here was rated by two raters")
     items = LabelledItems.of(golden, aspect, positions)
-    return leave_one_out(here.present, items, measure, resamples=resamples, seed=seed).alignment
+    return leave_one_out(here.present, items, measure, resamples=resamples, seed=seed)[0]
 
 
 def annotator_tests(

@@ -31,16 +31,17 @@ from core.stats import align as aligned
 from core.stats import annotator_test as tested_annotator
 from core.stats import beside_people as paired_with_people
 from core.stats.alignment import bar_beside
-from core.stats.labels_needed import LabelPilot, LabelPlanning, single_call_reliability
-from core.stats.labels_needed import plan_labels as planned
-from core.stats.preferences import (
+from core.stats.change import LabelPilot, LabelPlanning, single_call_reliability
+from core.stats.change import plan_labels as planned
+from core.stats.choices import (
     PreferenceAgreement,
     Strengths,
+    YesNo,
     chosen_sides,
     preference_agreement,
     strengths,
+    yes_no,
 )
-from core.stats.threshold import YesNo, yes_no
 from core.wording import counted
 
 

@@ -183,9 +183,9 @@ def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float
     intervals = None if made.intervals is None else VerdictIntervals.from_json(made.intervals)
     reason = "its scores have no map to the human scale"
     if made.score_map is not None and intervals is not None:
-        reason = intervals.why_none(coverage) if intervals.expected else intervals.reason
+        reason = intervals.why_none(coverage) if intervals.expected_error else intervals.reason
     base = Sureness(coverage, scale, told.size, n_sources, on_points, reason=reason)
-    if not told.size or made.score_map is None or intervals is None or not intervals.expected:
+    if not told.size or made.score_map is None or intervals is None or not intervals.expected_error:
         return base
     calibrated = made.score_map.apply(values[told])
     expected = intervals.expected_errors(calibrated)

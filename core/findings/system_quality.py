@@ -26,7 +26,7 @@ from core.wording import (
 
 if TYPE_CHECKING:
     from core.comparison.measures import Preferences
-    from core.stats.preferences import Strengths
+    from core.stats.choices import Strengths
     from core.stats.system_means import SystemDifference, SystemMeans
 
 WORTH_AT = 0.005

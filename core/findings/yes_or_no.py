@@ -8,8 +8,7 @@ from core.findings import Finding
 from core.wording import counted
 
 if TYPE_CHECKING:
-    from core.stats.preferences import PreferenceAgreement
-    from core.stats.threshold import Rate, YesNo
+    from core.stats.choices import PreferenceAgreement, Rate, YesNo
 
 
 def yes_no_finding(found: YesNo) -> Finding:

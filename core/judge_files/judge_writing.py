@@ -83,7 +83,7 @@ def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
     known = Known(needs=needs, warnings=label_warnings(golden, aspect))
     with suppress(AspectError):
         people = ceiling(golden, aspect, MeasureSettings(held_out.statistic, held_out.level))
-        known["ceiling"] = people.leave_one_out.alignment
+        known["ceiling"] = people.leave_one_out
     return known
 
 

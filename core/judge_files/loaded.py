@@ -379,7 +379,7 @@ class CalibratedJudge(RowJudge):
             raise (AuthError(str(error), hint=self.hint) if self.hint else error) from error
         unread = {unscored.item_id: unscored for rows in scores.unscored.values() for unscored in rows}
         verdicts = joined_verdicts(scores.item_ids, scores.values, self.isotonic, unread, scores.turned)
-        if coverage is not None and self.intervals is not None and self.intervals.expected:
+        if coverage is not None and self.intervals is not None and self.intervals.expected_error:
             known = [verdict.calibrated if isinstance(verdict, Scored) else None for verdict in verdicts]
             calibrated = np.array(known, dtype=np.float64)
             ends = self.intervals.around(calibrated, self.task.scale, coverage)

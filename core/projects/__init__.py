@@ -90,6 +90,7 @@ from core.projects.misaligned_items import (
     list_triage,
     save_triage,
     triage_items,
+    undo_triage,
 )
 from core.projects.overview import overview
 from core.projects.project_files import (

@@ -32,7 +32,7 @@ from core.projects.project_judges import judges_shown
 from core.projects.roles import given_reason, requires
 from core.records import AspectLabels, FloatArray, GoldenSet, Interval, JudgeScores, Rating
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
-from core.stats.labels_needed import LabelPilot, LabelPlanning, plan_labels
+from core.stats.change import LabelPilot, LabelPlanning, plan_labels
 from core.stats.raters import alpha_interval
 from core.store.log import Label
 from core.store.store import Store

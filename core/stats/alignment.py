@@ -33,12 +33,10 @@ from core.stats.claims import (
     ONLY_SOURCE,
     TOO_FEW,
     claim,
-    undefined_sides,
 )
 from core.stats.correlation import pearson
 from core.stats.intervals import StandardErrors, one_sided, spread_of, two_sided
-from core.stats.items import LabelledItems, Paired, paired
-from core.stats.levels import alignments, level_values
+from core.stats.items import LabelledItems, Paired, alignments, level_values, paired
 from core.wording import counted
 
 RESAMPLES = 1_000
@@ -101,17 +99,18 @@ class Difference:
     @property
     def reversed(self) -> Difference:
         """Alignment of `b` minus alignment of `a`."""
-        if self.value is None:
-            return _undefined(self.b, self.a, self.n)
         interval = self.interval and replace(self.interval, low=-self.interval.high, high=-self.interval.low)
-        return replace(self, value=-self.value, interval=interval, a=self.b, b=self.a)
+        value, a, b = self.value and -self.value, self.b, self.a
+        return replace(self, value=value, interval=interval, a=a, b=b, reason=_undefined(a, b))
 
     def as_json(self) -> dict[str, Any]:
         return json_fields(self, but=("a", "b"))
 
 
-def _undefined(a: Alignment, b: Alignment, n: int) -> Difference:
-    return Difference(None, None, None, n, a, b, undefined_sides({"first judge": a, "second judge": b}))
+def _undefined(a: Alignment, b: Alignment) -> str:
+    """Why the difference is undefined; "" where it is not."""
+    sides = {"first judge": a, "second judge": b}
+    return "; ".join(f"{name}: {side.reason}" for name, side in sides.items() if side.value is None)
 
 
 def align(
@@ -169,25 +168,25 @@ class Measured(NamedTuple):
         """Candidate `i` minus candidate `j`, both scored on all items; without a spread no interval and no p."""
         a, b = self.alignments[i], self.alignments[j]
         if a.value is None or b.value is None:
-            return _undefined(a, b, self.n)
-        if self.spread is None:
-            why = f"there is no interval: {a.no_interval}"
-            return Difference(a.value - b.value, None, None, self.n, a, b, p_reason=why)
-        tested = self.spread.difference(i, j)
-        return Difference(a.value - b.value, tested.interval, tested.p, self.n, a, b, p_reason=tested.reason)
+            return Difference(None, None, None, self.n, a, b, _undefined(a, b))
+        interval, p, reason = None, None, f"there is no interval: {a.no_interval}"
+        if self.spread is not None:
+            interval, p, reason = self.spread.difference(i, j)
+        return Difference(a.value - b.value, interval, p, self.n, a, b, p_reason=reason)
 
 
 def measured(data: Paired, measure: Measure, resamples: int, seed: Seed) -> Measured:
     """`align_each` on paired data, with the spread for differences."""
-    values, n = level_values(data, measure), data.items.labels.size
-    bare = alignments(data, measure, values)
-    if data.items.n_sources < 2 or resamples < 1:
-        why = ONLY_SOURCE if data.items.n_sources < 2 else NOT_ASKED_FOR
-        return Measured([replace(own, no_interval="" if own.value is None else why) for own in bare], None, n)
-    spread = spread_of(data, measure, values, np.random.default_rng(seed), resamples)
-    intervals = ((spread.interval(k), spread.why_no_interval(k)) for k in range(len(bare)))
-    found = [replace(own, interval=ends, no_interval=why) for own, (ends, why) in zip(bare, intervals, strict=True)]
-    return Measured(found, spread, n)
+    values = level_values(data, measure)
+    bare, spread = alignments(data, measure, *values), None
+    if data.items.n_sources >= 2 and resamples >= 1:
+        spread = spread_of(data, measure, values, np.random.default_rng(seed), resamples)
+    why = ONLY_SOURCE if data.items.n_sources < 2 else NOT_ASKED_FOR
+    found = []
+    for k, own in enumerate(bare):
+        interval, missing = (None, "" if own.value is None else why) if spread is None else spread.interval(k)
+        found.append(replace(own, interval=interval, no_interval=missing))
+    return Measured(found, spread, data.items.n)
 
 
 # ── Williams' test ───────────────────────────────────────────────────────────────────────────────────────────
@@ -220,34 +219,33 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
     and Baldwin (2014).  ValueError when lengths differ, UsageError for ±inf.
     """
     data = _on_common_items([a, b], items)
-    n, n_sources = data.items.labels.size, data.items.n_sources
+    labels, n, n_sources = data.items.labels, data.items.n, data.items.n_sources
     note = WILLIAMS_GROUPED if n_sources < n else WILLIAMS_SINGLE
-    r_a, r_b = pearson(data.scores, data.items.labels)
-    r_ab = pearson(data.scores[:1], data.scores[1])[0]
-    t = float(williams_t(r_a, r_b, r_ab, n)) if abs(r_ab) <= NEARLY_ONE else np.nan
+    names = ("first judge's scores", "second judge's scores", "labels")
+    constant = [name for name, side in zip(names, (*data.scores, labels), strict=True) if n and np.ptp(side) == 0]
+    t, reason = np.nan, f"Williams' test needs at least 4 common items; there are {n}"
+    if n > 3:
+        reason = f"all {' and all '.join(constant)} are equal on the common items" if constant else COLLINEAR
+        r_a, r_b = pearson(data.scores, labels).tolist()
+        t = williams_t(r_a, r_b, float(pearson(data.scores[0], data.scores[1])), n)
     if np.isnan(t):
-        reason = f"Williams' test needs at least 4 common items; there are {n}" if n <= 3 else COLLINEAR
-        names = ("first judge's scores", "second judge's scores", "labels")
-        sides = zip(names, (*data.scores, data.items.labels), strict=True)
-        if n > 3 and (constant := [name for name, side in sides if side.min() == side.max()]):
-            reason = f"all {' and all '.join(constant)} are equal on the common items"
         return Williams(None, None, None, None, n, reason, note)
     if n_sources < LEAST_SOURCES:
         return Williams(t, n - 3, None, None, n, TOO_FEW, note)
     return Williams(t, n - 3, one_sided(-t, n - 3), two_sided(t, n - 3), n, "", note)
 
 
-def williams_t(r_a: FloatArray, r_b: FloatArray, r_ab: FloatArray, n: int) -> FloatArray:
-    """Williams' t, element by element, NaN where n ≤ 3 or nothing is left to divide by.
+def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:
+    """Williams' t of n > 3 items, NaN where nothing is left to divide by.
 
     t = (r_a − r_b) · √((n−1)(1+r_ab)) / √(2K(n−1)/(n−3) + (r_a+r_b)²/4 · (1−r_ab)³) with
     K = 1 − r_a² − r_b² − r_ab² + 2·r_a·r_b·r_ab; df = n − 3.  `r_a` and `r_b` correlate each judge with the labels,
     `r_ab` the judges with each other.
     """
-    k = np.maximum(1.0 - r_a**2 - r_b**2 - r_ab**2 + 2.0 * r_a * r_b * r_ab, 0.0)
-    freedom = n - 3.0 if n > 3 else np.nan
-    below = 2.0 * k * (n - 1.0) / freedom + (r_a + r_b) ** 2 / 4.0 * (1.0 - r_ab) ** 3
-    return (r_a - r_b) * np.sqrt((n - 1.0) * (1.0 + r_ab) / np.where(below > 0, below, np.nan))
+    k = max(1.0 - r_a**2 - r_b**2 - r_ab**2 + 2.0 * r_a * r_b * r_ab, 0.0)
+    below = 2.0 * k * (n - 1.0) / (n - 3.0) + (r_a + r_b) ** 2 / 4.0 * (1.0 - r_ab) ** 3
+    defined = abs(r_ab) <= NEARLY_ONE and below > 0
+    return (r_a - r_b) * float(np.sqrt((n - 1.0) * (1.0 + r_ab) / below)) if defined else np.nan
 
 
 # ── a whole table ────────────────────────────────────────────────────────────────────────────────────────────
@@ -304,7 +302,7 @@ def compare_judges(
     UsageError when there are no such items.
     """
     data = _on_common_items(scores, items)
-    if not data.items.labels.size:
+    if not data.items.n:
         raise UsageError(
             "No labelled item has a score from every judge, so there is nothing to compare on. "
             "Leave out the judge with the fewest scores, or score the missing items."

@@ -5,15 +5,11 @@ A point value never makes a claim.  `core.findings` puts results into words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
-from core.records import Alignment, Interval
-
-if TYPE_CHECKING:
-    pass
+from core.records import Interval
 
 Claim = Literal["higher", "lower", "open", "untested", "undefined"]
 Standing = Literal["above", "level", "below", "open"]
@@ -94,11 +90,6 @@ def no_source(n_sources: int) -> str:
 def constant(side: str, what: str) -> str:
     """Nothing can correlate with a constant; `what` is equal: an item, a mean."""
     return f"all {side} are equal ({what} by {what})"
-
-
-def undefined_sides(named: Mapping[str, Alignment]) -> str:
-    """Why a difference is undefined, by the names of its sides."""
-    return "; ".join(f"{name}: {side.reason}" for name, side in named.items() if side.value is None)
 
 
 # ── differences ──────────────────────────────────────────────────────────────────────────────────────────────

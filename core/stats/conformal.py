@@ -22,8 +22,8 @@ items with the nearest scores.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from core.errors import JudgeError
 from core.json_form import JsonRecord
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.claims import ALPHA, LEAST_SOURCES, TOO_FEW, UNVARYING
-from core.stats.intervals import clustered_error, one_sided, t_interval
+from core.stats.intervals import clustered_error, intraclass_correlation, one_sided, t_interval
 from core.stats.items import FOLDS, BoolArray, source_folds
 from core.stats.on_scale import fit_isotonic, to_steps
 from core.wording import percent
@@ -41,13 +41,12 @@ SHARES = tuple(k / 20 for k in range(1, 21))
 """Shares of the verdicts that are kept, the surest first, on a curve of the error."""
 
 
-def short(number: float) -> float:
+def _short(numbers: FloatArray) -> list[float]:
     """Round to six digits, more than is known, so that a person can read the file."""
-    return float(f"{number:.6g}")
+    return [float(f"{number:.6g}") for number in numbers]
 
 
-@dataclass(frozen=True, slots=True)
-class KeptShare:
+class KeptShare(NamedTuple):
     """Of the surest `share` of the verdicts, each with an expected error up to `expected`: their mean `error`.
 
     `best` is the mean error of as many when those furthest off had been left out: no choice can do better.
@@ -58,20 +57,16 @@ class KeptShare:
     error: float
     best: float
 
-    def as_json(self) -> list[float]:
-        return [short(number) for number in (self.share, self.expected, self.error, self.best)]
-
 
 def kept_shares(expected: FloatArray, errors: FloatArray) -> tuple[KeptShare, ...]:
     """Average `errors` (n,) over the surest verdicts by `expected` (n,), at each of `SHARES`; () without items."""
     if not errors.size:
         return ()
-    order = np.argsort(expected, kind="stable")
-    counts = np.arange(1, errors.size + 1)
+    order, counts = np.argsort(expected, kind="stable"), np.arange(1, errors.size + 1)
     error, best = np.cumsum(errors[order]) / counts, np.cumsum(np.sort(errors)) / counts
     last = np.maximum(np.rint(np.array(SHARES) * errors.size).astype(np.intp), 1) - 1
-    columns = (SHARES, expected[order][last].tolist(), error[last].tolist(), best[last].tolist())
-    return tuple(KeptShare(*row) for row in zip(*columns, strict=True))
+    columns = (_short(column[last]) for column in (expected[order], error, best))
+    return tuple(map(KeptShare, SHARES, *columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +74,22 @@ class Abstention:
     """Leaving the least sure verdicts out so that the mean error of the rest is `wanted`, by the calibration.
 
     Verdicts with an expected error above `most_expected` go, and `share` of those of calibration remain (None and 0
-    where even the surest err more).  `overall` is the error when none goes; at least `least_gone` must go whoever
-    chooses: for errors of 0 and 1 that is (overall − wanted) / (1 − wanted).
+    where even the surest err more).  `overall` is the error when none goes.
     """
 
     wanted: float
     overall: float
     most_expected: float | None
     share: float
-    least_gone: float
 
 
 def abstain_over(kept: tuple[KeptShare, ...], wanted: float) -> Abstention:
     """Keep as many verdicts as go with a mean error up to `wanted`, by the curve of a calibration."""
-    gone = 1.0 - float(np.interp(wanted, [point.best for point in kept], [point.share for point in kept], left=0.0))
-    good, overall = [point for point in kept if point.error <= wanted + _ROUNDING], kept[-1].error
-    if not good:
-        return Abstention(wanted, overall, None, 0.0, gone)
-    if good[-1].share == 1.0:
-        return Abstention(wanted, overall, np.inf, 1.0, 0.0)
-    return Abstention(wanted, overall, good[-1].expected, good[-1].share, gone)
+    overall = kept[-1].error
+    last = next((point for point in reversed(kept) if point.error <= wanted + _ROUNDING), None)
+    if last is None:
+        return Abstention(wanted, overall, None, 0.0)
+    return Abstention(wanted, overall, np.inf if last.share == 1.0 else last.expected, last.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +120,20 @@ def surest_error(expected: FloatArray, errors: FloatArray, sources: IntArray, sh
     The standard error is that of the difference of two means over clusters, by their linearisation.
     None without items.
     """
-    if not errors.size:
+    n, n_sources, interval, p = errors.size, np.unique(sources).size, None, None
+    if not n:
         return None
-    kept = np.zeros(errors.size, dtype=np.bool_)
-    kept[np.argsort(expected, kind="stable")[: max(1, round(share * errors.size))]] = True
+    kept = np.zeros(n, dtype=np.bool_)
+    kept[np.argsort(expected, kind="stable")[: max(1, round(share * n))]] = True
     overall, error = float(errors.mean()), float(errors[kept].mean())
-    n_sources, change = np.unique(sources).size, error - overall
-    deviation = clustered_error(
-        np.where(kept, (errors - error) / kept.sum(), 0.0) - (errors - overall) / errors.size, sources
-    )
-    few = TOO_FEW if n_sources < LEAST_SOURCES else ""
-    if n_sources < 2 or not deviation:
-        return SurestError(share, overall, change, None, None, errors.size, TOO_FEW if n_sources < 2 else UNVARYING)
-    p = None if few else one_sided(change / deviation, n_sources - 1)
-    interval = t_interval(change, deviation, n_sources, "linearised")
-    return SurestError(share, overall, change, interval, p, errors.size, few)
+    change, reason = error - overall, TOO_FEW if n_sources < LEAST_SOURCES else ""
+    pull = np.where(kept, (errors - error) / kept.sum(), 0.0) - (errors - overall) / n
+    if (deviation := clustered_error(pull, sources)) > 0:  # not NaN: 2 sources or more
+        interval = t_interval(change, deviation, n_sources, "linearised")
+        p = None if reason else one_sided(change / deviation, n_sources - 1)
+    elif n_sources >= 2:
+        reason = UNVARYING
+    return SurestError(share, overall, change, interval, p, n, reason)
 
 
 COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -162,27 +152,41 @@ def least_sources(coverage: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictIntervals:
+class VerdictIntervals(JsonRecord):
     """What the interval around a verdict is made of, from `n` cross-fitted errors on `n_sources` sources.
 
-    `expected` are pairs of a calibrated score and the error expected there, in points.  `quantiles` map a coverage to
-    the points that an interval reaches to each side, None where the sources are too few for it.  `on_points`: raters'
-    labels lie on the scale's steps, so intervals end there.  `kept` is the error against the share kept.  `expected`
-    and the rest are empty where there are no intervals; `reason` says why.
+    `reason` says why there are no intervals.  `on_points`: raters' labels lie on the scale's steps, so intervals end
+    there.  `expected_error` are pairs of a calibrated score and the error expected there, in points.  `quantiles` are
+    pairs of a coverage and the points that an interval reaches to each side, None where the sources are too few for it.
+    `kept` is the error against the share kept.  JudgeError for an error below 0.
     """
 
     n: int
     n_sources: int
-    expected: tuple[tuple[float, float], ...] = ()
-    on_points: bool = False
-    quantiles: Mapping[float, float | None] = field(default_factory=dict)
-    kept: tuple[KeptShare, ...] = ()
     reason: str = ""
+    on_points: bool = False
+    expected_error: tuple[tuple[float, float], ...] = ()
+    quantiles: tuple[tuple[float, float | None], ...] = ()
+    kept: tuple[KeptShare, ...] = ()
+
+    def __post_init__(self) -> None:
+        if min((error or 0.0 for _, error in (*self.expected_error, *self.quantiles)), default=0.0) < 0:
+            raise JudgeError(DAMAGED)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> VerdictIntervals:
+        """Read what `as_json` wrote.  JudgeError where a part is missing or not a number."""
+        from pydantic import TypeAdapter
+
+        try:
+            parts = {name: body[name] for name in cls.__slots__} | {"reason": body["reason"] or ""}
+            return TypeAdapter(cls).validate_python(parts)
+        except (KeyError, TypeError, ValueError) as error:
+            raise JudgeError(DAMAGED) from error
 
     def quantile(self, coverage: float) -> float | None:
         """That of the least kept coverage that is not below `coverage`; None where there is none."""
-        at = [kept for kept in self.quantiles if kept >= coverage - _ROUNDING]
-        return self.quantiles[min(at)] if at else None
+        return next((reach for at, reach in self.quantiles if at >= coverage - _ROUNDING), None)
 
     def why_none(self, coverage: float) -> str:
         """Why no interval of this coverage exists; "" where one does."""
@@ -195,55 +199,32 @@ class VerdictIntervals:
 
     def expected_errors(self, calibrated: FloatArray) -> FloatArray:
         """(n,) how far verdicts of these scores may lie from the label, in points; NaN where that is unknown."""
-        if not self.expected:
-            return np.full(calibrated.size, np.nan)
-        scores, errors = zip(*self.expected, strict=True)
+        scores, errors = np.array(self.expected_error or [(0.0, np.nan)]).T
         return np.asarray(np.interp(calibrated, scores, errors), dtype=np.float64)
 
     def around(self, calibrated: FloatArray, scale: Scale, coverage: float) -> FloatArray:
-        """(2, n) low and high ends around `calibrated` (n,), within the scale; NaN where there is none."""
+        """(2, n) low and high ends around `calibrated` (n,), within the scale; NaN where there is none.
+
+        `on_points` they are drawn in to the outermost steps between them; to the nearest step where there is none.
+        """
         reach = self.quantile(coverage)
         if reach is None:
             return np.full((2, calibrated.size), np.nan)
         ends = np.stack([calibrated - reach, calibrated + reach])
-        return to_points(ends, calibrated, scale) if self.on_points else np.clip(ends, scale.low, scale.high)
-
-    def as_json(self) -> dict[str, Any]:
-        """Numbers alone, as a judge file holds them."""
-        return {
-            "n": self.n,
-            "n_sources": self.n_sources,
-            "reason": self.reason or None,
-            "on_points": self.on_points,
-            "expected_error": [[short(score), short(error)] for score, error in self.expected],
-            "quantiles": [[at, None if value is None else short(value)] for at, value in self.quantiles.items()],
-            "kept": [kept.as_json() for kept in self.kept],
-        }
-
-    @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> VerdictIntervals:
-        """Read what `as_json` wrote.  JudgeError where a part is missing or not a number."""
-        try:
-            expected = tuple((float(score), float(error)) for score, error in body["expected_error"])
-            quantiles = {float(at): None if value is None else float(value) for at, value in body["quantiles"]}
-            if min([0.0, *(error for _, error in expected), *filter(None, quantiles.values())]) < 0:
-                raise ValueError("an error is below 0")
-            kept = tuple(KeptShare(*map(float, row)) for row in body["kept"])
-            n, n_sources, on_points = int(body["n"]), int(body["n_sources"]), bool(body["on_points"])
-            return cls(n, n_sources, expected, on_points, quantiles, kept, str(body["reason"] or ""))
-        except (KeyError, TypeError, ValueError) as error:
-            raise JudgeError(f"The intervals of the judge are damaged ({error}). Calibrate again.") from error
+        if not self.on_points:
+            return np.clip(ends, scale.low, scale.high)
+        step = scale.step or 1.0
+        last = np.rint((scale.high - scale.low) / step)
+        low, high = (
+            np.ceil((ends[0] - scale.low) / step - _ROUNDING),
+            np.floor((ends[1] - scale.low) / step + _ROUNDING),
+        )
+        empty = np.maximum(low, 0.0) > np.minimum(high, last)
+        steps = np.clip(np.where(empty, to_steps(calibrated, scale), [low, high]), 0.0, last)
+        return np.where(np.isnan(calibrated), np.nan, scale.low + step * steps)
 
 
-def to_points(ends: FloatArray, calibrated: FloatArray, scale: Scale) -> FloatArray:
-    """`ends` (2, n) drawn in to the outermost steps of the scale between them; the nearest step where there is none."""
-    step = scale.step or 1.0
-    last = np.rint((scale.high - scale.low) / step)
-    low = np.ceil((ends[0] - scale.low) / step - _ROUNDING)
-    high = np.floor((ends[1] - scale.low) / step + _ROUNDING)
-    empty = np.maximum(low, 0.0) > np.minimum(high, last)
-    steps = np.clip(np.where(empty, to_steps(calibrated, scale), [low, high]), 0.0, last)
-    return np.where(np.isnan(calibrated), np.nan, scale.low + step * steps)
+DAMAGED = "The intervals of the judge are damaged. Calibrate again."
 
 
 def verdict_errors(calibrated: FloatArray, labels: FloatArray, scale: Scale, *, on_points: bool) -> FloatArray:
@@ -283,25 +264,26 @@ def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, sca
     n, n_sources = scores.size, int(np.unique(sources).size)
     fit = fit_isotonic(scores, labels, scale)
     if fit.map is None:
-        return VerdictIntervals(n, n_sources, reason=fit.reason)
+        return VerdictIntervals(n, n_sources, fit.reason)
     calibrated = cross_mapped(scores, labels, sources, scale, n_folds=2 * FOLDS)
     if np.isnan(calibrated).any() or n_sources < least_sources(COVERAGES[0]) + 1:
         few = f"the map cannot be tried on other sources: {n} labels on {n_sources} sources are too few"
-        return VerdictIntervals(n, n_sources, reason=few)
-    residuals = np.abs(labels - calibrated)
-    scores_told, errors_told = _errors_by_score(calibrated, residuals)
-    crossed = np.empty(n)  # each item by those of other sources, as a later verdict will be
-    folds = source_folds(sources, 2 * FOLDS, seed=2)
-    for fold in np.unique(folds):
+        return VerdictIntervals(n, n_sources, few)
+    residuals, on_points = np.abs(labels - calibrated), labels_on_points(labels, scale)
+    crossed, folds = np.empty(n), source_folds(sources, 2 * FOLDS, seed=2)
+    for fold in np.unique(folds):  # each item by those of other sources, as a later verdict will be
         out = folds == fold
         crossed[out] = np.interp(calibrated[out], *_errors_by_score(calibrated[~out], residuals[~out]))
-    on_points = labels_on_points(labels, scale)
+    reaches = (source_quantile(residuals, sources, coverage) for coverage in COVERAGES)
     return VerdictIntervals(
         n,
         n_sources,
-        tuple(zip(scores_told.tolist(), errors_told.tolist(), strict=True)),
+        "",
         on_points,
-        {coverage: source_quantile(residuals, sources, coverage) for coverage in COVERAGES},
+        tuple(zip(*map(_short, _errors_by_score(calibrated, residuals)), strict=True)),
+        tuple(
+            (at, None if reach is None else float(f"{reach:.6g}")) for at, reach in zip(COVERAGES, reaches, strict=True)
+        ),
         kept_shares(crossed, verdict_errors(calibrated, labels, scale, on_points=on_points)),
     )
 
@@ -334,13 +316,6 @@ def worth_in_items(marks: BoolArray, sources: IntArray) -> float:
     n / (1 + (m − 1)·ICC) with the intraclass correlation by analysis of variance, at least the number of sources.
     """
     sizes = np.bincount(sources)
-    n, n_sources = int(sizes.sum()), sizes.size
-    if n == n_sources or n_sources < 2:
-        return float(n_sources)
-    means = np.bincount(sources, weights=marks) / sizes
-    within = ((marks - means[sources]) ** 2).sum() / (n - n_sources)
-    between = (sizes * (means - marks.mean()) ** 2).sum() / (n_sources - 1)
-    usual = (n - (sizes**2).sum() / n) / (n_sources - 1)
-    total = between + (usual - 1.0) * within
-    alike = max(0.0, (between - within) / total) if total > 0 else 0.0
-    return float(np.clip(n / (1.0 + ((sizes**2).sum() / n - 1.0) * alike), n_sources, n))
+    alike = max(0.0, intraclass_correlation(marks.astype(np.float64), sources))  # 0 for NaN
+    worth = marks.size / (1.0 + ((sizes**2).sum() / marks.size - 1.0) * alike)
+    return float(np.clip(worth, sizes.size, marks.size))

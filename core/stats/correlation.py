@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import UsageError
-from core.records import FloatArray, Statistic
+from core.records import STATISTICS, FloatArray, Statistic
 
 PAIRWISE_LIMIT = 192
 """Largest n for which tau-b compares all pairs of every row at once; longer rows are counted by sorting."""
@@ -30,10 +30,9 @@ BLOCK_ELEMENTS = 2_000_000
 
 def correlate(scores: ArrayLike, labels: ArrayLike, statistic: Statistic) -> FloatArray:
     """The named statistic of every row of `scores` (..., n) with `labels` (n,) or (..., n); NaN = undefined."""
-    by_name = {"pearson": pearson, "spearman": spearman, "kendall": kendall}
-    if statistic not in by_name:
+    if statistic not in STATISTICS:
         raise UsageError(f"Unknown statistic {statistic!r}: use pearson, spearman or kendall.")
-    return by_name[statistic](scores, labels)
+    return {"pearson": pearson, "spearman": spearman, "kendall": kendall}[statistic](scores, labels)
 
 
 def pearson(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
@@ -66,20 +65,24 @@ def kendall(scores: ArrayLike, labels: ArrayLike) -> FloatArray:
     if n > PAIRWISE_LIMIT:
         from scipy.stats import kendalltau
 
-        flat = values.reshape(-1)
-        rows = zip(x.reshape(-1, n), np.broadcast_to(y, shape).reshape(-1, n), strict=True)
-        for row, (left, right) in enumerate(rows):
+        for row, (left, right) in enumerate(
+            zip(x.reshape(-1, n), np.broadcast_to(y, shape).reshape(-1, n), strict=True)
+        ):
             a, b = left[~np.isnan(left)], right[~np.isnan(left)]
             if a.size >= 2 and a.min() < a.max() and b.min() < b.max():
-                flat[row] = kendalltau(a, b, method="asymptotic").statistic
-        return flat.reshape(shape[:-1])
+                values.flat[row] = kendalltau(a, b, method="asymptotic").statistic
+        return values
     if len(shape) == 1:
-        return _tau_b(_pair_signs(x), _pair_signs(y))
+        return np.asarray(kendall(x[None], y)[0], dtype=np.float64)
     shared = _pair_signs(y) if y.ndim < len(shape) or y.shape[0] == 1 else None
     step = max(1, BLOCK_ELEMENTS // (int(np.prod(shape[1:-1], dtype=np.intp)) * n**2))
     for start in range(0, shape[0], step):
         block = slice(start, start + step)
-        values[block] = _tau_b(_pair_signs(x[block]), _pair_signs(y[block]) if shared is None else shared)
+        signs = _pair_signs(x[block]), _pair_signs(y[block]) if shared is None else shared
+        # float32 adds up to PAIRWISE_LIMIT² / 2 < 2²⁴ units exactly
+        balance = np.einsum("...p,...p->...", *signs).astype(np.float64)
+        untied = [np.count_nonzero(side, axis=-1).astype(np.float64) for side in signs]
+        values[block] = within_one(balance, np.sqrt(untied[0] * untied[1]))
     return values
 
 
@@ -90,33 +93,19 @@ def _pair_signs(x: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.float3
     return np.subtract(left > right, left < right, dtype=np.float32)
 
 
-def _tau_b(
-    x: np.ndarray[tuple[int, ...], np.dtype[np.float32]], y: np.ndarray[tuple[int, ...], np.dtype[np.float32]]
-) -> FloatArray:
-    # float32 adds up to PAIRWISE_LIMIT² / 2 < 2²⁴ units exactly
-    balance = np.einsum("...p,...p->...", x, y).astype(np.float64)
-    untied = [np.count_nonzero(side, axis=-1).astype(np.float64) for side in (x, y)]
-    return within_one(balance, np.sqrt(untied[0] * untied[1]))
-
-
 def average_ranks(values: ArrayLike) -> FloatArray:
     """Ranks 1..n along the last axis, ties sharing their mean place; NaN stays NaN and takes no place."""
     x = np.asarray(values, dtype=np.float64)
-    n = x.shape[-1]
-    if n == 0:
-        return x.copy()
     order = np.argsort(x, axis=-1)  # NaN sorts last
     ordered = np.take_along_axis(x, order, axis=-1)
-    differs = ordered[..., 1:] != ordered[..., :-1]
-    edge = np.ones((*x.shape[:-1], 1), dtype=bool)
-    places = np.arange(n)
-    first = np.maximum.accumulate(np.where(np.concatenate([edge, differs], axis=-1), places, 0), axis=-1)
-    ends = np.where(np.concatenate([differs, edge], axis=-1), places, n)
-    last = np.minimum.accumulate(ends[..., ::-1], axis=-1)[..., ::-1]
+    opens = np.ones(x.shape, dtype=np.bool_)  # a tie opens here; none goes over the end of a row
+    opens[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
+    starts = np.flatnonzero(opens)
+    sizes = np.diff(starts, append=x.size)
+    places = np.repeat(starts % max(x.shape[-1], 1) + (sizes + 1) / 2.0, sizes)
     ranks = np.empty_like(x)
-    np.put_along_axis(ranks, order, (first + last) / 2.0 + 1.0, axis=-1)
-    ranks[np.isnan(x)] = np.nan
-    return ranks
+    np.put_along_axis(ranks, order, places.reshape(x.shape), axis=-1)
+    return np.where(np.isnan(x), np.nan, ranks)
 
 
 def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -21,13 +21,25 @@ than `LEAST_RANKED` items or a mean of rank coefficients of fewer than `LEAST_DI
 source leaves the value undefined, or where it is the same whichever source is left out (a perfect judge): no variation
 is no proof.  Nor has a difference of two means a p where fewer than `LEAST_DIFFERING` sources tell the two apart:
 judges near 0.9 agree wholly on most sources of 5 items, and no honest test of the others could reject.
+
+Values with other *counts* of each source come without re-reading the items.  A row of counts says how often each source
+came.  A *leave-out* has a 0 for the source, or the group of sources, that it leaves out, and 1 elsewhere.  A *draw* has
+n_sources sources drawn with replacement.  What each statistic needs from the counts:
+
+- sample level: the counted mean of the per-source coefficients (they do not change);
+- system level: counted sums per source and system, then a coefficient over systems;
+- dataset Pearson: counted sums of per-source moments;
+- dataset Spearman (leave-outs alone): the distinct values of what is left, their average ranks, and how often each pair
+  of values occurs, less the items left out;
+- dataset tau-b (leave-outs alone): concordant less discordant pairs of all items, less those with an item left out.
+
+Each equals the statistic computed on the written-out resample (tests hold this).  Undefined is NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -45,9 +57,8 @@ from core.stats.claims import (
     UNKNOWN,
     UNVARYING,
 )
-from core.stats.items import Paired
-from core.stats.levels import LevelValues, mean_defined
-from core.stats.reweighting import COUNTS_LIMIT, draw_counts, leave_outs, resampled_values
+from core.stats.correlation import BLOCK_ELEMENTS, correlate, deviations, kendall, within_one
+from core.stats.items import Paired, coefficients_by_source, mean_defined, settled_means
 
 CONFIDENCE = 0.95
 """Of every interval."""
@@ -80,14 +91,6 @@ _COSINES, _SINES = np.cos(_ANGLES), np.sin(_ANGLES)
 T, JACKKNIFE, BOOTSTRAP = "t", "jackknife", "bootstrap error of these systems"
 
 
-class Tested(NamedTuple):
-    """Interval of a difference and its two-sided p; `reason` says why there is no p."""
-
-    interval: Interval | None
-    p: float | None
-    reason: str
-
-
 @dataclass(frozen=True)
 class StandardErrors:
     """Standard errors of the `values` (n_candidates,) of several candidates, and of the difference of any two.
@@ -109,36 +112,27 @@ class StandardErrors:
     most_pieces: int = 0
     reasons: Mapping[int, str] = field(default_factory=dict)
 
-    def why_no_interval(self, k: int) -> str:
-        """Why candidate `k` has no interval, and what to do about it; "" where it has one, or no value."""
-        if np.isnan(self.values[k]) or self.interval(k) is not None:
-            return ""
-        if k in self.reasons:
-            return self.reasons[k]
-        if self.sources[k] < 2:
-            return ONLY_SOURCE
-        error = length(self.fisher[:, k]) if np.isfinite(length(self.fisher[:, k])) else length(self.plain[:, k])
-        return CARRIED if np.isnan(error) else SAME_WITHOUT_ANY
-
-    def interval(self, k: int) -> Interval | None:
-        """Interval of candidate `k`; None where undefined or nothing is known of its spread."""
+    def interval(self, k: int) -> tuple[Interval | None, str]:
+        """Interval of candidate `k`; else None, why there is none ("" for an undefined value), and what to do."""
         value, n_sources = float(self.values[k]), int(self.sources[k])
-        if n_sources < 2 or np.isnan(value):
-            return None
+        if np.isnan(value):
+            return None, ""
+        if n_sources < 2:
+            return None, self.reasons.get(k, ONLY_SOURCE)
         error = length(self.fisher[:, k])
-        if on_fisher := bool(np.isfinite(error)):
-            reach = t_quantile(self._freedom(n_sources)) * error
+        on_fisher = bool(np.isfinite(error))
+        error = error if on_fisher else float(np.hypot(length(self.plain[:, k]), self.bias[k]))
+        if not error > ROUNDING:  # or NaN
+            return None, self.reasons.get(k, CARRIED if np.isnan(error) else SAME_WITHOUT_ANY)
+        reach = t_quantile(self._freedom(n_sources)) * error
+        if on_fisher:
             low, high = np.tanh(np.arctanh(value) - reach), np.tanh(np.arctanh(value) + reach)
         else:
-            error = float(np.hypot(length(self.plain[:, k]), self.bias[k]))
-            reach = t_quantile(self._freedom(n_sources)) * error
             low, high = max(value - reach, -1.0), min(value + reach, 1.0)
-        if not error > ROUNDING:  # or NaN
-            return None
-        return Interval(float(low), float(high), CONFIDENCE, self._method(n_sources, on_fisher), n_sources)
+        return Interval(float(low), float(high), CONFIDENCE, self._method(n_sources, on_fisher), n_sources), ""
 
-    def difference(self, i: int, j: int) -> Tested:
-        """Candidate `i` minus candidate `j`, paired.
+    def difference(self, i: int, j: int) -> tuple[Interval | None, float | None, str]:
+        """Candidate `i` minus candidate `j`, paired: interval, two-sided p, and why there is no p.
 
         On Fisher's scale p is that of z_i − z_j = 0.  The limits are the least and largest tanh a − tanh b among the
         pairs (a, b) whose squared Mahalanobis distance from (z_i, z_j) is at most t² (the profile interval), so the
@@ -148,35 +142,29 @@ class StandardErrors:
         few = TOO_FEW if n_sources < LEAST_SOURCES else ""
         gap = float(self.values[i] - self.values[j])
         if n_sources < 2 or np.isnan(gap):
-            return Tested(None, None, few)
+            return None, None, few
         error = length(self.fisher[:, i] - self.fisher[:, j]) if self.kind != T else np.nan
         on_fisher = bool(np.isfinite(error))
         ends = np.arctanh(self.values[[i, j]]) if on_fisher else self.values[[i, j]]
         if not on_fisher:
             error = length(self.plain[:, i] - self.plain[:, j])
         if np.isnan(error) or (error <= ROUNDING < abs(gap)):
-            return Tested(None, None, few or (UNKNOWN if np.isnan(error) else UNVARYING))
-        method = self._method(n_sources, on_fisher)
+            return None, None, few or (UNKNOWN if np.isnan(error) else UNVARYING)
+        method, freedom = self._method(n_sources, on_fisher), self._freedom(n_sources)
         if error <= ROUNDING:
-            return Tested(Interval(0.0, 0.0, CONFIDENCE, method, n_sources), None if few else 1.0, few)
-        few = few or self._too_alike(i, j, gap)
-        apart, reach = float(ends[0] - ends[1]), t_quantile(self._freedom(n_sources)) * error
-        limits = (apart - reach, apart + reach)
+            return Interval(0.0, 0.0, CONFIDENCE, method, n_sources), None if few else 1.0, few
+        if self.kind == T and self.sources[i] == self.sources[j]:
+            # two means whose sources mostly give both the same coefficient; rows that neither has are 0 in both
+            apart_by = (self.plain[:, i] - self.plain[:, j]) * np.sqrt(n_sources * (n_sources - 1.0)) + gap
+            present = (self.plain[:, i] != 0) | (self.plain[:, j] != 0) | (n_sources == len(apart_by))
+            alike = ((np.abs(apart_by) > 1e-9) & present).sum() < LEAST_DIFFERING
+            few = few or (TOO_ALIKE if alike else "")
+        apart, reach = float(ends[0] - ends[1]), t_quantile(freedom) * error
+        low, high = apart - reach, apart + reach
         if on_fisher:
-            limits = _profile(float(ends.mean()), apart, self.fisher[:, i], self.fisher[:, j], reach / error)
-        interval = Interval(max(limits[0], -2.0), min(limits[1], 2.0), CONFIDENCE, method, n_sources)
-        return Tested(interval, None if few else two_sided(apart / error, self._freedom(n_sources)), few)
-
-    def _too_alike(self, i: int, j: int, gap: float) -> str:
-        """Why there is no p between two means whose sources mostly give both the same coefficient; "" for others."""
-        n_sources = int(self.sources[i])
-        if self.kind != T or n_sources != self.sources[j]:
-            return ""
-        scaled = (self.plain[:, i] - self.plain[:, j]) * np.sqrt(n_sources * (n_sources - 1.0))
-        differing = np.abs(scaled + gap) > 1e-9
-        if n_sources < self.plain.shape[0]:  # rows of sources that neither has are 0 in both
-            differing &= (self.plain[:, i] != 0) | (self.plain[:, j] != 0)
-        return TOO_ALIKE if differing.sum() < LEAST_DIFFERING else ""
+            low, high = _profile(float(ends.mean()), apart, self.fisher[:, i], self.fisher[:, j], reach / error)
+        interval = Interval(max(low, -2.0), min(high, 2.0), CONFIDENCE, method, n_sources)
+        return interval, None if few else two_sided(apart / error, freedom), few
 
     def _freedom(self, n_sources: int) -> int:
         return min(n_sources, self.most_pieces or n_sources) - 1
@@ -265,41 +253,57 @@ def clustered_error(pull: FloatArray, sources: IntArray) -> float:
     return float(np.sqrt((by_source**2).sum() * n / (n - 1))) if n > 1 else np.nan
 
 
+def intraclass_correlation(values: FloatArray, groups: IntArray) -> float:
+    """ICC(1) of `values` (n,) in `groups` (n,) of any codes: how alike those of a group are (Shrout and Fleiss 1979).
+
+    (MSB − MSW) / (MSB + (k₀ − 1)·MSW) with the mean squares between and within groups and k₀ = (N − Σk_i²/N) / (n − 1),
+    the size of a group when all are equally large.  NaN = undefined: fewer than 2 groups, one value in each, or all
+    values equal.
+    """
+    _, codes, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    n, n_groups = values.size, sizes.size
+    if not 2 <= n_groups < n:
+        return np.nan
+    means = np.bincount(codes, weights=values) / sizes
+    within = ((values - means[codes]) ** 2).sum() / (n - n_groups)
+    between = (sizes * (means - values.mean()) ** 2).sum() / (n_groups - 1)
+    spread = between + ((n - (sizes**2).sum() / n) / (n_groups - 1) - 1.0) * within
+    return float((between - within) / spread) if spread > 0 else np.nan
+
+
 # ── from labelled items ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def spread_of(
-    data: Paired, measure: Measure, measured: LevelValues, generator: np.random.Generator, resamples: int
+    data: Paired,
+    measure: Measure,
+    measured: tuple[FloatArray, FloatArray | None],
+    generator: np.random.Generator,
+    resamples: int,
 ) -> StandardErrors:
-    """The spread of what was `measured` of `data`; `resamples` of sources are drawn at system level only."""
-    ranked = measure.statistic != "pearson"
-    if measured.by_source is not None:
-        means = spread_of_means(measured.by_source)
-        if ranked:
-            ordered = np.sort(measured.by_source, axis=1)  # NaN last
-            distinct = (np.diff(ordered, axis=1) > ROUNDING).sum(axis=1) + ~np.isnan(ordered[:, 0])
-            few = distinct < np.minimum(means.sources, LEAST_DISTINCT)
-            means.fisher[:, few] = means.bias[few] = np.nan
-            means = replace(means, reasons=dict.fromkeys(np.flatnonzero(few).tolist(), FEW_COEFFICIENTS))
-        return means
-    spread = spread_over_sources(
-        lambda counts: resampled_values(data, counts, measure),
-        measured.values,
-        sources_behind(data),
-        data.items.n_sources,
-        generator,
-        resamples=resamples if measure.level == "system" else 0,
-    )
-    if measure.level == "dataset" and ranked:
-        few = data.scored.sum(axis=1) < LEAST_RANKED
+    """The spread of the `level_values` `measured` of `data`; `resamples` of sources are drawn at system level only."""
+    (values, by_source), ranked = measured, measure.statistic != "pearson"
+    if by_source is not None:
+        spread, why = spread_of_means(by_source), FEW_COEFFICIENTS
+        ordered = np.sort(by_source, axis=1)  # NaN last
+        distinct = (np.diff(ordered, axis=1) > ROUNDING).sum(axis=1) + ~np.isnan(ordered[:, 0])
+        few = ranked & (distinct < np.minimum(spread.sources, LEAST_DISTINCT))
+        spread.fisher[:, few] = spread.bias[few] = np.nan
+    else:
+        spread, why = (
+            spread_over_sources(
+                lambda counts: resampled_values(data, counts, measure),
+                values,
+                np.asarray((data.items.sums_by_source(data.scored) > 0).sum(axis=1), dtype=np.intp),
+                data.items.n_sources,
+                generator,
+                resamples=resamples if measure.level == "system" else 0,
+            ),
+            FEW_RANKED,
+        )
+        few = (ranked and measure.level == "dataset") & (data.scored.sum(axis=1) < LEAST_RANKED)
         spread.plain[:, few] = spread.fisher[:, few] = np.nan
-        spread = replace(spread, reasons=dict.fromkeys(np.flatnonzero(few).tolist(), FEW_RANKED))
-    return spread
-
-
-def sources_behind(data: Paired) -> IntArray:
-    """(n_candidates,) how many sources hold an item that the candidate has a score for."""
-    return np.asarray((data.items.sums_by_source(data.scored) > 0).sum(axis=1), dtype=np.intp)
+    return replace(spread, reasons=dict.fromkeys(np.flatnonzero(few).tolist(), why))
 
 
 def spread_of_means(values: FloatArray) -> StandardErrors:
@@ -336,13 +340,17 @@ def spread_over_sources(
     """The spread of `values` (n_candidates,), given what they are for other `counts` of each source.
 
     `values_of` maps counts (rows, n_sources) to values (rows, n_candidates), NaN = undefined.  A delete-one-source
-    jackknife, or with `resamples` a bootstrap's standard error.  `sources` (n_candidates,) as in `StandardErrors`.
+    jackknife, or with `resamples` a bootstrap's standard error, unknown where over half of the resamples are undefined.
+    `sources` (n_candidates,) as in `StandardErrors`.
     """
     if resamples:
         turn = max(1, COUNTS_LIMIT // max(n_sources, 1))  # very many sources are drawn in several turns
         sizes = [min(turn, resamples - start) for start in range(0, resamples, turn)]
         drawn = np.concatenate([values_of(draw_counts(generator, n_sources, size)) for size in sizes])
-        return _bootstrapped(drawn, values, sources, n_sources)
+        n, means, small = (~np.isnan(drawn)).sum(axis=0), mean_defined(drawn.T), np.sqrt(n_sources / (n_sources - 1.0))
+        scale = np.where(2 * n >= drawn.shape[0], small / np.sqrt(np.maximum(n, 1)), np.nan)
+        plain, none = np.nan_to_num(drawn - means) * scale, np.full((1, values.size), np.nan)
+        return StandardErrors(BOOTSTRAP, values, plain, none, small * (means - values), sources)
     left_out = leave_outs(n_sources, MOST_PIECES, generator)
     left = values_of(left_out)
     usable = (np.abs(np.vstack([left, values[None, :]])) < 1.0 - ROUNDING).all(axis=0)
@@ -357,14 +365,145 @@ def jackknife_deviations(left: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt((pieces - 1.0) / pieces) * (left - left.mean(axis=0)), dtype=np.float64)
 
 
-def _bootstrapped(drawn: FloatArray, values: FloatArray, sources: IntArray, n_sources: int) -> StandardErrors:
-    """From `drawn` (resamples, n_candidates); unknown where over half of a candidate's are undefined."""
-    present = ~np.isnan(drawn)
-    n = present.sum(axis=0)
-    means = mean_defined(drawn.T)
-    small = np.sqrt(n_sources / (n_sources - 1.0))
-    scale = np.where(2 * n >= drawn.shape[0], small / np.sqrt(np.maximum(n, 1)), np.nan)
-    plain = np.where(present, drawn - means, 0.0) * scale
-    return StandardErrors(
-        BOOTSTRAP, values, plain, np.full((1, values.size), np.nan), small * (means - values), sources
+# ── values with other counts of each source ──────────────────────────────────────────────────────────────────
+
+BALANCE_LIMIT = 8_000
+"""Most items for which all pairs are compared for tau-b (n² signs); beyond, each row's items are sorted."""
+
+COUNTS_LIMIT = 16_000_000
+"""Most counts (resamples x sources) held at once: 128 MB."""
+
+VANISHING = 1e-12
+"""A resampled sum of squares below this share of the whole sample's is rounding: the side is constant."""
+
+
+def draw_counts(generator: np.random.Generator, n_sources: int, resamples: int) -> FloatArray:
+    """(resamples, n_sources) how often each source came; every row adds up to n_sources."""
+    drawn = generator.integers(0, n_sources, size=(resamples, n_sources))
+    drawn += np.arange(resamples)[:, None] * n_sources
+    flat = np.bincount(drawn.ravel(), minlength=resamples * n_sources)
+    return flat.reshape(resamples, n_sources).astype(np.float64)
+
+
+def leave_outs(n_sources: int, pieces: int, generator: np.random.Generator | None = None) -> FloatArray:
+    """(pieces, n_sources) counts of 1, and 0 for the source, or the group of sources, that a row leaves out.
+
+    More sources than `pieces` fall into groups of nearly equal size: drawn by `generator`, without one by turns.
+    """
+    pieces = min(n_sources, pieces, max(COUNTS_LIMIT // max(n_sources, 1), 2))
+    drawn = np.arange(n_sources) if pieces == n_sources or generator is None else generator.permutation(n_sources)
+    return np.asarray((drawn % max(pieces, 1))[None, :] != np.arange(pieces)[:, None], dtype=np.float64)
+
+
+def resampled_values(data: Paired, counts: FloatArray, measure: Measure) -> FloatArray:
+    """(resamples, n_candidates) values by `measure` under `counts` (resamples, n_sources).
+
+    ValueError for a rank coefficient at dataset level with other counts than leave-outs.
+    """
+    if measure.level == "sample":
+        return counted_means(coefficients_by_source(data, measure.statistic), counts)
+    if measure.level == "system":
+        present, scores, labels = map(
+            data.items.sums_by_cell, (data.weights, np.nan_to_num(data.scores), data.weights * data.items.labels)
+        )
+        values = np.empty((counts.shape[0], data.scores.shape[0]))
+        for block in _blocks(counts.shape[0], scores.shape[0] * data.items.n_systems):
+            drawn = np.matmul(counts[block], present)
+            x, y = (settled_means(np.matmul(counts[block], totals), drawn) for totals in (scores, labels))
+            values[block] = correlate(x, y, measure.statistic).T
+        return values
+    if measure.statistic == "pearson":
+        return _pearson_values(data, counts)
+    left = counts == 0
+    if left.sum(axis=0).max(initial=0) > 1 or not (left | (counts == 1)).all():
+        raise ValueError("rank coefficients at dataset level are computed for leave-outs alone")
+    by = np.where(left.any(axis=0), left.argmax(axis=0), counts.shape[0])  # which row leaves a source out
+    of_rest = _spearman_of_the_rest if measure.statistic == "spearman" else _kendall_of_the_rest
+    values = np.full((counts.shape[0], data.scores.shape[0]), np.nan)
+    for k in range(data.scores.shape[0]):
+        own = data.scored_only(k)
+        if own.items.labels.size >= 2:
+            values[:, k] = of_rest(own.scores[0], own.items.labels, by[own.items.sources], counts.shape[0])
+    return values
+
+
+def _blocks(resamples: int, elements: int) -> Iterator[slice]:
+    """Runs of resamples whose arrays, `elements` for each resample, stay near `BLOCK_ELEMENTS`."""
+    step = max(1, BLOCK_ELEMENTS // (8 * max(elements, 1)))
+    return (slice(start, min(start + step, resamples)) for start in range(0, resamples, step))
+
+
+def counted_means(values: FloatArray, counts: FloatArray) -> FloatArray:
+    """(resamples, rows) means of `values` (rows, n_sources) under `counts` (resamples, n_sources), NaN left out."""
+    present = ~np.isnan(values)
+    total = counts @ np.where(present, values, 0.0).T
+    weight = counts @ present.T.astype(np.float64)
+    return np.where(weight > 0, total, np.nan) / np.maximum(weight, 1.0)
+
+
+def _pearson_values(data: Paired, counts: FloatArray) -> FloatArray:
+    x, y = deviations(data.scores), deviations(np.where(data.scored > 0, data.items.labels, np.nan))
+    n, sx, sy, sxx, syy, sxy = (
+        counts @ data.items.sums_by_source(part).T for part in (data.scored, x, y, x * x, y * y, x * y)
     )
+    n = np.maximum(n, 1.0)
+    vx, vy = (np.maximum(squares - sums * sums / n, 0.0) for squares, sums in ((sxx, sx), (syy, sy)))
+    for side, variance in ((x, vx), (y, vy)):
+        variance[variance <= VANISHING * (side * side).sum(axis=1)] = 0.0
+    return within_one(sxy - sx * sy / n, np.sqrt(vx * vy))
+
+
+def _left_masses(codes: IntArray, by: IntArray, rows: slice) -> FloatArray:
+    """(n_values, n_rows) how often each value, of `codes` (n,), is left by a row; row `by` (n,) leaves an item out."""
+    n_rows, n_values, inside = rows.stop - rows.start, int(codes.max()) + 1, (by >= rows.start) & (by < rows.stop)
+    masses = np.repeat(np.bincount(codes, minlength=n_values).astype(np.float64), n_rows)
+    np.subtract.at(masses, codes[inside] * n_rows + by[inside] - rows.start, 1.0)
+    return masses.reshape(n_values, n_rows)
+
+
+def _spearman_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: int) -> FloatArray:
+    """(n_rows,) Spearman of the items (n,) that each row keeps; row `by` (n,) leaves an item out."""
+    from scipy.sparse import csr_matrix
+
+    codes = [np.unique(side, return_inverse=True)[1] for side in (x, y)]
+    pairs, values = csr_matrix((np.ones(x.size), (codes[1], codes[0]))), np.empty(n_rows)
+    for rows in _blocks(n_rows, 4 * max(pairs.shape)):
+        ranks, power = [], np.ones(rows.stop - rows.start)
+        for places in codes:
+            masses = _left_masses(places, by, rows)
+            centred = np.cumsum(masses, axis=0)  # average ranks less their mean; exact, being halves of whole numbers
+            n = centred[-1].copy()
+            masses /= 2.0
+            centred -= masses
+            centred -= n / 2.0
+            ranks.append(centred)
+            # Σ of squared centred average ranks of N items is (N³ − Σ t³) / 12 over the sizes t of the ties
+            power = power * np.sqrt((n**3 - 8.0 * np.einsum("vr,vr,vr->r", masses, masses, masses)) / 12.0)
+        together = (np.asarray(pairs @ ranks[0]) * ranks[1]).sum(axis=0)
+        inside = np.flatnonzero((by >= rows.start) & (by < rows.stop))
+        row = by[inside] - rows.start
+        gone = ranks[0][codes[0][inside], row] * ranks[1][codes[1][inside], row]
+        values[rows] = within_one(together - np.bincount(row, weights=gone, minlength=rows.stop - rows.start), power)
+    return values
+
+
+def _kendall_of_the_rest(x: FloatArray, y: FloatArray, by: IntArray, n_rows: int) -> FloatArray:
+    """(n_rows,) tau-b of the items (n,) that each row keeps; row `by` (n,) leaves an item out."""
+    if x.size > BALANCE_LIMIT:
+        rests = (by != row for row in range(n_rows))
+        return np.array([float(kendall(x[rest], y[rest])) for rest in rests])
+    gone, inside = np.zeros((2, n_rows + 1))  # concordant less discordant pairs with an item left out; of two such
+    for row in range(n_rows + 1):
+        own = np.flatnonzero(by == row)
+        signs = [
+            np.subtract((side[own, None] > side).view(np.int8), (side[own, None] < side).view(np.int8))
+            for side in (x, y)
+        ]
+        agreed = np.multiply(*signs)
+        gone[row], inside[row] = agreed.sum(dtype=np.int64), agreed[:, own].sum(dtype=np.int64)
+    untied, codes = np.empty((2, n_rows)), [np.unique(side, return_inverse=True)[1] for side in (x, y)]
+    for rows in _blocks(n_rows, x.size):
+        for places, own_untied in zip(codes, untied, strict=True):
+            masses = _left_masses(places, by, rows)
+            own_untied[rows] = masses.sum(axis=0) ** 2 - np.einsum("vr,vr->r", masses, masses)
+    return within_one((gone.sum() - 2.0 * gone + inside)[:n_rows], np.sqrt(untied[0] * untied[1]))

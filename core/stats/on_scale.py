@@ -17,7 +17,7 @@ NaN = missing on either side; ValueError when the lengths differ, UsageError for
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -82,10 +82,9 @@ def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAg
     Quadratic kappa is undefined on a continuous scale, and on one of two steps, where there are no distances to weigh.
     """
     x, y = present(scores, labels)
-    if scale.step is None:
-        return StepAgreement(None, None, None, x.size, f"the scale {scale} has no steps to agree on")
-    if not x.size:
-        return StepAgreement(None, None, None, 0, NO_PAIR)
+    if scale.step is None or not x.size:
+        reason = f"the scale {scale} has no steps to agree on" if scale.step is None else NO_PAIR
+        return StepAgreement(None, None, None, x.size, reason)
     a, b = to_steps(x, scale), to_steps(y, scale)
     apart = np.abs(a - b)
     exact, adjacent = float((apart == 0).mean()), float((apart <= 1).mean())
@@ -93,8 +92,9 @@ def step_agreement(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> StepAg
         reason = f"the scale {scale} has two steps, so no distances to weigh: see the plain kappa of the two classes"
         return StepAgreement(None, exact, None, x.size, reason)
     kappa = quadratic_kappa(a, b)
-    reason = "all scores and all labels fall on one step" if kappa is None else ""
-    return StepAgreement(kappa, exact, adjacent, x.size, reason)
+    return StepAgreement(
+        kappa, exact, adjacent, x.size, "all scores and all labels fall on one step" if kappa is None else ""
+    )
 
 
 def quadratic_kappa(a: ArrayLike, b: ArrayLike) -> float | None:
@@ -149,45 +149,45 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
         "no label is positive": n_true == 0,
         "scores and labels are all of one class": chance == n * n,
     }
-    return BinaryAgreement(
-        precision=hits / n_up if n_up else None,
-        recall=hits / n_true if n_true else None,
-        f1=2 * hits / (n_up + n_true) if n_up + n_true else None,
-        kappa=(n * agreed - chance) / (n * n - chance) if n and chance < n * n else None,
-        n=n,
-        n_positive_labels=n_true,
-        n_positive_scores=n_up,
-        reason="; ".join(reason for reason, holds in reasons.items() if holds) if n else NO_PAIR,
+    precision, recall, f1, kappa = (
+        part / whole if whole else None
+        for part, whole in (
+            (hits, n_up),
+            (hits, n_true),
+            (2 * hits, n_up + n_true),
+            (n * agreed - chance, n * n - chance),
+        )
     )
+    reason = "; ".join(reason for reason, holds in reasons.items() if holds) if n else NO_PAIR
+    return BinaryAgreement(precision, recall, f1, kappa, n, n_true, n_up, reason)
 
-
-Basis = Literal["as given", "mapped"]
-ON_RATERS_SCALE = "on the raters' scale"
 
 # ── everything at once ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
-class OnScale(JsonRecord):
+class AgreementReport(JsonRecord):
     """Errors, steps and classes of one judge, None where they have no meaning; `note` says why.
 
     `errors` and `steps` are None where scores leave the scale, `binary` also where the scale has other than two steps.
     `basis` says which numbers they are of: the judge's scores as given, or those mapped to the raters' scale.
+    `alignments` are three statistics at each of three levels, where they were asked for.
     """
 
     errors: AbsoluteErrors | None = None
     steps: StepAgreement | None = None
     binary: BinaryAgreement | None = None
     note: str = ""
-    basis: Basis = "as given"
+    basis: Literal["as given", "mapped"] = "as given"
+    alignments: tuple[Alignment, ...] = field(default=(), metadata={"silent": True})
 
     @property
     def words(self) -> str:
         """What the points are measured on, to stand behind a figure: ``"on the raters' scale"``."""
-        return ON_RATERS_SCALE if self.basis == "mapped" else "of the scores as given"
+        return "on the raters' scale" if self.basis == "mapped" else "of the scores as given"
 
 
-def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: ArrayLike | None = None) -> OnScale:
+def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: ArrayLike | None = None) -> AgreementReport:
     """What `scores` are next to `labels` in points of the labels' `scale`.
 
     `mapped` (n_items,) are the scores on the raters' scale. Where there are any, they stand in for `scores`.
@@ -196,20 +196,13 @@ def on_scale(scores: ArrayLike, labels: ArrayLike, scale: Scale, *, mapped: Arra
         return replace(on_scale(mapped, labels, scale), basis="mapped")
     x, _ = present(scores, labels)
     if x.size and not (scale.low <= x.min() and x.max() <= scale.high):
-        return OnScale(note=f"scores go from {x.min():g} to {x.max():g}, the scale is {scale}")
+        return AgreementReport(note=f"scores go from {x.min():g} to {x.max():g}, the scale is {scale}")
     middle = (scale.low + scale.high) / 2
-    return OnScale(
+    return AgreementReport(
         absolute_errors(scores, labels),
         step_agreement(scores, labels, scale),
-        binary_agreement(scores, labels, threshold=middle) if scale.two_steps else None,
+        binary_agreement(scores, labels, middle) if scale.two_steps else None,
     )
-
-
-@dataclass(frozen=True)
-class AgreementReport(OnScale):
-    """Everything about one judge next to the raters: three statistics at each of three levels, and `OnScale`."""
-
-    alignments: tuple[Alignment, ...] = ()
 
 
 def agreement_report(
@@ -225,14 +218,11 @@ def agreement_report(
 
     Each alignment draws its own resamples from `seed`, so that it equals the one asked for alone.
     """
-    alignments = tuple(
-        align(scores, items, Measure(statistic, level), resamples=resamples, seed=seed)
-        for level in LEVELS
-        for statistic in STATISTICS
-    )
+    measures = (Measure(statistic, level) for level in LEVELS for statistic in STATISTICS)
+    alignments = tuple(align(scores, items, measure, resamples=resamples, seed=seed) for measure in measures)
     points = on_scale(scores, items.labels, scale, mapped=mapped)
     note = points.note and f"{points.note}: errors and agreement need scores on the scale"
-    return AgreementReport(points.errors, points.steps, points.binary, note, points.basis, alignments)
+    return replace(points, note=note, alignments=alignments)
 
 
 # ── the map to the scale ─────────────────────────────────────────────────────────────────────────────────────
@@ -273,14 +263,12 @@ class IsotonicMap(JsonRecord):
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> IsotonicMap:
         """Read the map that `as_json` wrote.  JudgeError when a part is missing, not a number, or does not ascend."""
+        from pydantic import TypeAdapter
+
         try:
-            x, y = (tuple(float(value) for value in body[side]) for side in ("x", "y"))
-            low, high = float(body["low"]), float(body["high"])
+            return TypeAdapter(cls).validate_python({name: body[name] for name in cls.__slots__})
         except (KeyError, TypeError, ValueError) as error:
-            raise JudgeError(
-                f"The score map needs the number lists x and y and the numbers low and high: {error}"
-            ) from error
-        return cls(x, y, low, high)
+            raise JudgeError("The score map needs the number lists x and y and the numbers low and high.") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,9 +303,8 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> Isotonic
     if knots.shape[1] < 2:
         why = "scores run against the labels" if against else "labels do not rise with the scores"
         return IsotonicFit(None, x.size, f"{why}: no increasing map exists")
-    warning = "scores run against the labels; the map still increases" if against else ""
     fitted = IsotonicMap(tuple(knots[0].tolist()), tuple(knots[1].tolist()), scale.low, scale.high)
-    return IsotonicFit(fitted, x.size, warning)
+    return IsotonicFit(fitted, x.size, "scores run against the labels; the map still increases" if against else "")
 
 
 def _centred_knots(x: FloatArray, y: FloatArray, scale: Scale) -> FloatArray:

@@ -7,11 +7,9 @@ reason), never 0 and never 1: a constant side leaves nothing to agree by chance 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count, takewhile
 from typing import Literal
 
 import numpy as np
@@ -62,17 +60,15 @@ class RaterTable:
         """(n_items,) how many ratings each item has."""
         return np.asarray(self.rated.sum(axis=0), dtype=np.intp)
 
-    @cached_property
-    def busiest(self) -> list[int]:
+    @property
+    def named(self) -> IntArray:
         """Rows of the raters that are each compared with the others: all, or the `MOST_RATERS` with most ratings."""
-        named = np.flatnonzero(list(map(bool, self.raters)))
-        order = named[np.argsort(-self.rated[named].sum(axis=1), kind="stable")]
-        return [int(row) for row in np.sort(order[:MOST_RATERS])]
+        return np.flatnonzero(np.array(self.raters, dtype=np.str_) != "")
 
     @property
     def n_raters(self) -> int:
         """How many raters there are, named or not."""
-        return sum(map(bool, self.raters)) + self.n_unnamed
+        return int(self.named.size) + self.n_unnamed
 
     @property
     def rated_twice(self) -> IntArray:
@@ -112,15 +108,13 @@ def rater_table(golden: GoldenSet, aspect: str, panel: str | None = None) -> Rat
     names = sorted({name for name, _ in single}, key=lambda name: (*_numbered(name), name))  # r2 before r10
     row = {name: k for k, name in enumerate(names)}
     rater, item = np.array([(row[name], at) for name, at in single], dtype=np.intp).T
-    values = np.array(list(single.values()), dtype=np.float64)
-    panels = _panels(names)
+    values, panels = np.array(list(single.values()), dtype=np.float64), _panels(names)
     if panel is None:
         labels = golden.labels(aspect)
 
         def means_are_labels(rows: IntArray) -> bool:
             own = np.isin(rater, rows)
-            counts = np.bincount(item[own], minlength=labels.size)
-            sums = np.bincount(item[own], weights=values[own], minlength=labels.size)
+            counts, sums = (np.bincount(item[own], side, labels.size) for side in (None, values[own]))
             both = (counts > 0) & ~np.isnan(labels)
             return bool(both.any() and (np.abs(sums[both] / counts[both] - labels[both]) <= NEAR).all())
 
@@ -132,17 +126,15 @@ def rater_table(golden: GoldenSet, aspect: str, panel: str | None = None) -> Rat
     members = panels[panel] if panel else np.arange(len(names))
     kept = np.isin(rater, members)
     rater, item, values = rater[kept], item[kept], values[kept]
-    busiest = members[np.argsort(-np.bincount(rater, minlength=len(names))[members], kind="stable")]
-    busiest = np.sort(busiest[:MOST_RATERS])
+    n_ratings = np.bincount(rater, minlength=len(names))[members]
+    busiest = np.sort(members[np.argsort(-n_ratings, kind="stable")][:MOST_RATERS])
     at = np.where(np.isin(rater, busiest), np.searchsorted(busiest, rater), -1)
-    others_at = np.flatnonzero(at < 0)
-    others_at = others_at[np.argsort(item[others_at], kind="stable")]
-    starts = np.searchsorted(item[others_at], item[others_at])
-    at[others_at] = busiest.size + np.arange(others_at.size) - starts
-    n_rows = int(at.max(initial=busiest.size - 1)) + 1
-    table = np.full((n_rows, len(position)), np.nan)
+    rest = np.flatnonzero(at < 0)  # the k-th of an item goes to the k-th row without a name
+    rest = rest[np.argsort(item[rest], kind="stable")]
+    at[rest] = busiest.size + np.arange(rest.size) - np.searchsorted(item[rest], item[rest])
+    table = np.full((max(busiest.size, int(at.max()) + 1), len(position)), np.nan)
     table[at, item] = values
-    named = (*(names[k] for k in busiest), *[""] * (n_rows - busiest.size))
+    named = (*(names[k] for k in busiest), *[""] * (len(table) - busiest.size))
     return RaterTable(named, table, panel, members.size - busiest.size)
 
 
@@ -153,14 +145,14 @@ def _numbered(rater: str) -> tuple[str, int]:
 
 
 def _panels(raters: Sequence[str]) -> dict[str, IntArray]:
-    """Name → rows of the raters called name1, name2, …, at least two of them."""
-    rows: dict[str, dict[int, int]] = defaultdict(dict)
+    """Name → rows of the raters called name1, name2, …, two or more; `raters` in the order of their numbers."""
+    rows: dict[str, list[int]] = {}
     for row, rater in enumerate(raters):
-        name, number = _numbered(rater)
-        if name and rater == f"{name}{number}":
-            rows[name][number] = row
-    panels = {name: [own[k] for k in takewhile(own.__contains__, count(1))] for name, own in rows.items()}
-    return {name: np.array(own, dtype=np.intp) for name, own in panels.items() if len(own) >= 2}
+        name, _ = _numbered(rater)
+        own = rows.setdefault(name, [])
+        if name and rater == f"{name}{len(own) + 1}":
+            own.append(row)
+    return {name: np.array(own, dtype=np.intp) for name, own in rows.items() if len(own) >= 2}
 
 
 # ── their agreement ──────────────────────────────────────────────────────────────────────────────────────────
@@ -225,47 +217,23 @@ def alpha_metric(scale: Scale) -> AlphaMetric:
     return "nominal" if scale.two_steps else "ordinal"
 
 
-@dataclass(frozen=True, slots=True)
-class PairwiseSpearman:
-    """Mean of Spearman's rho over `n_pairs` pairs of raters; `n_left_out` have too few common items or are constant.
-
-    `n_sampled` counts the raters whose pairs were looked at: all, or the `MOST_RATERS` with the most ratings.
-    """
-
-    value: float | None
-    n_pairs: int
-    n_left_out: int
-    reason: str = ""
-    n_sampled: int = 0
-
-
-def pairwise_spearman(ratings: ArrayLike) -> PairwiseSpearman:
+def pairwise_spearman(ratings: ArrayLike) -> tuple[float | None, int, str]:
     """Mean rho over the pairs of rows of `ratings` (n_raters, n_items) with at least `MIN_COMMON` common items.
 
-    Of more than `MOST_RATERS` rows only the pairs of those with the most ratings count.
+    Returns the mean (None: undefined), the number of pairs that it is the mean of (others are constant, or have too few
+    common items), and why there is no mean.
     """
     matrix = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
-    rated = ~np.isnan(matrix)
-    if len(matrix) > MOST_RATERS:
-        kept = np.argsort(-rated.sum(axis=1), kind="stable")[:MOST_RATERS]
-        matrix, rated = matrix[kept], rated[kept]
-    enough = rated.astype(np.float64) @ rated.T.astype(np.float64) >= MIN_COMMON
-    ranks, sets = average_ranks(matrix), np.unique(rated, axis=0, return_inverse=True)[1]
-    by_row = [np.empty(0)]
+    rated = (~np.isnan(matrix)).astype(np.float64)
+    enough, by_row = rated @ rated.T >= MIN_COMMON, [np.empty(0)]
     for k in range(len(matrix)):
-        partners = k + 1 + np.flatnonzero(enough[k, k + 1 :])
-        alike, at = sets[partners] == sets[k], rated[k]  # of many raters each has few items
-        own = np.empty(partners.size)  # those who rated the same items are ranked once for all
-        own[alike] = correlate(ranks[np.ix_(partners[alike], at)], ranks[k, at], "pearson")
-        own[~alike] = correlate(matrix[np.ix_(partners[~alike], at)], matrix[k, at], "spearman")
-        by_row.append(own)
+        partners, at = k + 1 + np.flatnonzero(enough[k, k + 1 :]), rated[k] > 0  # of many raters each has few items
+        by_row.append(correlate(matrix[np.ix_(partners, at)], matrix[k, at], "spearman"))
     values = np.concatenate(by_row)
-    defined = values[~np.isnan(values)]
-    n_pairs = matrix.shape[0] * (matrix.shape[0] - 1) // 2
-    if not defined.size:
-        reason = f"no two raters have {MIN_COMMON} common items with differing ratings"
-        return PairwiseSpearman(None, 0, n_pairs, reason, len(matrix))
-    return PairwiseSpearman(float(defined.mean()), defined.size, n_pairs - defined.size, n_sampled=len(matrix))
+    values = values[~np.isnan(values)]
+    if not values.size:
+        return None, 0, f"no two raters have {MIN_COMMON} common items with differing ratings"
+    return float(values.mean()), values.size, ""
 
 
 def alpha_interval(table: RaterTable, scale: Scale, source_codes: IntArray, seed: int = 0) -> Interval | None:
@@ -284,4 +252,4 @@ def alpha_interval(table: RaterTable, scale: Scale, source_codes: IntArray, seed
     if sources.size < 2 or np.isnan(alpha[0]):
         return None
     behind = np.array([sources.size])
-    return spread_over_sources(alphas, alpha, behind, sources.size, np.random.default_rng(seed)).interval(0)
+    return spread_over_sources(alphas, alpha, behind, sources.size, np.random.default_rng(seed)).interval(0)[0]

@@ -1,7 +1,24 @@
 """How good is each system: corrected means next to labels alone and judge alone, and the differences between systems.
 
-`core.stats.prediction_powered` has the formulas.  Labels have to be a random draw of what was judged; items whose
-labels chose or fitted the judge are to be left out beforehand, labels and verdicts alike.
+The judge's mean over all the items it scored is precise and biased; the mean of the labels is unbiased and wide.  The
+corrected mean (PPI++: Angelopoulos, Duchi and Zrnic 2023, "PPI++: Efficient Prediction-Powered Inference", section 4)
+takes both.  Over n labelled and N unlabelled items of a system, with labels Y and verdicts f,
+
+    θ = mean over labelled of (Y − λ·(f − f̄)),   f̄ = mean of f over unlabelled
+    variance = var(Y − λf) / n + λ²·var(f) / N
+    λ = cov(Y, f) / ((1 + n/N)·var f), clipped to [0, 1]
+
+Departures, each of which held its level better in simulation:
+
+- **by source**: var and cov are those of the sums of each source, var f is taken over all judged items, and quantiles
+  are Student's with the smaller number of sources − 1 degrees of freedom, and one less for λ.  A source may hold
+  labelled and unlabelled items, of one system or several: what they share stays in the covariance of parts and systems.
+- **λ leave-one-source-out**: each label is corrected with a λ that the other sources chose, so θ has no bias at any n.
+- **another scale**: verdicts off the human scale go through increasing maps, each fitted on other folds of sources
+  than those it is applied to (cross-prediction: Zrnic and Candès 2024), centred on the unlabelled mean of its own map.
+
+Labels have to be a random draw of what was judged; items whose labels chose or fitted the judge are to be left out
+beforehand, labels and verdicts alike.
 
 What a judge is worth can be told before anybody labels.  With n labels and N unlabelled verdicts a system, and
 correlation ρ of verdicts with labels within systems, the corrected interval is √(1 − ρ²·N/(n + N)) times as wide as
@@ -11,7 +28,9 @@ labels, which costs about what ρ = 1/√(n − 2) brings.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -22,21 +41,9 @@ from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.alignment import holm
 from core.stats.claims import LEAST_SOURCES, TOO_FEW
 from core.stats.correlation import require_finite
-from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile
-from core.stats.items import BoolArray
-from core.stats.prediction_powered import (
-    Cells,
-    Halves,
-    Means,
-    centred,
-    chosen_weights,
-    mapped,
-    on_another_scale,
-    plain_means,
-    powered_means,
-    ratio,
-    t_quantiles,
-)
+from core.stats.intervals import CONFIDENCE, ROUNDING, one_sided, t_quantile, two_sided
+from core.stats.items import BoolArray, source_folds
+from core.stats.on_scale import fit_isotonic
 from core.wording import counted, percent
 
 
@@ -99,15 +106,6 @@ class SystemDifference:
     p: float | None
     p_holm: float | None
     reason: str = ""
-
-    @property
-    def reversed(self) -> SystemDifference:
-        """`b` minus `a`."""
-        turned = (
-            ends and replace(ends, low=-ends.high, high=-ends.low) for ends in (self.interval, self.tested_interval)
-        )
-        interval, tested = turned
-        return replace(self, a=self.b, b=self.a, value=-self.value, interval=interval, tested_interval=tested)
 
     def as_json(self) -> dict[str, Any]:
         return {name: value for name, value in json_fields(self).items() if name != "interval_method"}
@@ -181,6 +179,9 @@ simulated golden sets."""
 MOST_COMPARED = 60
 """Systems up to which all pairs are compared: 1,770 pairs; nobody reads more."""
 
+MOST_FOLDS = 30
+"""Folds of sources behind the maps to the human scale: up to so many sources each is a fold of its own."""
+
 NO_LABELS = "no label on any item"
 NO_VERDICTS = "no verdict on any item"
 NOT_JUDGED = "no verdict on any labelled item"
@@ -221,13 +222,108 @@ class JudgedItems:
     def has_score(self) -> BoolArray:
         return ~np.isnan(self.scores)
 
-    def counts(self, chosen: BoolArray) -> IntArray:
-        """(n_systems,) how many of each system's items are `chosen` (n,)."""
-        return np.bincount(self.systems[chosen], minlength=len(self.names))
 
-    def cells(self, chosen: BoolArray) -> Cells:
-        """The items where `chosen` is true, by system and source."""
-        return Cells(self.systems[chosen], self.sources[chosen], len(self.names))
+# ── a mean with its variance by source ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, eq=False)
+class SourceMean:
+    """A mean, NaN of nothing; `parts` are what each of the `sources` (n,) adds to it, their squares its variance.
+
+    `freedom` are degrees of freedom; `extra` is a further standard error, which no two systems share.
+    """
+
+    value: float
+    sources: IntArray
+    parts: FloatArray
+    freedom: int
+    extra: float = 0.0
+
+    @classmethod
+    def of(cls, values: FloatArray, sources: IntArray) -> SourceMean:
+        """The plain mean of `values` (n,), whose items come from `sources` (n,)."""
+        names, place = np.unique(sources, return_inverse=True)
+        mean, n = float(values.mean()) if values.size else np.nan, names.size
+        scale = np.sqrt(n / (n - 1)) / values.size if n > 1 else 0.0
+        return cls(mean, names, np.bincount(place, values - mean, n) * scale, n - 1)
+
+    @property
+    def error(self) -> float:
+        """The standard error, NaN where no variation tells: one source, or values that do not differ."""
+        error = float(np.hypot(np.sqrt((self.parts**2).sum()), self.extra))
+        return error if self.freedom >= 1 and error > ROUNDING else np.nan
+
+    @property
+    def reach(self) -> float:
+        """How far the 95 % interval reaches to each side; NaN where there is none."""
+        return self.error * t_quantile(self.freedom) if self.freedom >= 1 else np.nan
+
+    def lengthened(self, like: SourceMean, scale: Scale) -> SourceMean:
+        """Add `FAR_LABEL` of one more source than `like` has, its labels at the farther end of the scale from there.
+
+        With n sources that adds √(part / (n² − 1)) times as far to the standard error.
+        """
+        n, far = like.freedom + 1, max(like.value - scale.low, scale.high - like.value)
+        return replace(self, extra=far * np.sqrt(FAR_LABEL / (n**2 - 1.0))) if n > 1 else self
+
+    def estimate(self, reason: str, scale: Scale) -> MeanEstimate:
+        """Cut off at the ends of `scale`; `reason` says why there is no value."""
+        if np.isnan(self.value):
+            return MeanEstimate(None, None, reason)
+        bounded = min(max(self.value, scale.low), scale.high)
+        if np.isnan(self.reach):
+            return MeanEstimate(bounded, None, ALL_EQUAL)
+        return MeanEstimate(bounded, _interval(self.value, self.reach, self.freedom).within(scale.low, scale.high))
+
+
+def _interval(value: float, half: float, freedom: int) -> Interval:
+    return Interval(value - half, value + half, CONFIDENCE, f"t({freedom}) over sources", freedom + 1)
+
+
+def powered_mean(
+    labels: FloatArray, scores: FloatArray, sources: IntArray, others: FloatArray, others_from: IntArray
+) -> tuple[SourceMean, float]:
+    """Correct `labels` (n,) with `scores` (n,) of the same items and `others` (N,) of items without a label.
+
+    Scores are taken less the mean of `others`.  Returns the mean λ, too.
+    """
+    weights = _chosen_weights(labels, scores, sources, others, others_from)
+    weight = float(weights.mean())
+    own, spread = SourceMean.of(labels - weights * scores, sources), SourceMean.of(weight * others, others_from)
+    if weight == 0.0:
+        return own, weight
+    names, place = np.unique(np.concatenate([own.sources, spread.sources]), return_inverse=True)
+    parts = np.bincount(place, np.concatenate([own.parts, spread.parts])).astype(np.float64)
+    return SourceMean(own.value, names, parts, min(own.freedom, spread.freedom) - 1), weight
+
+
+def _chosen_weights(
+    labels: FloatArray, scores: FloatArray, sources: IntArray, others: FloatArray, others_from: IntArray
+) -> FloatArray:
+    """(n,) λ for the labelled items, chosen by the other sources.
+
+    The covariance is that of the sums of each source about the means of what is left, Σ Y_c·F_c − ȲΣ m_c·F_c −
+    f̄ Σ m_c·Y_c + Ȳf̄ Σ m_c², so that leaving a source out takes its summands away.
+    """
+    _, place, size = np.unique(sources, return_inverse=True, return_counts=True)
+    _, place_of_others, size_of_others = np.unique(others_from, return_inverse=True, return_counts=True)
+    y, f = np.bincount(place, labels), np.bincount(place, scores)
+    # the variance of the scores of an item, by source, over labelled and unlabelled ones
+    sizes, sums = np.concatenate([size, size_of_others]), np.concatenate([f, np.bincount(place_of_others, others)])
+    n_judged = int(sizes.sum())
+    variance = ((sums - sizes * (sums.sum() / n_judged)) ** 2).sum() / n_judged * sizes.size / max(sizes.size - 1, 1)
+    if size.size < 3 or not others.size or variance <= ROUNDING**2:  # a constant judge has λ = 0
+        return np.zeros(labels.size)
+
+    def left(values: FloatArray | IntArray) -> FloatArray:
+        return np.asarray(values.sum() - values, dtype=np.float64)
+
+    n = left(size)
+    mean_y, mean_f = left(y) / n, left(f) / n
+    about = left(y * f) - mean_y * left(size * f) - mean_f * left(size * y) + mean_y * mean_f * left(size**2)
+    covariance = about * (size.size - 1) / (size.size - 2) / n
+    weights = np.clip(covariance / ((1.0 + labels.size / others.size) * variance), 0.0, 1.0)
+    return np.asarray(weights[place], dtype=np.float64)
 
 
 # ── the estimate ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -235,205 +331,200 @@ class JudgedItems:
 
 def system_means(items: JudgedItems) -> SystemMeans:
     """Estimate the corrected means of all systems of `items`, and their differences."""
-    has_label, both, scale = items.has_label, items.has_label & items.has_score, items.scale
-    rest = items.has_score & ~has_label
-    n_sources, n_systems = int(items.sources.max(initial=0)) + 1, len(items.names)
-    labelled, unlabelled = items.cells(both), items.cells(rest)
-    halves = Halves(items.labels[both], items.scores[both], labelled, items.scores[rest], unlabelled)
-    other_scale = on_another_scale(items.scores[items.has_score], scale)
-    halves, plain = mapped(halves, scale) if other_scale else centred(halves)
-
-    # labels that are mostly alike give intervals that are too short
-    systems_labelled = items.systems[has_label]
-    at_end = [
-        np.bincount(systems_labelled, items.labels[has_label] == end[systems_labelled], n_systems)
-        for end in _ends(items.labels[has_label], systems_labelled, n_systems)
-    ]
-    n_labelled = items.counts(has_label)
-    lopsided = np.max(at_end, axis=0) >= np.where(n_labelled > 0, LOPSIDED_FROM * n_labelled, np.inf)
-
-    def lengthened(means: Means, like: Means) -> Means:
-        """Add `FAR_LABEL` of one more source, its labels at the end of the scale that is farther from the mean.
-
-        With n sources that adds √(part / (n² − 1)) times as far to the standard error.
-        """
-        n = like.freedom + 1.0
-        far = np.nan_to_num(np.maximum(like.values - scale.low, scale.high - like.values))
-        return replace(
-            means, extra=np.where(lopsided & (n > 1), far * np.sqrt(FAR_LABEL / np.maximum(n**2 - 1.0, 1.0)), 0.0)
-        )
-
-    labels_of_both = plain_means(halves.labels, labelled, n_sources)
-    labels_of_both = lengthened(labels_of_both, labels_of_both)
-    by_cell = chosen_weights(halves)
-    powered, weights = powered_means(halves, by_cell, n_sources)
-    powered = lengthened(powered, labels_of_both)
-    without = (weights > 0) & ~(powered.reach <= MOST_WIDER * labels_of_both.reach)  # verdicts would widen the interval
-    powered = lengthened(
-        powered_means(halves, np.where(without[labelled.system], 0.0, by_cell), n_sources)[0], labels_of_both
-    )
-
-    labels = plain_means(items.labels[has_label], items.cells(has_label), n_sources)
-    order = np.concatenate([np.flatnonzero(both), np.flatnonzero(rest)])
-    judge = plain_means(plain, Cells(items.systems[order], items.sources[order], n_systems), n_sources)
-    lowest, highest = _ends(plain, items.systems[order], n_systems)
-    estimates = _estimates(powered, NOT_JUDGED, scale)
-    labels_only = _estimates(lengthened(labels, labels), NO_LABELS, scale)
-    judge_only = _estimates(judge, NO_VERDICTS, scale)
-    n_judged, n_both = items.counts(items.has_score), items.counts(both)
-    n_effective = n_both * ratio(labels_of_both.errors, powered.errors) ** 2
-    systems = []
+    labels, scale, both = items.labels, items.scale, items.has_label & items.has_score
+    scores, plain, mapped = _centred(items)
+    systems, means = list[SystemMean](), dict[int, SourceMean]()
     for k, name in enumerate(items.names):
-        counts = int(n_labelled[k]), int(n_judged[k]), int(n_both[k])
-        missing = _too_few(*counts, int(labelled.n_sources[k]))
-        if missing:
-            systems.append(SystemMean(name, MeanEstimate(None, None, missing), labels_only[k], judge_only[k], *counts))
+        own = items.systems == k
+        labelled, judged, used = own & items.has_label, own & items.has_score, own & both
+        rest, y = judged & ~labelled, labels[labelled]
+        alone, of_judge, n_labelled = SourceMean.of(y, items.sources[labelled]), plain[judged], y.size
+        # labels that are mostly alike give intervals that are too short
+        lopsided = bool(n_labelled) and max((y == y.min()).sum(), (y == y.max()).sum()) >= LOPSIDED_FROM * n_labelled
+        system = SystemMean(
+            name,
+            MeanEstimate(None),
+            (alone.lengthened(alone, scale) if lopsided else alone).estimate(NO_LABELS, scale),
+            SourceMean.of(of_judge, items.sources[judged]).estimate(NO_VERDICTS, scale),
+            n_labelled,
+            of_judge.size,
+            int(used.sum()),
+        )
+        if missing := _too_few(system, int(np.unique(items.sources[used]).size)):
+            systems.append(replace(system, corrected=MeanEstimate(None, None, missing)))
             continue
+        alone = of_both = SourceMean.of(labels[used], items.sources[used])
+        powered, weight = powered_mean(
+            labels[used], scores[used], items.sources[used], scores[rest], items.sources[rest]
+        )
+        if lopsided:
+            alone, powered = of_both.lengthened(of_both, scale), powered.lengthened(of_both, scale)
+        if without := weight > 0 and not powered.reach <= MOST_WIDER * alone.reach:
+            powered, weight = alone, 0.0
         notes = {
-            ALL_LABELLED: n_judged[k] == n_both[k],
-            CONSTANT: lowest[k] == highest[k],
-            LABELS_ALONE: without[k],
-            LOPSIDED: lopsided[k],
+            ALL_LABELLED: system.n_judged == system.n_both,
+            CONSTANT: of_judge.min() == of_judge.max(),
+            LABELS_ALONE: without,
+            LOPSIDED: lopsided,
         }
+        means[k] = powered
+        corrected, error = powered.estimate(NOT_JUDGED, scale), powered.error
         systems.append(
-            SystemMean(
-                name,
-                estimates[k],
-                labels_only[k],
-                judge_only[k],
-                *counts,
-                weight=0.0 if without[k] else float(weights[k]),
-                n_effective=None if estimates[k].interval is None else float(n_effective[k]),
+            replace(
+                system,
+                corrected=corrected,
+                weight=weight,
+                n_effective=None if corrected.interval is None else system.n_both * (alone.error / error) ** 2,
                 note="; ".join(words for words, holds in notes.items() if holds),
             )
         )
-    chosen = np.array([k for k, system in enumerate(systems) if system.corrected.value is not None], dtype=np.intp)
-    notes_on_pairs: tuple[str, ...] = ()
-    if chosen.size > MOST_COMPARED:
-        notes_on_pairs = (f"{chosen.size} systems are too many to compare in pairs; up to {MOST_COMPARED} are",)
+    too_many = len(means) > MOST_COMPARED
+    note = f"{len(means)} systems are too many to compare in pairs; up to {MOST_COMPARED} are"
     return SystemMeans(
         tuple(systems),
-        () if notes_on_pairs or chosen.size < 2 else _differences(chosen, systems, powered, scale),
-        *_worth_within(halves),
+        () if too_many or len(means) < 2 else _differences(means, systems, scale),
+        *_worth_within(labels[both], scores[both], items.sources[both], items.systems[both]),
         int(both.sum()),
         int(np.unique(items.sources[both]).size),
-        other_scale,
+        mapped,
         scale,
-        notes_on_pairs,
+        (note,) if too_many else (),
     )
 
 
-def _ends(values: FloatArray, systems: IntArray, n_systems: int) -> FloatArray:
-    """(2, n_systems) least and largest of `values` (n,) by system."""
-    ends = np.repeat([[np.inf], [-np.inf]], n_systems, axis=1)
-    np.minimum.at(ends[0], systems, values)
-    np.maximum.at(ends[1], systems, values)
-    return ends
-
-
-def _estimates(means: Means, reason: str, scale: Scale) -> list[MeanEstimate]:
-    """One for each system, cut off at the ends of `scale`; `reason` where there is no value."""
-    estimates = []
-    for value, half, freedom in zip(means.values.tolist(), means.reach.tolist(), means.freedom.tolist(), strict=True):
-        interval = None if np.isnan(half) else _interval(value, half, freedom).within(scale.low, scale.high)
-        bounded = min(max(value, scale.low), scale.high)
-        estimates.append(
-            MeanEstimate(None, None, reason)
-            if np.isnan(value)
-            else MeanEstimate(bounded, interval, "" if interval else ALL_EQUAL)
-        )
-    return estimates
-
-
-def _interval(value: float, half: float, freedom: float) -> Interval:
-    return Interval(value - half, value + half, CONFIDENCE, f"t({freedom:.0f}) over sources", int(freedom) + 1)
-
-
-def _differences(
-    chosen: IntArray, systems: list[SystemMean], means: Means, scale: Scale
-) -> tuple[SystemDifference, ...]:
-    """All pairs of the systems `chosen`, the higher first.
+def _differences(means: dict[int, SourceMean], systems: list[SystemMean], scale: Scale) -> tuple[SystemDifference, ...]:
+    """All pairs of the systems with `means` (by place), the higher first.
 
     Values are those of the bounded means, and intervals reach to them.
     """
-    from scipy.special import stdtr, stdtrit
+    from scipy.sparse import csr_matrix
 
-    chosen = chosen[np.argsort(-means.values[chosen], kind="stable")]
-    covariance = means.covariance(chosen)
-    variance = np.diag(covariance)
-    i, j = np.triu_indices(chosen.size, 1)
-    errors = np.sqrt(np.maximum(variance[i] + variance[j] - 2.0 * covariance[i, j], 0.0))
-    a, b = chosen[i], chosen[j]
-    freedom = np.minimum(means.freedom[a], means.freedom[b]) - 1  # two λ were chosen, not one
-    gaps = means.values[a] - means.values[b]
-    known = np.isfinite(means.errors[a] + means.errors[b]) & (errors > ROUNDING)
-    half = t_quantiles(freedom) * errors
-    p = np.minimum(1.0, 2.0 * stdtr(np.maximum(freedom, 1), -np.abs(gaps) / np.where(known, errors, 1.0)))
-    p = np.where(known & (freedom + 2 >= LEAST_SOURCES), p, np.nan)
-    p_holm = holm(p)
-    # an interval that says the same as the corrected p: as much wider as that p is larger
-    outside = SHOWN_AT * np.where(p_holm > 0, p / np.where(p_holm > 0, p_holm, 1.0), 1.0 / p.size)
-    tested_half = stdtrit(np.maximum(freedom, 1), 1.0 - outside / 2.0) * errors
-    differences = []
-    for k in range(p.size):
-        first, second = systems[a[k]], systems[b[k]]
-        value = (first.corrected.value or 0.0) - (second.corrected.value or 0.0)
-        intervals: list[Interval | None] = [None, None]
-        if known[k]:
-            intervals[0] = _interval(gaps[k], half[k], freedom[k])
-        if not np.isnan(p[k]):
-            method = f"t({freedom[k]:.0f}) over sources, as wide as a corrected p of {SHOWN_AT:g} asks"
-            wide = _interval(gaps[k], tested_half[k], freedom[k])
-            intervals[1] = replace(wide, confidence=float(1.0 - outside[k]), method=method)
-        interval, tested = (
-            ends
-            and replace(ends, low=float(min(ends.low, value)), high=float(max(ends.high, value))).within(
-                scale.low - scale.high, scale.high - scale.low
-            )
-            for ends in intervals
-        )
-        p_own, p_table = (None if np.isnan(x[k]) else float(x[k]) for x in (p, p_holm))
-        reason = ALL_EQUAL if not known[k] else TOO_FEW if p_own is None else ""
-        differences.append(SystemDifference(first.name, second.name, value, interval, tested, p_own, p_table, reason))
+    chosen = sorted(means, key=lambda k: -means[k].value)
+    rows = np.repeat(np.arange(len(chosen)), [means[k].sources.size for k in chosen])
+    sources, parts = (np.concatenate([getattr(means[k], side) for k in chosen]) for side in ("sources", "parts"))
+    by_source = csr_matrix((parts, (rows, sources)))
+    covariance = (by_source @ by_source.T).toarray() + np.diag([means[k].extra ** 2 for k in chosen])
+
+    def around(gap: float, half: float, freedom: int, value: float) -> Interval:
+        ends, widest = _interval(gap, half, freedom), scale.high - scale.low
+        return replace(ends, low=min(ends.low, value), high=max(ends.high, value)).within(-widest, widest)
+
+    differences, errors = list[SystemDifference](), list[tuple[float, float, int]]()
+    for i, j in combinations(range(len(chosen)), 2):
+        a, b, first, second = means[chosen[i]], means[chosen[j]], systems[chosen[i]], systems[chosen[j]]
+        freedom, gap = min(a.freedom, b.freedom) - 1, a.value - b.value  # two λ were chosen, not one
+        error = float(np.sqrt(max(covariance[i, i] + covariance[j, j] - 2.0 * covariance[i, j], 0.0)))
+        value, interval, p = (first.corrected.value or 0.0) - (second.corrected.value or 0.0), None, None
+        if np.isfinite(a.error + b.error) and error > ROUNDING and freedom >= 1:
+            interval = around(gap, t_quantile(freedom) * error, freedom, value)
+            p = two_sided(gap / error, freedom) if freedom + 2 >= LEAST_SOURCES else None
+        reason = ALL_EQUAL if interval is None else TOO_FEW if p is None else ""
+        differences.append(SystemDifference(first.name, second.name, value, interval, None, p, None, reason))
+        errors.append((gap, error, freedom))
+    corrected = holm([np.nan if pair.p is None else pair.p for pair in differences]).tolist()
+    for k, (pair, p_holm, (gap, error, freedom)) in enumerate(zip(differences, corrected, errors, strict=True)):
+        if pair.p is not None:
+            # an interval that says the same as the corrected p: as much wider as that p is larger
+            outside = SHOWN_AT * (pair.p / p_holm if p_holm > 0 else 1.0 / len(differences))
+            wide = around(gap, t_quantile(freedom, (1.0 - CONFIDENCE) / outside) * error, freedom, pair.value)
+            method = f"t({freedom}) over sources, as wide as a corrected p of {SHOWN_AT:g} asks"
+            wide = replace(wide, confidence=1.0 - outside, method=method)
+            differences[k] = replace(pair, tested_interval=wide, p_holm=p_holm)
     return tuple(differences)
 
 
-def _worth_within(halves: Halves) -> tuple[float | None, float | None, float | None]:
+def _worth_within(
+    labels: FloatArray, scores: FloatArray, sources: IntArray, systems: IntArray
+) -> tuple[float | None, float | None, float | None]:
     """What verdicts tell about labels within systems: Pearson's r, the one-sided p of none or less, the labels' spread.
 
     The p is Student's over sources, of the sum of products of each source.  The spread is a standard deviation.
     """
-    from scipy.special import stdtr
-
-    labels, scores, cells = halves[:3]
-    y, f = (side - cells.means(side)[cells.of_system] for side in (labels, scores))
-    freedom = labels.size - int((cells.n_items > 0).sum())
+    _, own, size = np.unique(systems, return_inverse=True, return_counts=True)
+    y, f = (side - (np.bincount(own, side) / size)[own] for side in (labels, scores))
+    freedom = labels.size - size.size
     spread = float(np.sqrt((y @ y) / freedom)) if freedom >= 1 else None
     power = float(np.sqrt((y @ y) * (f @ f)))
     if not power > ROUNDING:
         return None, None, spread
-    sources, place = np.unique(cells.source[cells.of], return_inverse=True)
+    names, place = np.unique(sources, return_inverse=True)
     products = np.bincount(place, weights=y * f)
     error = float(np.sqrt((products**2).sum()))
-    tested = sources.size >= LEAST_SOURCES and error > 0
-    p = float(stdtr(sources.size - 1, -products.sum() / error)) if tested else None
+    tested = names.size >= LEAST_SOURCES and error > 0
+    p = one_sided(-float(products.sum()) / error, names.size - 1) if tested else None
     return float(y @ f) / power, p, spread
 
 
-def _too_few(n_labelled: int, n_judged: int, n_both: int, n_sources: int) -> str:
+def _too_few(system: SystemMean, n_sources: int) -> str:
     """Why a system has no corrected mean; "" for one that may have it."""
-    if not n_labelled:
+    if not system.n_labelled:
         return NO_LABELS
-    if not n_judged:
+    if not system.n_judged:
         return NO_VERDICTS
-    if not n_both:
+    if not system.n_both:
         return NOT_JUDGED
-    if n_both < LEAST_LABELS:
-        missing = counted(LEAST_LABELS - n_both, "more label")
-        return f"{counted(n_both, 'label')} on judged items; a corrected mean takes {LEAST_LABELS}: {missing} needed"
+    if system.n_both < LEAST_LABELS:
+        have, missing = counted(system.n_both, "label"), counted(LEAST_LABELS - system.n_both, "more label")
+        return f"{have} on judged items; a corrected mean takes {LEAST_LABELS}: {missing} needed"
     if n_sources < LEAST_SOURCES:
         return f"labels from {counted(n_sources, 'source')}; a corrected mean takes {LEAST_SOURCES}"
     return ""
+
+
+# ── verdicts on another scale ────────────────────────────────────────────────────────────────────────────────
+
+
+def _centred(items: JudgedItems) -> tuple[FloatArray, FloatArray, bool]:
+    """(n,) scores less the mean over the unlabelled items of their system, and as they are; whether they were mapped.
+
+    Scores of another scale go through increasing maps first.  Each label's map is fitted on the other folds of sources.
+    Unlabelled items take the mean of the maps, each as often as its system's labels were corrected with it.
+    """
+    scores, scale, n_systems = items.scores, items.scale, len(items.names)
+    both, rest = items.has_score & items.has_label, items.has_score & ~items.has_label
+    system_of, rest_of = items.systems[both], items.systems[rest]
+    n_rest, n_both = (np.maximum(np.bincount(own, minlength=n_systems), 1) for own in (rest_of, system_of))
+    if not on_another_scale(scores[items.has_score], scale):
+        return scores - (np.bincount(rest_of, scores[rest], n_systems) / n_rest)[items.systems], scores, False
+    own, labels, everything = scores[both], items.labels[both], scores[items.has_score]
+    values, which = np.unique(scores[rest], return_inverse=True)  # equal scores are mapped once
+    folds = source_folds(items.sources[both], MOST_FOLDS)  # whole sources, so that no label chooses its own map
+    centred, plain = scores.copy(), scores.copy()
+    centred[rest] = plain[rest] = 0.0
+    if not own.size:
+        plain[rest] = _map(own, labels, scale, everything)(scores[rest])
+    for fold in np.unique(folds):
+        inside = folds == fold
+        apply = _map(own[~inside], labels[~inside], scale, everything)
+        theirs, at = apply(values)[which], np.flatnonzero(both)[inside]
+        mean = np.bincount(rest_of, theirs, n_systems) / n_rest
+        plain[at] = apply(scores[at])
+        centred[at] = plain[at] - mean[items.systems[at]]
+        share = np.bincount(system_of, inside, n_systems) / n_both
+        plain[rest] += theirs * inside.mean()
+        centred[rest] += share[rest_of] * (theirs - mean[rest_of])
+    return centred, plain, True
+
+
+def _map(
+    scores: FloatArray, labels: FloatArray, scale: Scale, everything: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
+    """The map from the judge's scale that these labels fit; where they fit none, a straight line from end to end."""
+    if fitted := fit_isotonic(scores, labels, scale).map:
+        return fitted.apply
+    low, width = float(everything.min()), float(np.ptp(everything)) or np.inf  # of equal scores all go to the low end
+    return lambda values: scale.low + (values - low) / width * (scale.high - scale.low)
+
+
+def on_another_scale(scores: FloatArray, scale: Scale) -> bool:
+    """Whether scores leave `scale`, or span less than a quarter of it (0 to 1 next to 0 to 100).
+
+    A map that was not needed costs nothing but a little width.
+    """
+    if not scores.size:
+        return False
+    low, high = float(scores.min()), float(scores.max())
+    return low < scale.low or high > scale.high or 0 < high - low < 0.25 * (scale.high - scale.low)
 
 
 # ── what labels would give ───────────────────────────────────────────────────────────────────────────────────
@@ -464,11 +555,9 @@ class Worth(JsonRecord):
     @property
     def words(self) -> str:
         """What the judge would bring, in a line."""
-        whose = (
-            f"at the correlation of {self.correlation:.2f} that labels show"
-            if self.measured
-            else (f"with a judge at correlation {self.correlation:.1f}")
-        )
+        whose = f"with a judge at correlation {self.correlation:.1f}"
+        if self.measured:
+            whose = f"at the correlation of {self.correlation:.2f} that labels show"
         points = "" if self.half_width is None else f", ± {self.half_width:.2f} points"
         if not self.helps:
             return f"{whose}: nothing, the labels alone do as well{points}"
@@ -498,17 +587,20 @@ def plan_labels(means: SystemMeans, n_labels: int = USUAL_LABELS) -> LabelsWorth
     judged = [system.n_judged for system in means.systems if system.n_judged]
     n_unlabelled = max(int(np.median(judged)) - n_labels, 0) if judged else 0
     break_even = 1.0 / float(np.sqrt(n_labels - 2))
-    own = means.correlation if means.n_both >= LEAST_LABELS else None
-    correlations = [*(() if own is None else ((max(own, 0.0), True),)), *((r, False) for r in USUAL_CORRELATIONS)]
-    alone = None
-    if means.spread is not None:
-        alone = t_quantile(n_labels - 1) * means.spread / float(np.sqrt(n_labels))
-    worth = []
-    for correlation, measured in correlations:
+    alone = None if means.spread is None else t_quantile(n_labels - 1) * means.spread / float(np.sqrt(n_labels))
+    measured = means.correlation if means.n_both >= LEAST_LABELS else None
+    worth: list[Worth] = []
+    for correlation in (*(() if measured is None else (max(measured, 0.0),)), *USUAL_CORRELATIONS):
         left = 1.0 - correlation**2 * n_unlabelled / (n_labels + n_unlabelled)
         width = float(np.sqrt(max(left, 0.0)))
-        half = None if alone is None else width * alone
-        n_effective = n_labels / left if left > 0 else float(n_labels + n_unlabelled)
-        helps = n_unlabelled > 0 and correlation >= break_even
-        worth.append(Worth(correlation, width, n_effective, helps, half, measured))
+        worth.append(
+            Worth(
+                correlation,
+                width,
+                n_labels / left if left > 0 else float(n_labels + n_unlabelled),
+                n_unlabelled > 0 and correlation >= break_even,
+                None if alone is None else width * alone,
+                measured is not None and not worth,
+            )
+        )
     return LabelsWorth(n_labels, n_unlabelled, break_even, tuple(worth))

@@ -24,7 +24,7 @@ from scipy import stats as scipy_stats
 
 from core.records import Measure
 from core.stats import LabelledItems, align_each, coefficients_by_source
-from core.stats.levels import mean_defined
+from core.stats.items import mean_defined, paired
 
 ORACLES: dict[str, Callable[..., Any]] = {"spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 Task = dict[str, np.ndarray]
@@ -78,7 +78,7 @@ def measure_sample_level(statistic: str, task: Task) -> dict[str, float]:
     looped = loop(task, statistic)
     seconds = time.perf_counter() - start
     items = LabelledItems.from_arrays(task["labels"], task["sources"], task["systems"])
-    values = mean_defined(coefficients_by_source(task["scores"], items, statistic))
+    values = mean_defined(coefficients_by_source(paired(task["scores"], items), statistic))
     gap = float(np.abs(values - looped[:, 0]).max())
     return {"seconds": ours, "loop_seconds": seconds, "times_faster": seconds / ours, "largest_gap": gap}
 

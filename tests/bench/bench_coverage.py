@@ -32,7 +32,7 @@ import numpy as np
 from core.records import Measure
 from core.stats import LEAST_SOURCES, LabelledItems, coefficients_by_source, compare_judges, correlate
 from core.stats.intervals import LEAST_RANKED
-from core.stats.levels import mean_defined
+from core.stats.items import mean_defined, paired
 
 WORLDS = {  # quality, error a source shares, error of an item, whole points
     "usual": (0.7, 0.5, 0.8, False),
@@ -140,7 +140,9 @@ def truths(cell: Cell, seed: int) -> np.ndarray:
         found = correlate(many.scores, many.labels, cell.statistic)
     else:
         found = mean_defined(
-            coefficients_by_source(many.scores, LabelledItems.from_arrays(many.labels, many.sources), cell.statistic)
+            coefficients_by_source(
+                paired(many.scores, LabelledItems.from_arrays(many.labels, many.sources)), cell.statistic
+            )
         )
     found[:2] = found[:2].mean()
     return found

@@ -91,7 +91,7 @@ def _lost(facts: JudgeFacts, *, own_prompt: str = "", hands_on: bool = False) ->
         lost.append(
             f"The revision of the model ({judge.revision}): whatever the endpoint serves under its name is asked."
         )
-    if facts.document.intervals and facts.document.intervals.expected:
+    if facts.document.intervals and facts.document.intervals.expected_error:
         lost.append("How sure a verdict is: a score comes without the interval that Concord puts around it.")
     return lost
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from core.calibration.ablate import AblationRow
     from core.calibration.calibration_records import BothSides
     from core.comparison.examination import Examination
-    from core.stats.preferences import Strengths
+    from core.stats.choices import Strengths
     from core.stats.system_means import SystemMeans
 
 LEFT, RIGHT = 232, 138

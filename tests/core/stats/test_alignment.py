@@ -98,7 +98,7 @@ def test_williams_equals_the_formula_with_a_determinant(seed, n):
 
 def test_williams_published_example():
     # The psych package's example of two dependent correlations, r.test(103, .4, .5, .1): t = -0.89, p < 0.37
-    assert float(williams_t(*np.array([0.4, 0.5, 0.1]), 103)) == pytest.approx(-0.89, abs=0.005)
+    assert williams_t(0.4, 0.5, 0.1, 103) == pytest.approx(-0.89, abs=0.005)
 
 
 @pytest.mark.parametrize(

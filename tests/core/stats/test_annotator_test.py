@@ -1,4 +1,4 @@
-"""core.stats.annotator_test: by hand, the correction's known thresholds, its size, and what is undefined."""
+"""core.stats.beside_raters: by hand, the correction's known thresholds, its size, and what is undefined."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from core.stats import AnnotatorTest, AnnotatorTestSettings, annotator_test
-from core.stats.annotator_test import benjamini_yekutieli, mean_below
+from core.stats.beside_raters import benjamini_yekutieli, mean_below
 from core.stats.claims import LEAST_DUELS
 from tests.core.stats.arrays import rated, raters
 

@@ -11,11 +11,11 @@ from core.stats import align, align_each, compare_judges, paired_difference
 from core.stats import intervals as under_test
 from core.stats.alignment import measured
 from core.stats.claims import TOO_ALIKE, TOO_FEW, UNKNOWN, UNVARYING
-from core.stats.items import paired
-from core.stats.levels import level_values
-from core.stats.reweighting import leave_outs
-from tests.core.stats.arrays import ORACLES, items
+from core.stats.intervals import draw_counts, leave_outs, resampled_values
+from core.stats.items import level_values, paired
+from tests.core.stats.arrays import ORACLES, coefficient, items
 
+NAN = np.nan
 STATISTICS = tuple(ORACLES)
 
 
@@ -56,15 +56,15 @@ def test_dataset_level_is_the_jackknife_written_out(statistic):
         expected = np.tanh(z[k] + np.array([-1, 1]) * t * error(z_left[k]))
         assert (alignment.interval.low, alignment.interval.high) == pytest.approx(tuple(expected), abs=1e-12)
         assert alignment.interval.method == "jackknife over 12 sources, t(11) on Fisher's z"
-    tested = spread(scores[[0, 2]], labels, sources, statistic).difference(0, 1)
+    interval, p, _ = spread(scores[[0, 2]], labels, sources, statistic).difference(0, 1)
     gap, of_gap = z[0] - z[2], error(z_left[0] - z_left[2])
-    assert tested.p == pytest.approx(2 * scipy_stats.t.sf(abs(gap / of_gap), 11), rel=1e-9)
+    assert p == pytest.approx(2 * scipy_stats.t.sf(abs(gap / of_gap), 11), rel=1e-9)
     # the least and largest difference over the ellipse of pairs (z, z') within t, walked along otherwise
     deviations = np.sqrt(11 / 12) * (z_left[[0, 2]] - z_left[[0, 2]].mean(axis=1, keepdims=True))
     angles = np.linspace(0, 2 * np.pi, 100_000)
     walked = np.linalg.cholesky(deviations @ deviations.T) @ np.stack([np.cos(angles), np.sin(angles)]) * t
     gaps = np.tanh(z[0] + walked[0]) - np.tanh(z[2] + walked[1])
-    assert (tested.interval.low, tested.interval.high) == pytest.approx((gaps.min(), gaps.max()), abs=1e-4)
+    assert (interval.low, interval.high) == pytest.approx((gaps.min(), gaps.max()), abs=1e-4)
 
 
 def test_sample_level_tests_paired_differences_as_scipy_does():
@@ -98,10 +98,10 @@ def test_very_many_sources_go_out_in_groups(monkeypatch):
     rows = leave_outs(900, under_test.MOST_PIECES, np.random.default_rng(1))
     assert ((rows == 0).sum(axis=0) == 1).all()
     assert set((rows == 0).sum(axis=1)) == {2, 3}
-    grouped = spread(scores, labels, sources).interval(0)
+    grouped = spread(scores, labels, sources).interval(0)[0]
     assert "over 900 sources in 400 groups, t(399)" in grouped.method
     monkeypatch.setattr(under_test, "MOST_PIECES", 900)
-    single = spread(scores, labels, sources).interval(0)
+    single = spread(scores, labels, sources).interval(0)[0]
     assert grouped.high - grouped.low == pytest.approx(single.high - single.low, rel=0.1)
 
 
@@ -124,22 +124,22 @@ def test_a_mean_of_few_different_rank_coefficients_has_no_interval(coefficients,
     scores = np.concatenate([swaps[coefficients[s % len(coefficients)]] for s in range(8)]).astype(float)
     for statistic in ("spearman", "kendall"):
         shown = spread(np.stack([scores, labels]), labels, sources, statistic, "sample")
-        assert (shown.interval(0) is not None) == known
-    assert spread(np.stack([scores, labels]), labels, sources, "pearson", "sample").interval(0) is not None
+        assert (shown.interval(0)[0] is not None) == known
+    assert spread(np.stack([scores, labels]), labels, sources, "pearson", "sample").interval(0)[0] is not None
 
 
 def test_a_value_that_hangs_on_one_source_or_does_not_vary_has_no_interval():
     sources = np.repeat(np.arange(10), 2)
     labels = np.where(np.arange(20) == 0, 1.0, 0.0)
     interval = spread(np.random.default_rng(5).normal(size=(2, 20)), labels, sources)
-    assert interval.interval(0) is None
+    assert interval.interval(0)[0] is None
     assert interval.difference(0, 1) == (None, None, UNKNOWN)
     labels, sources = np.tile(np.arange(5.0), 10), np.repeat(np.arange(10), 5)
     perfect = spread(np.stack([labels, -labels, labels * 2]), labels, sources, "spearman")
-    assert perfect.interval(0) is None
+    assert perfect.interval(0)[0] is None
     assert perfect.difference(0, 1) == (None, None, UNVARYING)
-    same = perfect.difference(0, 2)  # equal rankings: no difference, whatever the sources
-    assert (same.interval.low, same.interval.high, same.p) == (0.0, 0.0, 1.0)
+    same, p, _ = perfect.difference(0, 2)  # equal rankings: no difference, whatever the sources
+    assert (same.low, same.high, p) == (0.0, 0.0, 1.0)
 
 
 def test_the_system_level_counts_its_bias_and_says_that_it_is_short():
@@ -149,13 +149,108 @@ def test_the_system_level_counts_its_bias_and_says_that_it_is_short():
     labels = np.clip(np.rint(2 + truth), 1, 5)
     data = paired(truth + rng.normal(size=60), items(labels, sources, systems))
     found = measured(data, Measure("pearson", "system"), 500, 2).spread
-    drawn = under_test.draw_counts(np.random.default_rng(2), 10, 500)
-    values = under_test.resampled_values(data, drawn, Measure("pearson", "system"))[:, 0]
-    value = level_values(data, Measure("pearson", "system")).values[0]
+    drawn = draw_counts(np.random.default_rng(2), 10, 500)
+    values = resampled_values(data, drawn, Measure("pearson", "system"))[:, 0]
+    value = level_values(data, Measure("pearson", "system"))[0][0]
     reach = scipy_stats.t.ppf(0.975, 9) * np.sqrt(10 / 9 * ((values - value) ** 2).mean())
-    interval = found.interval(0)
+    interval = found.interval(0)[0]
     assert (interval.low, interval.high) == pytest.approx((max(value - reach, -1), min(value + reach, 1)), abs=1e-9)
     assert "too short with so few" in interval.method
+
+
+# ── values with other counts of each source, against the statistic on the written-out resample ────────────────
+
+
+def written_out(data, counts, statistic, level):
+    """(resamples, candidates) by copying the drawn sources out and calling scipy."""
+    rows = []
+    for row in counts.astype(int):
+        picked = [
+            (source, np.flatnonzero(data.items.sources == source)) for source in np.repeat(np.arange(row.size), row)
+        ]
+        items = np.concatenate([items for _, items in picked])
+        found = []
+        for scores in data.scores:
+            if level == "dataset":
+                found.append(coefficient(scores[items], data.items.labels[items], statistic))
+            elif level == "sample":
+                values = [coefficient(scores[own], data.items.labels[own], statistic) for _, own in picked]
+                found.append(np.nanmean(values) if np.isfinite(values).any() else NAN)
+            else:
+                items_scored = items[~np.isnan(scores[items])]
+                systems = [items_scored[data.items.systems[items_scored] == s] for s in range(data.items.n_systems)]
+                means = np.array([(scores[own].mean(), data.items.labels[own].mean()) for own in systems if own.size])
+                # means equal in truth differ in their last bits by the order of summation: no difference to rank
+                found.append(coefficient(*means.round(10).reshape(-1, 2).T, statistic))
+        rows.append(found)
+    return np.array(rows)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """12 ragged sources, 5 systems; candidates: continuous, tied, with gaps, constant within most sources."""
+    rng = np.random.default_rng(5)
+    sources = rng.permutation(np.repeat(np.arange(12), rng.integers(1, 9, size=12)))
+    # means of three ratings, as in real label files: thirds, whose sums round
+    labels = rng.integers(3, 16, size=sources.size) / 3.0
+    scores = np.stack([labels + rng.normal(scale=s, size=sources.size) for s in (0.5, 1.0, 2.0, 3.0)])
+    scores[1] = np.rint(scores[1])
+    scores[2, rng.random(sources.size) < 0.3] = NAN
+    scores[3] = sources % 3 + (rng.random(sources.size) < 0.1)
+    return paired(scores, items(labels, sources, rng.integers(0, 5, size=sources.size)))
+
+
+def drawn(data, statistic, level):
+    """Counts that the statistic takes: draws, and at dataset level for rank coefficients leave-outs (5 groups)."""
+    n_sources, generator = data.items.n_sources, np.random.default_rng(6)
+    whole = np.ones((1, n_sources))  # every source once: the sample itself
+    if level == "dataset" and statistic != "pearson":
+        return np.vstack([whole, leave_outs(n_sources, 5, generator), whole])
+    return np.vstack([whole, draw_counts(generator, n_sources, 40)])
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("level", ["dataset", "sample", "system"])
+def test_equals_the_written_out_resample(data, statistic, level, monkeypatch):
+    counts, measure = drawn(data, statistic, level), Measure(statistic, level)
+    values = resampled_values(data, counts, measure)
+    np.testing.assert_allclose(values, written_out(data, counts, statistic, level), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(values[0], level_values(data, measure)[0], rtol=0, atol=1e-9)
+    monkeypatch.setattr(under_test, "BLOCK_ELEMENTS", 64)  # one resample, and one row of signs, at a time
+    np.testing.assert_allclose(resampled_values(data, counts, measure), values, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("statistic", ["spearman", "kendall"])
+def test_rank_coefficients_over_all_items_take_leave_outs_alone(data, statistic):
+    with pytest.raises(ValueError, match="leave-outs"):
+        resampled_values(data, 2.0 * np.ones((1, data.items.n_sources)), Measure(statistic, "dataset"))
+
+
+def test_spearman_of_a_rest_that_is_constant_is_undefined():
+    """Scores 1 1 1 2 and labels 1 2 3 4 of sources 0 0 1 2.  Without source 2 all scores are 1; without 0 one item of
+    each of two values is left, in order: 1; without 1 scores 1 1 2 beside 1 2 4 are sqrt(3) / 2 as average ranks
+    1.5 1.5 3 (deviations -.5 -.5 1 of squares 1.5) beside 1 2 3 (-1 0 1, squares 2) give 1.5 / sqrt(3)."""
+    few = paired(np.array([[1.0, 1.0, 1.0, 2.0]]), items([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 2]))
+    values = resampled_values(few, leave_outs(3, 3), Measure("spearman", "dataset"))[:, 0]
+    np.testing.assert_allclose(values, [1.0, np.sqrt(3.0) / 2.0, NAN], rtol=0, atol=1e-15)
+
+
+def test_large_sets_are_sorted_row_by_row(data, monkeypatch):
+    counts = leave_outs(data.items.n_sources, 12)
+    by_balance = resampled_values(data, counts, Measure("kendall", "dataset"))
+    monkeypatch.setattr(under_test, "BALANCE_LIMIT", 10)
+    by_sorting = resampled_values(data, counts, Measure("kendall", "dataset"))
+    np.testing.assert_allclose(by_sorting, by_balance, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rounding_does_not_make_a_constant_resample_defined(seed):
+    # each source has one label; squares and sums of unequal sizes leave a rest of either sign
+    rng = np.random.default_rng(seed)
+    sources = np.repeat(np.arange(4), rng.integers(3, 40, size=4))
+    data = paired(rng.normal(size=(5, sources.size)), items(rng.normal(size=4)[sources], sources))
+    values = resampled_values(data, 4.0 * np.eye(4), Measure("pearson", "dataset"))
+    assert np.isnan(values).all()
 
 
 # ── how often ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -177,9 +272,9 @@ def test_the_truth_is_held_and_equal_judges_are_seldom_told_apart(level, statist
     covered = called = 0
     for seed in range(RUNS):
         result = spread(*task(n_sources, size, seed=100 + seed), statistic, level)
-        interval = result.interval(0)
+        interval = result.interval(0)[0]
         covered += interval.low <= truth <= interval.high
-        p = result.difference(0, 1).p  # None where a source was left out and 7 remain
+        p = result.difference(0, 1)[1]  # None where a source was left out and 7 remain
         called += p is not None and p <= 0.05
     # binomial limits at 300 runs: true shares of .92 and .98 stay inside with 99.9 %, and so do .03 and .07 of p;
     # the percentile bootstrap at 8 sources (coverage .85, false positives .10) does not
@@ -194,7 +289,7 @@ def test_judges_that_few_sources_tell_apart_have_no_p(apart, tested):
     first = np.tile([2.0, 1.0, 3.0, 4.0, 5.0], 8)
     second = first.copy()
     second[sources < apart] = np.tile([3.0, 1.0, 2.0, 4.0, 5.0], apart)
-    result = spread(np.stack([first, second]), labels, sources, "spearman", "sample").difference(0, 1)
-    assert result.interval is not None
-    assert (result.p is not None) == tested
-    assert result.reason == ("" if tested else TOO_ALIKE)
+    interval, p, reason = spread(np.stack([first, second]), labels, sources, "spearman", "sample").difference(0, 1)
+    assert interval is not None
+    assert (p is not None) == tested
+    assert reason == ("" if tested else TOO_ALIKE)

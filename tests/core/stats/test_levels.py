@@ -1,6 +1,6 @@
-"""core.stats.levels and items: the three levels, the usual one, what is left out, what is undefined and why.
+"""core.stats.items: the three levels, the usual one, what is left out, what is undefined and why.
 
-Loops over scipy for all statistics and levels: `test_reweighting.py`.
+Loops over scipy for all statistics and levels: `test_intervals.py`.
 """
 
 from __future__ import annotations

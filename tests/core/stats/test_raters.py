@@ -15,8 +15,9 @@ from nltk.metrics.distance import binary_distance, interval_distance
 from scipy.stats import spearmanr
 
 from core.data import load_golden
-from core.records import GoldenSet, Scale
+from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 from core.stats import alpha_metric, krippendorff_alpha, pairwise_spearman, rater_table
+from core.stats.claims import MOST_RATERS
 
 NAN = np.nan
 LIKERT, BINARY, SLIDER = Scale(1, 5, 1.0), Scale(0, 1, 1.0), Scale(0, 100, None)
@@ -92,13 +93,23 @@ def test_pairwise_spearman_against_scipy():
     ratings = rng.integers(1, 6, size=(4, 60)).astype(float)
     ratings[0, 30:], ratings[1, :25], ratings[3] = NAN, NAN, 2.0  # raters 1 and 2 share 5 items; rater 4 is constant
     expected = [spearmanr(ratings[0, :30], ratings[2, :30])[0], spearmanr(ratings[1, 25:], ratings[2, 25:])[0]]
-    spearman = pairwise_spearman(ratings)
-    assert spearman.value == pytest.approx(np.mean(expected))
-    assert (spearman.n_pairs, spearman.n_left_out) == (2, 4)
-    none = pairwise_spearman(ratings[:2])
-    assert (none.value, none.n_pairs, none.n_left_out) == (None, 0, 1)
-    assert "20 common items" in none.reason
-    assert pairwise_spearman(ratings[:1]).value is None
+    assert pairwise_spearman(ratings) == (pytest.approx(np.mean(expected)), 2, "")
+    value, n_pairs, reason = pairwise_spearman(ratings[:2])
+    assert (value, n_pairs, "20 common items" in reason) == (None, 0, True)
+    assert pairwise_spearman(ratings[:1])[0] is None
+
+
+def test_of_very_many_raters_those_with_the_most_ratings_have_a_row_each():
+    rng = np.random.default_rng(4)
+    ratings = rng.normal(size=(MOST_RATERS + 50, 9))
+    ratings[50:, 6:] = NAN  # the first 50 rated more items than the others
+    given = [Rating(f"i{k}", f"p{row + 1}", "x", float(ratings[row, k])) for row, k in np.argwhere(~np.isnan(ratings))]
+    items = tuple(Item(f"i{k}", "text") for k in range(9))
+    golden = GoldenSet("many", "single", items, {"x": AspectLabels("x", SLIDER, (1.0,) * 9)}, tuple(given))
+    table = rater_table(golden, "x")
+    assert (table.named.size, table.n_raters) == (MOST_RATERS, MOST_RATERS + 50)
+    assert {table.raters[row] for row in table.named} >= {f"p{k + 1}" for k in range(50)}
+    np.testing.assert_allclose(np.nansum(table.values, axis=0), np.nansum(ratings, axis=0))
 
 
 # ── the reference sets, to the three digits of the table that describes them ─────────────────────────────────
@@ -134,6 +145,6 @@ def test_stated_agreement(shared_data, file, aspect, panel, alpha, rho):
     assert result.value is not None
     assert stated(result.value) == alpha
     if rho is not None:
-        pairs = pairwise_spearman(table.values)
-        assert pairs.value is not None
-        assert stated(pairs.value) == rho
+        value, _, _ = pairwise_spearman(table.values)
+        assert value is not None
+        assert stated(value) == rho

@@ -1,0 +1,304 @@
+"""Choices from scores: yes or no, and one of two texts: how often a judge says what raters say.
+
+*Yes or no from a score*: how well scores part the two (AUC), and from which score on to say yes.
+
+The threshold is the one that costs least on the labels there are, where a miss (raters say yes, the judge no) and a
+false alarm may cost differently.  What it costs, and its precision and recall, are *cross-fitted*: each label is judged
+by a threshold that other sources chose, so that the figures hold for new items and not for those that chose.
+
+AUC is the chance that a yes scores above a no, ties counting half (Mann and Whitney 1947).  Its interval is that of
+placement values summed by source (Obuchowski 1997, "Nonparametric analysis of clustered ROC curve data"), on the logit
+scale.  Intervals of shares are those of Korn and Graubard (1998): Clopper and Pearson's at the number of items that
+independent ones would have to be to be known as well.
+
+*Accuracy with ties* (Deutsch, Foster and Freitag 2023, "Ties Matter"): raters' ties count, and a judge that scores
+without ties is given them: it calls a tie whatever lies within ε of the middle.  ε is the one that agrees best; here it
+is chosen by other sources than those it is counted on, so that the figure holds for new pairs.
+
+*Strengths* (Bradley and Terry 1952): log-odds that a system is preferred to the average one, a tie counting half for
+each side, with a little shrinking (one tie against an average system) so that one who never lost has a finite strength.
+Intervals take pairs of one source together (sandwich), with t over sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from core.json_form import JsonRecord
+from core.records import FloatArray, IntArray, Interval, Scale
+from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
+from core.stats.correlation import average_ranks
+from core.stats.intervals import CONFIDENCE, ROUNDING, Z95, clustered_error, t_interval, t_quantile
+from core.stats.items import BoolArray, source_folds
+
+_STEPS = 100
+_SHRUNK = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Rate(JsonRecord):
+    """A share in [0, 1] of `n` items with its interval; None is undefined, `reason` says why."""
+
+    value: float | None
+    interval: Interval | None
+    n: int
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class YesNo(JsonRecord):
+    """Scores next to yes-or-no labels.
+
+    `threshold` is chosen on all labels: say yes from there on; None where never saying yes costs least.  `precision`,
+    `recall` and `cost` (an item, in points of `miss_cost` and `alarm_cost`) are cross-fitted; `cost_of_none` is what
+    always saying the cheaper word costs.
+    `n_calibration_left_out` and `n_calibration_kept` as in `core.records.Alignment`.
+    """
+
+    n: int
+    n_yes: int
+    n_sources: int
+    auc: Rate
+    threshold: float | None
+    precision: Rate
+    recall: Rate
+    cost: float | None
+    cost_of_none: float | None
+    miss_cost: float
+    alarm_cost: float
+    reason: str = ""
+    n_calibration_left_out: int = field(default=0, metadata={"silent": True})
+    n_calibration_kept: int = field(default=0, metadata={"silent": True})
+
+
+def yes_no(
+    scores: ArrayLike, yes: ArrayLike, sources: IntArray, *, miss_cost: float = 1.0, alarm_cost: float = 1.0
+) -> YesNo:
+    """Choose a threshold, and say what it does.
+
+    `scores` (n,), `yes` (n,) 0 or 1, NaN left out; `sources` (n,) codes.  Costs are above 0.  Undefined, with the
+    reason, where all labels are the same.
+    """
+    x, y = np.asarray(scores, dtype=np.float64), np.asarray(yes, dtype=np.float64)
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, said, codes = x[known], y[known] > 0.5, np.unique(np.asarray(sources)[known], return_inverse=True)[1]
+    n, n_yes, n_sources = x.size, int(said.sum()), int(codes.max(initial=-1)) + 1
+    if n_yes in (0, n):
+        reason = f"all {n:,} labels are the same" if n else NO_PAIR
+        none = Rate(None, None, n, reason)
+        return YesNo(n, n_yes, n_sources, none, None, none, none, None, None, miss_cost, alarm_cost, reason=reason)
+    best = _cheapest(x, said, miss_cost, alarm_cost)
+    folds, up = source_folds(codes), np.zeros(n, dtype=np.bool_)  # yes from the threshold that the other folds choose
+    for fold in np.unique(folds):
+        inside = folds == fold
+        others = ~inside if n_sources > 1 else inside  # one source: nothing else chooses
+        up[inside] = x[inside] >= _cheapest(x[others], said[others], miss_cost, alarm_cost)
+    return YesNo(
+        n,
+        n_yes,
+        n_sources,
+        _auc(x, said, codes),
+        None if np.isinf(best) else best,
+        rate(said[up], codes[up], "the judge says yes to nothing"),
+        rate(up[said], codes[said], ""),
+        float((miss_cost * (said & ~up) + alarm_cost * (up & ~said)).mean()),
+        min(miss_cost * n_yes, alarm_cost * (n - n_yes)) / n,
+        miss_cost,
+        alarm_cost,
+    )
+
+
+def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
+    ranks, placed = average_ranks(x), np.empty(x.size)  # placed: the share of the other class on the right side
+    for side in (said, ~said):
+        placed[side] = (ranks[side] - average_ranks(x[side])) / (~side).sum()
+    placed[~said] = 1.0 - placed[~said]
+    value, n_sources = float(placed[said].mean()), int(codes.max()) + 1
+    if n_sources < LEAST_SOURCES:
+        return Rate(value, None, x.size, TOO_FEW)
+    error = clustered_error((placed - value) / np.where(said, said.sum(), (~said).sum()), codes)
+    if error <= ROUNDING or not 0.0 < value < 1.0:
+        return Rate(value, None, x.size, "no interval: scores part the labels the same way in every source")
+    middle, half = np.log(value / (1 - value)), t_quantile(n_sources - 1) * error / (value * (1 - value))
+    low, high = (float(1 / (1 + np.exp(-end))) for end in (middle - half, middle + half))
+    method = f"placement values by source, logit, t({n_sources - 1})"
+    return Rate(value, Interval(low, high, CONFIDENCE, method, n_sources), x.size)
+
+
+def _cheapest(x: FloatArray, said: BoolArray, miss_cost: float, alarm_cost: float) -> float:
+    """The threshold of least cost, half-way to the score below; inf where never saying yes costs least.
+
+    Of equal ones the lowest: a tie is decided for the class that costs more to miss.
+    """
+    values, place = np.unique(x, return_inverse=True)
+    # hits and false alarms of saying yes from each score on
+    hits, alarms = (np.cumsum(np.bincount(place, side, values.size)[::-1])[::-1] for side in (said, ~said))
+    costs = np.append(miss_cost * (said.sum() - hits) + alarm_cost * alarms, miss_cost * said.sum())
+    best = int(np.argmin(costs))
+    return np.inf if best == values.size else float(values[max(best - 1, 0) : best + 1].mean())
+
+
+def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
+    """The share of items of which it `holds` (n,), by source (`codes` (n,)), after Korn and Graubard (1998)."""
+    from scipy.special import betaincinv
+
+    n, n_sources = holds.size, np.unique(codes).size
+    if not n:
+        return Rate(None, None, 0, empty)
+    value = float(holds.mean())
+    if n_sources < LEAST_SOURCES:
+        return Rate(value, None, n, TOO_FEW)
+    error = clustered_error((holds - value) / n, codes)
+    worth = value * (1 - value) / error**2 if error > ROUNDING else float(n_sources)
+    worth = min(worth * (Z95 / t_quantile(n_sources - 1)) ** 2, float(n))
+    hits, tail = value * worth, (1.0 - CONFIDENCE) / 2.0
+    low = 0.0 if hits <= 0 else float(betaincinv(hits, worth - hits + 1, tail))
+    high = 1.0 if hits >= worth else float(betaincinv(hits + 1, worth - hits, 1.0 - tail))
+    return Rate(value, Interval(low, high, CONFIDENCE, f"Korn and Graubard, {worth:.0f} items' worth", n_sources), n)
+
+
+# ── preferences between two texts ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceAgreement(JsonRecord):
+    """A judge next to raters on pairs.
+
+    `accuracy` counts ties (within `tie_within` of the middle, chosen on all pairs, is the judge's tie), cross-fitted;
+    `without_ties` is that on the pairs on which raters had a preference, and no tie is allowed to the judge.
+    `always_one` is what calling every pair what most pairs are would reach.
+    """
+
+    n: int
+    n_ties: int
+    accuracy: Rate
+    without_ties: Rate
+    tie_within: float | None
+    always_one: float | None
+    reason: str = ""
+
+
+def preference_agreement(
+    scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale
+) -> PreferenceAgreement:
+    """How often the judge prefers what raters do.  `scores`, `labels` (n,) on `scale`, whose middle is a tie."""
+    known = ~(np.isnan(scores) | np.isnan(labels))
+    middle = (scale.low + scale.high) / 2.0
+    lean, said = scores[known] - middle, np.sign(np.round(labels[known] - middle, 9))
+    codes, folds, n = sources[known], source_folds(sources)[known], int(known.sum())
+    if not n:
+        none = Rate(None, None, 0, NO_PAIR)
+        return PreferenceAgreement(0, 0, none, none, None, None, NO_PAIR)
+    agreed = np.empty(n, dtype=np.bool_)
+    for fold in np.unique(folds):
+        inside, others = folds == fold, folds != fold
+        within = _tie_within(lean[others], said[others])
+        agreed[inside] = _called(lean[inside], within) == said[inside]
+    preferred = said != 0
+    return PreferenceAgreement(
+        n,
+        int((~preferred).sum()),
+        rate(agreed, codes, NO_PAIR),
+        rate((np.sign(lean) == said)[preferred], codes[preferred], "raters had no preference anywhere"),
+        _tie_within(lean, said),
+        float(max((said == side).mean() for side in (-1, 0, 1))),
+    )
+
+
+def _called(lean: FloatArray, within: float) -> FloatArray:
+    """(n,) −1, 0 or 1: what the judge says when it calls a tie within so much of the middle."""
+    return np.where(np.abs(lean) <= within, 0.0, np.sign(lean))
+
+
+def _tie_within(lean: FloatArray, said: FloatArray) -> float:
+    """The ε of best agreement; −1 where calling no tie at all agrees best."""
+    if not lean.size:
+        return -1.0
+    size = np.abs(lean)
+    order = np.argsort(size, kind="stable")
+    right, tied = (np.sign(lean) == said)[order], (said == 0)[order]
+    agreed = np.concatenate([[right.sum()], right.sum() - np.cumsum(right) + np.cumsum(tied)])
+    ends = np.append(np.flatnonzero(np.diff(size[order]) > 0) + 1, lean.size)  # equal sizes go together
+    allowed = np.concatenate([[0], ends])
+    best = int(allowed[np.argmax(agreed[allowed])])
+    return -1.0 if best == 0 else float(size[order][best - 1])
+
+
+# ── strengths of systems ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Strength(JsonRecord):
+    """Log-odds of being preferred to an average system, from `n` pairs; `wins` is the share won, ties half."""
+
+    system: str
+    value: float
+    interval: Interval | None
+    wins: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strengths(JsonRecord):
+    """Strongest first; empty with `reason` where systems cannot be compared.  `n` pairs of `n_sources` sources."""
+
+    systems: tuple[Strength, ...]
+    n: int
+    n_sources: int
+    reason: str = ""
+
+
+def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntArray, names: Sequence[str]) -> Strengths:
+    """Strengths of the systems `names` whose codes are `first` and `second` (n,).
+
+    `won` (n,) is 1 where the second won, 0 where the first did, 0.5 for a tie (or anything between); NaN is left out.
+    """
+    from scipy.sparse import csr_matrix, diags
+    from scipy.sparse.csgraph import connected_components
+    from scipy.special import expit
+
+    known = ~np.isnan(won) & (first != second)
+    a, b, y, place = first[known], second[known], won[known], np.unique(sources[known], return_inverse=True)[1]
+    n, k, n_sources = int(known.sum()), len(names), int(place.max(initial=-1)) + 1
+    if n == 0 or k < 2:
+        return Strengths((), n, n_sources, "no pair of two systems has a preference")
+    n_parts, part = connected_components(csr_matrix((np.ones(n), (a, b)), (k, k)), directed=False)
+    if n_parts > 1:
+        apart = [names[int(np.argmax(part == one))] for one in (0, 1)]
+        return Strengths((), n, n_sources, f"{apart[0]} and {apart[1]} are joined by no chain of pairs")
+    pairs = np.arange(n)
+    design = csr_matrix((np.repeat([1.0, -1.0], n), (np.tile(pairs, 2), np.concatenate([b, a]))), (n, k))
+
+    def information(theta: FloatArray) -> FloatArray:
+        p, own = expit(design @ theta), expit(theta)
+        return np.asarray((design.T @ diags(p * (1 - p)) @ design) + np.diag(2 * _SHRUNK * own * (1 - own)))
+
+    theta = np.zeros(k)
+    for _ in range(_STEPS):  # Newton's steps; the likelihood is concave
+        score = design.T @ (y - expit(design @ theta)) + _SHRUNK - 2 * _SHRUNK * expit(theta)
+        step = np.clip(np.linalg.solve(information(theta), score), -2.0, 2.0)
+        theta += step
+        if np.abs(step).max() < 1e-10:
+            break
+    theta -= theta.mean()
+    bread = np.linalg.inv(information(theta))
+    by_source = csr_matrix((y - expit(design @ theta), (place, pairs))) @ design
+    spread = by_source @ (bread - bread.mean(axis=0)).T  # strengths next to their mean
+    errors = np.sqrt((spread**2).sum(axis=0) * n_sources / max(n_sources - 1, 1))
+    played = np.bincount(a, minlength=k) + np.bincount(b, minlength=k)
+    gained = np.bincount(a, 1 - y, minlength=k) + np.bincount(b, y, minlength=k)
+    few, systems = TOO_FEW if n_sources < LEAST_SOURCES else "", []
+    for j in np.argsort(-theta, kind="stable").tolist():
+        value, wins = float(theta[j]), float(gained[j] / played[j])
+        interval = None if few else t_interval(value, float(errors[j]), n_sources, "sandwich")
+        systems.append(Strength(names[j], value, interval, wins, int(played[j])))
+    return Strengths(tuple(systems), n, n_sources, few)
+
+
+def chosen_sides(labels: FloatArray, scale: Scale) -> FloatArray:
+    """(n,) the share of the win that goes to text B: 0 text A, 1 text B, 0.5 a tie."""
+    return np.asarray((labels - scale.low) / (scale.high - scale.low))

@@ -1,0 +1,369 @@
+"""What is wrong with a judge: parts of the items where it errs more, and what it leans on beyond the labels.
+
+# Parts
+
+Alignment inside a part is a description, not a test.  A part that holds a narrow range of scores or labels has a lower
+coefficient for that alone (restriction of range; Thorndike 1949), however good the judge is there.  So the test
+compares errors in points of the labels' scale, each with the error that a judge of this agreement makes at that score
+if it is equally good everywhere.  Without that second half, the ends of a scale look good and its middle bad: labels
+cannot lie beyond an end.
+
+*Equally good everywhere* is a Gaussian copula: behind scores and labels lie two normal variables with one correlation,
+cut into the scores and the labels that occur (for labels and scores on steps this is the polychoric model; Olsson 1979,
+"Maximum likelihood estimation of the polychoric correlation coefficient").  It leaves both distributions as they are,
+ties and ends of the scale included, and has one free number, fitted by maximum likelihood.
+
+# Length, place, family
+
+A judge that follows nothing but quality correlates with length as far as quality does, and noise in its scores lowers
+that.  Noise in the labels lowers *their* correlation with length.  So two correlations with length differ wherever the
+two sides differ in reliability, and their difference is no bias.  Neither is the partial correlation given the labels:
+labels with noise leave some quality behind, which length then explains (Westfall and Yarkoni 2016, "Statistically
+controlling for confounding constructs is harder than you think").
+
+Let J be the score, x the property, T the quality that the labels measure.  Without bias J = a + b·T + noise, so
+corr(J, x) = corr(J, T) · corr(T, x).  How that is estimated depends on the labels:
+
+- *Several ratings per item*: split the ratings of each item at random into two halves A and B.  Their errors are
+  independent, so corr(J, x) = corr(J, A) · corr(B, x) / corr(A, B), whatever the reliability of anything (a vanishing
+  tetrad; Spearman 1904, Bollen and Ting 1993).  Averaged over both orders and `SPLITS` splits.  The p is that of
+  corr(J, x) · corr(A, B) − corr(J, A) · corr(B, x) = 0, which divides by nothing.
+- *One label Y per item*: corr(J, x) = corr(J, Y) · corr(Y, x) / reliability of Y, and that reliability is not known.
+  It lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  Only what lies beyond the
+  expected correlation at both ends is called a bias: both tests have to reject (Berger 1982, intersection-union).
+
+Correlations are those of average ranks (Spearman), over all items or within sources: ranks less their mean in the
+source, pooled.  Standard errors are from leaving out one source at a time (jackknife), with t on sources − 1 degrees of
+freedom.  Excess up to `LEAST_EXCESS` is not called a bias: ranks of scores on few steps fit no linear model exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from core.records import Alignment, FloatArray, IntArray, Interval, Measure
+from core.stats.alignment import measured
+from core.stats.claims import LEAST_SOURCES, TOO_FEW
+from core.stats.correlation import average_ranks
+from core.stats.intervals import LEAST_RANKED, ROUNDING, jackknife, jackknife_deviations, t_interval, two_sided
+from core.stats.items import LabelledItems, paired
+
+STRETCHES = 3
+"""Parts that a number is divided into, with about as many items each."""
+
+LEAST_EXCESS = 0.05
+"""An error that is less than this share above the expected one is not called larger, nor a correlation that is beyond
+the expected one by no more than this a bias: no model is exact."""
+
+_MOST_VALUES = 60
+"""Distinct scores, and distinct labels, up to which the copula knows each; more are put into as many equal groups."""
+
+_POINTS = 5
+"""Points at which the normal variable behind one score is taken."""
+
+
+def part_alignments(
+    scores: FloatArray, items: LabelledItems, codes: IntArray, measure: Measure
+) -> tuple[Alignment, ...]:
+    """The alignments inside the parts 0, 1, … of `codes` (n_items,), −1 for items in none, by `measure`."""
+    inside = codes[None, :] == np.arange(int(codes.max(initial=-1)) + 1)[:, None]
+    if not inside.size:
+        return ()
+    return tuple(measured(paired(np.where(inside, scores, np.nan), items), measure, 1, 0).alignments)
+
+
+def even_errors(scores: FloatArray, labels: FloatArray) -> FloatArray | None:
+    """(2, n) sizes of the errors of `scores` (n,) about `labels` (n,), and those expected of an equally good judge.
+
+    In points of the labels' scale, between the label and the label that the model expects at the item's score.  None
+    where one side is constant; neither has NaN.
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import ndtr, ndtri
+
+    score, score_sizes, _ = _groups(scores)
+    label, label_sizes, label_values = _groups(labels)
+    if score_sizes.size < 2 or label_sizes.size < 2:
+        return None
+    n = scores.size
+    ranks = np.cumsum(score_sizes) - score_sizes
+    behind = ndtri((ranks[:, None] + (np.arange(_POINTS) + 0.5) / _POINTS * score_sizes[:, None]) / n)
+    cuts = ndtri(np.cumsum(label_sizes)[:-1] / n)
+    counts = np.bincount(score * label_sizes.size + label, minlength=score_sizes.size * label_sizes.size)
+    counts = counts.reshape(score_sizes.size, label_sizes.size)
+
+    def chances(rho: float) -> FloatArray:
+        """(n_scores, n_labels) chance of each label at each score."""
+        below = ndtr((cuts - rho * behind[:, :, None]) / np.sqrt(1.0 - rho * rho)).mean(axis=1)
+        ends = np.zeros((len(below), 1))
+        return np.asarray(np.diff(np.hstack([ends, below, ends + 1.0]), axis=1), dtype=np.float64)
+
+    def likelihood(rho: float) -> float:
+        return float((counts * np.log(np.maximum(chances(rho), 1e-12))).sum())
+
+    fitted = minimize_scalar(lambda rho: -likelihood(rho), bounds=(-0.995, 0.995), options={"xatol": 1e-3})
+    chance = chances(float(fitted.x))
+    mapped = chance @ label_values
+    expected = (chance * np.abs(label_values - mapped[:, None])).sum(axis=1)
+    return np.stack([np.abs(labels - mapped[score]), expected[score]])
+
+
+def _groups(values: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """(n,) the rising group of each of `values`, and the size and the mean of the groups: one a distinct value, or
+    `_MOST_VALUES` of about equal size."""
+    codes = np.unique(values, return_inverse=True)[1]
+    sizes = np.bincount(codes)
+    if sizes.size > _MOST_VALUES:
+        middle = (np.cumsum(sizes) - sizes / 2.0)[codes]
+        codes = np.unique((middle * _MOST_VALUES / values.size).astype(np.intp), return_inverse=True)[1]
+        sizes = np.bincount(codes)
+    return codes, sizes, np.bincount(codes, weights=values) / sizes
+
+
+def error_contrasts(errors: FloatArray, sources: IntArray, codes: IntArray) -> FloatArray:
+    """(n_parts, 4): is the error in each part of `codes` (n,) further above the expected one than that of the others?
+
+    `errors` (2, n) are those of `even_errors`, `sources` (n,).  The columns are the excess of the part minus that of
+    the others, in points of the scale, its standard error, degrees of freedom, and two-sided p; NaN without a test.
+    The jackknife leaves out one source of all parts at once, so what parts share stays in the error.  A part takes
+    `LEAST_RANKED` items of `LEAST_SOURCES` sources to be tested, and the others together as many.
+    """
+    n_parts, kept = int(codes.max(initial=-1)) + 1, codes >= 0
+    if not kept.any():
+        return np.empty((0, 4))
+    names, source = np.unique(sources[kept], return_inverse=True)
+    cells = source * n_parts + codes[kept]
+    counts, sums = (
+        np.bincount(cells, weights, names.size * n_parts).reshape(names.size, n_parts)
+        for weights in (np.ones(cells.size), (errors[0] - errors[1])[kept])
+    )
+    of_sources = (counts > 0).sum(axis=0)
+    usable = (counts.sum(axis=0) >= LEAST_RANKED) & (of_sources >= LEAST_SOURCES)
+    counts, sums = (np.where(usable, side, 0.0) for side in (counts, sums))
+
+    def excess(own: FloatArray, n_own: FloatArray) -> FloatArray:
+        rest, n_rest = (side.sum(axis=-1, keepdims=True) - side for side in (own, n_own))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(own / n_own - rest / n_rest, dtype=np.float64)
+
+    found = np.full((n_parts, 4), np.nan)
+    own, n_own = sums.sum(axis=0), counts.sum(axis=0)
+    values, left = excess(own, n_own), jackknife_deviations(excess(own - sums, n_own - counts))
+    of_rest = (counts.sum(axis=1, keepdims=True) - counts > 0).sum(axis=0)
+    for k, freedom in enumerate(np.minimum(of_sources, of_rest) - 1):
+        error = float(np.sqrt((left[:, k] ** 2).sum()))
+        if usable[k] and freedom + 1 >= LEAST_SOURCES and error > ROUNDING:
+            found[k] = values[k], error, freedom, two_sided(values[k] / error, int(freedom))
+    return found
+
+
+def stretches(values: FloatArray, n_stretches: int = STRETCHES) -> IntArray:
+    """(n,) which stretch of rising `values` each belongs to, equal values together; −1 where NaN."""
+    known = ~np.isnan(values)
+    codes = np.full(values.size, -1, dtype=np.intp)
+    if known.any():
+        cuts = np.unique(np.quantile(values[known], np.arange(1, n_stretches) / n_stretches))
+        # where one value is most of all, either side may end with it
+        sides = (np.searchsorted(cuts, values[known], "right"), np.searchsorted(cuts, values[known]))
+        both = [np.unique(side, return_inverse=True)[1] for side in sides]
+        codes[known] = max(both, key=lambda code: int(code.max()))
+    return codes
+
+
+# ── beyond the labels ────────────────────────────────────────────────────────────────────────────────────────
+
+LEAST_RELIABILITY = 0.3
+"""Least reliability that single labels are taken to have; a rater's ratings of text quality reach 0.3 to 0.6."""
+
+SPLITS = 8
+"""Random splits of the ratings into halves."""
+
+LEAST_RATED = 30
+"""Fewest items with two ratings, and at least half of all items, for halves of ratings to be used."""
+
+RATERS_DISAGREE = "the raters agree too little with each other"
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """Correlation of the `judge`'s scores with a property, of the `labels`, and the one `expected` without bias.
+
+    `expected` is a range where the reliability of the labels is not known.  `value` is what lies beyond it: 0 inside.
+    `interval` covers what the judge's correlation exceeds any expected one by; `p` is two-sided.  `reason` says why
+    there is no p, or no value.
+    """
+
+    judge: float
+    labels: float
+    judge_interval: Interval | None
+    labels_interval: Interval | None
+    expected: tuple[float, float]
+    value: float
+    interval: Interval | None
+    p: float | None
+    n: int
+    reason: str = ""
+
+
+def beyond_labels(
+    scores: FloatArray,
+    x: FloatArray,
+    labels: FloatArray,
+    sources: IntArray,
+    *,
+    ratings: FloatArray | None = None,
+    within: bool = False,
+    n_behind: int | None = None,
+) -> Beyond | None:
+    """What `scores` (n,) share with `x` (n,) beyond `labels` (n,), none with NaN; None where a side is constant.
+
+    `ratings` (n_raters, n), NaN = none, are those behind the labels: used where most items have two or more.
+    `within` compares items of one source alone.  `n_behind` is how many sources a test rests on, where fewer than all.
+    """
+    kept = np.ones(scores.size, dtype=np.bool_)
+    if ratings is not None:
+        twice = (~np.isnan(ratings)).sum(axis=0) >= 2
+        ratings = None if int(twice.sum()) < max(LEAST_RATED, scores.size / 2) else ratings
+        kept = kept if ratings is None else twice
+    source = np.unique(sources, return_inverse=True)[1]
+    if within:
+        kept &= np.bincount(source, weights=kept)[source] >= 2
+    if not kept.any():
+        return None
+    source = np.unique(source[kept], return_inverse=True)[1]
+
+    def ranked(values: FloatArray) -> FloatArray | None:
+        """Standardised average ranks, less their mean in the source where `within`; None where nothing varies."""
+        if values.min() == values.max():
+            return None
+        ranks = np.asarray(average_ranks(values), dtype=np.float64)
+        ranks = (ranks - ranks.mean()) / ranks.std()
+        if within:
+            ranks -= (np.bincount(source, weights=ranks) / np.bincount(source))[source]
+        return ranks if np.abs(ranks).max() > 1e-9 else None
+
+    j, of_x, y = (ranked(column[kept]) for column in (scores, x, labels))
+    if j is None or of_x is None or y is None:
+        return None
+    products = [(j, j), (of_x, of_x), (y, y), (j, of_x), (y, of_x), (j, y)]
+    for half in () if ratings is None else _halves(ratings[:, kept]):
+        first, second = (ranked(side) for side in half)
+        if first is not None and second is not None:
+            products += [(j, first), (second, of_x), (j, second), (first, of_x), (first, second)]
+    if ratings is not None and len(products) == 6:
+        return None
+    # sums of products by source, from which the covariances of any selection of sources follow
+    columns = [np.ones(source.size)]
+    for a, b in products:
+        columns += (a * b,) if within else (a * b, a, b)
+    by_source = np.stack([np.bincount(source, weights=column).astype(np.float64) for column in columns], axis=1)
+
+    def values_of(rows: FloatArray) -> FloatArray:
+        n, sums = rows[:, :1], rows[:, 1:]
+        cov = sums / n if within else sums[:, ::3] / n - sums[:, 1::3] * sums[:, 2::3] / n**2
+        return _values(cov, halves=ratings is not None)
+
+    values, errors = jackknife(by_source, values_of)
+    judge, of_labels, low, high, apart_low, apart_high, decides, alike = values.tolist()
+    n, n_sources = int(kept.sum()), int(source.max()) + 1
+    behind = min(n_behind or n_sources, n_sources)
+
+    def around(value: float, error: float) -> Interval | None:
+        known = behind >= 2 and error > ROUNDING
+        return t_interval(value, error, n_sources, "jackknife", most=1.0, behind=behind) if known else None
+
+    sides = around(judge, errors[0]), around(of_labels, errors[1])
+    if ratings is not None and not alike > 2.0 * errors[7]:
+        return Beyond(judge, of_labels, *sides, (np.nan, np.nan), np.nan, None, None, n, RATERS_DISAGREE)
+    expected, apart = (min(low, high), max(low, high)), sorted((apart_low, apart_high))
+    value, interval, p = min(max(apart[0], 0.0), apart[1]), None, None  # what is nearest to 0
+    if behind >= 2 and (errors[4:6] > ROUNDING).all():
+        interval = _around_both((apart_low, apart_high), errors[4:6], n_sources, 2.0, behind)
+        if behind >= LEAST_SOURCES:
+            tested = [apart_low / errors[4], apart_high / errors[5]] if ratings is None else [decides / errors[6]]
+            p = 1.0 if value == 0.0 else max(two_sided(t, behind - 1) for t in tested)
+    return Beyond(judge, of_labels, *sides, expected, value, interval, p, n, TOO_FEW if p is None else "")
+
+
+def _around_both(
+    values: tuple[float, float], errors: FloatArray, n_sources: int, most: float, behind: int | None = None
+) -> Interval:
+    """The interval that holds those of both `values`, within ±`most`."""
+    one, other = (
+        t_interval(value, float(error), n_sources, "jackknife", most=most, behind=behind)
+        for value, error in zip(values, errors, strict=True)
+    )
+    return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
+
+
+def _halves(ratings: FloatArray) -> list[list[FloatArray]]:
+    """`SPLITS` pairs of (n,) means of two random halves of each item's ratings (n_raters, n)."""
+    row, item = np.nonzero(~np.isnan(ratings))
+    values, n = ratings[row, item], ratings.shape[1]
+    sizes = np.bincount(item, minlength=n)
+    starts, generator, halves = np.cumsum(sizes) - sizes, np.random.default_rng(0), []
+    for _ in range(SPLITS):
+        order = np.lexsort((generator.random(item.size), item))
+        first = np.arange(item.size) - starts[item[order]] < (sizes // 2)[item[order]]
+        sides = (order[first], order[~first])
+        halves.append(
+            [np.bincount(item[at], values[at], minlength=n) / np.bincount(item[at], minlength=n) for at in sides]
+        )
+    return halves
+
+
+def _values(cov: FloatArray, *, halves: bool) -> FloatArray:
+    """(n_rows, 8): correlations of scores and labels with x, expected ones, excess at both ends, and what decides.
+
+    What decides is without division where there are halves; then the last column is how well the halves agree.
+    """
+    jj, xx, yy, jx, yx, jy = (np.maximum(cov[:, k], 0.0) if k < 3 else cov[:, k] for k in range(6))
+    scale, of_labels = (np.sqrt(np.maximum(side * xx, 1e-300)) for side in (jj, yy))
+    judge, labels = jx / scale, yx / of_labels
+    if halves:
+        ja, bx, jb, ax, ab = (cov[:, 6 + k :: 5] for k in range(5))
+        explained, alike = ((ja * bx + jb * ax) / 2.0).mean(axis=1), ab.mean(axis=1)
+        expected = explained / np.where(alike > 0, alike, np.nan) / scale
+        decides = (jx * alike - explained) / scale
+        return np.stack([judge, labels, expected, expected, judge - expected, judge - expected, decides, alike], axis=1)
+    agreed = jy / np.sqrt(np.maximum(jj * yy, 1e-300))
+    reliability = np.maximum(np.maximum(agreed**2, labels**2), LEAST_RELIABILITY)
+    ends = agreed * labels, agreed * labels / reliability
+    apart = [judge - end for end in ends]
+    return np.stack([judge, labels, *ends, *apart, *apart], axis=1)
+
+
+def place_taken(
+    judge: FloatArray, raters: FloatArray, sources: IntArray
+) -> tuple[float, Interval | None, float | None]:
+    """How much more often a judge prefers the second of two texts than quality explains, its interval and p.
+
+    `judge` and `raters` (n,) are preferences: −1 the first text, 0 a tie, 1 the second.  The value is a share from −0.5
+    to 0.5.
+
+    Raters may prefer the second text more often because it is better more often.  A judge that leans to no place then
+    prefers it with a share between one half (all noise) and that of labels without noise: their mean over the root of
+    their reliability, for which the bounds of `beyond_labels` hold.  Only what lies beyond both ends counts.
+    """
+    names, source = np.unique(sources, return_inverse=True)
+    columns = (np.ones(judge.size), judge, raters, judge * raters, judge**2, raters**2)
+    sums = np.stack([np.bincount(source, weights=column).astype(np.float64) for column in columns], axis=1)
+
+    def values_of(rows: FloatArray) -> FloatArray:
+        n, j, y, jy, jj, yy = rows.T
+        spread = (jj / n - (j / n) ** 2) * (yy / n - (y / n) ** 2)
+        agreed = (jy / n - j * y / n**2) / np.sqrt(np.maximum(spread, 1e-300))
+        reliability = np.maximum(np.where(spread > 1e-12, agreed**2, 0.0), LEAST_RELIABILITY)
+        return np.stack([j / n / 2.0, (j / n - y / n / np.sqrt(reliability)) / 2.0], axis=1)
+
+    values, errors = jackknife(sums, values_of)
+    value, n_sources = float(np.clip(0.0, values.min(), values.max())), names.size
+    if n_sources < LEAST_SOURCES:
+        return value, None, None
+    p = 1.0
+    if value != 0.0:  # where all sources say the same, as many signs of chance
+        known = [at / error for at, error in zip(values, errors, strict=True) if error > ROUNDING]
+        p = max([2.0 * 0.5**n_sources, *(two_sided(t, n_sources - 1) for t in known)])
+    return value, _around_both((values[0], values[1]), errors, n_sources, 1.0), p
