@@ -115,15 +115,6 @@ def test_every_form_is_read_with_and_without_json(form: StyleForm, structured: b
     assert (matrix.calls, matrix.usage.requests) == (36, 144)
 
 
-def test_the_mix_averages_both_forms() -> None:
-    provider = Listening(
-        lambda request: completion("Score: 2" if "number first" in prompt_of(request) else "Analysis.\nScore: 5")
-    )
-    (verdict,) = judge_of(provider, "mix", 5, 1.0).score(TASK, ITEMS[:1], CRITERIA[:1], explain=True).explained
-    assert isinstance(verdict, Scored)
-    assert (verdict.value, verdict.n_read) == (3.8, 5)  # three times analyze-rate, twice rate-explain: (3·5 + 2·2) / 5
-
-
 def test_what_a_style_asks_for() -> None:
     provider = Listening()
     how = {"persona": "annotator", "steps": STEPS, "max_tokens": 99, "structured": True}

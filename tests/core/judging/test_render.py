@@ -104,15 +104,6 @@ def test_every_line_of_an_item_is_quoted(target: str) -> None:
     block.encode()  # nothing is left that a request could not carry
 
 
-@given(st.text(), st.text())
-def test_criteria_stand_between_the_same_words_whatever_they_say(target: str, criteria: str) -> None:
-    frame = score_frame(TASK, Item("i", target + "."), "score_rate_explain.v1")
-    (message,) = frame.messages(criteria)
-    assert message.content == frame.without_criteria or (
-        message.content.startswith(frame.before) and message.content.endswith(frame.after)
-    )
-
-
 SCORING_PROMPTS = [
     *(score_prompt(form) for form in ASKED),
     *(score_prompt(form, structured=True) for form in ASKED if form not in ("free_text", "stars")),

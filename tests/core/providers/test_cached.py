@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.errors import AuthError, CancelledRunError, StoreFullError
-from core.providers.cached import CachedProvider
-from core.providers.completions import Failure, Reply, Request
+from core.errors import AuthError, CancelledRunError, ProviderError, StoreFullError, UsageError
+from core.providers.cached import CachedProvider, RecordedProvider, read_recording, write_recording
+from core.providers.completions import Completion, Message, Reply, Request
 from core.providers.scripted import ScriptedProvider, reply_to
 from core.records import Usage
 from tests.replies import Listening
@@ -38,15 +39,6 @@ def test_duplicates_in_a_batch_are_sent_once(memory: Any, requests: list[Request
     assert sorted(seen) == [0, 1, 2, 3]
     assert sum((reply.usage for reply in replies), Usage()).requests == 2
     assert [reply.cached for reply in replies] == [False, False, True, True]
-
-
-def test_failures_are_not_kept(memory: Any, requests: list[Request]) -> None:
-    inner = Listening(lambda _request: Failure("Withheld."))
-    provider = CachedProvider(inner, memory)
-    assert all(isinstance(reply, Failure) for reply in provider.complete(requests))
-    assert memory.replies == {}
-    provider.complete(requests)
-    assert len(inner.asked) == 40
 
 
 @pytest.mark.parametrize("error", [AuthError("The key was withdrawn."), CancelledRunError("Cancelled.")])
@@ -81,3 +73,32 @@ def test_a_full_disk_ends_the_batch_with_its_own_error(
     monkeypatch.setattr(memory, "put_replies", full)
     with pytest.raises(StoreFullError):
         CachedProvider(ScriptedProvider(), memory).complete(requests)
+
+
+def test_a_session_is_replayed(tmp_path: Path, memory: Any, requests: list[Request]) -> None:
+    live = CachedProvider(ScriptedProvider(), memory).complete(requests)
+    path = tmp_path / "session.jsonl"
+    write_recording(path, ScriptedProvider().endpoint, "fake-judge", memory.replies.items())
+    provider = RecordedProvider(read_recording(path), path.name)
+    replies = provider.complete(requests)
+    assert [reply.text for reply in replies if isinstance(reply, Completion)] == [reply.text for reply in live]
+    assert all(isinstance(reply, Completion) and reply.usage.requests == 0 for reply in replies)
+    with pytest.raises(ProviderError, match=r"session\.jsonl holds no reply to request 1 of 1"):
+        provider.complete([Request("fake-judge", (Message("user", "Never asked"),), 0.0, 64)])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "line 1"),
+        ("[]\n", "line 1"),
+        ('{"endpoint": "e", "model": "m", "pace": "slow"}\n', "line 1"),
+        ('{"endpoint": "e", "model": "m"}\n{"key": "k"}\n', "line 2"),
+        ('{"endpoint": "e", "model": "m"}\n{"key": "k", "reply": {"text": "x"}}\n', "line 2"),
+    ],
+)
+def test_a_damaged_recording_names_the_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "session.jsonl"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=says):
+        read_recording(path)

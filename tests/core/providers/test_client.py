@@ -52,18 +52,6 @@ def test_headers_and_extra_body_are_sent(make: Make, server: RunningServer, requ
     assert requests[0].key(provider.endpoint) != requests[0].key(make().endpoint), "it may change the answer"
 
 
-def test_nothing_that_stands_in_the_environment_is_sent(
-    make: Make, server: RunningServer, requests: list[Request], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", f"x-token: {HEADER}")
-    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY", "OPENAI_API_KEY"):
-        monkeypatch.setenv(name, KEY)
-    assert ask(make(), requests[:1])
-    told = str(server.fake.seen[0].headers)
-    assert KEY not in told
-    assert HEADER not in told
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_no_redirect_to_another_place_is_followed(
     make: Make, server: RunningServer, start: Start, requests: list[Request], host: str

@@ -1,4 +1,4 @@
-"""The endpoint file: which host is sent what, and what is told of a file of nonsense."""
+"""The endpoint file and prices: which host is sent what, what it costs, and what is told of a file of nonsense."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from core.errors import AuthError, ConsentError, UsageError
 from core.judging.judge_specs import CAREFUL, SILENT, make_judge
 from core.providers.cached import CachedProvider
-from core.providers.endpoints import Installation, Price, RequestLimits, checked_base_url
+from core.providers.endpoints import Installation, Price, RequestLimits, checked_base_url, list_price
 from core.providers.openai_api import OpenAIProvider
+from core.records import Usage
 from core.settings import Settings
 from tests.fake_openai import RunningServer
 from tests.replies import MemoryReplies
@@ -204,3 +205,29 @@ def test_a_base_url_with_a_secret_is_refused_and_not_shown(url: str) -> None:
 
 def test_a_base_url_loses_its_last_slash() -> None:
     assert checked_base_url("http://127.0.0.1:8000/v1/") == "http://127.0.0.1:8000/v1"
+
+
+ANTHROPIC = "https://api.anthropic.com/v1"
+
+
+def test_a_list_price_holds_at_its_own_endpoint_and_for_dated_snapshots() -> None:
+    assert list_price(OPENAI, "gpt-4o-mini-2024-07-18") == list_price(OPENAI, "gpt-4o-mini") is not None
+    assert list_price(ANTHROPIC, "claude-haiku-4-5-20251001") == Price(1.0, 5.0, 0.1)
+    assert list_price("http://127.0.0.1:8000/v1", "gpt-4o-mini") is None
+    assert list_price(OPENAI, "a-model-of-tomorrow") is None
+
+
+def test_cached_tokens_cost_less_and_never_more_than_there_are() -> None:
+    price = Price(10.0, 50.0, cached=1.0)
+    assert price.cost(1_000_000, 0, 790_000) == pytest.approx(0.21 * 10 + 0.79)
+    assert price.cost(1_000_000, 0, 5_000_000) == pytest.approx(1.0)
+    assert Price(10.0, 50.0).cost(1_000_000, 0, 790_000) == pytest.approx(10.0)
+
+
+def test_a_sum_with_an_unknown_price_is_unknown() -> None:
+    known, unknown, nothing = Usage(requests=1, cost=0.5), Usage(requests=1), Usage(cached=4)
+    assert (known + known).cost == 1.0
+    assert (known + unknown).cost is None
+    assert (unknown + known + known).cost is None
+    assert (nothing + known).cost == 0.5
+    assert (Usage() + nothing).cost is None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.errors import JudgeError
-from core.providers.one_pass import NextTokens, NumberTokens, number_tokens, weigh
+from core.providers.one_pass import NextTokens, number_tokens, weigh
 from core.repeval.model import ModelSpec, load_causal_model
 from tests.core.local_models import save_model, tokenizer
 
@@ -64,15 +64,6 @@ def test_memory_that_runs_out_halves_the_batches(loaded: Any, monkeypatch: pytes
     monkeypatch.setattr(reader, "logits", lambda ids, *_, **__: tight(ids.repeat(100, 100)))
     with pytest.raises(JudgeError, match="single prompt"):
         _read(reader, rows, (40,))
-
-
-def test_a_number_that_others_begin_with_counts_as_far_as_it_ends() -> None:
-    """Tokens 1 and 2 are "1" and "0": P(1) = .6 x (1 - .25), P(10) = .6 x .25; token 3 is "2", with .1 in two ways."""
-    numbers = NumberTokens(("1", "2", "10"), (((1,),), ((3,), (4,)), ((1, 2),)))
-    assert numbers.nodes == ((), (1,))
-    assert numbers.columns == (1, 2, 3, 4)
-    table = np.array([[0.6, 0.0, 0.1, 0.05], [0.3, 0.25, 0.1, 0.0]])
-    assert numbers.weigh(table) == pytest.approx([0.45, 0.15, 0.15])
 
 
 def test_numbers_of_several_tokens_add_up_to_what_the_model_would_write(loaded: Any) -> None:

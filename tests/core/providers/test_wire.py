@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from core.providers.completions import Completion, Failure, Message, Request
+from core.errors import AuthError, EndpointDownError
+from core.providers.cached import CachedProvider
+from core.providers.completions import Completion, Failure, Message, Reply, Request
+from core.providers.endpoints import Price
 from core.providers.openai_client import as_provider_error
-from core.providers.wire import UnansweredError, read_completions
+from core.providers.wire import Capabilities, UnansweredError, read_completions, request_body
 from core.records import Usage
+from tests.core.providers.conftest import Make
+from tests.fake_openai import RunningServer
 
 
 def _body(**choice: Any) -> bytes:
@@ -66,3 +76,130 @@ def test_the_servers_own_words_are_told_unless_they_repeat_the_prompt() -> None:
     echoed = _refused("Invalid input: 'Rate this confidential letter of the board'", prompt)
     assert "confidential" not in echoed
     assert "refused the request (400)" in echoed
+
+
+RATE = "## Instructions\nGive a number from 1 (lowest) to 5 (highest).\n## Item\nText to rate:\n> Text {}.\n"
+NUMBER = RATE + "## Answer\nReply with the number and nothing else."
+SCHEMA = '{"type": "object"}'
+
+
+def samples(n: int, prompt: str = RATE.format(0), **changes: Any) -> list[Request]:
+    return [Request("m", (Message("user", prompt),), 1.0, 64, sample=k, **changes) for k in range(n)]
+
+
+def texts(replies: Sequence[Reply]) -> list[str]:
+    return [reply.text for reply in replies if isinstance(reply, Completion)]
+
+
+EXTRAS: dict[str, dict[str, Any]] = {
+    "n": {},
+    "logprobs": {"prompt": NUMBER.format(0), "logprobs": 20},
+    "response_format": {"json_schema": SCHEMA},
+}
+
+
+@pytest.mark.parametrize("how", ["refuse", "ignore", "choke"])
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_where_an_extra_is_not_done_replies_come_without_it(
+    make: Make, server: RunningServer, how: str, extra: str
+) -> None:
+    setattr(server.fake, how, frozenset({extra}))
+    provider, n = make(), 5 if extra == "n" else 1
+    replies = [reply for _ in range(4) for reply in provider.complete(samples(n, **EXTRAS[extra]))]
+    assert len(texts(replies)) == 4 * n
+    assert extra in provider.capabilities("m").refused
+    assert not any(reply.logprobs for reply in replies if isinstance(reply, Completion))
+    asked = [extra in body for body in server.fake.bodies]
+    assert asked == [True] + [False] * (len(asked) - 1), "found out with the first request alone, and kept"
+    assert len(asked) == 4 * n + (how != "ignore")
+
+
+@given(st.lists(st.text(max_size=30), min_size=1, max_size=8), st.integers(0, 500))
+def test_shares_add_up_to_what_the_endpoint_told(answers: list[str], tokens: int) -> None:
+    choices = [{"message": {"content": text}, "finish_reason": "stop"} for text in answers]
+    usage = {"prompt_tokens": 9, "completion_tokens": tokens}
+    replies = read_completions(json.dumps({"choices": choices, "usage": usage}).encode(), Price(1.0, 1.0))
+    total = sum((reply.usage for reply in replies if isinstance(reply, Completion)), Usage())
+    assert (total.requests, total.prompt_tokens, total.completion_tokens) == (1, 9, tokens)
+    assert total.cost == pytest.approx((9 + tokens) / 1_000_000)
+
+
+def test_logprobs_come_with_the_reply_and_through_the_cache(make: Make, memory: Any) -> None:
+    provider = CachedProvider(make(), memory)
+    (live,) = provider.complete(samples(1, NUMBER.format(0), logprobs=20))
+    (kept,) = provider.complete(samples(1, NUMBER.format(0), logprobs=20))
+    assert isinstance(live, Completion)
+    assert isinstance(kept, Completion)
+    assert kept.cached
+    assert live.logprobs == kept.logprobs
+    assert "".join(place.token for place in live.logprobs) == live.text
+    assert math.fsum(math.exp(logprob) for _, logprob in live.logprobs[0].top) == pytest.approx(1.0)
+
+
+def test_a_system_message_goes_before_the_question_where_the_role_is_refused(make: Make, server: RunningServer) -> None:
+    server.fake.refuse = frozenset({"system"})
+    requests = [
+        Request("m", (Message("system", "You are careful.\n"), Message("user", RATE.format(n))), 0.0, 64)
+        for n in range(3)
+    ]
+    provider = make()
+    assert len(texts(provider.complete(requests))) == 3
+    assert server.fake.requests == 4
+    assert server.fake.bodies[-1]["messages"] == [
+        {"role": "user", "content": "You are careful.\n\n" + requests[-1].messages[1].content}
+    ]
+
+
+@pytest.mark.parametrize(("fault", "error"), [("500", EndpointDownError), ("401", AuthError)])
+def test_an_endpoint_that_fails_anyway_is_no_finding_about_extras(
+    make: Make, server: RunningServer, fault: str, error: type[Exception]
+) -> None:
+    server.fake.fault = fault
+    provider = make()
+    with pytest.raises(error):
+        provider.complete(samples(3, logprobs=20))
+    assert provider.capabilities("m") == Capabilities()
+    server.fake.fault = ""
+    assert len(texts(provider.complete(samples(3, logprobs=20)))) == 3
+    assert provider.capabilities("m").proven == {"n", "logprobs"}
+
+
+@pytest.mark.parametrize(
+    ("message", "param", "named"),
+    [
+        ("Unsupported value: 'n' does not support 2", "n", "n"),
+        ("This model doesn't support n > 1.", None, "n"),
+        ("Unknown field `top_logprobs`", None, "logprobs"),
+        ("logprobs are not supported with this model", "top_logprobs", "logprobs"),
+        ("System role not supported", None, "system"),
+        ("`temperature` and `top_p` cannot both be specified for this model.", None, "top_p"),
+        ("`temperature` is deprecated for this model.", None, "temperature"),
+        ("temperature: may only be set to 1 when thinking is enabled", None, "temperature"),
+        ("'max_tokens' is not supported with this model. Use 'max_completion_tokens'.", None, "max_tokens"),
+        ("Unsupported content in line 3", None, None),
+        ("Unsupported content: 'one\\n\\ntwo'", None, None),
+    ],
+)
+def test_refusals_in_the_words_of_real_servers(message: str, param: str | None, named: str | None) -> None:
+    request = Request("m", (Message("system", "s"), Message("user", "u")), 1.0, 64, 0.9, logprobs=5)
+    capabilities = Capabilities()
+    assert capabilities.named_in(message, param, request_body(request, capabilities, 2)) == named
+
+
+@pytest.mark.parametrize(
+    "name", ["temperature", "top_p", "max_tokens", "n", "logprobs", "response_format", "seed", "system"]
+)
+def test_each_parameter_refused_is_learnt_once_and_for_its_model_alone(
+    make: Make, server: RunningServer, name: str
+) -> None:
+    server.fake.refuse = frozenset({name})
+    messages = (Message("system", "You are careful."), Message("user", NUMBER.format(0)))
+    one = Request("m", messages, 1.0, 64, 0.9, 7, json_schema=SCHEMA, logprobs=5)
+    asked = [replace(one, seed=seed, sample=k) for seed in range(4) for k in range(2)]
+    provider = make()
+    assert len(texts(provider.complete(asked))) == 8
+    assert provider.capabilities("m").refused - {"response_format"} == {name} - {"response_format"}
+    assert provider.capabilities("another") == Capabilities()
+    assert server.fake.requests == 1 + (8 if name == "n" else 4), "one refusal, and no answer paid for twice"
+    assert len(texts(provider.complete([replace(one, seed=9)]))) == 1
+    assert server.fake.requests == server.fake.answered + 1

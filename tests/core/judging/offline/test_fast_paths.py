@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from itertools import pairwise
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
-from core.judging.offline import features, text
+from core.judging.offline import text
 from core.judging.offline.language import slips
 from core.judging.offline.text import (
     ABBREVIATIONS,
@@ -70,16 +67,3 @@ def test_words_and_sentences_are_those_of_the_plain_patterns(raw: str) -> None:
     joined = re.sub(clitic, "", unicodedata.normalize("NFKC", raw), flags=re.IGNORECASE)
     sentences = [re.findall(r"[^\W_]+(?:['’][^\W_]+)*", sentence) for sentence in plain_sentences(joined)]
     assert [list(sentence.surface) for sentence in cut(raw).sentences] == [words for words in sentences if words]
-
-
-@given(arrays.arrays(np.float64, (3, len(features.FEATURES)), elements=st.floats(-50, 50) | st.just(math.nan)))
-def test_concepts_are_the_standardised_features_that_make_them_up(measured: np.ndarray) -> None:
-    scaling = features.NEUTRAL
-    bent = np.nan_to_num(3 * np.tanh((measured - scaling.centre) / scaling.spread / 3))
-    for row, (values, shown) in enumerate(zip(scaling.concepts(measured), ~np.isnan(measured), strict=True)):
-        for place, concept in enumerate(features.CONCEPTS):
-            at = {features.INDEX[name]: sign for name, sign in concept.features.items()}
-            n = sum(shown[k] for k in at)
-            mean = sum(sign * bent[row, k] for k, sign in at.items()) / max(n, 1)
-            expected = (mean - scaling.middle[place]) / scaling.width[place] if n else 0.0
-            assert math.isclose(values[place], expected, abs_tol=1e-9)

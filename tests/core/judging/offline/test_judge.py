@@ -20,7 +20,6 @@ from core.judging.offline.criteria_grammar import read
 from core.judging.offline.features import feature_matrix, prior
 from core.judging.offline.judge import OfflineJudge
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task
-from tests.replies import rows_of
 
 SOURCE = (
     "The old mill in Harwick burned down on Friday . Nobody was hurt , said fire chief Ana Duarte . "
@@ -278,23 +277,3 @@ def test_lines_that_cannot_be_read_are_listed(judge: OfflineJudge) -> None:
     unread = judge.score(TASK, items(), [chosen], explain=True).explained[0]
     assert isinstance(unread, Scored)
     assert "so without effect: Reward purple prose. / Be kind." in unread.explanation
-
-
-# ── on real data ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.shared
-def test_summeval_coherence_is_above_its_floor_without_any_label(shared_data: Path) -> None:
-    """Scaled on 50 sources, evaluated on the other 50, by the aspect's name alone: .39 measured, .3 the floor."""
-    rows = rows_of(shared_data / "summeval.jsonl.gz")
-    sources = list(dict.fromkeys(row["source_id"] for row in rows))
-    calibration = set(sources[:50])
-    made = [Item(r["item_id"], r["target"], r["source_id"], r["system_id"], r["source"]) for r in rows]
-    task = Task("coherence", "source_target", Scale(1, 5))
-    judge = OfflineJudge().prepare(task, [item for item in made if item.source_id in calibration])
-    rho = []
-    for source in sources[50:]:
-        at = [i for i, row in enumerate(rows) if row["source_id"] == source]
-        scores = judge.score(task, [made[i] for i in at], [Criteria("", "coherence")]).values[0]
-        rho.append(spearmanr(scores, [rows[i]["human_coherence"] for i in at]).statistic)
-    assert float(np.mean(rho)) > 0.3
