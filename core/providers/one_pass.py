@@ -263,18 +263,10 @@ def in_halved_batches(
         waiting = [left[part] for part in token_batches([lengths[k] for k in left], len(batch) * longest // 2)][::-1]
 
 
-OnRow = Callable[[int, FloatArray], None]
-
-
 def weigh(
-    reader: NextTokens,
-    rows: Sequence[Sequence[int]],
-    numbers: NumberTokens,
-    on_row: OnRow,
-    *,
-    block: int = 1024,
-) -> None:
-    """Hand each prompt's (n_numbers,) probabilities to `on_row(position, …)` as they are known.
+    reader: NextTokens, rows: Sequence[Sequence[int]], numbers: NumberTokens, block: int = 1024
+) -> Iterator[tuple[int, FloatArray]]:
+    """(position, (n_numbers,) probabilities) of each prompt as they are known; none where they are no numbers.
 
     JudgeError as `NextTokens.read`.  `block` prompts are in hand at a time.
     """
@@ -287,4 +279,4 @@ def weigh(
             tables[prompt, node] = values
             for k in np.unique(prompt):
                 if not np.isnan(tables[k]).any():
-                    on_row(start + int(k), numbers.weigh(tables[k]))
+                    yield start + int(k), numbers.weigh(tables[k])

@@ -11,7 +11,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -119,7 +119,7 @@ class LocalProvider:
                     on_reply(index, reply)
 
         with self.ready.lock:
-            _Answers(self.ready, asked, deliver).all()
+            _answer(self.ready, asked, deliver)
         return [replies[index] for index in range(len(requests))]
 
     def close(self) -> None:
@@ -127,90 +127,75 @@ class LocalProvider:
         self._model = None
 
 
-class _Answers:
-    """The answers to distinct requests, each handed to `deliver(position, reply)` once."""
-
-    def __init__(self, model: Ready, requests: Sequence[Request], deliver: OnReply) -> None:
-        self.model, self.requests, self.deliver = model, requests, deliver
-        self.rows = prompt_rows(model.tokenizer, requests)
-        self.limit = model.loaded.facts.max_tokens
-
-    def all(self) -> None:
-        weighed: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        written: dict[tuple[float | None, float, int], list[int]] = defaultdict(list)
-        for k, request in enumerate(self.requests):
-            n_tokens = len(self.rows[k])
-            if n_tokens >= self.limit:
-                words = (
-                    f"The prompt has {n_tokens:,} tokens, and {self.model.loaded.facts.name} reads {self.limit:,} "
-                    "with its answer. Shorten the item, or choose a model with a longer context."
-                )
-                self.deliver(k, Failure(words))
-            elif request.numbers:
-                weighed[request.numbers].append(k)
-            else:
-                written[request.temperature, request.top_p, request.max_tokens].append(k)
-        for numbers, positions in weighed.items():
-            if numbers not in (known := self.model.numbers):
-                known[numbers] = number_tokens(self.model.tokenizer, numbers, self.model.loaded.facts.name)
-            self._weigh(known[numbers], positions)
-        for positions in written.values():
-            self._write(positions)
-
-    def _weigh(self, numbers: NumberTokens, positions: list[int]) -> None:
-        left = set(positions)
-
-        def on_row(row: int, shares: FloatArray) -> None:
-            left.discard(positions[row])
-            self.deliver(positions[row], weighed_reply(numbers.numbers, shares, len(self.rows[positions[row]])))
-
-        weigh(self.model.reader, [self.rows[k] for k in positions], numbers, on_row)
-        for k in sorted(left):
-            self.deliver(k, Failure(OVERFLOW))
-
-    def _write(self, positions: list[int]) -> None:
-        loaded = self.model.loaded
-        lengths = [len(self.rows[k]) + self.requests[k].max_tokens for k in positions]
-
-        def compute(batch: list[int]) -> list[tuple[str, str, int]]:
-            return self._written([positions[place] for place in batch])
-
+def _answer(model: Ready, requests: Sequence[Request], deliver: OnReply) -> None:
+    """Hand the answer to each of distinct requests to `deliver(position, reply)`."""
+    loaded, limit, rows = model.loaded, model.loaded.facts.max_tokens, prompt_rows(model.tokenizer, requests)
+    weighed: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    written: dict[tuple[float | None, float, int], list[int]] = defaultdict(list)
+    for k, request in enumerate(requests):
+        if len(rows[k]) >= limit:
+            words = (
+                f"The prompt has {len(rows[k]):,} tokens, and {loaded.facts.name} reads {limit:,} with its answer. "
+                "Shorten the item, or choose a model with a longer context."
+            )
+            deliver(k, Failure(words))
+        elif request.numbers:
+            weighed[request.numbers].append(k)
+        else:
+            written[request.temperature, request.top_p, request.max_tokens].append(k)
+    for numbers, positions in weighed.items():
+        if numbers not in model.numbers:
+            model.numbers[numbers] = number_tokens(model.tokenizer, numbers, loaded.facts.name)
+        left = dict.fromkeys(positions)
+        for place, shares in weigh(model.reader, [rows[k] for k in positions], model.numbers[numbers]):
+            del left[positions[place]]
+            deliver(positions[place], weighed_reply(numbers, shares, len(rows[positions[place]])))
+        for k in left:
+            deliver(k, Failure(OVERFLOW))
+    for positions in written.values():
+        lengths = [len(rows[k]) + requests[k].max_tokens for k in positions]
+        compute = partial(_written, model, [requests[k] for k in positions], [rows[k] for k in positions])
         for batch, texts in in_halved_batches(loaded, lengths, WRITING_TOKENS[loaded.device], compute):
             for place, (text, finish, n_tokens) in zip(batch, texts, strict=True):
-                k = positions[place]
-                self.deliver(k, Completion(text, finish, _usage(len(self.rows[k]), n_tokens)))
+                usage = _usage(len(rows[positions[place]]), n_tokens)
+                deliver(positions[place], Completion(text, finish, usage))
 
-    def _written(self, batch: list[int]) -> list[tuple[str, str, int]]:
-        """(text, finish, tokens) of every reply; what is drawn depends on the requests of the batch alone."""
-        import torch
 
-        request, loaded, tokenizer = self.requests[batch[0]], self.model.loaded, self.model.tokenizer
-        rows = [np.asarray(self.rows[k], dtype=np.int64) for k in batch]
-        longest = max(len(row) for row in rows)
-        ids, mask = self.model.reader.filled(rows, left=True)
-        ends = _end_tokens(loaded.model, tokenizer)
-        heat = loaded.model.generation_config.temperature if request.temperature is None else request.temperature
-        drawn = {"temperature": heat, "top_p": request.top_p} if heat is None or heat > 0 else {}
-        seed = content_digest("draw", [self.requests[k].key("") for k in batch])
-        with torch.random.fork_rng(), torch.inference_mode():
-            torch.manual_seed(int(seed.rpartition(":")[2][:15], 16))
-            output = loaded.model.generate(
-                input_ids=ids,
-                attention_mask=mask,
-                max_new_tokens=max(1, min(request.max_tokens, self.limit - longest)),
-                do_sample=bool(drawn),
-                top_k=0 if drawn else None,
-                repetition_penalty=1.0,
-                pad_token_id=loaded.pad_id,
-                eos_token_id=sorted(ends) or None,
-                **({"temperature": None, "top_p": None} | drawn),
-            )
-        replies = []
-        for tokens in output[:, longest:].tolist():
-            stop = next((n for n, token in enumerate(tokens) if token in ends), len(tokens))
-            text = tokenizer.decode(tokens[:stop], skip_special_tokens=True).strip()
-            replies.append((text, "stop" if stop < len(tokens) else "length", min(stop + 1, len(tokens))))
-        return replies
+def _written(
+    model: Ready, requests: Sequence[Request], rows: Sequence[Sequence[int]], batch: Sequence[int]
+) -> list[tuple[str, str, int]]:
+    """(text, finish, tokens) of every reply; what is drawn depends on the requests of the batch alone."""
+    import torch
+
+    request, loaded, tokenizer = requests[batch[0]], model.loaded, model.tokenizer
+    ids, mask = model.reader.filled([np.asarray(rows[k], dtype=np.int64) for k in batch], left=True)
+    longest, settings = ids.shape[1], loaded.model.generation_config
+    said = getattr(settings, "eos_token_id", None)
+    marks = [*(said if isinstance(said, list) else [said]), tokenizer.eos_token_id]
+    ends = {int(mark) for mark in marks if mark is not None}
+    heat = settings.temperature if request.temperature is None else request.temperature
+    drawn = heat is None or heat > 0
+    seed = content_digest("draw", [requests[k].key("") for k in batch])
+    with torch.random.fork_rng(), torch.inference_mode():
+        torch.manual_seed(int(seed.rpartition(":")[2][:15], 16))
+        output = loaded.model.generate(
+            input_ids=ids,
+            attention_mask=mask,
+            max_new_tokens=max(1, min(request.max_tokens, loaded.facts.max_tokens - longest)),
+            do_sample=drawn,
+            temperature=heat if drawn else None,
+            top_p=request.top_p if drawn else None,
+            top_k=0 if drawn else None,
+            repetition_penalty=1.0,
+            pad_token_id=loaded.pad_id,
+            eos_token_id=sorted(ends) or None,
+        )
+    replies = []
+    for tokens in output[:, longest:].tolist():
+        stop = next((n for n, token in enumerate(tokens) if token in ends), len(tokens))
+        text = tokenizer.decode(tokens[:stop], skip_special_tokens=True).strip()
+        replies.append((text, "stop" if stop < len(tokens) else "length", min(stop + 1, len(tokens))))
+    return replies
 
 
 def weighed_reply(numbers: Sequence[str], shares: FloatArray, n_tokens: int) -> Completion:
@@ -231,12 +216,6 @@ def weighed_reply(numbers: Sequence[str], shares: FloatArray, n_tokens: int) -> 
 
 def _usage(prompt: int, completion: int) -> Usage:
     return Usage(requests=1, prompt_tokens=prompt, completion_tokens=completion, cost=0.0)
-
-
-def _end_tokens(model: Any, tokenizer: Any) -> set[int]:
-    said = getattr(model.generation_config, "eos_token_id", None)
-    ends = said if isinstance(said, list) else [said]
-    return {int(end) for end in (*ends, tokenizer.eos_token_id) if end is not None}
 
 
 # ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -73,8 +73,7 @@ def test_numbers_of_several_tokens_add_up_to_what_the_model_would_write(loaded: 
     numbers = number_tokens(words, [str(n) for n in range(11)], "tiny")
     assert len(numbers.nodes) == 2  # the beginning, and "1"
     row = _rows()[0]
-    got: list[Any] = []
-    weigh(NextTokens(model), [row], numbers, lambda _k, shares: got.append(shares))
+    got = [shares for _, shares in weigh(NextTokens(model), [row], numbers)]
     one, zero = words.convert_tokens_to_ids(["1", "0"])
     with torch.inference_mode():
         first = model.model(torch.tensor([row])).logits[0, -1].softmax(-1)
