@@ -65,70 +65,44 @@ _ONE_WAY = np.array([concept.one_way for concept in CONCEPTS[:GROUPED]])
 # ── drafting ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def draft(values: FloatArray, labels: FloatArray, task: Task, temperature: float, seed: int) -> str:
+def draft(values: FloatArray, labels: FloatArray, task: Task, *, temperature: float, seed: int) -> str:
     """Criteria from the concept values (n, n_concepts) and labels (n,) of some exemplars, worded by grouped concepts.
 
     "" when nothing tells the exemplars apart and nothing is expected.
     """
-    rng = np.random.default_rng([seed, 1])
-    n, usable, values = len(labels), applicable(task.kind)[:GROUPED], values[:, :GROUPED]
+    rng, n, values = np.random.default_rng([seed, 1]), len(labels), values[:, :GROUPED]
+    usable, expected = applicable(task.kind)[:GROUPED], prior(task)[:GROUPED]
+    ranked, rated = _ranks(values), _ranks(labels)
     noise = temperature * rng.normal(size=GROUPED) * NOISE / np.sqrt(n + PRIOR_SIZE) * usable
     count = int(rng.integers(MIN_DRAFTED, MAX_DRAFTED + 1))
-    whole = bool(rng.random() < _whole_share(values, labels, task))
+    # the aspect as a whole is let count the more often the better it fits the exemplars
+    fit = float(_ranks(values @ (expected * usable)) @ rated)
+    whole = bool(rng.random() < min(0.9, max(0.1, WHOLE_SHARE + 1.2 * n * fit / (n + PRIOR_SIZE))))
     peak = float(rng.choice(PEAKS)) if whole else max(PEAKS)
-    strength = _shrunk_correlation(values, labels, task) + noise
-    clauses = _strongest(np.where(_ONE_WAY, np.maximum(strength, 0.0), strength), values, count, peak)
+    # correlation with the labels, shrunk towards the prior on the scale of a correlation
+    p = EXPECTED * expected / max(float(np.abs(expected).max()), 1e-9)
+    strength = (n * (ranked.T @ rated) + PRIOR_SIZE * p) / (n + PRIOR_SIZE) * usable + noise
+    strength = np.where(_ONE_WAY, np.maximum(strength, 0.0), strength)
+    # the strongest concepts, each next one discounted by its likeness to those picked
+    likeness, picked = np.abs(ranked.T @ ranked), list[int]()
+    while len(picked) < count:
+        discount = likeness[:, picked].max(axis=1) if picked else np.zeros(GROUPED)
+        gain = np.abs(strength) * (1 - 0.6 * discount)
+        gain[picked] = 0.0
+        if gain.max() <= 0:
+            break
+        picked.append(int(gain.argmax()))
+    top = max((abs(float(strength[i])) for i in picked), default=1.0)
+    clauses = [Clause(KEYS[i], nearest_level(peak * float(strength[i]) / top)) for i in picked]
     return write(clauses, task.aspect, task.kind, whole=whole) if clauses else ""
 
 
 def _ranks(values: FloatArray) -> FloatArray:
     """Average ranks along the first axis, centred and scaled to unit length; 0 throughout for a constant column."""
-    columns = values if values.ndim > 1 else values[:, None]
-    smaller = (columns[None, :, :] < columns[:, None, :]).sum(axis=1)
-    equal = (columns[None, :, :] == columns[:, None, :]).sum(axis=1)
-    rank = smaller + equal / 2.0
-    rank -= rank.mean(axis=0)
-    norm = np.linalg.norm(rank, axis=0)
-    scaled = rank / np.where(norm > 0, norm, 1.0)
-    return np.asarray(scaled if values.ndim > 1 else scaled[:, 0])
-
-
-def _shrunk_correlation(values: FloatArray, labels: FloatArray, task: Task) -> FloatArray:
-    """(n_concepts,) correlation with the labels, shrunk: (n·r + PRIOR_SIZE·p) / (n + PRIOR_SIZE).
-
-    p is the prior on the scale of a correlation.
-    """
-    n, expected = len(labels), prior(task)[:GROUPED]
-    r = _ranks(values).T @ _ranks(labels)
-    p = EXPECTED * expected / max(float(np.abs(expected).max()), 1e-9)
-    return np.asarray((n * r + PRIOR_SIZE * p) / (n + PRIOR_SIZE) * applicable(task.kind)[:GROUPED])
-
-
-def _whole_share(values: FloatArray, labels: FloatArray, task: Task) -> float:
-    """Chance, in [0.1, 0.9], that the aspect as a whole is let count: higher the better it fits the exemplars."""
-    n = len(labels)
-    fit = float(_ranks(values @ (prior(task) * applicable(task.kind))[:GROUPED]) @ _ranks(labels))
-    return min(0.9, max(0.1, WHOLE_SHARE + 1.2 * n * fit / (n + PRIOR_SIZE)))
-
-
-def _strongest(strength: FloatArray, values: FloatArray, count: int, peak: float) -> tuple[Clause, ...]:
-    """Up to `count` clauses on the strongest concepts, each next one discounted by its likeness to those picked.
-
-    Weights are levels in proportion to the strengths; the strongest concept gets `peak`.
-    """
-    ranked = _ranks(values)
-    likeness = np.abs(ranked.T @ ranked)
-    picked: list[int] = []
-    while len(picked) < count:
-        discount = likeness[:, picked].max(axis=1) if picked else np.zeros(len(strength))
-        gain = np.abs(strength) * (1 - 0.6 * discount)
-        gain[picked] = 0.0
-        best = int(gain.argmax())
-        if gain[best] <= 0:
-            break
-        picked.append(best)
-    top = max((abs(float(strength[i])) for i in picked), default=1.0)
-    return tuple(Clause(KEYS[i], nearest_level(peak * float(strength[i]) / top)) for i in picked)
+    ranks = np.apply_along_axis(average_ranks, 0, values)
+    ranks -= ranks.mean(axis=0)
+    norm = np.linalg.norm(ranks, axis=0)
+    return np.asarray(ranks / np.where(norm > 0, norm, 1.0))
 
 
 # ── refining ─────────────────────────────────────────────────────────────────────────────────────────────────
