@@ -46,18 +46,6 @@ def test_the_search_of_the_paper_and_a_limit_of_words_are_written_into_the_judge
         assert document["judge"]["sampling"]["max_tokens"] == (20 if more == ("--as-in-paper",) else 512)
 
 
-@pytest.mark.usefixtures("verdict_files")
-def test_align_all_holds_what_align_tells(run: Run) -> None:
-    command = ("align", SUMMARIES, "near.jsonl", *COHERENCE, "--seed", "3")
-    code, body = run(*command, "--all")
-    assert (code, len(body["alignments"])) == (0, 9)
-    by_measure = {(alignment["statistic"], alignment["level"]): alignment for alignment in body["alignments"]}
-    alone = run(*command, "--statistic", "kendall", "--level", "sample")[1]
-    counts = {"n_unknown": 0, "n_calibration_left_out": 0, "n_calibration_kept": 0}
-    assert by_measure["kendall", "sample"] | counts == alone
-    assert body["errors"]["mae"] > 0 and body["binary"] is None
-
-
 def test_a_fault_of_ours_is_a_sentence_and_a_trace(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("boom")

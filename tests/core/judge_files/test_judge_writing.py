@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-import errno
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 
 from core import CalibrationSettings, calibrate, load_judge
 from core.calibration.calibration_records import Calibration
 from core.data import load_golden
-from core.errors import ConcordError
-from core.judge_files import final_verdicts, judge_yaml, read_card, write_run
+from core.judge_files import judge_yaml, read_card
 from core.judge_files.judge_writing import label_warnings
 from core.projects.judge_line import JudgeVersion, VersionDecided, VersionMade, VersionMeasured, VersionState
-from core.records import AspectLabels, GoldenSet, Rating, Scale, Scored
+from core.records import AspectLabels, GoldenSet, Rating, Scale
 
 ROOT = Path(__file__).parents[3]
 
@@ -84,29 +81,3 @@ def test_a_version_whose_approval_was_withdrawn_is_unapproved(calibrated: Calibr
     assert card["approved"] is False
     assert {approval["state"] for approval in card["approvals"]} == {"proposed"}
     assert any("Nobody has approved this judge (version 3 is proposed)" in warning for warning in card["warnings"])
-
-
-def test_loaded_judge_scores_as_the_run_did(calibrated: Calibration, golden: GoldenSet, tmp_path: Path) -> None:
-    path = tmp_path / "judge.yaml"
-    path.write_text(judge_yaml(calibrated), encoding="utf-8")
-    by_id = {item.item_id: item for item in golden.items}
-    verdicts = load_judge(path).score([by_id[item_id] for item_id in calibrated.scores.item_ids])
-    values = [verdict.value if isinstance(verdict, Scored) else np.nan for verdict in verdicts]
-    np.testing.assert_allclose(values, calibrated.scores.values[0], atol=1e-12)
-
-
-def test_a_full_disk_keeps_the_old_judge(
-    calibrated: Calibration, golden: GoldenSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_run(tmp_path, calibrated, final_verdicts(calibrated, golden), 1.0)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-
-    def full(_: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(ConcordError, match=r"judge\.yaml: the disk is full; nothing was changed"):
-        write_run(tmp_path, replace(calibrated, calls=7), final_verdicts(calibrated, golden), 1.0)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    monkeypatch.undo()
-    load_judge(tmp_path / "judge.yaml")
