@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -389,12 +389,16 @@ class Interval:
     method: str = ""
     n_sources: int | None = field(default=None, compare=False)
 
+    def __iter__(self) -> Iterator[float]:
+        """Its ends, low and high."""
+        yield from (self.low, self.high)
+
     def within(self, low: float, high: float) -> Interval:
         """The same interval cut off at the ends of what it is about, such as a scale."""
         return replace(self, low=min(max(self.low, low), high), high=max(min(self.high, high), low))
 
     def as_json(self) -> list[float]:
-        return [self.low, self.high]
+        return list(self)
 
 
 @dataclass(frozen=True, slots=True)

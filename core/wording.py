@@ -6,7 +6,7 @@ One place writes each of them, for the terminal, screens, reports and files.  Un
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
 
@@ -58,14 +58,14 @@ def signed(value: float | None, digits: int = 2) -> str:
     return DASH if value is None else f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
 
 
-def range_words(interval: Interval | None) -> str:
-    """``"[0.37, 0.57]"`` or "—"."""
-    return DASH if interval is None else f"[{number(interval.low)}, {number(interval.high)}]"
+def range_words(ends: Iterable[float] | None) -> str:
+    """``"[0.37, 0.57]"`` or "—", of an `Interval` or its two ends."""
+    return DASH if ends is None else f"[{', '.join(map(number, ends))}]"
 
 
-def signed_range(interval: Interval | None, digits: int = 2) -> str:
-    """``"[−0.03, +0.15]"`` or "—"."""
-    return DASH if interval is None else f"[{signed(interval.low, digits)}, {signed(interval.high, digits)}]"
+def signed_range(ends: Iterable[float] | None, digits: int = 2) -> str:
+    """``"[−0.03, +0.15]"`` or "—", of an `Interval` or its two ends."""
+    return DASH if ends is None else f"[{', '.join(signed(end, digits) for end in ends)}]"
 
 
 class Estimated(Protocol):
@@ -92,12 +92,14 @@ def describe(alignment: Alignment | None) -> str:
     return estimate(alignment)
 
 
-def change_figures(value: float, interval: Interval | None, digits: int = 2) -> str:
+def change_figures(value: float, interval: Iterable[float] | None, digits: int = 2) -> str:
     """``"+0.05 [−0.01, +0.11]"``, or the value alone."""
     return signed(value, digits) + ("" if interval is None else f" {signed_range(interval, digits)}")
 
 
-def difference_figures(value: float | None, interval: Interval | None, p: float | None, p_reason: str = "") -> str:
+def difference_figures(
+    value: float | None, interval: Iterable[float] | None, p: float | None, p_reason: str = ""
+) -> str:
     """``"+0.05 [+0.01, +0.09], p = 0.012"``; "undefined", and why there is no p."""
     if value is None:
         return "undefined"

@@ -26,7 +26,6 @@ from core.cli.output import (
     alignment_words,
     because,
     cautions,
-    difference_words,
     finding_lines,
     interval_words,
     notes,
@@ -40,7 +39,7 @@ from core.errors import UsageError
 from core.fusion.fusion_settings import FusionSettings
 from core.setting_fields import setting
 from core.stats import MeasureSettings
-from core.wording import number, price_words, signed
+from core.wording import difference_figures, number, price_words, signed
 
 if TYPE_CHECKING:
     from core.calibration.calibrated import CalibratedRun
@@ -139,7 +138,7 @@ def ablate(
     for row in body["rows"]:
         lines.append(alignment_line(row["variant"], row["held_out"]))
         if (less := row["difference"]) is not None:
-            figures = difference_words(less["value"], less["interval"], less["p_holm"])
+            figures = difference_figures(less["value"], less["interval"], less["p_holm"])
             lines.append(f"    minus the final judge: {figures} after Holm, n = {less['n']}")
     lines += [f"left out: {name}: {reason}" for name, reason in body["left_out"].items()]
     tell(body, [*lines, *notes(result.opening, *said), *written_to(body["out"])], as_json)
@@ -319,7 +318,7 @@ def _minus(test: dict[str, Any]) -> str:
     """A paired difference with its interval, p and n; "—" and why where it is undefined."""
     if test["value"] is None:
         return f"—{because(test['reason'] or '')}"
-    figures = difference_words(test["value"], test["interval"], test["p"])
+    figures = difference_figures(test["value"], test["interval"], test["p"])
     return f"{figures}{because(test['p_reason'] or '')}, {test['n']} items that both scored"
 
 

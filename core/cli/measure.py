@@ -27,7 +27,6 @@ from core.cli.options import (
 from core.cli.output import (
     alignment_words,
     because,
-    difference_words,
     facts,
     finding_lines,
     noted,
@@ -41,7 +40,7 @@ from core.errors import UsageError
 from core.records import Statistic
 from core.setting_fields import setting
 from core.stats import MeasureSettings
-from core.wording import DASH, estimate, number, p_figure
+from core.wording import DASH, difference_figures, estimate, number, p_figure
 
 if TYPE_CHECKING:
     from core.comparison.corrected_means import EstimatedMeans
@@ -405,7 +404,7 @@ def _comparison_words(comparison: Comparison, bars: list[str]) -> list[str]:
     from core.findings.agreement import contradiction_words
 
     difference, test = comparison.difference, comparison.williams
-    figures = difference_words(difference.value, difference.interval, difference.p)
+    figures = difference_figures(difference.value, difference.interval, difference.p)
     williams = DASH if test.t is None else f"t({test.df}) = {number(test.t)}, {p_figure(test.p_two_sided)} two-sided"
     return [
         f"{comparison.n_common} common items with a label",

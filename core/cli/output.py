@@ -9,7 +9,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from core.progress import Stage
-from core.wording import DASH, duration, money, number, p_figure, signed
+from core.wording import duration, money, number, range_words
 
 if TYPE_CHECKING:
     from core.findings import Finding
     from core.progress import Shown
-    from core.records import Alignment, Interval
+    from core.records import Alignment
 
 UNITS = {"batch": "requests", "parts": "parts"}
 """What is counted in phases where it is not the command's usual unit."""
@@ -89,17 +89,9 @@ def alignment_line(name: str, alignment: Mapping[str, Any], remark: str = "") ->
     return f"  {name + ' ':<28}{figures}{unread}{remark}"
 
 
-def interval_words(interval: Interval | Sequence[float] | None, shown: Callable[[float], str] = number) -> str:
+def interval_words(ends: Iterable[float] | None) -> str:
     """``" [0.10, 0.20]"``; nothing where there is none."""
-    if not interval:
-        return ""
-    low, high = interval if isinstance(interval, Sequence) else (interval.low, interval.high)
-    return f" [{shown(low)}, {shown(high)}]"
-
-
-def difference_words(value: float | None, interval: Interval | Sequence[float] | None, p: float | None) -> str:
-    """``"+0.15 [−0.01, +0.31], p = 0.012"``; a dash for what is undefined."""
-    return f"{signed(value)}{interval_words(interval, signed)}, {p_figure(p, f'p = {DASH}')}"
+    return f" {range_words(ends)}" if ends else ""
 
 
 def facts(title: str, body: Mapping[str, Any], left_out: Sequence[str] = ()) -> str:

@@ -117,10 +117,8 @@ def _actors(ray: Any, judge: LoadedJudge) -> tuple[dict[str, Any], int]:
             return {"num_gpus": 1, "num_cpus": 0}, gpus
         smallest = min(node.get("CPU", 1) for node in nodes)
         return {"num_cpus": max(0.5, smallest - 0.2)}, len(nodes)  # no node holds the model twice
-    if asked := [each.provider for each in judge.models]:
-        with_gpu = sum(node.get("GPU", 0) >= 1 for node in nodes)
-        if with_gpu and all(getattr(each, "on_this_host", False) for each in asked):  # a model server on each node
-            return {"num_gpus": 0.01, "num_cpus": 0}, with_gpu
+    if judge.models:
+        asked = [each.provider for each in judge.models]
         most = min((each.limits.concurrency for each in asked if hasattr(each, "limits")), default=len(nodes))
         return {"num_cpus": 0.5}, min(len(nodes), most)
     return {"num_cpus": 0.8}, cpus

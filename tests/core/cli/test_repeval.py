@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from core.data import load_golden
 from tests.core.cli.conftest import Run, read_rows
 
 SOURCES, PER_SOURCE = 12, 4
