@@ -15,14 +15,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Literal
 
-Change = Literal["same", "removed", "added"]
+Change = Literal["same", "removed", "added", "quoted"]
 
 _TOKEN = re.compile(r"\n+|[^\S\n]+|\w+|[^\w\s]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of text that stands in both versions, only in the old one, or only in the new one."""
+    """A run of text that stands in both versions, only in the old one, only in the new one, or that a reply quotes."""
 
     change: Change
     text: str
@@ -80,16 +80,8 @@ _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _MARKED = re.compile(r"“([^“”]+)”|„([^„“”]+)[“”]|«([^«»]+)»|\"([^\"\n]+)\"|(?<!\w)['‘]([^'‘’\n]+)['’](?!\w)")
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedPiece:
-    """A run of the judged text; `quoted` where the reply quotes it."""
-
-    text: str
-    quoted: bool
-
-
-def quoted_pieces(text: str, reply: str) -> tuple[QuotedPiece, ...]:
-    """`text` in pieces that spell it exactly, those quoted in `reply` marked; neighbours differ in `quoted`."""
+def quoted_pieces(text: str, reply: str) -> tuple[Piece, ...]:
+    """`text` in pieces that spell it exactly, those in `reply` as "quoted", others as "same", in turn."""
     words = list(_WORD.finditer(text, 0, min(len(text), LONGEST)))
     folded, said = [_folded(word[0]) for word in words], _folded_words(reply[:LONGEST])
     quotes = {tuple(said[k : k + MIN_WORDS]) for k in range(len(said) - MIN_WORDS + 1)}
@@ -102,14 +94,14 @@ def quoted_pieces(text: str, reply: str) -> tuple[QuotedPiece, ...]:
         for k in range(len(words) - size + 1):
             if tuple(folded[k : k + size]) in quotes:
                 marked[k : k + size] = [True] * size
-    pieces, done = list[QuotedPiece](), 0
+    pieces, done = list[Piece](), 0
     for quoted, run in groupby(zip(words, marked, strict=True), key=itemgetter(1)):
         if quoted:
             found = [word for word, _ in run]
             start, end = found[0].start(), found[-1].end()
-            pieces += [QuotedPiece(text[done:start], False), QuotedPiece(text[start:end], True)]
+            pieces += [Piece("same", text[done:start]), Piece("quoted", text[start:end])]
             done = end
-    return tuple(piece for piece in [*pieces, QuotedPiece(text[done:], False)] if piece.text)
+    return tuple(piece for piece in [*pieces, Piece("same", text[done:])] if piece.text)
 
 
 def _folded_words(text: str) -> list[str]:

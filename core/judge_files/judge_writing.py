@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
 
 from core.calibration.calibration_records import Calibration
-from core.comparison import ceiling
+from core.comparison import ceiling as measured_ceiling
 from core.errors import AspectError
 from core.files import json_lines, write_json, write_text
 from core.judge_files.judge_reading import FORMATS, VERSION, Kind, digest_of, document_of, with_leaves
@@ -53,25 +53,7 @@ NUMBERS = ("direction", "support")
 """Keys of numbers in base64, which may look like anything."""
 
 
-class Known(TypedDict, total=False):
-    """What a judge file says that its calibration does not know.
-
-    `created` defaults to now (UTC).  `version` is which version of a project's judge this is, with its sign-off; a
-    judge without one was approved by nobody.  `ceiling` is the leave-one-rater-out alignment, `held_out_opened` counts
-    the looks at the held-out items, `needs` are the parts that every item had, `people` counts what people did,
-    `warnings` are further sentences.
-    """
-
-    created: dt.datetime | None
-    version: JudgeVersion | None
-    ceiling: Alignment | None
-    held_out_opened: int | None
-    needs: Sequence[str] | None
-    people: Mapping[str, int] | None
-    warnings: Sequence[str]
-
-
-def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
+def known_of(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
     """Return what the golden set adds to the file of `calibration`: ceiling, parts that all items have, warnings.
 
     The ceiling stands at the statistic and level of the held-out alignment; None without single ratings.
@@ -80,17 +62,32 @@ def known_of(golden: GoldenSet, calibration: Calibration) -> Known:
     read = parts_read(state["spec"], references=bool(state.get("sampling", {}).get("references", False)))
     parts = ("target", *(part for part in ITEM_PARTS if part in read))
     needs = [part for part in parts if golden.items and all(getattr(item, part) for item in golden.items)]
-    known = Known(needs=needs, warnings=label_warnings(golden, aspect))
+    known: dict[str, Any] = {"needs": needs, "warnings": label_warnings(golden, aspect)}
     with suppress(AspectError):
-        people = ceiling(golden, aspect, MeasureSettings(held_out.statistic, held_out.level))
+        people = measured_ceiling(golden, aspect, MeasureSettings(held_out.statistic, held_out.level))
         known["ceiling"] = people.leave_one_out
     return known
 
 
-def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, Any]:
-    """Return the content of `judge.yaml` as plain JSON types, with its digest."""
+def judge_card(
+    calibration: Calibration,
+    *,
+    created: dt.datetime | None = None,
+    version: JudgeVersion | None = None,
+    ceiling: Alignment | None = None,
+    held_out_opened: int | None = None,
+    needs: Sequence[str] | None = None,
+    people: Mapping[str, int] | None = None,
+    warnings: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return the content of `judge.yaml` as plain JSON types, with its digest.
+
+    `created` defaults to now (UTC).  `version` is which version of a project's judge this is, with its sign-off; a
+    judge without one was approved by nobody.  `ceiling` is the leave-one-rater-out alignment, `held_out_opened` counts
+    the looks at the held-out items, `needs` are the parts that every item had, `people` counts what people did,
+    `warnings` are further sentences.
+    """
     c, state, split, held_out = calibration, calibration.judge_state, calibration.split, calibration.held_out
-    version, ceiling, needs = known.get("version"), known.get("ceiling"), known.get("needs")
     task = task_entry(c.task.aspect, c.task.kind, c.task.scale, c.task.definition)
     judged: dict[str, Any] = {
         "task": task | ({} if needs is None else {"needs": needs}),
@@ -126,19 +123,22 @@ def judge_card(calibration: Calibration, **known: Unpack[Known]) -> dict[str, An
             "n_calibration": len(split.calibration),
             "n_held_out": len(split.held_out),
         },
-        "held_out_opened": known.get("held_out_opened"),
-        "people": known.get("people") or {},
+        "held_out_opened": held_out_opened,
+        "people": people or {},
         "settings": c.settings.as_json(),
         "calls": c.calls,
         "work": c.work.as_json(),
-        "warnings": [*c.warnings, *known.get("warnings", ()), *c.work.left_out, *_unapproved(version)],
+        "warnings": [*c.warnings, *warnings, *c.work.left_out, *_unapproved(version)],
         "texts": c.texts.as_json(),
     }
-    return written(judged, "judge", NOTE, known.get("created"))
+    return written(judged, "judge", NOTE, created)
 
 
-def judge_yaml(calibration: Calibration, **known: Unpack[Known]) -> str:
-    """Return the text of `judge.yaml`, easy to read: keys in order, no escapes, texts of several lines as blocks."""
+def judge_yaml(calibration: Calibration, **known: Any) -> str:
+    """Return the text of `judge.yaml`, easy to read: keys in order, no escapes, texts of several lines as blocks.
+
+    `known` as `judge_card` takes it.
+    """
     return yaml_text(judge_card(calibration, **known))
 
 
@@ -295,7 +295,7 @@ def write_run(
     seconds: float,
     *,
     told: Mapping[str, Any] | None = None,
-    **known: Unpack[Known],
+    **known: Any,
 ) -> dict[str, Any]:
     """Write the four files into `folder` (made if missing) and return the summary.
 

@@ -13,7 +13,7 @@ from core.errors import ConcordError
 from core.project_records import Run
 from core.projects.misaligned_items import ItemScore, Triage
 from core.records import Rating
-from core.word_diff import QuotedPiece, quoted_pieces
+from core.word_diff import Piece, quoted_pieces
 from core.wording import number
 from pages.label import label_item
 from pages.misaligned import misaligned_filters
@@ -107,7 +107,7 @@ def _ratings(golden_id: str, aspect: str, _page: Opened) -> dict[str, list[Ratin
 def draw_evidence(text: str, reply: str) -> None:
     """The text letter by letter, what `reply` quotes of it on a coloured ground; long ones without the colour."""
     pieces = quoted_pieces(text, reply) if len(text) <= MOST_MARKED else ()
-    if not any(piece.quoted for piece in pieces) or label_item.leftward(text):
+    if not any(piece.change == "quoted" for piece in pieces) or label_item.leftward(text):
         label_item.draw_text(text)
         return
     tall = len(text) > label_item.LONG_TEXT or text.count("\n") > label_item.MANY_LINES
@@ -115,7 +115,7 @@ def draw_evidence(text: str, reply: str) -> None:
         st.markdown(marked(pieces), help="Coloured: words that the judge's reply quotes.")
 
 
-def marked(pieces: Sequence[QuotedPiece]) -> str:
+def marked(pieces: Sequence[Piece]) -> str:
     """Streamlit's Markdown for the pieces: every letter escaped, line by line, quoted ones on a coloured ground."""
     lines = [""]
     for piece in pieces:
@@ -127,7 +127,7 @@ def marked(pieces: Sequence[QuotedPiece]) -> str:
                 lines[-1] += part if lines[-1] else _hard(part)
                 continue
             lead, tail = part[: len(part) - len(part.lstrip())], part[len(part.rstrip()) :]
-            shown = f":orange-background[**{plain(bare)}**]" if piece.quoted else plain(bare)
+            shown = f":orange-background[**{plain(bare)}**]" if piece.change == "quoted" else plain(bare)
             lines[-1] += f"{lead if lines[-1] else _hard(lead)}{shown}{tail}"
     return "  \n".join(line or "\u00a0" for line in lines)
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.word_diff import MIN_WORDS, QuotedPiece, quoted_pieces
+from core.word_diff import MIN_WORDS, Piece, quoted_pieces
 
 TEXT = "The mayor said that the old bridge will stay open. It's closed on Sundays, she added."
 
 
 def quoted(text: str, reply: str) -> list[str]:
-    return [piece.text for piece in quoted_pieces(text, reply) if piece.quoted]
+    return [piece.text for piece in quoted_pieces(text, reply) if piece.change == "quoted"]
 
 
 @pytest.mark.parametrize("marks", ["“{}”", '"{}"', "«{}»", "„{}“", "'{}'", "‘{}’"])
@@ -31,12 +31,12 @@ def test_a_run_of_words_is_found_without_marks() -> None:
 
 def test_nothing_to_quote() -> None:
     assert quoted_pieces("", "anything") == ()
-    assert quoted_pieces("A text.", "") == (QuotedPiece("A text.", False),)
-    assert quoted_pieces("A text.", '"" “ ” "…"') == (QuotedPiece("A text.", False),)
+    assert quoted_pieces("A text.", "") == (Piece("same", "A text."),)
+    assert quoted_pieces("A text.", '"" “ ” "…"') == (Piece("same", "A text."),)
 
 
 @given(st.text(), st.text())
 def test_the_pieces_spell_the_text(text: str, reply: str) -> None:
     pieces = quoted_pieces(text, reply)
     assert "".join(piece.text for piece in pieces) == text
-    assert all(one.quoted != other.quoted for one, other in pairwise(pieces))
+    assert all(one.change != other.change for one, other in pairwise(pieces))

@@ -12,7 +12,7 @@ from core import projects
 from core.people import Actor
 from core.project_records import CriteriaEntry
 from core.projects.misaligned_items import ItemScore, Triage, TriageRequest
-from core.word_diff import QuotedPiece
+from core.word_diff import Piece
 from pages.misaligned.misaligned_item import marked
 from pages.misaligned.misaligned_list import table_key
 from pages.ui import people, tables
@@ -174,9 +174,9 @@ def test_hostile_names_and_texts_stay_text(opened: Open) -> None:
 
 def test_quoted_words_stand_on_a_coloured_ground_and_nothing_else_is_markup() -> None:
     pieces = (
-        QuotedPiece("# A *star*\n\n    ", False),
-        QuotedPiece("[x](http://e.example)\r\nred", True),
-        QuotedPiece(" end", False),
+        Piece("same", "# A *star*\n\n    "),
+        Piece("quoted", "[x](http://e.example)\r\nred"),
+        Piece("same", " end"),
     )
     shown = marked(pieces)
     first, blank, third, fourth = shown.split("  \n")
