@@ -29,7 +29,7 @@ from core.projects.project_judges import as_compared
 from core.projects.refining import family_tree
 from core.projects.review import open_review
 from core.projects.run_work import list_held_out_accesses, load_calibration
-from core.records import Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Usage
+from core.records import Alignment, GoldenSet, JudgeScores, Usage
 from core.report.headline import day
 from core.report.report_facts import (
     CostLine,
@@ -41,7 +41,6 @@ from core.report.report_facts import (
     misaligned,
     raters_of,
 )
-from core.stats.items import BoolArray
 from core.store.log import Action
 from core.store.runs import RESULT
 from core.store.store import Store
@@ -62,9 +61,6 @@ RUN_WORDS = {
 }
 _MOST_CRITERIA = 60
 _ALIKE = 1e-6
-
-_LEAST_ON_A_LINE = 3
-"""Different scores on common items that have to lie on one line to be the judge's on another scale: two always do."""
 
 
 SentVerdicts = tuple[str, bytes]
@@ -317,9 +313,8 @@ def _cost(name: str, runs: Sequence[Run]) -> CostLine:
 def read_more_verdicts(sent: SentVerdicts, golden: GoldenSet, judge: JudgeScores) -> ScoredRows:
     """The verdicts of `judge` in a file on items that `golden` has not; those on its own items have to be the same.
 
-    Where a column names the aspect of each row, those of the judge's count.  A judge that was brought in may have been
-    mapped from another scale, or turned: its file is put on its scale as well.  GoldenError for a file that cannot be
-    read, names no systems, holds nothing new, or is of another judge.
+    Where a column names the aspect of each row, those of the judge's count.  GoldenError for a file that cannot be
+    read, names no systems, holds nothing new, is of another judge, or on another scale.
     """
     name, data = sent
     with tempfile.TemporaryDirectory() as folder:
@@ -332,34 +327,16 @@ def read_more_verdicts(sent: SentVerdicts, golden: GoldenSet, judge: JudgeScores
         raise GoldenError("No column says which system wrote each item: add system_id to the verdicts.", file=name)
     own = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     places = np.array([own.get(item_id, -1) for item_id in rows.item_ids], dtype=np.intp)
-    scores = _on_scale_of(judge, rows.scores, places, name)
+    common = np.flatnonzero(places >= 0)
+    differ = ~np.isclose(judge.upward[places[common]], rows.scores[common], atol=_ALIKE, equal_nan=True)
+    if differ.any():
+        raise GoldenError(
+            f"{int(differ.sum()):,} of the {common.size:,} verdicts on items of the golden set differ from those of "
+            f"{judge.name}: the file is of another judge, or of another version of it.",
+            file=name,
+        )
     new = np.flatnonzero(places < 0).tolist()
     if not new:
         raise GoldenError("All of these verdicts are on items of the golden set, which are counted already.", file=name)
     sources = [rows.sources[k] for k in new] if rows.sources else []
-    return ScoredRows([rows.item_ids[k] for k in new], scores[new], [rows.systems[k] for k in new], sources)
-
-
-def _on_scale_of(judge: JudgeScores, scores: FloatArray, places: IntArray, name: str) -> FloatArray:
-    """`scores` (n,) as they are where those on common items are the judge's, else by the straight line that makes them.
-
-    `places` (n,) are positions in the golden set, -1 for none.  GoldenError where no line does.
-    """
-    common = np.flatnonzero(places >= 0)
-    kept, sent = judge.upward[places[common]], scores[common]
-    if not (differ := _differ(kept, sent)).any():
-        return scores
-    both = ~np.isnan(kept) & ~np.isnan(sent)
-    if judge.kind == "imported" and np.unique(sent[both]).size >= _LEAST_ON_A_LINE:
-        slope, intercept = np.polyfit(sent[both], kept[both], 1)
-        if not _differ(kept, slope * sent + intercept).any():
-            return np.asarray(slope * scores + intercept, dtype=np.float64)
-    raise GoldenError(
-        f"{int(differ.sum()):,} of the {common.size:,} verdicts on items of the golden set differ from those of "
-        f"{judge.name}: the file is of another judge, or of another version of it.",
-        file=name,
-    )
-
-
-def _differ(kept: FloatArray, sent: FloatArray) -> BoolArray:
-    return ~(np.isclose(kept, sent, atol=_ALIKE) | (np.isnan(kept) & np.isnan(sent)))
+    return ScoredRows([rows.item_ids[k] for k in new], rows.scores[new], [rows.systems[k] for k in new], sources)

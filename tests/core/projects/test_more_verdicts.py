@@ -66,18 +66,3 @@ def test_what_is_not_of_this_judge_is_refused(world: tuple[GoldenSet, JudgeScore
         read_more_verdicts(("v.jsonl", b'{"item_id": "x", "score": 3}\n'), golden, judge)
     with pytest.raises(GoldenError, match="no table of verdicts"):
         read_more_verdicts(("v.jsonl", b'{"item_id": "x", "responses": ["3"]}\n'), golden, judge)
-
-
-@pytest.mark.parametrize(("slope", "shift"), [(0.25, -0.25), (-1.0, 0.0)])
-def test_verdicts_on_the_scale_that_their_judge_was_brought_in_from_are_put_on_its_own(
-    world: tuple[GoldenSet, JudgeScores, bytes], slope: float, shift: float
-) -> None:
-    golden, judge, data = world
-    as_sent = read_more_verdicts(("v.jsonl", data), golden, judge)
-    rows = [json.loads(line) for line in data.splitlines()]
-    turned = [row | {"score": slope * row["score"] + shift} for row in rows]
-    sent = ("v.jsonl", "".join(json.dumps(row) + "\n" for row in turned).encode())
-    more = read_more_verdicts(sent, golden, judge)
-    assert more.scores == pytest.approx(as_sent.scores)
-    with pytest.raises(GoldenError, match="differ from those of j"):  # a judge made here has one scale
-        read_more_verdicts(sent, golden, replace(judge, kind="calibrated"))
