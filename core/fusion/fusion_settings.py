@@ -84,10 +84,9 @@ class FusionSettings:
 class FusionRequest:
     """Let a language model fuse the judges `judge_ids` of the project on `aspects`, all of them in one call an item.
 
-    Of `settings` an empty `plan` lets the model write it first.  `criteria_origins` say who wrote the criteria of each
-    aspect (a person, where nothing is said).  `plan_seen` are the items whose labels plan or criteria were made from
-    (none for a person's or the model's): the fused judge has seen them.  `n_items` None rates all items, else about so
-    many, of whole sources.
+    Of `settings` an empty `plan` lets the model write it first.  `plan_seen` are the items whose labels plan or
+    criteria were made from (none for a person's or the model's): the fused judge has seen them.  `n_items` None rates
+    all items, else about so many, of whole sources.
     """
 
     project_id: str
@@ -99,7 +98,6 @@ class FusionRequest:
     settings: FusionSettings = field(default_factory=lambda: FusionSettings(method="llm"))
     plan_seen: tuple[int, ...] = ()
     n_items: int | None = None
-    criteria_origins: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

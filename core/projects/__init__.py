@@ -37,7 +37,6 @@ from core.projects.exports import fused_file, judge_adapters, judge_file, repeva
 from core.projects.fusion import (
     calibrated_criteria,
     compare_fusions,
-    criteria_origins,
     estimate_fusion,
     fusion_result,
     keep_fusion,

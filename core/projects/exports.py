@@ -129,6 +129,7 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     from core.data.split import KnownTexts
     from core.fusion.fused_run import fused_card
     from core.fusion.model_rating import fusion_state
+    from core.fusion.plan import read_criteria
     from core.fusion.stack import Agreement
 
     judge = store.judges.get(project_id, judge_id).judge
@@ -138,8 +139,8 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
         raise NotFoundError(f"{judge.name}: its run kept no fusion of {judge.aspect} that rates other items.")
     request = unpack(FusionRequest, run.request_json)
     said = replace(request.settings, plan=outcome.plan, criteria=outcome.criteria)
-    request = replace(request, settings=said, criteria_origins=outcome.criteria_origins)
-    golden, asked, _ = asked_fusion(store, request, needs_plan=True)
+    golden, asked, _ = asked_fusion(store, replace(request, settings=said), needs_plan=True)
+    criteria = read_criteria(outcome.criteria, request.aspects, outcome.criteria_origins)
     at = unseen_and_asked(golden, judge)
     report = at[~np.isnan(golden.labels(judge.aspect)[at])]
     matrix = np.vstack([judge.values, *(part.upward for part in asked.parts)])
@@ -151,7 +152,7 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
         golden,
         judge.aspect,
         texts=KnownTexts.of(golden, judge.seen, report),
-        state=fusion_state(outcome.judge_state, asked.parts, asked.planned, asked.tasks, asked.criteria),
+        state=fusion_state(outcome.judge_state, asked.parts, asked.planned, asked.tasks, criteria),
         parts=[_recipe(store, project_id, part) for part in facts],
         alignment=own,
         measured={"parts": of_parts, "n_fit": len(judge.seen), "n_report": len(report)},

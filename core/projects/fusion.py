@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,7 +150,6 @@ class FusionPlanSaved(Entry):
     seen: tuple[int, ...]
     aspects: tuple[str, ...]
     criteria: str = ""
-    criteria_origins: Mapping[str, str] = field(default_factory=dict)
 
 
 def asked_fusion(
@@ -192,7 +191,7 @@ def asked_fusion(
         tuple(task_of(golden, aspect) for aspect in request.aspects),
         tuple(parts.values()),
         read_plan(said.plan, request.aspects, list(parts)) if texts and (said.plan or needs_plan) else None,
-        criteria=read_criteria(said.criteria if texts else "", request.aspects, request.criteria_origins),
+        criteria=read_criteria(said.criteria if texts else "", request.aspects),
         references=said.references,
     )
     return golden, judge_asked, tuple(positions.tolist())
@@ -231,31 +230,15 @@ def calibrated_criteria(store: Store, request: FusionRequest) -> FusionPlanSaved
         shown = judges_shown(store, request.project_id, request.golden_id, aspect)
         if shown.version is not None:
             text = store.criteria.get(request.project_id, shown.version.criteria_ids[0]).text
-            entries.append(AspectCriteria(aspect, text, "calibrated"))
+            entries.append(AspectCriteria(aspect, text))
             seen |= set(store.judges.get(request.project_id, shown.own).judge.seen)
     if not entries:
         raise JobError(
             f"No judge of {', '.join(request.aspects)} has been calibrated on this golden set. Calibrate one, or leave "
             "the criteria empty: the model writes them."
         )
-    criteria, at = FusionCriteria(tuple(entries)), tuple(sorted(seen))
-    words, origins = criteria.text, criteria.origins
-    return FusionPlanSaved("", "calibrated", at, request.aspects, words, origins, subject=request.golden_id)
-
-
-def criteria_origins(text: str, aspects: Sequence[str], known: Sequence[FusionPlanSaved]) -> dict[str, str]:
-    """Aspect → who wrote its criteria in `text`, where one of the `known` versions has the very same; newest first."""
-    from core.fusion.plan import read_criteria
-
-    origins: dict[str, str] = {}
-    try:
-        own = read_criteria(text, aspects).by_aspect
-        for version in reversed(known):
-            kept = read_criteria(version.criteria, aspects, version.criteria_origins)
-            origins |= {entry.aspect: entry.origin for entry in kept.entries if entry.text == own.get(entry.aspect)}
-    except UsageError:  # reported where the criteria are used
-        return {}
-    return origins
+    text, at = FusionCriteria(tuple(entries)).text, tuple(sorted(seen))
+    return FusionPlanSaved("", "calibrated", at, request.aspects, text, subject=request.golden_id)
 
 
 @requires("reviewer", "saved a fusion plan")
@@ -269,8 +252,8 @@ def save_plan(store: Store, request: FusionRequest, *, origin: str = "person", e
     needs_plan = bool(said.plan.strip()) or not said.criteria.strip()
     _, judge, _ = asked_fusion(store, request, needs_plan=needs_plan)
     text = judge.plan.text if judge.plan is not None and needs_plan else ""
-    words, origins = judge.criteria.text, judge.criteria.origins
-    plan = FusionPlanSaved(text, origin, request.plan_seen, request.aspects, words, origins, subject=request.golden_id)
+    about = (request.plan_seen, request.aspects, judge.criteria.text)
+    plan = FusionPlanSaved(text, origin, *about, subject=request.golden_id)
     return store.events.add(request.project_id, plan, store.actor, expected=expected)
 
 
@@ -331,7 +314,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
             raise
     if judge.criteria.lacking(judge.tasks) or not settings.plan:
         plan, written = ratings.plan, ratings.criteria
-        made = FusionPlanSaved(plan.text, plan.origin, request.plan_seen, aspects, written.text, written.origins)
+        made = FusionPlanSaved(plan.text, plan.origin, request.plan_seen, aspects, written.text)
         _keep_written(work, made)
     judges = {}
     for name in ratings.verdicts if ratings.positions else ():

@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.fusion.fusion_settings import FusionRequest, FusionRunView
-from core.fusion.plan import OVERALL, TO_BE_MENDED, folded
+from core.fusion.plan import OVERALL, folded
 from core.projects.fusion import FusionPlanSaved
 from core.projects.run_kinds import RunDetail
 from core.records import Alignment
@@ -108,7 +108,7 @@ def _assistants(page: Opened, fused: Fused, aspects: Sequence[str]) -> tuple[str
 
 
 def _edit_texts(page: Opened, request: FusionRequest) -> FusionRequest:
-    """Draw the boxes of plan and criteria; the request with both, their origins, and the items they were made from.
+    """Draw the boxes of plan and criteria; the request with both, and the items they were made from.
 
     The session keeps next to each box which items' labels its text was made from, so that the run leaves them out.
     """
@@ -175,7 +175,6 @@ def _edit_texts(page: Opened, request: FusionRequest) -> FusionRequest:
     written = replace(
         request,
         settings=replace(request.settings, plan=plan, criteria=criteria),
-        criteria_origins=projects.criteria_origins(criteria, request.aspects, known),
         plan_seen=tuple(sorted(seen)),
     )
 
@@ -200,8 +199,7 @@ def _draw_version(version: FusionPlanSaved) -> None:
     st.markdown(plain(f"Version {version.number}, by {version.actor or 'somebody'} ({version.origin})"))
     st.text(version.text or "(no plan: the model writes it)")
     if version.criteria:
-        origins = ", ".join(f"{aspect}: {origin}" for aspect, origin in version.criteria_origins.items())
-        st.caption(plain(f"Criteria ({origins or TO_BE_MENDED})"))
+        st.caption("Criteria")
         st.text(version.criteria)
 
 

@@ -118,14 +118,13 @@ def test_the_model_writes_the_criteria_where_none_are_given(
     assert "- relevance: a number" not in asked[0], "the criteria of relevance are given"
     (version,) = projects.list_plans(store, request.project_id, request.golden_id)
     assert (version.text, version.origin, version.criteria) == (PLAN, "person", view.criteria)
-    assert version.criteria_origins == view.criteria_origins
     written = view.criteria.split("\n\nrelevance:")[0].splitlines()[1:]
     assert len(written) == 2
     for prompt in asked[1:]:
         assert all(f"    {line}" in prompt for line in (*written, "- Cover the main point."))
-    edited = changed(request, criteria=view.criteria, criteria_origins=version.criteria_origins)
+    edited = changed(request, criteria=view.criteria)
     assert projects.estimate_fusion(store, settings, edited).calls == 6
-    assert fuse(edited).criteria_origins == view.criteria_origins
+    assert fuse(edited).criteria == view.criteria
     assert len(projects.list_plans(store, request.project_id, request.golden_id)) == 1, "nothing new was written"
 
 
@@ -163,14 +162,13 @@ def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
     asked = CalibrationRequest(*where, "offline", CalibrationSettings(resamples=0))
     drive(store, settings, projects.start_calibration(store, settings, asked))
     offered = projects.calibrated_criteria(store, request_)
-    assert offered.criteria_origins == {"coherence": "calibrated"}
     shown = projects.judges_shown(store, *where)
     best = store.criteria.get(request_.project_id, shown.version.criteria_ids[0]).criteria.text
     assert offered.criteria == f"coherence:\n{best}"
     assert set(offered.seen) == set(store.judges.get(request_.project_id, shown.own).judge.seen)
-    taken = {"criteria": offered.criteria, "criteria_origins": offered.criteria_origins, "plan_seen": offered.seen}
+    taken = {"criteria": offered.criteria, "plan_seen": offered.seen}
     view = fuse(changed(request_, **taken, n_items=None))
-    assert view.criteria_origins == {"coherence": "calibrated", "relevance": "model"}
+    assert view.criteria_origins == {"coherence": "person", "relevance": "model"}
     entered = store.judges.get(request_.project_id, view.judges["coherence"]).judge
     assert set(offered.seen) <= set(entered.seen)
     report = projects.report(store, *where)
@@ -208,7 +206,6 @@ def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: 
     assert [(plan.number, plan.origin) for plan in (newer, older)] == [(second, "person"), (first, "measured")]
     assert older.seen == proposed.seen
     assert newer.criteria == "coherence:\n- It hangs together.\n\nrelevance:\nnone"
-    assert newer.criteria_origins == {"coherence": "person", "relevance": "person"}
     with pytest.raises(ConflictError):
         projects.save_plan(store, request, expected=first)
     view = fuse(changed(request, n_items=6))
