@@ -114,7 +114,7 @@ def plain_cell(cell: Any) -> Any:
 
 
 def xlsx_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
-    """Facts about the sheets, then number and cells of each filled row of the first visible one; formulas stay text.
+    """Findings on the sheets, then number and cells of each filled row of the first visible one; formulas stay text.
 
     Hidden rows are left out.  A merged cell has its value in each of its rows.
 
@@ -141,14 +141,7 @@ def xlsx_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
                 value = sheet.cell(area.min_row, area.min_col).value
                 for number in range(area.min_row + 1, area.max_row + 1):
                     merged.setdefault(number, {})[area.min_col - 1] = value
-            yield [
-                {
-                    "others": [other.title for other in visible if other is not sheet],
-                    "name": sheet.title,
-                    "hidden_before": sheet is not book.worksheets[0],
-                    "hidden_rows": len(hidden),
-                }
-            ]
+            yield _notes(sheet, book.worksheets, [] if options["sheet"] else visible, len(hidden))
             n_rows = 0
             for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
                 if number in hidden or all(cell is None or cell == "" for cell in cells):
@@ -161,6 +154,21 @@ def xlsx_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
         raise
     except Exception as problem:  # a hostile workbook can make the XML reader raise nearly anything
         raise GoldenError(f"The workbook cannot be read: {str(problem)[:200]}.") from problem
+
+
+def _notes(sheet: Any, sheets: abc.Sequence[Any], visible: abc.Sequence[Any], n_hidden: int) -> list[list[str]]:
+    """Severity and message of what was left out; `visible` sheets are told of unless a person named one."""
+    notes, name = [], repr(sheet.title[:60])
+    if others := " or ".join(repr(other.title[:60]) for other in visible[:9] if other is not sheet):
+        message = f"The first of {len(visible)} visible sheets was read, {name}."
+        notes.append(["note", f"{message} To read {others}, use --sheet or save it as a file."])
+    if visible and sheet is not sheets[0]:
+        notes.append(["note", f"Hidden sheets are skipped; {name} was read."])
+    if n_hidden:
+        what = "1 hidden row was" if n_hidden == 1 else f"{n_hidden:,} hidden rows were"
+        message = f"{what} left out. Clear the filter or unhide rows in the workbook to use them."
+        notes.append(["warning", message])
+    return notes
 
 
 def _named(sheets: abc.Sequence[Any], name: str) -> Any:

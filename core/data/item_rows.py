@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import Counter, abc
+from collections import abc
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -12,7 +12,7 @@ from typing import Any
 
 from core.data.cells import read_id, reference_texts, shown, source_text, target_text
 from core.data.columns import Mapping
-from core.data.sources import FindingLog, Severity
+from core.data.sources import FindingLog
 from core.data.tables import Table
 from core.records import Item
 from core.texts import is_blank
@@ -180,33 +180,30 @@ def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
         only = "All pairs are of the same two systems" if pair else "Only one system is named"
         why = only if named else "Systems are not named"
         log.add("note", f"{why}: system-level alignment and splits by system are not available.")
-    found = Counter[tuple[Severity, str, str]]()
-    places: dict[tuple[Severity, str, str], tuple[int, int]] = {}
+    found: dict[str, list[tuple[int, int]]] = {}
     for again, first in repeated_texts(enumerate(rows.items)):
         one, other = rows.items[again], rows.items[first]
-        kind = _REPEATED[0 if one.source_id != other.source_id else 1 if one.system_id == other.system_id else 2]
-        found[kind] += 1
-        places.setdefault(kind, (again, first))
-    for (severity, where, effect), n in found.items():
-        again, first = places[severity, where, effect]
+        if one.source_id != other.source_id:
+            found.setdefault("under another source", []).append((again, first))
+        elif one.system_id == other.system_id:
+            found.setdefault("of the same source and system", []).append((again, first))
+    for where, pairs in found.items():
+        again, first = pairs[0]
         message = (
-            f"{counted(n, 'item repeats', 'items repeat')} the text of an earlier item {where}, such as "
+            f"{counted(len(pairs), 'item repeats', 'items repeat')} the text of an earlier item {where}, such as "
             f"{shown(rows.items[again].item_id)} that of {shown(rows.items[first].item_id)} "
-            f"(row {rows.row_of_item[first]:,}). {effect}"
+            f"(row {rows.row_of_item[first]:,}). {_REPEATED[where]}"
         )
-        log.add(severity, message, row=rows.row_of_item[again])
+        log.add("warning", message, row=rows.row_of_item[again])
 
 
-_REPEATED: tuple[tuple[Severity, str, str], ...] = (
-    (
-        "warning",
-        "under another source",
+_REPEATED = {
+    "under another source": (
         "A judge may be calibrated on one and measured on the other, which is optimistic. Give both one source_id, or "
-        "leave one out.",
+        "leave one out."
     ),
-    ("warning", "of the same source and system", "The text counts twice in every figure; leave one out."),
-    ("note", "of another system on the same source", "Each counts for the system that wrote it."),
-)
+    "of the same source and system": "The text counts twice in every figure; leave one out.",
+}
 
 
 def checked_texts(

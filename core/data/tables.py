@@ -293,9 +293,8 @@ def _workbook(source: Source, most_rows: int, sheet: str | None) -> TableFile:
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
     numbers: list[int] = []
-    notes: list[FileFinding] = []
     with closing(_decoded("xlsx", source, options, allowance(source.size), 2 * source.unpacked)) as lines:
-        (facts,) = next(lines)
+        notes = tuple(FileFinding(severity, message) for severity, message in next(lines))
         for number, cells in _without_questions(lines):
             if not columns:
                 columns = _column_names(cells, source)
@@ -304,22 +303,9 @@ def _workbook(source: Source, most_rows: int, sheet: str | None) -> TableFile:
             else:
                 numbers.append(number)
                 rows.append(dict(zip(columns, cells, strict=False)))
-    name = repr(facts["name"][:60])
     if not columns:
-        raise source.refuse(f"The sheet {name} is empty. Use --sheet, or save another sheet as a file.")
-    if facts["others"] and sheet is None:
-        others = " or ".join(repr(other[:60]) for other in facts["others"][:8])
-        message = f"The first of {len(facts['others']) + 1} visible sheets was read, {name}."
-        notes.append(FileFinding("note", f"{message} To read {others}, use --sheet or save it as a file."))
-    if facts["hidden_before"] and sheet is None:
-        notes.append(FileFinding("note", f"Hidden sheets are skipped; {name} was read."))
-    if n := facts["hidden_rows"]:
-        what = "1 hidden row was" if n == 1 else f"{n:,} hidden rows were"
-        message = f"{what} left out. Clear the filter or unhide rows in the workbook to use them."
-        notes.append(FileFinding("warning", message))
-    return TableFile(
-        source, most_rows, columns=columns, document=tuple(rows), findings=tuple(notes), numbers=tuple(numbers)
-    )
+        raise source.refuse("The sheet is empty. Use --sheet, or save another sheet as a file.")
+    return TableFile(source, most_rows, columns=columns, document=tuple(rows), findings=notes, numbers=tuple(numbers))
 
 
 # ── text: nothing is evaluated, everything is bounded ───────────────────────────────────────────────────────────

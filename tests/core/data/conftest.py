@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from core.data import BuiltGolden, Mapping, Table, build_golden, read_table
+from core.data import BuiltGolden, Mapping, build_golden, read_table
 from core.records import Scale
 
 Rows = Sequence[dict[str, Any]]
@@ -76,12 +76,6 @@ FORMATS: dict[str, Write] = {
 def formats() -> dict[str, Write]:
     """Ending → a function from rows to the bytes of such a file."""
     return FORMATS
-
-
-@pytest.fixture(scope="session")
-def tabled() -> Callable[..., Table]:
-    """Rows → Table, by way of JSONL."""
-    return lambda rows, name="set.jsonl": read_table(as_jsonl(rows), name)
 
 
 @pytest.fixture(scope="session")

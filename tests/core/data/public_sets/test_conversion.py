@@ -63,19 +63,11 @@ def test_summeval(convert: Convert) -> None:
 def test_dialogues(convert: Convert) -> None:
     _, rows = convert("topical-chat")
     assert list(rows) == [f"tc00{d}-{system}" for d in (0, 1) for system in ("original-ground-truth", "lm-p-0.3")]
-    row = rows["tc000-lm-p-0.3"]
-    assert (row["source"], row["context"], row["target"]) == (
-        "do you like tea ?",
-        "tea is a plant .",
-        "LM (p = 0.3) likes tea .",
-    )
+    row, other = rows["tc000-lm-p-0.3"], rows["tc001-lm-p-0.3"]
+    assert (row["source"], row["context"], other["context"]) == ("do you like tea ?", "tea is a plant .", "")
     assert row["human_naturalness"] == pytest.approx(4 / 3, abs=1e-10)
-    assert row["human_coherence"] == 3
-    assert row["human_groundedness"] == pytest.approx(1 / 3, abs=1e-10)
-    assert row["ann_overall"] == [1, 2, 3]
-    assert row["annotators"] == ["A1", "A2", "A3"]
-    assert rows["tc001-lm-p-0.3"]["annotators"] == ["A2", "A4", "A1"]
-    assert rows["tc001-lm-p-0.3"]["context"] == ""
+    assert (row["human_coherence"], row["ann_overall"]) == (3, [1, 2, 3])
+    assert (row["annotators"], other["annotators"]) == (["A1", "A2", "A3"], ["A2", "A4", "A1"])
 
 
 def test_webnlg(convert: Convert) -> None:
