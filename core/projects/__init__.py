@@ -80,7 +80,6 @@ from core.projects.labelling import (
     undo_label,
     unmark_words,
 )
-from core.projects.log_words import log_csv, log_lines
 from core.projects.method_runs import estimate_repeval, estimate_styles, start_repeval, start_styles, styles_so_far
 from core.projects.misaligned_items import (
     explain_item,
@@ -91,7 +90,7 @@ from core.projects.misaligned_items import (
     triage_items,
     undo_triage,
 )
-from core.projects.overview import overview
+from core.projects.overview import log_csv, log_lines, overview
 from core.projects.project_files import (
     ensure_demo,
     export_project,

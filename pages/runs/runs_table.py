@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from core.project_records import Run
-from core.projects.log_words import run_words
+from core.projects.overview import run_words
 from core.wording import counted, duration, judge_words, money
 from pages.ui import tables
 from pages.ui.grid import Column

@@ -1,4 +1,4 @@
-"""The log: every kind of entry is read back as it was written, and reads as a sentence."""
+"""The log: every kind of entry is read back as it was written, reads as a sentence, and is about something in words."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from datetime import UTC, datetime
 import pytest
 import sqlalchemy as sa
 
-from core.projects.criteria import (
-    Comment,
-    CommentSettled,
-    CriteriaNamed,
-    ProposalDecided,
-)
+from core import projects
+from core.people import Actor
+from core.projects.criteria import Comment, CommentSettled, CriteriaNamed, ProposalDecided
 from core.projects.fusion import FusionKept, FusionPlanSaved
 from core.projects.judge_line import VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import (
@@ -30,10 +27,10 @@ from core.projects.labelling import (
     RaterStopped,
     Span,
 )
-from core.projects.misaligned_items import Triage
+from core.projects.misaligned_items import Triage, TriageRequest
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
 from core.projects.run_work import HeldOutAccess
-from core.records import Alignment, Interval, Scale
+from core.records import Alignment, Criteria, Interval, Scale
 from core.store.log import KINDS, Action, Entry
 from core.store.schema import events
 from core.store.store import Store
@@ -91,3 +88,49 @@ def test_an_entry_of_a_kind_that_earlier_versions_wrote_still_reads_as_a_sentenc
         transaction.execute(sa.update(events).values(kind="lock", body='{"locked": true}'))
     (entry,) = store.events.page(project_id).entries
     assert (entry.sentence, entry.subject, entry.body["locked"]) == ("locked or unlocked criteria", "c1", True)
+
+
+HOSTILE = "<b>Be</b> **brief**\nand name the source, the date, the place and everybody in it."
+
+
+def about(store: Store, project: str) -> dict[str, str]:
+    """What was done → what it was about."""
+    page = store.events.page(project, limit=100)
+    return dict(projects.log_lines(store, project, page.entries))
+
+
+def test_what_entries_are_about_in_words(store: Store, project: str, golden_id: str) -> None:
+    ann = store.acting(Actor("Ann"))
+    one = Criteria(HOSTILE, "a")
+    store.criteria.add(project, golden_id, [one])
+    projects.add_comment(ann, project, one.criteria_id, "why?")
+    run_id = store.runs.add(project, golden_id, "rescore", "t", "a", "offline", "{}")
+    for entry in (
+        Triage(golden_id, "a", one.criteria_id, "ambiguous", subject="i3"),
+        Action("started a thing", {}, subject=run_id),
+        Action("edited criteria", {"parent_id": one.criteria_id}, subject="c" + "1" * 12),
+        Action("lost a thing", {}, subject="r" + "2" * 12),
+    ):
+        store.events.add(project, entry, ann.actor)
+    criteria = "criteria “<b>Be</b> **brief** and name the source, the date, the …” for a"
+    assert about(store, project) == {
+        "made the project": "“p”",
+        "added a golden set": "golden set “g”",
+        "commented on criteria": criteria,
+        "triaged an item: ambiguous (a)": "item “text 3 <b>”",
+        "started a thing": "scoring of an edit of a",
+        "edited criteria": criteria,
+        "lost a thing": "",  # and no id ever shows
+    }
+
+
+def test_a_vote_shows_in_the_log_when_the_review_shows_it(store: Store, project: str, golden_id: str) -> None:
+    ann, bo, where = store.acting(Actor("Ann")), store.acting(Actor("Bo")), (project, golden_id, "a")
+    projects.save_triage(ann, project, "i1", TriageRequest(golden_id, "a", "", "ambiguous"))
+    (point,) = projects.open_review(store, *where).points
+    projects.join_review(bo, *where)
+    projects.cast_vote(ann, *where, point.key, choice="against")
+    assert about(store, project)["voted; shown once all votes are in"] == f"“{point.title}”"
+    assert "voted against (a)" not in about(store, project)
+    projects.cast_vote(bo, *where, point.key, choice="for")
+    assert {"voted against (a)", "voted for (a)"} <= set(about(store, project))

@@ -1,4 +1,4 @@
-"""Names of criteria: proposed from the texts, given by people, never two alike."""
+"""Criteria of a project: names, comments by line, and drafts of what people type and have not saved."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core import projects
-from core.errors import NotFoundError, UsageError
+from core.errors import ConflictError, NotFoundError, UsageError
 from core.people import Actor
-from core.projects.criteria import LONGEST_NAME
+from core.projects.criteria import LONGEST_NAME, LONGEST_TEXT
 from core.records import Criteria, Provenance
 from core.store.store import Store
 
@@ -94,3 +94,74 @@ def test_people_name_criteria(store: Store, project: str, golden_id: str) -> Non
     assert ann.events.page(project).entries[0].sentence == "named criteria “What a reader believes”"
     with pytest.raises(NotFoundError):
         projects.rename_criteria(ann, project, "c-none", "Nobody's")
+
+
+LINES = Criteria("- Be clear.\n- Be <b>brief</b>.", "a")
+
+
+def test_comments_by_line(store: Store, project: str, golden_id: str) -> None:
+    ann, where = store.acting(Actor("Ann", "annotator")), (project, LINES.criteria_id)
+    store.criteria.add(project, golden_id, [LINES])
+    for _ in range(2):  # sent twice
+        projects.add_comment(ann, *where, " why <b>? ", line=2, form="f")
+    projects.add_comment(ann, *where, "all good")
+    first, second = projects.comments_on(store, *where)
+    assert (first.line, first.text, first.actor, second.line) == (2, "why <b>?", "Ann", None)
+    for who in ("Bo", "Cy"):
+        projects.settle_comment(store.acting(Actor(who)), *where, first.number)
+    assert [comment.settled_by for comment in projects.comments_on(store, *where)] == ["Bo", ""]
+    for text, line, words in ((" ", None, "1 to 5,000"), ("x" * 5001, None, "5,001"), ("x", 3, "have 2 lines")):
+        with pytest.raises(UsageError, match=words):
+            projects.add_comment(ann, *where, text, line=line)
+
+
+PARENT = Criteria("Reward order.", "a", Provenance("draft"))
+SUBJECT = f"criteria:{PARENT.criteria_id}"
+
+
+@pytest.fixture
+def there(store: Store, project: str, golden_id: str) -> str:
+    store.criteria.add(project, golden_id, [PARENT])
+    return project
+
+
+def test_a_draft_is_its_authors_alone(store: Store, there: str) -> None:
+    ann, bo = store.acting(Actor("Ann")), store.acting(Actor("Bo"))
+    kept = projects.keep_draft(ann, there, SUBJECT, " Reward links.\n", base="h1")
+    assert (kept.author, kept.text, kept.base) == ("Ann", " Reward links.\n", "h1")
+    assert projects.draft_of(ann, there, SUBJECT) == kept
+    assert projects.draft_of(bo, there, SUBJECT) is None
+    assert projects.draft_of(store, there, SUBJECT) is None
+    projects.drop_draft(bo, there, SUBJECT)
+    assert projects.draft_of(ann, there, SUBJECT) == kept
+    projects.drop_draft(ann, there, SUBJECT)
+    assert projects.draft_of(ann, there, SUBJECT) is None
+
+
+def test_a_text_that_could_not_be_saved_is_not_kept(store: Store, there: str) -> None:
+    longest = "x" * LONGEST_TEXT
+    assert projects.keep_draft(store, there, SUBJECT, f"  {longest}\n").text == f"  {longest}\n"
+    for subject, text, words in (
+        (SUBJECT, longest + "x", "may have 20,000 characters; this one has 20,001"),
+        ("", "x", "in 1 to 200 characters"),
+        ("s" * 201, "x", "in 1 to 200 characters"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            projects.keep_draft(store, there, subject, text)
+    assert projects.draft_of(store, there, SUBJECT) is not None  # the last one that could be kept stays
+    kept = projects.keep_draft(store, there, SUBJECT, "<b>\x00 🙂 half \ud83d one")
+    assert kept.text == "<b>\x00 🙂 half ? one"  # what cannot be sent back is replaced
+    assert projects.draft_of(store, there, SUBJECT) == kept
+
+
+def test_a_draft_from_an_older_head_is_told_when_it_is_saved(store: Store, there: str) -> None:
+    ann, bo = store.acting(Actor("Ann")), store.acting(Actor("Bo"))
+    began = ann.criteria.get(there, PARENT.criteria_id).head
+    projects.keep_draft(ann, there, SUBJECT, "Ann's.", base=began)
+    projects.save_edit(bo, there, PARENT.criteria_id, "Bo's.", expected_head=began)
+    draft = projects.draft_of(ann, there, SUBJECT)
+    assert draft is not None
+    with pytest.raises(ConflictError) as clash:
+        projects.save_edit(ann, there, PARENT.criteria_id, draft.text, expected_head=draft.base)
+    assert (clash.value.theirs, clash.value.yours) == ("Bo's.", "Ann's.")
+    assert projects.draft_of(ann, there, SUBJECT) == draft  # still there

@@ -1,40 +1,53 @@
-"""Criteria as reviewed documents and triage, through `core.projects`."""
+"""Item by item: gaps on calibration items, the judge's words from what is stored, and what people found there."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from core import projects
-from core.errors import ConflictError, UsageError
+from core.errors import ConflictError, JobError, NotFoundError, UsageError
 from core.people import Actor
 from core.projects.misaligned_items import TriageRequest
-from core.records import Criteria
+from core.records import GoldenSet, ScoreMatrix, Unscored
 from core.store.store import Store
-
-ONE = Criteria("- Be clear.\n- Be <b>brief</b>.", "a")
-
-
-@pytest.fixture
-def criteria_id(store: Store, project: str, golden_id: str) -> str:
-    store.criteria.add(project, golden_id, [ONE])
-    return ONE.criteria_id
+from tests.core.projects.conftest import ASPECT, World
 
 
-def test_comments_by_line(store: Store, project: str, criteria_id: str) -> None:
-    ann, where = store.acting(Actor("Ann", "annotator")), (project, criteria_id)
-    for _ in range(2):  # sent twice
-        projects.add_comment(ann, *where, " why <b>? ", line=2, form="f")
-    projects.add_comment(ann, *where, "all good")
-    first, second = projects.comments_on(store, *where)
-    assert (first.line, first.text, first.actor, second.line) == (2, "why <b>?", "Ann", None)
-    for who in ("Bo", "Cy"):
-        projects.settle_comment(store.acting(Actor(who)), *where, first.number)
-    assert [comment.settled_by for comment in projects.comments_on(store, *where)] == ["Bo", ""]
-    for text, line, words in ((" ", None, "1 to 5,000"), ("x" * 5001, None, "5,001"), ("x", 3, "have 2 lines")):
-        with pytest.raises(UsageError, match=words):
-            projects.add_comment(ann, *where, text, line=line)
+def test_largest_gaps_first_and_unread_last(world: World, golden: GoldenSet) -> None:
+    calibration = projects.load_calibration(world.store, world.run_id)
+    positions, (criteria,) = list(calibration.split.calibration), calibration.chosen
+    stored = projects.load_scores(world.store, world.run_id)
+    values = stored.values[stored.criteria_ids.index(criteria.criteria_id)][positions]
+    values[5] = np.nan  # another set of criteria with the same scores, one of them unread
+    unread = (Unscored(golden.items[positions[5]].item_id, "no verdict", "nothing like a rating"),)
+    ids = tuple(golden.items[p].item_id for p in positions)
+    matrix = ScoreMatrix(("c1",), ids, values[np.newaxis], {"c1": unread})
+    world.store.results.add_scores(world.run_id, tuple(positions), matrix)
+    rows = projects.item_scores(world.store, world.run_id, "c1")
+    assert {row.item_id for row in rows} == set(ids)  # no held-out item
+    assert (rows[-1].score, rows[-1].reason) == (None, "no verdict")
+    # The gap by hand: z of the score minus z of the label, over the items with a score.
+    labels, kept = golden.labels(ASPECT)[positions], ~np.isnan(values)
+    z = [(x[kept] - x[kept].mean()) / x[kept].std() for x in (values, labels)]
+    by_hand = dict(zip(np.array(ids)[kept].tolist(), z[0] - z[1], strict=True))
+    assert {row.item_id: row.gap for row in rows[:-1]} == pytest.approx(by_hand, abs=1e-12)
+    sizes = [abs(row.gap) for row in rows[:-1]]
+    assert sizes == sorted(sizes, reverse=True)
+    with pytest.raises(NotFoundError, match="no scores of criteria"):
+        projects.item_scores(world.store, world.run_id, "c000000000000")
+
+
+def test_the_offline_judge_names_the_clauses_and_opens_no_held_out_item(world: World, golden: GoldenSet) -> None:
+    calibration = projects.load_calibration(world.store, world.run_id)
+    (criteria,) = calibration.chosen
+    arguments = (world.store, world.settings, world.run_id, criteria.criteria_id)
+    row = projects.item_scores(world.store, world.run_id, criteria.criteria_id)[0]
+    assert projects.explain_item(*arguments, row.item_id)[0]
+    with pytest.raises(JobError, match="did not score item"):
+        projects.explain_item(*arguments, golden.items[calibration.split.held_out[0]].item_id)
 
 
 def test_triage_keeps_what_is_not_said_anew_and_undo_says_again_what_was_said(
