@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from core.cli import data, judge_files, judges_made, kept_projects, measure, score, styles
+from core.cli import data, judge_files, judges_made, kept_projects, measure, styles
 from core.errors import ConcordError, UsageError
 from core.files import make_private, secure_home
 from core.secret_values import hide, trace_of
@@ -54,7 +54,7 @@ app = typer.Typer(
 )
 
 
-for group in (data, judges_made, score, judge_files, measure, styles, kept_projects):
+for group in (data, judges_made, judge_files, measure, styles, kept_projects):
     app.add_typer(group.commands)
 
 

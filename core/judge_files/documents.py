@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, TypeAdapter, WithJsonSchema
 
+from core.data.split import KnownTexts
 from core.errors import ConcordError
 from core.fusion.plan import AspectCriteria
 from core.fusion.stack import restore_estimator
@@ -42,6 +43,8 @@ def _read_by(read: Callable[[Mapping[str, Any]], Any]) -> Any:
             return read(value)
         except ConcordError as error:
             raise ValueError(str(error)) from error
+        except (AttributeError, TypeError, KeyError) as error:
+            raise ValueError("a value in it is not of the expected kind") from error
 
     return PlainValidator(read_object, json_schema_input_type=dict[str, Any])
 
@@ -87,7 +90,6 @@ Aspect = Annotated[str, Field(min_length=1, max_length=500)]
 Name = Annotated[str, Field(max_length=100)]
 Names = Annotated[tuple[str, ...], Field(min_length=1, max_length=1000)]
 Prompt = Annotated[str, Field(max_length=200, pattern=f"^{_PROMPT}$")]
-Digests = Annotated[str, Field(pattern=r"^([0-9a-f]{12}([ \n]|$))*$")]
 Scalars = dict[
     str,
     Annotated[
@@ -187,25 +189,6 @@ class GoldenEntry(FilePart):
     Another file with these columns is read likewise, unless it has a column with the name of the role."""
 
 
-@dataclass(frozen=True)
-class TextsEntry(FilePart):
-    """The texts that the judge met while it was made, as digests.
-
-    A recheck finds newer labels by these, whatever ids say. Each is the first 12 hex digits of the sha256 of a text's
-    source, context and target, line ends and Unicode forms made alike. They do not give a text away; whoever has a
-    text can find out whether it was among them.
-    """
-
-    calibration: Digests
-    """Of the items that chose criteria or weights: sorted, separated by spaces and line ends."""
-    held_out: Digests
-    """Of the items that the alignment is reported on, and other labelled ones."""
-    only_mapped: Digests = ""
-    """Of those under `calibration` whose labels came after the criteria.
-
-    They fitted the map to the human scale, and no score, so means of systems may rest on them."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class FileDocument(FilePart):
     """What every file of a judge begins with."""
@@ -228,7 +211,14 @@ class FileDocument(FilePart):
     """What users of the judge should know, in sentences.
 
     Few or skewed labels, criteria without approval, a run that stopped early."""
-    texts: TextsEntry
+    texts: Annotated[KnownTexts, _read_by(KnownTexts.from_json)]
+    """The texts that the judge met while it was made, as digests: calibration, held_out and only_mapped.
+
+    A recheck finds newer labels by these, whatever ids say. Each is the first 12 hex digits of the sha256 of a text's
+    source, context and target, line ends and Unicode forms made alike; sorted, separated by spaces and line ends. They
+    do not give a text away; whoever has a text can find out whether it was among them. Labels of those under
+    only_mapped came after the criteria: they fitted the map to the human scale, and no score.
+    """
 
 
 # ── judge.yaml ───────────────────────────────────────────────────────────────────────────────────────────────────

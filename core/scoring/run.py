@@ -128,7 +128,7 @@ def _score_rest(
 
     progress.publish(Stage("scoring", "scoring", start, items.n_items))
     try:
-        with closing(scored_batches(request, judge, batches())) as scored:
+        with closing(scored_batches(request, judge, batches(), progress)) as scored:
             for rows in scored:
                 output.add(rows)
                 progress.publish(Stage("scoring", "scoring", output.counts.total(), items.n_items, judge.spent))
@@ -140,16 +140,23 @@ def _score_rest(
 
 
 def scored_batches(
-    request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]]
+    request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]], progress: Progress = SILENT
 ) -> Generator[list[dict[str, Any]]]:
     """Score batches and yield their lines in order; several at a time where an endpoint answers."""
+    at_once, each = judge.spec.startswith("openai:"), judge.calls_an_item
+
+    def advance(done: int, of: int) -> None:
+        if not at_once:  # `progress` counts on from the batches before this one
+            progress.advance(done // each, of // each)
 
     def score(items: Sequence[Item]) -> list[dict[str, Any]]:
-        verdicts = judge.score(items, explain=request.explain, of_more=True, coverage=request.coverage)
+        verdicts = judge.score(
+            items, explain=request.explain, of_more=True, coverage=request.coverage, on_progress=advance
+        )
         forget_items()  # each item comes once: kept features would only fill the memory
         return verdict_rows(items, verdicts, judge, request)
 
-    if not judge.spec.startswith("openai:"):
+    if not at_once:
         yield from map(score, batches)
         return
     pool, waiting = ThreadPoolExecutor(BATCHES_AHEAD, "concord-score"), deque[Future[list[dict[str, Any]]]]()
