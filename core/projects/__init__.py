@@ -88,7 +88,6 @@ from core.projects.misaligned_items import (
     list_triage,
     save_triage,
     triage_items,
-    undo_triage,
 )
 from core.projects.overview import log_csv, log_lines, overview
 from core.projects.project_files import (

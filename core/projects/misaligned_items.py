@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -17,7 +17,7 @@ from core.projects.roles import requires
 from core.projects.run_work import is_imported, judge_run, kept_judge
 from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings
-from core.store.log import UNWRITTEN, Entry
+from core.store.log import Entry
 from core.store.store import Store
 
 MISALIGNED_FROM = 0.5
@@ -205,12 +205,15 @@ class Triage(Entry):
 
 @dataclass(frozen=True, slots=True)
 class TriageRequest:
-    """What somebody says of items, looking at the criteria or judge `subject_id`; None stays as it was said before."""
+    """What somebody says of items, looking at the criteria or judge `subject_id`; None stays as it was said before.
+
+    A verdict of "" takes back the one before.
+    """
 
     golden_id: str
     aspect: str
     subject_id: str
-    verdict: TriageVerdict | None = None
+    verdict: TriageVerdict | Literal[""] | None = None
     note: str | None = None
     picked: bool | None = None
 
@@ -225,12 +228,13 @@ def save_triage(
     and with it ConflictError where somebody else was faster.  UsageError for an unknown verdict, or an endless note.
     """
     verdict, note = request.verdict, request.note
-    if verdict is not None and verdict not in TRIAGE_VERDICTS:
+    if verdict and verdict not in TRIAGE_VERDICTS:
         raise UsageError(f"A triage says {', '.join(TRIAGE_VERDICTS)}; {verdict!r} came.")
     if note is not None and len(note) > _LONGEST_NOTE:
         raise UsageError(f"A note may have {_LONGEST_NOTE:,} characters; this one has {len(note):,}.")
-    history, newest = _history(store, project_id, request.golden_id, request.aspect, item_id)
-    before = history[-1]
+    about, said = (request.golden_id, request.aspect), store.events.all(project_id, Triage, item_id)
+    own = [triage for triage in said if (triage.golden_id, triage.aspect) == about]
+    before = own[-1] if own else Triage(*about, "", "", subject=item_id)
     triage = Triage(
         request.golden_id,
         request.aspect,
@@ -242,14 +246,14 @@ def save_triage(
     )
     changed = seen is not None and before.number not in (0, seen) and not (before.is_blank and not seen)
     if changed and (not store.actor.name or before.actor != store.actor.name):
-        said = f"said {before.verdict!r} of this item" if before.verdict else before.did.replace("an item", "this item")
+        did = f"said {before.verdict!r} of this item" if before.verdict else before.did.replace("an item", "this item")
         raise ConflictError(
-            f"{before.actor or 'Somebody'} {said} while you were looking at it. Look at it again, then decide; "
+            f"{before.actor or 'Somebody'} {did} while you were looking at it. Look at it again, then decide; "
             "nothing was overwritten.",
             theirs=before.verdict,
             yours=triage.verdict,
         )
-    expected = None if seen is None else newest
+    expected = None if seen is None else said[-1].number if said else 0  # of any aspect
     return store.events.add(project_id, triage, store.actor, form=form, expected=expected)
 
 
@@ -270,30 +274,6 @@ def triage_items(
         except ConflictError as error:
             refused[item_id] = str(error)
     return numbers, refused
-
-
-@requires("annotator")
-def undo_triage(
-    store: Store, project_id: str, golden_id: str, *, aspect: str, item_id: str, number: int, form: str = ""
-) -> int:
-    """Say again of an item what was said before entry `number`; nothing where that was the first.  One more entry.
-
-    ConflictError where something was said of it since, so that nobody else's word is undone unseen.
-    """
-    (*earlier, newest), expected = _history(store, project_id, golden_id, aspect, item_id)
-    if newest.number != number:
-        who = newest.actor or "Somebody"
-        message = f"{who} has said something of this item since; nothing was undone."
-        raise ConflictError(message, theirs=newest.verdict, yours="")
-    restored = replace(earlier[-1], number=0, project_id="", actor="", role="", at=UNWRITTEN)
-    return store.events.add(project_id, restored, store.actor, form=form, expected=expected)
-
-
-def _history(store: Store, project_id: str, golden_id: str, aspect: str, item_id: str) -> tuple[list[Triage], int]:
-    """What was said of an item, oldest first, behind an entry that says nothing; and the last number, of any aspect."""
-    said = store.events.all(project_id, Triage, item_id)
-    about = [triage for triage in said if (triage.golden_id, triage.aspect) == (golden_id, aspect)]
-    return [Triage(golden_id, aspect, "", "", subject=item_id), *about], said[-1].number if said else 0
 
 
 def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:

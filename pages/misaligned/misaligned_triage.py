@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
-from core.projects.misaligned_items import TriageRequest
+from core.projects.misaligned_items import Triage, TriageRequest
 from core.wording import counted
 from pages.misaligned.misaligned_selection import Selection
 from pages.ui import state
@@ -19,11 +20,12 @@ from pages.ui.screens import plain
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """What was done last in this session: a line that says so, and the entries that Undo takes back."""
+    """What was done last in this session, in a line; the entries that Undo takes back, and the triage before them."""
 
     about: tuple[str, str, str]
     said: str
     numbers: Mapping[str, int]
+    before: Mapping[str, Triage]
     good: bool = True
 
 
@@ -33,6 +35,7 @@ def save(selection: Selection, item_ids: Sequence[str], words: str, form: str, *
     `form` tells two presses apart from one that arrives twice.
     """
     project_id, golden_id, aspect = selection.about
+    before = projects.list_triage(selection.page.store, *selection.about)
     seen = {item_id: known.number if (known := selection.triage.get(item_id)) else 0 for item_id in item_ids}
     last = st.session_state.get(state.MISALIGNED_LAST)
     if isinstance(last, Last) and last.about == selection.about:  # a note and a button pressed in one breath
@@ -43,7 +46,7 @@ def save(selection: Selection, item_ids: Sequence[str], words: str, form: str, *
             selection.page.store, project_id, seen, request, form=f"triage:{form}"
         )
     except ConcordError as error:
-        _remember(selection, f"Nothing was saved: {error}", {}, good=False)
+        _remember(selection, f"Nothing was saved: {error}", good=False)
         return False
     if len(item_ids) == 1:
         done, refused = (
@@ -54,12 +57,19 @@ def save(selection: Selection, item_ids: Sequence[str], words: str, form: str, *
         done = f"{counted(len(numbers), 'item')}: {words}."
         refused = " ".join(f"{item_id} was left alone: {why}" for item_id, why in left_alone.items())
     said = f"{done} {refused}".strip() if numbers else refused
-    _remember(selection, said, numbers, good=not refused)
+    _remember(selection, said, numbers, before, good=not refused)
     return not refused
 
 
-def _remember(selection: Selection, said: str, numbers: Mapping[str, int], *, good: bool) -> None:
-    st.session_state[state.MISALIGNED_LAST] = Last(selection.about, said, numbers, good)
+def _remember(
+    selection: Selection,
+    said: str,
+    numbers: Mapping[str, int] = MappingProxyType({}),
+    before: Mapping[str, Triage] = MappingProxyType({}),
+    *,
+    good: bool,
+) -> None:
+    st.session_state[state.MISALIGNED_LAST] = Last(selection.about, said, numbers, before, good)
 
 
 def draw_last(selection: Selection) -> bool:
@@ -72,14 +82,15 @@ def draw_last(selection: Selection) -> bool:
         project_id, golden_id, aspect = last.about
         kept = []
         for item_id, number in last.numbers.items():
+            old = last.before.get(item_id) or Triage(golden_id, aspect, "", "")
+            request = TriageRequest(golden_id, aspect, old.subject_id, old.verdict, old.note, old.picked)
             try:
-                where = (selection.page.store, project_id, golden_id)
-                projects.undo_triage(*where, aspect=aspect, item_id=item_id, number=number)
+                projects.save_triage(selection.page.store, project_id, item_id, request, seen=number)
             except ConcordError as error:  # somebody else has changed it since
                 kept.append(f"{item_id}: {error}")
         n = len(last.numbers) - len(kept)
         said = f"Undone: {last.said}" if len(last.numbers) == 1 else f"Undone on {counted(n, 'item')}."
-        _remember(selection, " ".join(["Not undone:", *kept]) if kept else said, {}, good=not kept)
+        _remember(selection, " ".join(["Not undone:", *kept]) if kept else said, good=not kept)
         if len(last.numbers) == 1:
             state.put_in_url(item=next(iter(last.numbers)))
 

@@ -50,7 +50,7 @@ def test_the_offline_judge_names_the_clauses_and_opens_no_held_out_item(world: W
         projects.explain_item(*arguments, golden.items[calibration.split.held_out[0]].item_id)
 
 
-def test_triage_keeps_what_is_not_said_anew_and_undo_says_again_what_was_said(
+def test_triage_keeps_what_is_not_said_anew_and_takes_a_verdict_back(
     store: Store, project: str, golden_id: str
 ) -> None:
     ann, bo = (store.acting(Actor(name, "annotator")) for name in ("Ann", "Bo"))
@@ -67,17 +67,14 @@ def test_triage_keeps_what_is_not_said_anew_and_undo_says_again_what_was_said(
     assert projects.open_review(store, project, golden_id, "a").points[0].text == "Ann picked it for the next round."
     first = save(ann, verdict="ambiguous", note=" <i>rule</i> ")
     save(ann, aspect="b", verdict="judge wrong")
-    second = save(bo, verdict="label wrong")
+    save(bo, verdict="label wrong")
     assert found() == ("label wrong", True, "<i>rule</i>", "Bo")
     with pytest.raises(UsageError, match="'nonsense' came"):
         save(ann, verdict="nonsense")
-    where: Any = {"project_id": project, "golden_id": golden_id, "aspect": "a"}
-    assert projects.undo_triage(bo, **where, item_id="i1", number=second) > second
-    assert found() == ("ambiguous", True, "<i>rule</i>", "Bo")
-    with pytest.raises(ConflictError, match="Bo has said something of this item since; nothing was undone"):
-        projects.undo_triage(ann, **where, item_id="i1", number=first)
-    only = save(ann, "i2", verdict="ambiguous")
-    projects.undo_triage(ann, **where, item_id="i2", number=only)
+    with pytest.raises(ConflictError, match="Bo said 'label wrong' of this item while you were looking"):
+        save(ann, verdict="", seen=first)
+    save(ann, "i2", verdict="ambiguous")
+    save(ann, "i2", verdict="")
     assert "i2" not in projects.list_triage(store, project, golden_id, "a"), "nothing was said of it before"
     save(bo, "i2", verdict="ambiguous", seen=0)
 

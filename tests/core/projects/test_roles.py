@@ -45,7 +45,7 @@ READING = """
 """
 SPEAKING = """
     add_comment cast_vote join_review leave_review save_label save_triage settle_comment
-    join_pass stop_rating triage_items undo_triage undo_label mark_words unmark_words
+    join_pass stop_rating triage_items undo_label mark_words unmark_words
 """
 CHANGING = """
     add_golden add_judge add_sample adjudicate ask_again
