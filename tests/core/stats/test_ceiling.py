@@ -106,20 +106,6 @@ def by_loop(ratings, judge, statistic):
     return np.array(gaps)
 
 
-def test_beside_people_by_hand():
-    # two raters: each is the other's target.  Judge with b: 1; a with b: .5 (one swap of three); judge with a: .5.
-    a, b = [1.0, 3.0, 2.0], [1.0, 2.0, 3.0]
-    standing = beside([a, b], b, "spearman", "dataset")
-    assert [(rater.judge, rater.person) for rater in standing.by_rater] == [
-        pytest.approx((1.0, 0.5)),
-        pytest.approx((0.5, 0.5)),
-    ]
-    assert standing.judge.value == pytest.approx(0.75)
-    assert standing.person.value == pytest.approx(0.5)
-    assert standing.difference == pytest.approx(0.25)
-    assert (standing.n_items, standing.n_sources, standing.n_raters) == (3, 3, 2)
-
-
 @pytest.mark.parametrize("statistic", list(ORACLES))
 @pytest.mark.parametrize("holes", [False, True])
 def test_dataset_level_by_loops_and_jackknife_by_loops(statistic, holes):

@@ -82,14 +82,6 @@ def test_intervals_hold_the_truth_of_means_and_of_differences():
     assert np.mean(naive) < 0.4  # the judge is half a point too generous
 
 
-def test_never_much_wider_than_the_labels_alone_and_narrower_with_a_good_judge():
-    useless = [system_means(drawn(seed, 10, 300, rho=0.0)).systems[0] for seed in range(60)]
-    good = [system_means(drawn(seed, 25, 300, rho=0.9)).systems[0] for seed in range(20)]
-    assert all(s.corrected.width <= MOST_WIDER * s.labels_only.width + 1e-9 for s in useless + good)
-    assert np.mean([s.corrected.width / s.labels_only.width for s in good]) < 0.65
-    assert np.mean([s.n_effective for s in good]) > 50
-
-
 def test_the_order_of_the_rows_moves_no_mean_of_mapped_verdicts():
     items = drawn(3, 24, 60)
     items = replace(items, scores=20 * items.scores)
