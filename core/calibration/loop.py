@@ -248,7 +248,7 @@ def _report(run: _Run) -> Calibration:
     crossed = np.stack([table.values[name] for name in members]) if run.fitted is None else run.fitted[1][None]
     items, scale = pool.items, judge.task.scale
     judged = ensemble_scores(crossed[:, items.positions])
-    to_scale = fit_isotonic(judged, items.labels, scale)
+    score_map, no_map = fit_isotonic(judged, items.labels, scale)
     run.problems.update(f"unread: {lost.reason}" for reasons in table.unscored.values() for lost in reasons.values())
     if np.isnan(scores.values).all() and run.problems:
         raise run.none_readable("score")
@@ -261,8 +261,8 @@ def _report(run: _Run) -> Calibration:
             "guessed; the replies are in the verdicts."
         )
     run.warnings += judge.judge.remarks
-    if to_scale.reason:
-        run.warnings.append(f"Map to the human scale: {to_scale.reason}.")
+    if no_map:
+        run.warnings.append(f"Map to the human scale: {no_map}.")
     pool.publish("done", "done")
     return Calibration(
         task=judge.task,
@@ -280,7 +280,7 @@ def _report(run: _Run) -> Calibration:
         no_criteria=of_baseline,
         gain=gain,
         scores=scores,
-        isotonic=None if to_scale.map is None else to_scale.map.as_json(),
+        isotonic=None if score_map is None else score_map.as_json(),
         curve=tuple(pool.curve),
         calls=table.calls,
         usage=table.usage,

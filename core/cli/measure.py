@@ -287,7 +287,7 @@ def threshold(
 ) -> None:
     """Find the score from which on to say yes, and how often that is right."""
     from core.comparison.measures import choose_threshold
-    from core.findings.yes_or_no import yes_no_finding
+    from core.findings.agreement import yes_no_finding
 
     loaded = golden.load()
     table, _, off = read_table(loaded, verdicts, aspect, golden.values)

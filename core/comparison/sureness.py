@@ -16,7 +16,7 @@ import numpy as np
 from core.errors import UsageError
 from core.json_form import json_fields
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale
-from core.stats import AbsoluteErrors, IsotonicFit, absolute_errors, fit_isotonic
+from core.stats import AbsoluteErrors, absolute_errors, fit_isotonic
 from core.stats.conformal import (
     USUAL_COVERAGE,
     KeptShare,
@@ -52,13 +52,14 @@ class ScoreBin:
 class CalibrationCurve:
     """Bins of the `n` unseen items with score and label, by rising score (turned so that more is better).
 
-    `fit` is the map that `fitted_on` (a clause in words) gave.  `before` is None where scores are on a scale of their
-    own, `after` where there is no map.
+    `score_map` is the map that `fitted_on` (a clause in words) gave, `map_note` why there is none, or a warning.
+    `before` is None where scores are on a scale of their own, `after` where there is no map.
     """
 
     bins: tuple[ScoreBin, ...]
     n: int
-    fit: IsotonicFit
+    score_map: IsotonicMap | None
+    map_note: str
     fitted_on: str
     before: AbsoluteErrors | None
     after: AbsoluteErrors | None
@@ -91,21 +92,22 @@ def calibration_curve(
         )
     crossed = own is None and fitting.size < MIN_LABELS
     at = telling if crossed else fitting
-    fit = fit_isotonic(scores[at], labels[at], scale) if own is None else IsotonicFit(own, at.size)
+    score_map, note = fit_isotonic(scores[at], labels[at], scale) if own is None else (own, "")
     if crossed:
         mapped = cross_mapped(scores[at], labels[at], golden.source_codes[at], scale, seed=seed)
         where = f"these {at.size:,} items; the errors by cross-fitting over sources"
     else:
-        mapped = scores[telling] if fit.map is None else fit.map.apply(scores[telling])
+        mapped = scores[telling] if score_map is None else score_map.apply(scores[telling])
         where = f"{at.size:,} items that the judge had seen"
     on_scale = judge.on_scale and judge.higher_is_better
     return CalibrationCurve(
         bins=_bins(scores[telling], labels[telling], bins),
         n=telling.size,
-        fit=fit,
+        score_map=score_map,
+        map_note=note,
         fitted_on=where,
         before=absolute_errors(scores[telling], labels[telling]) if on_scale else None,
-        after=None if fit.map is None or np.isnan(mapped).all() else absolute_errors(mapped, labels[telling]),
+        after=None if score_map is None or np.isnan(mapped).all() else absolute_errors(mapped, labels[telling]),
     )
 
 
@@ -163,11 +165,11 @@ def expected_errors(golden: GoldenSet, aspect: str, judge: JudgeScores) -> Float
     From all items with label and score: it says which verdicts are unsure, and is no measurement of the judge.
     """
     labels, scores, scale = golden.labels(aspect), judge.upward, golden.aspects[aspect].scale
-    fit = fit_isotonic(scores, labels, scale)
-    if fit.map is None:
+    fitted, _ = fit_isotonic(scores, labels, scale)
+    if fitted is None:
         return np.full(scores.size, np.nan)
     intervals = fit_intervals(scores, labels, golden.source_codes, scale)
-    return intervals.expected_errors(fit.map.apply(scores))
+    return intervals.expected_errors(fitted.apply(scores))
 
 
 def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float = USUAL_COVERAGE) -> Sureness:

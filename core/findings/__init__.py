@@ -2,10 +2,9 @@
 
 ::
 
-    agreement       judges next to raters and each other: leaderboard, gain, rater, annotator test, regression
+    agreement       judges next to raters and each other: leaderboard, gain, rater, regression, yes or no
     weak_spots      where a judge fails, its biases, how sure it is
     system_quality  which system is better
-    yes_or_no       a threshold, and agreement on pairs of texts
     over_time       rechecks on newer labels, monitoring of newer texts
 
 A point value never makes a claim: each sentence follows from a test in the record, and says so where there is none.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.findings import Finding
-from core.findings.yes_or_no import agreement_words
+from core.findings.agreement import agreement_words
 from core.stats.claims import ALPHA, claim
 from core.stats.intervals import CONFIDENCE, t_quantile, two_sided
 from core.stats.system_means import ALL_LABELLED, LEAST_LABELS, LOPSIDED, REPEATED, SHOWN_AT

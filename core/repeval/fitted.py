@@ -278,17 +278,17 @@ def repeval_card(
     aspect, parts, how = result.aspect, result.parts, result.settings
     assert result.scorer is not None
     scale, on = golden.aspects[aspect].scale, list(parts.validation)
-    fitted = fit_isotonic(result.scores[on], golden.labels(aspect)[on], scale)
+    score_map, no_map = fit_isotonic(result.scores[on], golden.labels(aspect)[on], scale)
     seen = np.union1d(parts.train, parts.validation).astype(int).tolist()
     of_pairs = {"pairs": result.n_pairs} if how.uses_pairs else {}
-    reasons = [fitted.reason] if fitted.reason else []
+    reasons = [no_map] if no_map else []
     body = {
         "task": task_entry(aspect, golden.kind, scale),
         "method": how.method,
         "layers": result.layers,
         "tokens": result.tokens,
         "scorer": result.scorer.as_json(),
-        "isotonic": fitted.map and fitted.map.as_json(),
+        "isotonic": score_map and score_map.as_json(),
         "validation": result.validation.as_json(),
         "alignment": result.test.as_json(),
         "golden": golden_entry(golden.name, golden.digest, golden.columns),

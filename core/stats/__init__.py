@@ -62,7 +62,6 @@ from core.stats.on_scale import (
     AbsoluteErrors,
     AgreementReport,
     BinaryAgreement,
-    IsotonicFit,
     IsotonicMap,
     StepAgreement,
     absolute_errors,

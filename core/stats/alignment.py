@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -129,7 +129,7 @@ def align_each(
     tells its spread.  `resamples` 0 leaves the intervals out; otherwise it matters at system level only, `seed` there
     and with over 400 sources.  ValueError when lengths differ, UsageError for ±inf or an unknown level or statistic.
     """
-    return measured(paired(scores, items), measure, resamples, seed).alignments
+    return measured(paired(scores, items), measure, resamples, seed)[0]
 
 
 def paired_difference(
@@ -146,7 +146,8 @@ def paired_difference(
     For a change from before to after, `a` is after.  It tests the difference in *alignment*, not in scores.  Swapping
     a and b flips the sign of value and interval and keeps p.  There is no p under 8 sources, nor with `resamples` 0.
     """
-    return measured(_on_common_items([a, b], items), measure, resamples, seed).difference(0, 1)
+    data = _on_common_items([a, b], items)
+    return _difference(measured(data, measure, resamples, seed), 0, 1, data.items.n)
 
 
 def _on_common_items(scores: ArrayLike | Sequence[ArrayLike], items: LabelledItems) -> Paired:
@@ -157,26 +158,10 @@ def _on_common_items(scores: ArrayLike | Sequence[ArrayLike], items: LabelledIte
     return paired(matrix, common)
 
 
-class Measured(NamedTuple):
-    """Alignments on `n` items with the spread behind their intervals; None where none can be had or was asked for."""
-
-    alignments: list[Alignment]
-    spread: StandardErrors | None
-    n: int
-
-    def difference(self, i: int, j: int) -> Difference:
-        """Candidate `i` minus candidate `j`, both scored on all items; without a spread no interval and no p."""
-        a, b = self.alignments[i], self.alignments[j]
-        if a.value is None or b.value is None:
-            return Difference(None, None, None, self.n, a, b, _undefined(a, b))
-        interval, p, reason = None, None, f"there is no interval: {a.no_interval}"
-        if self.spread is not None:
-            interval, p, reason = self.spread.difference(i, j)
-        return Difference(a.value - b.value, interval, p, self.n, a, b, p_reason=reason)
-
-
-def measured(data: Paired, measure: Measure, resamples: int, seed: Seed) -> Measured:
-    """`align_each` on paired data, with the spread for differences."""
+def measured(
+    data: Paired, measure: Measure, resamples: int, seed: Seed
+) -> tuple[list[Alignment], StandardErrors | None]:
+    """`align_each` on paired data, and the spread behind the intervals; None where none can be had or was asked for."""
     values = level_values(data, measure)
     bare, spread = alignments(data, measure, *values), None
     if data.items.n_sources >= 2 and resamples >= 1:
@@ -186,7 +171,21 @@ def measured(data: Paired, measure: Measure, resamples: int, seed: Seed) -> Meas
     for k, own in enumerate(bare):
         interval, missing = (None, "" if own.value is None else why) if spread is None else spread.interval(k)
         found.append(replace(own, interval=interval, no_interval=missing))
-    return Measured(found, spread, data.items.n)
+    return found, spread
+
+
+def _difference(judges: tuple[list[Alignment], StandardErrors | None], i: int, j: int, n: int) -> Difference:
+    """Candidate `i` minus candidate `j` of the `measured`, both scored on all `n` items.
+
+    Without a spread there is no interval and no p.
+    """
+    a, b = judges[0][i], judges[0][j]
+    if a.value is None or b.value is None:
+        return Difference(None, None, None, n, a, b, _undefined(a, b))
+    interval, p, reason = None, None, f"there is no interval: {a.no_interval}"
+    if judges[1] is not None:
+        interval, p, reason = judges[1].difference(i, j)
+    return Difference(a.value - b.value, interval, p, n, a, b, p_reason=reason)
 
 
 # ── Williams' test ───────────────────────────────────────────────────────────────────────────────────────────
@@ -308,13 +307,13 @@ def compare_judges(
             "Leave out the judge with the fewest scores, or score the missing items."
         )
     judges = measured(data, measure, resamples, seed)
-    k = len(judges.alignments)
+    k, n = len(judges[0]), data.items.n
     first, second = np.triu_indices(k, 1)
-    differences = {(i, j): judges.difference(i, j) for i, j in zip(first.tolist(), second.tolist(), strict=True)}
+    differences = {(i, j): _difference(judges, i, j, n) for i, j in zip(first.tolist(), second.tolist(), strict=True)}
     p_holm = np.full((k, k), np.nan)
     p_holm[first, second] = holm(np.array([gap.p for gap in differences.values()], dtype=np.float64))
     p_holm[second, first] = p_holm[first, second]
-    return PairwiseComparison(tuple(judges.alignments), differences, p_holm, judges.n)
+    return PairwiseComparison(tuple(judges[0]), differences, p_holm, n)
 
 
 # ── two judges ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -409,11 +408,12 @@ def bar_beside(
 ) -> RegressionBar:
     """`scores` (n_judges, n_items) next to what a regression `predicted` (n_items,) for each item, NaN for none."""
     known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
-    both = measured(paired(np.vstack([predicted, scores]), known), measure, resamples, seed)
-    minus = [both.difference(k + 1, 0) for k in range(len(scores))]
+    data = paired(np.vstack([predicted, scores]), known)
+    both = measured(data, measure, resamples, seed)
+    minus = [_difference(both, k + 1, 0, data.items.n) for k in range(len(scores))]
     corrected = holm([np.nan if gap.p is None else gap.p for gap in minus]).tolist()
     settled = [gap if gap.p is None else replace(gap, p=p) for gap, p in zip(minus, corrected, strict=True)]
-    return RegressionBar(both.alignments[0], n_labels, tuple(settled))
+    return RegressionBar(both[0][0], n_labels, tuple(settled))
 
 
 def _beyond_chance(alignment: Alignment) -> bool:

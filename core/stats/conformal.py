@@ -248,7 +248,7 @@ def cross_mapped(
     folds = source_folds(sources, n_folds, seed)
     for fold in np.unique(folds):
         out = folds == fold
-        if fitted := fit_isotonic(scores[~out], labels[~out], scale).map:
+        if fitted := fit_isotonic(scores[~out], labels[~out], scale)[0]:
             mapped[out] = fitted.apply(scores[out])
     return mapped
 
@@ -262,9 +262,9 @@ def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, sca
     usable = ~np.isnan(scores) & ~np.isnan(labels)
     scores, labels, sources = scores[usable], labels[usable], sources[usable]
     n, n_sources = scores.size, int(np.unique(sources).size)
-    fit = fit_isotonic(scores, labels, scale)
-    if fit.map is None:
-        return VerdictIntervals(n, n_sources, fit.reason)
+    fitted, reason = fit_isotonic(scores, labels, scale)
+    if fitted is None:
+        return VerdictIntervals(n, n_sources, reason)
     calibrated = cross_mapped(scores, labels, sources, scale, n_folds=2 * FOLDS)
     if np.isnan(calibrated).any() or n_sources < least_sources(COVERAGES[0]) + 1:
         few = f"the map cannot be tried on other sources: {n} labels on {n_sources} sources are too few"

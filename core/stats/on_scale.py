@@ -271,40 +271,27 @@ class IsotonicMap(JsonRecord):
             raise JudgeError("The score map needs the number lists x and y and the numbers low and high.") from error
 
 
-@dataclass(frozen=True, slots=True)
-class IsotonicFit:
-    """`map` None means the scores are used as they come, and `reason` says why.  `n` items were fitted on.
+def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[IsotonicMap | None, str]:
+    """Fit a map from `scores` to `labels`, on the human `scale`; None and why where the scores are used as they come.
 
-    `reason` can also hold a warning next to a map (scores run against the labels).
-    """
-
-    map: IsotonicMap | None
-    n: int
-    reason: str = ""
-
-
-def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> IsotonicFit:
-    """Fit a map from `scores` to `labels`, on the human `scale`.
-
-    Always increasing, also where the scores run against the labels (then `reason` says so: a map must not turn a bad
-    judge round).  No map with fewer than `MIN_LABELS` items having both, when a side is constant, or when no increase
-    is left after pooling.
+    Always increasing, also where the scores run against the labels (then a reason comes with the map: it must not turn
+    a bad judge round).  No map with fewer than `MIN_LABELS` items having both, when a side is constant, or when no
+    increase is left after pooling.
     """
     x, y = present(scores, labels)
     if x.size < MIN_LABELS:
-        return IsotonicFit(None, x.size, f"{x.size} items have score and label; a map needs {MIN_LABELS}")
+        return None, f"{x.size} items have score and label; a map needs {MIN_LABELS}"
     for side, values in (("scores", x), ("labels", y)):
         if values.min() == values.max():
-            return IsotonicFit(None, x.size, f"all {side} are equal, so there is nothing to map")
+            return None, f"all {side} are equal, so there is nothing to map"
     if y.min() < scale.low or y.max() > scale.high:
-        return IsotonicFit(None, x.size, f"labels from {y.min():g} to {y.max():g} leave the scale {scale}")
-    knots = _centred_knots(x, y, scale)
-    against = bool(spearman(x, y) < 0)
+        return None, f"labels from {y.min():g} to {y.max():g} leave the scale {scale}"
+    knots, against = _centred_knots(x, y, scale), bool(spearman(x, y) < 0)
     if knots.shape[1] < 2:
         why = "scores run against the labels" if against else "labels do not rise with the scores"
-        return IsotonicFit(None, x.size, f"{why}: no increasing map exists")
+        return None, f"{why}: no increasing map exists"
     fitted = IsotonicMap(tuple(knots[0].tolist()), tuple(knots[1].tolist()), scale.low, scale.high)
-    return IsotonicFit(fitted, x.size, "scores run against the labels; the map still increases" if against else "")
+    return fitted, "scores run against the labels; the map still increases" if against else ""
 
 
 def _centred_knots(x: FloatArray, y: FloatArray, scale: Scale) -> FloatArray:

@@ -510,7 +510,7 @@ def _map(
     scores: FloatArray, labels: FloatArray, scale: Scale, everything: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
     """The map from the judge's scale that these labels fit; where they fit none, a straight line from end to end."""
-    if fitted := fit_isotonic(scores, labels, scale).map:
+    if fitted := fit_isotonic(scores, labels, scale)[0]:
         return fitted.apply
     low, width = float(everything.min()), float(np.ptp(everything)) or np.inf  # of equal scores all go to the low end
     return lambda values: scale.low + (values - low) / width * (scale.high - scale.low)

@@ -229,9 +229,9 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         own = None if made is None else made.score_map
         curve = calibration_curve(compared.golden, compared.aspect, entry.judge, own=own, seed=SEED)
         line: list[tuple[float, float]] = []
-        if curve.fit.map is not None:
+        if curve.score_map is not None:
             xs = np.linspace(curve.bins[0].low, curve.bins[-1].high, MAP_POINTS)
-            line = list(zip(xs.tolist(), curve.fit.map.apply(xs).tolist(), strict=True))
+            line = list(zip(xs.tolist(), curve.score_map.apply(xs).tolist(), strict=True))
         drawn = curve_figure(curve.bins, line, compared.leaderboard.scale, on_scale=curve.before is not None, width=620)
         if made is None:
             return curve, drawn, None, None
@@ -252,15 +252,15 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
             st.metric(label, tables.DASH if undefined else f"{errors.mae:.2f} (bias {signed(errors.bias)})")
         scale = compared.leaderboard.scale
         words = [f"Measured on {curve.n:,} unseen items with score and label, in points of the scale {scale}."]
-        if curve.fit.map is not None:
+        if curve.score_map is not None:
             words.append(f"The map is fitted on {curve.fitted_on}. It changes no rank.")
         if curve.before is None:
             words.append("This judge has a scale of its own, so its scores must be mapped first.")
         elif curve.before.bias is not None and abs(curve.before.bias) >= NOTED_BIAS:
             words.append(f"Without the map it is too {'generous' if curve.before.bias > 0 else 'strict'} on average.")
         st.text("\n\n".join(words))
-        if curve.fit.reason:
-            st.caption(plain(curve.fit.reason))
+        if curve.map_note:
+            st.caption(plain(curve.map_note))
     if sure is None:
         return
     said = sureness_finding(sure)

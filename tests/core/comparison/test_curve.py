@@ -20,8 +20,8 @@ def test_few_scores_are_bins_of_their_own(golden_of, judge_of):
         (3, 3.0, 2),
     ]
     assert curve.n == 4
-    assert curve.fit.map is None
-    assert "a map needs 10" in curve.fit.reason
+    assert curve.score_map is None
+    assert "a map needs 10" in curve.map_note
     assert curve.after is None
 
 
@@ -41,9 +41,9 @@ def test_cross_fitting_tells_more_than_the_fit_itself_would(golden_of, judge_of)
     golden = golden_of(list(labels), per_source=2)
     curve = calibration_curve(golden, ASPECT, judge_of("dice", list(dice)))
     assert "cross-fitting over sources" in curve.fitted_on
-    flattering = fit_isotonic(dice, labels, golden.aspects[ASPECT].scale)
-    assert flattering.map is not None
-    assert curve.after.mae > absolute_errors(flattering.map.apply(dice), labels).mae
+    flattering, _ = fit_isotonic(dice, labels, golden.aspects[ASPECT].scale)
+    assert flattering is not None
+    assert curve.after.mae > absolute_errors(flattering.apply(dice), labels).mae
 
 
 def test_a_judge_that_brings_its_map_is_told_by_that_one(golden_of, judge_of):
@@ -51,6 +51,6 @@ def test_a_judge_that_brings_its_map_is_told_by_that_one(golden_of, judge_of):
     own = IsotonicMap((1.0, 5.0), (2.0, 4.0), 1.0, 5.0)
     judge = judge_of("own", labels, seen=tuple(range(10)))
     curve = calibration_curve(golden_of(labels, 5), ASPECT, judge, own=own)
-    assert curve.fit.map is own
+    assert curve.score_map is own
     assert curve.after is not None
     assert curve.after.mae == pytest.approx(np.abs(own.apply(labels[10:]) - labels[10:]).mean())

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from core.findings.yes_or_no import yes_no_finding
+from core.findings.agreement import yes_no_finding
 from core.records import Scale
 from core.stats.choices import preference_agreement, rate, strengths, yes_no
 

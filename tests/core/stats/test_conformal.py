@@ -40,7 +40,7 @@ def judged(seed: int, n_sources: int, per: int, *, alike: float = 0.0, loud: flo
 
 def given(fitted: Sample, told: Sample, coverage: float) -> tuple[FloatArray, FloatArray]:
     """Ends (2, n), and the expected errors, of `told` by what `fitted` teaches."""
-    intervals, score_map = fit_intervals(*fitted, SCALE), fit_isotonic(fitted.scores, fitted.labels, SCALE).map
+    intervals, score_map = fit_intervals(*fitted, SCALE), fit_isotonic(fitted.scores, fitted.labels, SCALE)[0]
     calibrated = score_map.apply(told.scores)
     return intervals.around(calibrated, SCALE, coverage), intervals.expected_errors(calibrated)
 
@@ -73,7 +73,7 @@ def test_yes_and_no_give_sets_that_hold_the_answer():
         scores = rng.uniform(0, 1, 400)
         labels = (rng.uniform(0, 1, 400) < scores).astype(float)
         fitted, told = (Sample(scores[half], labels[half], np.arange(200)) for half in (slice(200), slice(200, 400)))
-        intervals, score_map = fit_intervals(*fitted, yes_no), fit_isotonic(fitted.scores, fitted.labels, yes_no).map
+        intervals, score_map = fit_intervals(*fitted, yes_no), fit_isotonic(fitted.scores, fitted.labels, yes_no)[0]
         assert intervals.on_points
         calibrated = score_map.apply(told.scores)
         low, high = intervals.around(calibrated, yes_no, 0.9)

@@ -30,7 +30,7 @@ def task(n_sources=12, size=5, seed=3, noises=(0.7, 0.7, 2.0)):
 
 
 def spread(scores, labels, sources, statistic="pearson", level="dataset"):
-    found = measured(paired(scores, items(labels, sources)), Measure(statistic, level), 200, 0).spread
+    found = measured(paired(scores, items(labels, sources)), Measure(statistic, level), 200, 0)[1]
     assert found is not None
     return found
 
@@ -148,7 +148,7 @@ def test_the_system_level_counts_its_bias_and_says_that_it_is_short():
     truth = 0.5 * np.arange(6.0)[systems] + rng.normal(size=60)
     labels = np.clip(np.rint(2 + truth), 1, 5)
     data = paired(truth + rng.normal(size=60), items(labels, sources, systems))
-    found = measured(data, Measure("pearson", "system"), 500, 2).spread
+    found = measured(data, Measure("pearson", "system"), 500, 2)[1]
     drawn = draw_counts(np.random.default_rng(2), 10, 500)
     values = resampled_values(data, drawn, Measure("pearson", "system"))[:, 0]
     value = level_values(data, Measure("pearson", "system"))[0][0]

@@ -117,12 +117,12 @@ def drawn_in(height, scale=SCALE):
 def test_knots_by_hand():
     # Mean labels 1, 3, 2, 4 at scores 0, 1, 2, 4; score 1 twice as often (labels 3.5, 2.5).  3 above 2 violates:
     # pooled height (2·3 + 1·2)/3 = 8/3 at the centre (2·1 + 1·2)/3 = 4/3.  The others stand alone.
-    fit = fit_isotonic([0, 1, 1, 2, 4] * 2, [1, 3.5, 2.5, 2, 4] * 2, SCALE)
-    assert fit.map.x == pytest.approx((0.0, 4 / 3, 4.0))
-    assert fit.map.y == pytest.approx([drawn_in(height) for height in (1, 8 / 3, 4)])
-    assert (fit.n, fit.reason) == (10, "")
+    score_map, reason = fit_isotonic([0, 1, 1, 2, 4] * 2, [1, 3.5, 2.5, 2, 4] * 2, SCALE)
+    assert score_map.x == pytest.approx((0.0, 4 / 3, 4.0))
+    assert score_map.y == pytest.approx([drawn_in(height) for height in (1, 8 / 3, 4)])
+    assert reason == ""
     # half way between the last two knots
-    assert float(fit.map.apply(8 / 3)) == pytest.approx(drawn_in(10 / 3))
+    assert float(score_map.apply(8 / 3)) == pytest.approx(drawn_in(10 / 3))
 
 
 def test_heights_are_those_of_scikit_learn():
@@ -130,7 +130,7 @@ def test_heights_are_those_of_scikit_learn():
     scores = rng.normal(size=200).round(1)
     labels = np.clip(3 + scores + rng.normal(size=200), 1, 5)
     levels = IsotonicRegression().fit(scores, labels).predict(np.unique(scores))
-    isotonic = fit_isotonic(scores, labels, SCALE).map
+    isotonic = fit_isotonic(scores, labels, SCALE)[0]
     np.testing.assert_allclose(isotonic.y, drawn_in(np.unique(levels.round(9))), atol=1e-8)
 
 
@@ -139,7 +139,7 @@ def fitted():
     rng = np.random.default_rng(2)
     scores = rng.normal(size=300)
     labels = np.clip(np.rint(3 + 1.2 * scores + rng.normal(size=300)), 1, 5)
-    return fit_isotonic(scores, labels, SCALE).map
+    return fit_isotonic(scores, labels, SCALE)[0]
 
 
 @given(st.lists(st.floats(-50, 50).map(lambda value: round(value, 4)), min_size=2, max_size=30))
@@ -162,6 +162,5 @@ def test_ranks_are_unchanged_inside_and_outside_the_fitted_range(fitted, values)
     ],
 )
 def test_no_map_and_why(scores, labels, reason):
-    fit = fit_isotonic(scores, labels, SCALE)
-    assert fit.map is None
-    assert fit.reason.startswith(reason)
+    score_map, why = fit_isotonic(scores, labels, SCALE)
+    assert score_map is None and why.startswith(reason)

@@ -41,17 +41,6 @@ def test_alpha_published_example(metric, printed):
     assert (alpha.n_items, alpha.n_ratings) == (11, 40)  # unit 12 was rated once
 
 
-def test_alpha_by_hand():
-    # Items (1, 1), (1, 2), (3, 3).  Pairs within: distances 0, 1, 0, each twice; D_o = 2·1 / 6 = 1/3.
-    # Values 1 1 1 2 3 3: of the 30 ordered pairs, nominal 30 − 3·2 − 2·1 = 22 differ: D_e = 22/30.
-    ratings = [[1, 1, 3], [1, 2, 3]]
-    assert krippendorff_alpha(ratings, "nominal").value == pytest.approx(1 - (1 / 3) / (22 / 30))
-    # interval: Σ of squared differences 2·(3·1 + 6·4 + 2·1) = 58 over 30
-    assert krippendorff_alpha(ratings, "interval").value == pytest.approx(1 - (1 / 3) / (58 / 30))
-    # ordinal, ranks 2 2 2 4 5.5 5.5: D_o = 2·4/6; Σ = 2·(3·4 + 6·12.25 + 2·2.25) = 180 over 30
-    assert krippendorff_alpha(ratings, "ordinal").value == pytest.approx(1 - (8 / 6) / (180 / 30))
-
-
 @given(RATINGS)
 @pytest.mark.parametrize(("metric", "distance"), [("nominal", binary_distance), ("interval", interval_distance)])
 def test_alpha_equals_nltk(metric, distance, ratings):
