@@ -250,7 +250,7 @@ def monitor(
         *(f"left out: {n:,} {why}" for why, n in monitored.left_out.items()),
     ]
     lines = finding_lines(monitor_finding(monitored), rows, monitored.notes, verbose=printed.verbose)
-    lines.append(f"page: {out / 'monitor.html'}, table: {out / 'periods.csv'}")
+    lines.append(f"page: {out / 'monitor.html'}")
     tell(monitored.as_json() | {"out": str(out)}, lines, printed.as_json)
     if monitored.alarm:
         raise typer.Exit(1)

@@ -25,7 +25,6 @@ from core.comparison.leaderboard import (
     costly,
     human_ceiling,
     item_pool,
-    leaderboard_csv,
     unique_names,
     usual_level,
 )

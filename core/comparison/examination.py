@@ -20,7 +20,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,7 +38,6 @@ from core.records import (
     Item,
     JudgeScores,
     Measure,
-    Scale,
     Statistic,
 )
 from core.stats import ALPHA, LabelledItems, RaterTable, align, claim, holm, rater_table
@@ -55,7 +53,6 @@ from core.stats.judge_flaws import (
     place_taken,
     stretches,
 )
-from core.stats.on_scale import to_steps
 from core.texts import is_unspaced, text_length
 from core.wording import counted
 
@@ -63,8 +60,6 @@ Division = Literal["disagreement", "score", "system", "length"]
 BiasKind = Literal["length", "verbosity", "position", "own family"]
 MOST_SYSTEMS = 40
 """Systems that are looked at, those with most items first: every one more takes power from all."""
-MOST_STEPS, TENTHS = 11, 10
-"""A scale of more steps, or of none, is shown in ten parts of equal width."""
 FAMILIES: dict[str, str] = {
     "GPT": r"gpt|openai|davinci|chatgpt|o[134](-|$)",
     "Claude": r"claude|anthropic",
@@ -164,24 +159,18 @@ class Bias:
 
 @dataclass(frozen=True, slots=True)
 class Spread(JsonRecord):
-    """How some numbers (n,) lie: their mean, standard deviation, and the share in each of the parts of the scale."""
+    """Mean and standard deviation of some numbers."""
 
     mean: float
     deviation: float
-    shares: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Distribution(JsonRecord):
-    """Raters' labels next to the judge's scores over the `parts` of the scale, each named.
+    """How the raters' labels lie, and the judge's scores; None where those are not on the scale of the labels."""
 
-    `judge` is None where its scores are on a scale of their own, and `note` says so.
-    """
-
-    parts: tuple[str, ...]
     people: Spread
     judge: Spread | None
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -277,7 +266,10 @@ def examine_judge(
         for bias, own in zip(found, p[len(parts) :].tolist(), strict=True)
     )
     n_sources = int(np.unique(of.labelled.sources).size)
-    distribution = _distribution(labels[at], judge, at, scale)
+    on_raters = judge.on_raters_scale[at]
+    meant = judge.means_labels and bool(((on_raters >= scale.low) & (on_raters <= scale.high)).all())
+    spreads = [Spread(float(values.mean()), float(values.std())) for values in (labels[at], on_raters)]
+    distribution = Distribution(spreads[0], spreads[1] if meant else None)
     return Examination(judge.name, overall, n_sources, tested, distribution, n_tests, biases, left_out)
 
 
@@ -314,29 +306,6 @@ def examine(
         model = str((card.get("judge") or {}).get("spec", ""))
     found = examine_judge(golden, aspect, judge, statistic=statistic, model=model)
     return replace(found, overall=given.counted(found.overall))
-
-
-def _distribution(labels: FloatArray, judge: JudgeScores, at: IntArray, scale: Scale) -> Distribution:
-    step, low = scale.step or 0.0, scale.low
-    n_steps = round((scale.high - low) / step) + 1 if step else 0
-    if 1 < n_steps <= MOST_STEPS:
-        names = tuple(f"{low + k * step:g}" for k in range(n_steps))
-    else:
-        step, n_steps = (scale.high - low) / TENTHS, TENTHS
-        edges = [low + k * step for k in range(n_steps + 1)]
-        names = tuple(f"{start:.3g} to {end:.3g}" for start, end in pairwise(edges))
-        low += step / 2.0
-    parts = Scale(low, low + step * (n_steps - 1), step)
-
-    def spread(values: FloatArray) -> Spread:
-        counts = np.bincount(to_steps(values, parts).astype(np.intp), minlength=n_steps)
-        return Spread(float(values.mean()), float(values.std()), tuple((counts / values.size).tolist()))
-
-    scores = judge.on_raters_scale[at]
-    if judge.means_labels and bool(((scores >= scale.low) & (scores <= scale.high)).all()):
-        return Distribution(names, spread(labels), spread(scores))
-    note = f"The judge's scores are on a scale of their own, not on {scale}."
-    return Distribution(names, spread(labels), None, note)
 
 
 # ── where it fails ───────────────────────────────────────────────────────────────────────────────────────────

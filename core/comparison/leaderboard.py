@@ -15,10 +15,8 @@ import numpy as np
 
 from core.data.split import task_of
 from core.errors import AspectError, UsageError
-from core.records import Alignment, GoldenSet, IntArray, Interval, JudgeScores, Level, Measure, Scale
-from core.spreadsheets import Cell, csv_text
+from core.records import Alignment, GoldenSet, IntArray, JudgeScores, Level, Measure, Scale
 from core.stats import (
-    AgreementReport,
     AnnotatorTest,
     AnnotatorTestSettings,
     BesidePeople,
@@ -36,7 +34,6 @@ from core.stats import (
     compare_judges,
     krippendorff_alpha,
     leave_one_out,
-    on_scale,
     pairwise_spearman,
     rater_table,
 )
@@ -164,9 +161,8 @@ def unique_names(judges: Sequence[JudgeScores]) -> tuple[str, ...]:
 class Row:
     """One judge of the table, called `name`; `place` is its place among the judges given.
 
-    `alignment` is on the items of the comparison; so is `on_scale`, which holds only its note where the judge's scores
-    are not points of the labels' scale.  `people` compares the judge with a rater, both against the mean of the other
-    raters; None without single ratings.
+    `alignment` is on the items of the comparison.  `people` compares the judge with a rater, both against the mean of
+    the other raters; None without single ratings.
     """
 
     place: int
@@ -174,7 +170,6 @@ class Row:
     judge: JudgeScores
     alignment: Alignment
     cost: JudgeCost
-    on_scale: AgreementReport
     people: BesidePeople | None = None
 
     @property
@@ -281,14 +276,8 @@ def compare_table(
     raters = _raters(golden, aspect)
     rows = []
     for k, alignment in zip(order, alignments, strict=True):
-        judge = judges[k]
-        points = AgreementReport(note=f"its scores are on a scale of their own, not on {scale}")
-        if judge.means_labels:
-            mapped = None if judge.mapped is None else judge.mapped[at]
-            points = on_scale(judge.values[at], common.labels, scale, mapped=mapped)
-            points = replace(points, note=f"its {points.note}") if points.note else points
         people = None if raters is None else beside_people(raters.at(at), scores[k], common, alignment.measure)
-        rows.append(Row(k, names[k], judge, alignment, pool.costs[k], points, people))
+        rows.append(Row(k, names[k], judges[k], alignment, pool.costs[k], people))
     if corrected := among_judges([row.people for row in rows if row.people is not None]):
         rows = [replace(row, people=own) for row, own in zip(rows, corrected, strict=True)]
     return Leaderboard(
@@ -407,60 +396,3 @@ def _nothing_left(names: Sequence[str], pool: ItemPool) -> str:
         f"Of {pool.n_labelled:,} labelled items {pool.n_seen:,} were seen by one of the judges, and "
         f"{pool.n_unscored:,} more have no score from one of them. {way_out}"
     )
-
-
-# ── for a spreadsheet ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def leaderboard_csv(board: Leaderboard) -> str:
-    """A header and a line for each judge; undefined is an empty cell.  No name can run as a formula."""
-    rows = [_cells(row) for row in board.rows]
-    if board.bar is not None:
-        rows.append(dict.fromkeys(rows[0]) | {"judge": board.bar.name} | _aligned_cells(board.bar.alignment))
-    return csv_text(list(rows[0]), [list(row.values()) for row in rows])
-
-
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    return (interval.low, interval.high) if interval else (None, None)
-
-
-def _aligned_cells(aligned: Alignment) -> dict[str, Cell]:
-    low, high = _ends(aligned.interval)
-    return {
-        "statistic": aligned.statistic,
-        "level": aligned.level,
-        "alignment": aligned.value,
-        "interval_low": low,
-        "interval_high": high,
-        "n": aligned.n,
-        "n_groups": aligned.n_groups,
-        "groups_left_out": aligned.n_left_out,
-    }
-
-
-def _cells(row: Row) -> dict[str, Cell]:
-    """Column → cell."""
-    aligned, cost, points, people = row.alignment, row.cost, row.on_scale, row.people
-    low, high = _ends(people.interval if people else None)
-    return {
-        "judge": row.name,
-        "kind": row.judge.kind,
-        **_aligned_cells(aligned),
-        "n_unscored": cost.n_unscored,
-        "unscored": "; ".join(f"{count} {reason}" for reason, count in cost.unscored.items()),
-        "n_seen": cost.n_seen,
-        "calls_per_item": row.judge.calls_per_item,
-        **{name: getattr(points.errors, name, None) for name in ("mae", "bias")},
-        **{name: getattr(points.steps, name, None) for name in ("exact", "adjacent", "quadratic_kappa")},
-        **{name: getattr(points.binary, name, None) for name in ("precision", "recall", "f1", "kappa")},
-        "reason": aligned.reason or points.note,
-        "note": row.judge.note,
-        "judge_without_one_rater": people.judge.value if people else None,
-        "person_without_one_rater": people.person.value if people else None,
-        "beside_people": people.difference if people else None,
-        "beside_people_low": low,
-        "beside_people_high": high,
-        "beside_people_p": people.p if people else None,
-        "beside_people_standing": people.standing if people else None,
-        "beside_people_raters": people.n_raters if people else None,
-    }

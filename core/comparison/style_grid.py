@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from textwrap import shorten
-from typing import TypeVar
 
 import numpy as np
 
@@ -35,17 +34,16 @@ from core.records import (
     Usage,
     Verdict,
 )
+from core.setting_fields import check_settings, setting
 from core.settings import Settings
 from core.stats import LabelledItems, align
 from core.verdicts import Verdicts
 
-MOST_STYLES = 40
 RENDERED = 200
 """Items, drawn at random, whose prompts are rendered for an estimate; the others count as much on average."""
 BATCH = 40
 """Items of a step."""
 _LONGEST_NAME = 120
-Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +60,18 @@ class StylesSettings:
     styles: tuple[Style, ...] = (Style(),)
     steps: Mapping[str, str] = field(default_factory=dict)
     auto_steps: bool = False
-    n_items: int | None = None
-    budget: int | None = None
+    n_items: int | None = setting(None, low=2)
+    budget: int | None = setting(None, low=1)
     seed: int = 0
     statistic: Statistic = "spearman"
     level: Level | None = None
     resamples: int = 1000
 
     def __post_init__(self) -> None:
-        if not self.styles or not self.aspects:
-            raise UsageError("A grid needs at least one style and one aspect.")
-        if len(self.styles) > MOST_STYLES:
-            raise UsageError(f"A grid holds at most {MOST_STYLES} styles; {len(self.styles)} came.")
+        check_settings(self)
         for what, chosen in (("styles", self.styles), ("aspects", self.aspects)):
-            if len(set(chosen)) < len(chosen):
-                raise UsageError(f"The {what} of a grid must differ; one of them came twice.")
-        for name, value, least in (("n_items", self.n_items, 2), ("budget", self.budget, 1)):
-            if value is not None and value < least:
-                raise UsageError(f"The grid's {name} must be at least {least} (or left out), not {value}.")
+            if not chosen or len(set(chosen)) < len(chosen):
+                raise UsageError(f"The {what} of a grid must be at least one, and must differ.")
 
 
 @dataclass(frozen=True)
@@ -217,20 +209,11 @@ def estimate_of_styles(
                         affordable,
                     )
                 )
-    reached = [cell for cell in cells if cell.affordable]
-    return StylesEstimate(
-        spent if reached else 0,
-        _total([cell.prompt_tokens for cell in reached]),
-        _total([cell.completion_tokens for cell in reached]),
-        _total([cell.cost for cell in reached]),
-        tuple(cells),
-    )
-
-
-def _total(parts: Sequence[Number | None]) -> Number | None:
-    """The sum; None where a part is unknown, or where there is none."""
-    known = [part for part in parts if part is not None]
-    return sum(known[1:], known[0]) if known and len(known) == len(parts) else None
+    reached, totals = [cell for cell in cells if cell.affordable], []
+    for name in ("prompt_tokens", "completion_tokens", "cost"):
+        parts = [getattr(cell, name) for cell in reached]
+        totals.append(sum(parts) if parts and None not in parts else None)
+    return StylesEstimate(spent if reached else 0, totals[0], totals[1], totals[2], tuple(cells))
 
 
 # ── what came of it ────────────────────────────────────────────────────────────────────────────────────────────

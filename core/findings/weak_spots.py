@@ -120,7 +120,7 @@ def distribution_words(spread: Distribution) -> str:
     """Means and standard deviations of the raters' labels and the judge's scores."""
     raters = f"Raters: mean {number(spread.people.mean)}, standard deviation {number(spread.people.deviation)}"
     if spread.judge is None:
-        return f"{raters}. {spread.note}"
+        return f"{raters}. The judge's scores are on a scale of their own."
     return f"{raters}. Judge: mean {number(spread.judge.mean)}, standard deviation {number(spread.judge.deviation)}."
 
 

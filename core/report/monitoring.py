@@ -1,6 +1,6 @@
 """Monitor newer texts: read them, score the new ones, score the anchors again, report what moved.
 
-Next to its page and table, the output folder keeps::
+Next to its page, the output folder keeps::
 
     verdicts.jsonl   the verdict on every text scored so far, by the hash of the text: no text is paid for twice
     anchors.jsonl    one line per look: when, and the score of every anchor
@@ -42,13 +42,12 @@ from core.records import FloatArray, GoldenSet, Item, Scale, Scored, content_dig
 from core.report.figures.curves import periods_figure
 from core.report.headline import bounded
 from core.report.page import document
-from core.spreadsheets import Cell, csv_text
 from core.texts import is_blank
 
 if TYPE_CHECKING:
     from core.judge_files.loaded import LoadedJudge
 
-VERDICTS, ANCHORS, STATE, PAGE, TABLE = "verdicts.jsonl", "anchors.jsonl", "monitor.json", "monitor.html", "periods.csv"
+VERDICTS, ANCHORS, STATE, PAGE = "verdicts.jsonl", "anchors.jsonl", "monitor.json", "monitor.html"
 
 ALPHA = 0.05
 """Chance of any false alarm, ever; half of it goes to the anchors where there are any."""
@@ -141,7 +140,7 @@ def monitor(
 
     Look as often as you like: the chance of any false alarm, ever, is 5 %.  `traffic` are tables of texts, some with
     raters' labels in the column ``human_<aspect>``; no text is scored twice with the same `out`, which gets
-    `monitor.html` and `periods.csv`.  `replies` answers requests on texts; anchors are always asked anew.
+    `monitor.html`.  `replies` answers requests on texts; anchors are always asked anew.
 
     Raises:
         GoldenError: A file cannot be read, or its labels are off the judge's scale.
@@ -192,7 +191,6 @@ def monitor(
         notes=marks,
     )
     write_text(folder / PAGE, monitor_page(monitored))
-    write_text(folder / TABLE, periods_csv(monitored))
     return monitored
 
 
@@ -392,27 +390,3 @@ def monitor_page(monitored: Monitored) -> str:
         made_at=datetime.now(UTC),
         movement=movement_words,
     )
-
-
-def periods_csv(monitored: Monitored) -> str:
-    """One row per period; undefined is an empty cell."""
-    rows: list[dict[str, Cell]] = []
-    for period in monitored.watched.periods:
-        ends = getattr(period.corrected, "interval", None)
-        rows.append(
-            {
-                "period": period.name,
-                "baseline": period.in_baseline,
-                "texts": period.n,
-                "unread": period.n_unread,
-                "labels": period.n_labelled,
-                "mean_verdict": getattr(period.judged, "value", None),
-                "corrected": getattr(period.corrected, "value", None),
-                "corrected_low": getattr(ends, "low", None),
-                "corrected_high": getattr(ends, "high", None),
-                "change": getattr(period.change, "value", None),
-                "change_reach": getattr(period.change, "reach", None),
-                "moved": getattr(period.change, "moved", None),
-            }
-        )
-    return csv_text(list(rows[0]), [list(row.values()) for row in rows])

@@ -19,8 +19,7 @@ from core.findings.system_quality import means_finding, preferences_finding
 from core.findings.weak_spots import bias_finding, distribution_words, examination_finding, sureness_finding
 from core.records import content_digest
 from core.report import headline as told
-from core.report.figures.bars import distribution_figure, labels_figure
-from core.report.figures.curves import curve_figure, kept_figure
+from core.report.figures.curves import curve_figure, kept_figure, labels_figure
 from core.report.figures.svg import BLUE, QUIET, Drawing
 from core.report.figures.whiskers import WhiskerRow, parts_figure, sides_figure, whiskers
 from core.report.report_facts import CriteriaFact, Report, calibrate_command
@@ -253,8 +252,6 @@ def _plots(report: Report) -> dict[str, Drawing]:
         drawn["scores"] = curve_figure(curve.bins, (), report.scale, on_scale=on_scale, points=points, width=_WIDTH)
     if examination.parts:
         drawn["parts"] = parts_figure(examination, width=_WIDTH)
-    if examination.distribution is not None:
-        drawn["distribution"] = distribution_figure(examination.distribution, width=_WIDTH)
     if sure is not None and sure.kept:
         drawn["kept"] = kept_figure(sure.kept, wrong=sure.two_answers, width=_WIDTH)
     return drawn

@@ -22,7 +22,6 @@ from core.findings.weak_spots import (
 )
 from core.project_records import JudgeEntry
 from core.records import FloatArray
-from core.report.figures.bars import distribution_figure
 from core.report.figures.curves import curve_figure, kept_figure, scatter_figure
 from core.report.figures.whiskers import parts_figure
 from core.stats.claims import HALF_ALPHA
@@ -99,8 +98,6 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
         )
     if (distribution := examination.distribution) is not None:
         st.markdown(f"**{plain(distribution_words(distribution))}**")
-        spread = cached(("distribution", *key), lambda: distribution_figure(distribution))
-        charts.place(spread, key="compare_distribution", alt="Labels and scores over the scale")
     rows = [
         {
             "divided by": DIVISIONS[part.division],

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.comparison import Leaderboard, leaderboard_csv
+from core.comparison import Leaderboard
 from core.findings.agreement import STANDING_WORDS, alone_words
 from core.records import Alignment
 from core.report.figures.heat_maps import significance_figure
@@ -81,12 +80,6 @@ def draw(compared: Compared) -> None:
     if board.pairwise is not None:
         with st.expander("Every judge against every other"):
             _draw_pairs(compared, board.pairwise)
-    with st.expander("Every figure of every judge"):
-        csv = leaderboard_csv(board)
-        whole = pd.read_csv(io.StringIO(csv)).dropna(axis="columns", how="all")
-        grid.draw(whole, {"judge": Column(width=300)}, alt="Every figure of every judge", rows=MOST_ROWS)
-        icon = ":material/download:"
-        st.download_button("Download CSV", csv, "compare.csv", "text/csv", icon=icon, on_click="ignore")
 
 
 def _draw_next(compared: Compared) -> None:

@@ -56,7 +56,7 @@ def test_replies_brought_in_are_compared_and_a_link_holds_the_view(
     page.goto(f"{own_url}/compare?project=sample&aspect=coherence")
     settle("Add judges")
     bring_in(page, settle, enter, replies_file(tmp_path, 0.5, 1), "close judge")
-    settle("Every figure of every judge")
+    settle("Add, rename")
     page.get_by_role("button", name="Add, rename").click()
     settle("Add judges")
     page.get_by_text("A judge's replies or scores", exact=True).click()

@@ -136,7 +136,7 @@ COMMANDS: dict[str, Command] = {
     "monitor": Command(
         "monitor {sample}/newer/summaries_second_batch.jsonl --judge-file {out}/coherence/judge.yaml --by version "
         "--anchors {sample}/summaries.jsonl --out {out}/monitor",
-        ("monitor/periods.csv", "monitor/verdicts.jsonl"),
+        ("monitor/verdicts.jsonl",),
     ),
     "adapt-list": Command("adapt {out}/coherence/judge.yaml --list"),
     "adapt-deepeval": Command(

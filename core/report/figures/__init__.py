@@ -1,10 +1,10 @@
 """Results → figures.  Pure: records in, a figure out; no screen, no store.
 
-Every figure is an SVG, the same on screens and in the report: `svg` writes elements and drawings; `chart`, `whiskers`,
-`bars` and `heat_maps` are its forms.  `search_plots` draws calibrations, `curves` scores, labels and what changes.
+Every figure is an SVG, the same on screens and in the report: `svg` writes elements and drawings; `chart`, `whiskers`
+and `heat_maps` are its forms.  `search_plots` draws calibrations, `curves` scores, labels and what changes.
 """
 
-from core.report.figures.bars import labels_figure
+from core.report.figures.curves import labels_figure
 from core.report.figures.search_plots import candidates_figure, race_figure
 from core.report.figures.svg import Drawing, Theme
 from core.report.figures.whiskers import sides_figure

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.records import FloatArray, Interval, Scale
+from core.records import AspectLabels, FloatArray, Interval, Scale
 from core.report.figures.chart import HALF, WIDE, Series, chart, level_line, snapped
-from core.report.figures.svg import AMBER, BLUE, PALE, QUIET, TEAL, Drawing, shortened
+from core.report.figures.svg import AMBER, BLUE, PALE, QUIET, TEAL, Drawing, box, drawing, line, shortened, words
 from core.wording import counted, number, percent
 
 if TYPE_CHECKING:
@@ -180,3 +180,47 @@ def periods_figure(watched: Watched, *, aspect: str, scale: Scale) -> Drawing:
         y=(f"mean {aspect}, {scale.low:g} to {scale.high:g}", scale.low, scale.high),
         ticks=[(k, name) for k, name in enumerate(names) if not k % step],
     )
+
+
+# ── bars ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+_MOST_STEPS, _PARTS = 11, 10
+_NUMBER = 5.0
+"""Width of a letter of a number."""
+_LEFT = 8.0
+
+
+def label_bars(labels: FloatArray, scale: Scale) -> dict[str, int]:
+    """Name → how many labels: by step where all of (n,) lie on steps of the scale, else in ten parts of equal width.
+
+    Where the scale has no step, whole numbers are steps of 1.  Parts are closed below; the last is closed above too.
+    Labels beyond an end have bars as well.
+    """
+    low, high = float(labels.min(initial=scale.low)), float(labels.max(initial=scale.high))
+    step = scale.step or (1.0 if labels.size and np.all(np.mod(labels, 1) == 0) else 0.0)
+    steps = round((high - low) / step) + 1 if step else 0
+    numbers = (labels - low) / step if step else labels
+    if 1 < steps <= _MOST_STEPS and np.allclose(numbers, np.round(numbers), atol=1e-9):
+        counts = np.bincount(np.round(numbers).astype(np.intp), minlength=steps)
+        return {f"{low + k * step:g}": int(n) for k, n in enumerate(counts)}
+    counts, edges = np.histogram(labels, bins=_PARTS, range=(low, high))
+    return {f"{edges[k]:.3g}–{edges[k + 1]:.3g}": int(n) for k, n in enumerate(counts)}
+
+
+def labels_figure(labels: AspectLabels, *, width: int = HALF) -> Drawing:
+    """How the labels of one aspect spread over its scale."""
+    values = np.array([value for value in labels.values if value is not None], dtype=np.float64)
+    bars = label_bars(values, labels.scale)
+    head = f"{labels.aspect} ({labels.scale}), {counted(values.size, 'labelled item')}"
+    says = "; ".join(f"{name}: {n:,}" for name, n in bars.items())
+    top, bottom, breadth, highest = 44.0, 164.0, (width - 2 * _LEFT) / len(bars), max(bars.values()) or 1
+    every = -(-max(_NUMBER * len(name) + 6 for name in bars) // breadth)  # names are left out where they would touch
+    parts = [line((_LEFT, bottom), (width - _LEFT, bottom), QUIET)]
+    parts.append(words(shortened(head, 60), _LEFT, 16, weight="bold"))
+    for k, (name, n) in enumerate(bars.items()):
+        x, height = _LEFT + (k + 0.5) * breadth, (bottom - top) * n / highest
+        parts.append(box(x - 0.4 * breadth, bottom - height, 0.76 * breadth, height, BLUE))
+        parts.append(words(f"{n:,}", x, bottom - height - 6, "middle"))
+        if k % every == 0:
+            parts.append(words(name, x, bottom + 16, "middle", fill=QUIET, size=11))
+    return drawing("labels", head, f"{says}.", (width, bottom + 24), parts)

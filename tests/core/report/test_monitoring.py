@@ -22,7 +22,6 @@ from core.report.monitoring import (
     Monitored,
     MonitorSettings,
     monitor_page,
-    periods_csv,
     read_traffic,
 )
 from core.stats.system_means import MeanEstimate
@@ -114,7 +113,7 @@ def test_systems_that_fell_are_told_from_a_judge_that_did(
     assert "Corrected by raters' labels, new is at 3.00 [2.50, 3.50]." in monitor_finding(seen).detail
 
 
-def test_page_table_and_exit_codes(
+def test_page_and_exit_codes(
     traffic: list[Path], judge_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["monitor", *map(str, traffic), "--judge-file", str(judge_file), "--out", str(tmp_path), "--json"]
@@ -126,11 +125,8 @@ def test_page_table_and_exit_codes(
     page = (tmp_path / "monitor.html").read_text()
     assert "No significant change in relevance since the baseline" in page
     assert "<script" not in page
-    table = (tmp_path / "periods.csv").read_text()
-    assert table.startswith("period,baseline,texts")
     direct = core.monitor(traffic[:6], judge_file, tmp_path)
     assert (direct.n_new, direct.alarm) == (0, False)
-    assert (tmp_path / "periods.csv").read_text() == table
 
 
 def test_hostile_names_stay_words(judge_file: Path, tmp_path: Path) -> None:
@@ -140,7 +136,6 @@ def test_hostile_names_stay_words(judge_file: Path, tmp_path: Path) -> None:
     ]
     monitored = look([write(tmp_path / "t.jsonl", rows)], judge_file, tmp_path / "out", by="version")
     assert "<script" not in monitor_page(monitored)
-    assert "\n'=1+1" in periods_csv(monitored)
 
 
 def test_what_cannot_be_watched(traffic: list[Path], judge_file: Path, tmp_path: Path) -> None:

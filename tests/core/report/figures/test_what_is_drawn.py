@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from core.records import AspectLabels, Scale
 from core.report import figures
-from core.report.figures.bars import label_bars
+from core.report.figures.curves import label_bars
 from core.report.figures.heat_maps import Heat, heat_figure, significance_figure
 from core.report.figures.svg import BETTER, WORSE
 from core.report.figures.whiskers import leaderboard_figure
