@@ -71,7 +71,7 @@ class StylesSettings:
         check_settings(self)
         for what, chosen in (("styles", self.styles), ("aspects", self.aspects)):
             if not chosen or len(set(chosen)) < len(chosen):
-                raise UsageError(f"The {what} of a grid must be at least one, and must differ.")
+                raise UsageError(f"A grid takes at least one of its {what}, and none twice.")
 
 
 @dataclass(frozen=True)
