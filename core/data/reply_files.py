@@ -38,7 +38,7 @@ from core.data.cells import (
 from core.data.columns import ALIASES as GOLDEN_ALIASES
 from core.data.columns import KNOWN_ASPECTS, ColumnRoles, How, by_name, first_named
 from core.data.reshape import side_named
-from core.data.sources import MAX_COLUMNS, USUAL_MB, open_source, suffix_of
+from core.data.sources import MAX_COLUMNS, USUAL_MB, suffix_of
 from core.data.tables import Row, Table, TableFile, open_table, read_table
 from core.errors import GoldenError, UsageError
 from core.records import FloatArray, Scale, Scored, Verdict
@@ -127,9 +127,7 @@ def load_recording(
     cannot be read.
     """
     label = name or (Path(file).name if not isinstance(file, bytes) else "")
-    suffix = _suffix(label)
-    data = file if isinstance(file, bytes) else open_source(file, suffix=suffix, max_mb=max_mb).data()
-    table = read(data, label, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
+    table = read(file, label, suffix=_suffix(label), max_mb=max_mb, max_rows=max_rows)
     return _recording(label, table, table.rows)
 
 

@@ -80,7 +80,7 @@ def narrowest_scale(low: float, high: float) -> Scale | None:
 
 def is_usual(scale: Scale) -> bool:
     """Whether the scale is one of those in use."""
-    return any((scale.low, scale.high) == (usual.low, usual.high) for usual in USUAL)
+    return Scale(scale.low, scale.high) in USUAL
 
 
 def strays(values: FloatArray) -> tuple[float, ...]:

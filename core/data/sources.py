@@ -108,10 +108,6 @@ class Source:
         if long := next((name for name in columns if len(name) > MAX_NAME), None):
             raise self.refuse(f"A column name is longer than {MAX_NAME} characters: {shown(long)}.")
 
-    def data(self) -> bytes:
-        """The bytes as they lie there, packed or not."""
-        return self.content if isinstance(self.content, bytes) else self.content.read_bytes()
-
     @contextmanager
     def reading(self) -> abc.Iterator[IO[bytes]]:
         """Open the unpacked bytes at their beginning."""
