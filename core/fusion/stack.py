@@ -235,24 +235,14 @@ def contradictions(parts: Sequence[JudgeScores], at: Sequence[int], most: int = 
 
 
 @dataclass(frozen=True)
-class Without:
-    """The fusion without one part: `difference` is the whole fusion minus it, on the same items."""
-
-    name: str
-    alignment: Alignment
-    difference: Difference
-
-    def as_json(self) -> dict[str, Any]:
-        return self.alignment.as_json() | {"fused_minus_this": self.difference.as_json()}
-
-
-@dataclass(frozen=True)
 class Fusion:
     """A fused judge next to its parts, all on the same `report` items.
 
     `against_best` is the fusion minus the part that aligned best on the *fit* items (so that nothing is picked on the
     report).  `weights` by part are in points of the label for one standard deviation (shares for the average).
-    `left_out` says which parts were not used, and why.  `state` holds all that scoring new items needs.
+    `left_out` says which parts were not used, and why.  `without` are the fusions without one part, by its name, each
+    with the whole fusion minus it on the same items; their p share one Holm correction.  `state` holds all that scoring
+    new items needs.
     """
 
     method: FusionMethod
@@ -261,7 +251,7 @@ class Fusion:
     parts: Mapping[str, Alignment]
     left_out: Mapping[str, str]
     weights: Mapping[str, float]
-    without: tuple[Without, ...]
+    without: Mapping[str, tuple[Alignment, Difference]]
     against_best: Difference | None
     best_part: str
     fit: tuple[int, ...]
@@ -277,7 +267,10 @@ class Fusion:
             "parts": {name: alignment.as_json() for name, alignment in self.parts.items()},
             "left_out": dict(self.left_out),
             "weights": dict(self.weights),
-            "without": {rest.name: rest.as_json() for rest in self.without},
+            "without": {
+                name: alignment.as_json() | {"fused_minus_this": lost.as_json()}
+                for name, (alignment, lost) in self.without.items()
+            },
             "best_part": self.best_part,
             "against_best": None if self.against_best is None else self.against_best.as_json(),
             "n_fit": len(self.fit),
@@ -373,12 +366,12 @@ def fuse(
 
     estimator = fitted(used)
     values = estimator.score(used)
-    without = []
-    for k, name in enumerate(used_names) if len(usable) > 2 else ():
+    alone, lost = [], []
+    for k in range(len(usable)) if len(usable) > 2 else ():
         rest = np.delete(used, k, axis=0)
         scores = fitted(rest).score(rest)
-        alignment = agreement.align(scores[None, :], report)[0]
-        without.append(Without(name, alignment, agreement.difference(values, scores, report)))
+        alone.append(agreement.align(scores[None, :], report)[0])
+        lost.append(agreement.difference(values, scores, report))
     fused, *of_parts = agreement.align(np.vstack([values, matrix]), report)
     best = max(usable, key=lambda k: _height(on_fit[k]))
     joined = [parts[k] for k in usable]
@@ -404,7 +397,7 @@ def fuse(
         parts=dict(zip(names, of_parts, strict=True)),
         left_out=left_out,
         weights=dict(zip(used_names, estimator.weights, strict=True)),
-        without=corrected_without(without),
+        without=dict(zip(used_names, zip(alone, holm_corrected(lost), strict=True), strict=False)),
         against_best=agreement.difference(values, matrix[best], report),
         best_part=names[best],
         fit=tuple(fit.tolist()),
@@ -466,12 +459,6 @@ def holm_corrected(differences: Sequence[Difference]) -> list[Difference]:
     """The same differences with Holm's p over those that have one."""
     corrected = holm([np.nan if test.p is None else test.p for test in differences])
     return [replace(test, p=None if np.isnan(p) else float(p)) for test, p in zip(differences, corrected, strict=True)]
-
-
-def corrected_without(rows: Sequence[Without]) -> tuple[Without, ...]:
-    """The same rows, with one Holm correction over all of them."""
-    tests = holm_corrected([row.difference for row in rows])
-    return tuple(replace(row, difference=test) for row, test in zip(rows, tests, strict=True))
 
 
 # ── every method in one table ────────────────────────────────────────────────────────────────────────────────

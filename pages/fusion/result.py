@@ -169,7 +169,7 @@ def _draw_notes(fused: Fused) -> None:
 def table_frame(fused: Fused) -> pd.DataFrame:
     """Fusions first, then parts from high to low, then baselines and kept fusions, all at one measure."""
     shown = fused.shown
-    lost = {one.name: difference_words(one.difference) for one in shown.without}
+    lost = {name: difference_words(minus) for name, (_, minus) in shown.without.items()}
     weights = dict(shown.weights) if shown.method != "average" else {}
     rows: list[tuple[str, str, Alignment, str]] = [
         (f"fusion, {METHOD_WORDS[method]}", "fusion", fusion.fused, difference_words(fusion.against_best))

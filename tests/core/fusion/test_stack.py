@@ -119,12 +119,12 @@ def test_weights_find_what_was_planted(golden: GoldenSet, judge: Judge) -> None:
 
 def test_leaving_one_out_tells_what_each_part_brings(golden: GoldenSet, parts: list[JudgeScores]) -> None:
     fusion = fuse(golden, "a", parts, QUICK)
-    assert [part.name for part in fusion.without] == ["one", "two", "three"]
-    for part in fusion.without:
-        assert part.difference.a.value == pytest.approx(fusion.fused.value)
-        assert part.difference.b.value == pytest.approx(part.alignment.value)
-    assert fusion.without[0].difference.value > fusion.without[2].difference.value  # type: ignore[operator]
-    assert fuse(golden, "a", parts[:2], QUICK).without == ()
+    assert list(fusion.without) == ["one", "two", "three"]
+    for alignment, minus in fusion.without.values():
+        assert minus.a.value == pytest.approx(fusion.fused.value)
+        assert minus.b.value == pytest.approx(alignment.value)
+    assert fusion.without["one"][1].value > fusion.without["three"][1].value  # type: ignore[operator]
+    assert fuse(golden, "a", parts[:2], QUICK).without == {}
 
 
 def test_a_part_that_failed_on_some_items_still_helps_on_the_others(
