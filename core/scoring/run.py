@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+import threading
 import time
 from collections import Counter, deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +52,13 @@ LOCAL_BATCHES = 7
 
 BATCHES_AHEAD = 64
 """Batches that are asked at the same time, so that a slow reply holds up no others."""
+
+WORTH_PROCESSES, MOST_PROCESSES = 4_000, 16
+"""Items from which the offline judge scores in several processes, and the most of them."""
+
+_PROCESSES = multiprocessing.get_context(
+    "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+)
 
 ENOUGH_ITEMS = 50
 """Items from which the share of unread ones stops a scoring."""
@@ -127,8 +140,11 @@ def _score_rest(
             n += len(batch)
 
     progress.publish(Stage("scoring", "scoring", start, items.n_items))
+    several = judge.spec == "offline" and min(left, items.n_items - start) >= WORTH_PROCESSES
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    n_processes = min(cores, MOST_PROCESSES) if several else 1
     try:
-        with closing(scored_batches(request, judge, batches(), progress)) as scored:
+        with closing(scored_batches(request, judge, batches(), progress, n_processes)) as scored:
             for rows in scored:
                 output.add(rows)
                 progress.publish(Stage("scoring", "scoring", output.counts.total(), items.n_items, judge.spent))
@@ -139,36 +155,74 @@ def _score_rest(
         raise
 
 
+def score_batch(
+    request: ScoreRequest, judge: RowJudge, items: Sequence[Item], on_progress: Callable[[int, int], None] | None = None
+) -> list[dict[str, Any]]:
+    """Score `items` and put them in lines.  An item's line is the same in whatever batch it comes."""
+    verdicts = judge.score(
+        items, explain=request.explain, of_more=True, coverage=request.coverage, on_progress=on_progress
+    )
+    forget_items()  # each item comes once: kept features would only fill the memory
+    return verdict_rows(items, verdicts, judge, request)
+
+
 def scored_batches(
-    request: ScoreRequest, judge: RowJudge, batches: Iterator[Sequence[Item]], progress: Progress = SILENT
+    request: ScoreRequest,
+    judge: RowJudge,
+    batches: Iterator[Sequence[Item]],
+    progress: Progress = SILENT,
+    n_processes: int = 1,
 ) -> Generator[list[dict[str, Any]]]:
-    """Score batches and yield their lines in order; several at a time where an endpoint answers."""
-    at_once, each = judge.spec.startswith("openai:"), judge.calls_an_item
+    """Score batches and yield their lines in order; several at a time in processes, or where an endpoint answers."""
+    each = judge.calls_an_item
+    pool: Executor
+    score: Callable[[Sequence[Item]], list[dict[str, Any]]]
+    if n_processes > 1:
+        pool, ahead = ProcessPoolExecutor(n_processes, _PROCESSES, _begin_process), 2 * n_processes
+        score = partial(_score_in_process, request)
+    elif judge.spec.startswith("openai:"):
+        pool, ahead = ThreadPoolExecutor(BATCHES_AHEAD, "concord-score"), BATCHES_AHEAD
+        score = partial(score_batch, request, judge)
+    else:
 
-    def advance(done: int, of: int) -> None:
-        if not at_once:  # `progress` counts on from the batches before this one
-            progress.advance(done // each, of // each)
+        def advance(done: int, of: int) -> None:
+            progress.advance(done // each, of // each)  # which counts on from the batches before this one
 
-    def score(items: Sequence[Item]) -> list[dict[str, Any]]:
-        verdicts = judge.score(
-            items, explain=request.explain, of_more=True, coverage=request.coverage, on_progress=advance
-        )
-        forget_items()  # each item comes once: kept features would only fill the memory
-        return verdict_rows(items, verdicts, judge, request)
-
-    if not at_once:
-        yield from map(score, batches)
+        yield from (score_batch(request, judge, batch, advance) for batch in batches)
         return
-    pool, waiting = ThreadPoolExecutor(BATCHES_AHEAD, "concord-score"), deque[Future[list[dict[str, Any]]]]()
+    waiting = deque[Future[list[dict[str, Any]]]]()
     try:
         for batch in batches:
             waiting.append(pool.submit(score, batch))
-            while waiting and (len(waiting) >= BATCHES_AHEAD or waiting[0].done()):
+            while waiting and (len(waiting) >= ahead or waiting[0].done()):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise ConcordError("A scoring process ended by itself; perhaps the memory is full. Free some.") from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # closing the judge ends pending requests
+
+
+def _begin_process() -> None:
+    """Leave Ctrl-C to the parent process, and end with it."""
+
+    def end_with_parent() -> None:
+        if parent := multiprocessing.parent_process():
+            parent.join()
+        os._exit(1)
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()
+
+
+def _score_in_process(request: ScoreRequest, items: Sequence[Item]) -> list[dict[str, Any]]:
+    try:
+        judge = _judge_of_process(request)
+        assert isinstance(judge, RowJudge)
+        return score_batch(request, judge, items)
+    except ConcordError as error:
+        raise JudgeError(str(error)) from None  # which can be pickled, whatever the error was made of
 
 
 def estimate_scoring(request: ScoreRequest) -> CallEstimate | None:
@@ -206,6 +260,9 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alon
     if isinstance(judge, FusedJudge) and (request.budget is not None or request.batch_read):
         raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --budget and no batch.")
     return judge
+
+
+_judge_of_process = cache(open_judge)
 
 
 def _items(request: ScoreRequest, judge: RowJudge, progress: Progress = SILENT) -> ItemFile:
