@@ -499,6 +499,8 @@ def annotator_test(
     `scores` must mean what ratings mean, unless the settings standardise.  ValueError when lengths differ, UsageError
     for ±inf.
     """
+    from scipy.stats import false_discovery_control
+
     how = settings or AnnotatorTestSettings()
     judge = np.asarray(scores, dtype=np.float64)
     if not table.values.shape[1:] == judge.shape == (items.n,):
@@ -521,8 +523,10 @@ def annotator_test(
         p, test = mean_below(d, how.epsilon, items.sources[at] if clustered else None)
         judge_share, rater_share, gap = (float(x.mean()) if d.size else None for x in (wins, losses, d))
         tested.append(RaterTest(table.raters[row], d.size, judge_share, rater_share, gap, p, test))
-    rejected = benjamini_yekutieli([np.nan if rater.p is None else rater.p for rater in tested])
     known, used = [rater for rater in tested if rater.p is not None], duels.any(axis=0)
+    # Benjamini and Yekutieli's rate holds however the tests depend; those without p do not count
+    corrected = iter(false_discovery_control([rater.p for rater in known], method="by") if known else ())
+    by_rater = tuple(replace(own, replaceable=own.p is not None and bool(next(corrected) <= RATE)) for own in tested)
     n_sources, few = int(np.unique(items.sources[used]).size), sum(rater.n_items < LEAST_DUELS for rater in known)
     reason, cautions = "", list[str]()
     if len(known) < 2:
@@ -535,8 +539,8 @@ def annotator_test(
     if not reason and len(known) < ADVISED_RATERS:
         cautions.append(f"Only {len(known)} raters; {ADVISED_RATERS} or more are advised.")
     return AnnotatorTest(
-        by_rater=tuple(replace(rater, replaceable=bool(hit)) for rater, hit in zip(tested, rejected, strict=True)),
-        omega=None if reason else int(rejected.sum()) / len(known),
+        by_rater=by_rater,
+        omega=None if reason else sum(own.replaceable for own in by_rater) / len(known),
         rho=None if reason else float(np.mean([rater.judge_wins or 0.0 for rater in known])),
         n_items=int(used.sum()),
         n_sources=n_sources,
@@ -578,22 +582,6 @@ def _share_equal(rows: FloatArray, of: IntArray) -> tuple[BoolArray, BoolArray]:
     places, own, judge = np.arange(rows.shape[1]), codes[of], codes[-1]
     equal = counts[places, judge] - (judge == own), counts[places, own] - 1
     return equal[0] >= equal[1], equal[1] >= equal[0]
-
-
-def benjamini_yekutieli(p: ArrayLike, rate: float = RATE) -> BoolArray:
-    """Which of `p` (m,) are rejected at false discovery rate `rate`, however the tests depend; NaN never, uncounted.
-
-    The k smallest are rejected for the largest k with p_(k) <= k · rate / (m · (1 + 1/2 + … + 1/m)); with three raters
-    the thresholds are 0.0091, 0.0182 and 0.0273.
-    """
-    from scipy.stats import false_discovery_control
-
-    values = np.asarray(p, dtype=np.float64)
-    known = ~np.isnan(values)
-    rejected = np.zeros(values.shape, dtype=np.bool_)
-    if known.any():
-        rejected[known] = false_discovery_control(values[known], method="by") <= rate
-    return rejected
 
 
 def mean_below(d: ArrayLike, epsilon: float, sources: IntArray | None = None) -> tuple[float | None, TestName]:

@@ -186,11 +186,6 @@ class Shift:
     distance: float
 
     @property
-    def narrower(self) -> bool:
-        """Whether the values spread clearly less than before."""
-        return self.spread_now < NARROW * self.spread_before
-
-    @property
     def words(self) -> str:
         """E.g. "Labels are distributed about as before (distance 0.04): mean 3.41, before 3.38."""
         how = "clearly " * (self.distance >= OTHER) + "otherwise" if self.distance >= SAME else "about as before"
@@ -198,7 +193,7 @@ class Shift:
             f"{self.what.capitalize()} are distributed {how} (distance {self.distance:.2f}): mean {self.mean_now:.2f}, "
             f"before {self.mean_before:.2f}; spread {self.spread_now:.2f}, before {self.spread_before:.2f}."
         )
-        if self.narrower:
+        if self.spread_now < NARROW * self.spread_before:
             words += " They spread less: a correlation falls by that alone, even where the judge is as good as before."
         return words
 

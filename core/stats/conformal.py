@@ -32,7 +32,7 @@ from core.json_form import JsonRecord
 from core.records import FloatArray, IntArray, Interval, Scale
 from core.stats.claims import ALPHA, LEAST_SOURCES, TOO_FEW, UNVARYING
 from core.stats.intervals import clustered_error, intraclass_correlation, one_sided, t_interval
-from core.stats.items import FOLDS, BoolArray, source_folds
+from core.stats.items import FOLDS, source_folds
 from core.stats.on_scale import fit_isotonic, to_steps
 from core.wording import percent
 
@@ -305,17 +305,10 @@ def source_quantile(errors: FloatArray, sources: IntArray, coverage: float) -> f
         return None
     order = np.argsort(errors, kind="stable")
     mass = np.cumsum(1.0 / (sizes[of_item[order]] * sizes.size))
-    worth = worth_in_items(errors > errors[order[np.searchsorted(mass, coverage - _ROUNDING)]], of_item)
+    # so many independent items is it worth to know which errors are larger: n / (1 + (m − 1)·ICC)
+    larger = errors > errors[order[np.searchsorted(mass, coverage - _ROUNDING)]]
+    alike = max(0.0, intraclass_correlation(larger.astype(np.float64), of_item))  # 0 for NaN
+    worth = errors.size / (1.0 + ((sizes**2).sum() / errors.size - 1.0) * alike)
+    worth = np.clip(worth, sizes.size, errors.size)
     mass *= worth / (worth + 1.0)
     return float(np.interp(coverage, mass, errors[order])) if mass[-1] >= coverage - _ROUNDING else None
-
-
-def worth_in_items(marks: BoolArray, sources: IntArray) -> float:
-    """How many independent items marks (n,) of grouped ones are worth: n where those of a source are no more alike.
-
-    n / (1 + (m − 1)·ICC) with the intraclass correlation by analysis of variance, at least the number of sources.
-    """
-    sizes = np.bincount(sources)
-    alike = max(0.0, intraclass_correlation(marks.astype(np.float64), sources))  # 0 for NaN
-    worth = marks.size / (1.0 + ((sizes**2).sum() / marks.size - 1.0) * alike)
-    return float(np.clip(worth, sizes.size, marks.size))

@@ -220,17 +220,15 @@ def alignment_values(scores: ArrayLike, items: LabelledItems, measure: Measure) 
     return level_values(paired(scores, items), measure)[0]
 
 
-def coefficients_by_source(data: Paired, statistic: Statistic, min_group: int = 2) -> FloatArray:
+def coefficients_by_source(data: Paired, statistic: Statistic) -> FloatArray:
     """(n_candidates, n_sources) coefficient per source; columns are the labelled sources by code.
 
-    NaN = left out: a constant side, or fewer than `min_group` items with a score.  Sources of equal size are stacked
-    into one batched correlation.
+    NaN = left out: a constant side, or fewer than 2 items with a score.  Sources of equal size are stacked into one
+    batched correlation.
     """
     values = np.full((data.scores.shape[0], data.items.n_sources), np.nan)
     for sources, places in data.items.sizes:
-        stacked = data.scores[:, places]
-        own = correlate(stacked, data.items.labels[places], statistic)
-        values[:, sources] = np.where((~np.isnan(stacked)).sum(axis=-1) < min_group, np.nan, own)
+        values[:, sources] = correlate(data.scores[:, places], data.items.labels[places], statistic)
     return values
 
 

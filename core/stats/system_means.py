@@ -484,9 +484,13 @@ def _centred(items: JudgedItems) -> tuple[FloatArray, FloatArray, bool]:
     both, rest = items.has_score & items.has_label, items.has_score & ~items.has_label
     system_of, rest_of = items.systems[both], items.systems[rest]
     n_rest, n_both = (np.maximum(np.bincount(own, minlength=n_systems), 1) for own in (rest_of, system_of))
-    if not on_another_scale(scores[items.has_score], scale):
+    everything = scores[items.has_score]
+    low, high = (everything.min(), everything.max()) if everything.size else (scale.low, scale.high)
+    # scores leave the scale, or span less than a quarter of it (0 to 1 next to 0 to 100); a map that was not needed
+    # costs nothing but a little width
+    if scale.low <= low and high <= scale.high and (low == high or high - low >= 0.25 * (scale.high - scale.low)):
         return scores - (np.bincount(rest_of, scores[rest], n_systems) / n_rest)[items.systems], scores, False
-    own, labels, everything = scores[both], items.labels[both], scores[items.has_score]
+    own, labels = scores[both], items.labels[both]
     values, which = np.unique(scores[rest], return_inverse=True)  # equal scores are mapped once
     folds = source_folds(items.sources[both], MOST_FOLDS)  # whole sources, so that no label chooses its own map
     centred, plain = scores.copy(), scores.copy()
@@ -514,17 +518,6 @@ def _map(
         return fitted.apply
     low, width = float(everything.min()), float(np.ptp(everything)) or np.inf  # of equal scores all go to the low end
     return lambda values: scale.low + (values - low) / width * (scale.high - scale.low)
-
-
-def on_another_scale(scores: FloatArray, scale: Scale) -> bool:
-    """Whether scores leave `scale`, or span less than a quarter of it (0 to 1 next to 0 to 100).
-
-    A map that was not needed costs nothing but a little width.
-    """
-    if not scores.size:
-        return False
-    low, high = float(scores.min()), float(scores.max())
-    return low < scale.low or high > scale.high or 0 < high - low < 0.25 * (scale.high - scale.low)
 
 
 # ── what labels would give ───────────────────────────────────────────────────────────────────────────────────
