@@ -16,7 +16,6 @@ from core.stats.change import (
     LabelPilot,
     change_between,
     plan_labels,
-    share_of_level,
     single_call_reliability,
     stream_mean,
 )
@@ -104,10 +103,6 @@ def test_the_radius_by_hand():
     n = 400
     width = math.sqrt(2 * (n * rho2 + 1) / (n**2 * rho2) * math.log(math.sqrt(n * rho2 + 1) / 0.05))
     assert mean.radius(0.05, 400) == pytest.approx(mean.error * math.sqrt(n) * width)
-
-
-def test_shares_never_add_up_to_more_than_the_level():
-    assert sum(share_of_level(0.05, k) for k in range(1, 100_000)) < 0.05
 
 
 # ── planning labels ──────────────────────────────────────────────────────────────────────────────────────────

@@ -128,16 +128,6 @@ def test_strengths_are_those_of_a_logistic_regression():
     assert [strength.system for strength in found.systems] == ["a", "b", "c"]
 
 
-def test_intervals_cover_by_source():
-    rng, theta = np.random.default_rng(2), np.array([0.5, 0.0, -0.5])
-    held = []
-    for _ in range(200):
-        first, second, won = drawn(rng, theta, 200)
-        found = strengths(first, second, won, np.arange(200), ["0", "1", "2"])
-        held += [one.interval.low <= theta[int(one.system)] <= one.interval.high for one in found.systems]
-    assert np.mean(held) == pytest.approx(0.95, abs=0.03)
-
-
 def test_who_never_lost_has_a_finite_strength_and_who_never_met_none():
     first, second = np.array([0, 0, 1, 1, 0, 1, 0, 1]), np.array([1, 1, 0, 0, 1, 0, 1, 0])
     won = (second == 0).astype(float)
