@@ -273,7 +273,7 @@ def _read(path: Path, _changed_ns: int, size: int) -> EndpointFile:
     if size > MOST_BYTES:
         raise UsageError(f"{path} has {size:,} bytes; an endpoint file has {MOST_BYTES:,} at most.")
     try:
-        value = yaml.load(path.read_text("utf-8"), Loader=_Loader) or {}  # noqa: S506 - a SafeLoader
+        value = yaml.safe_load(path.read_text("utf-8")) or {}
         text = json.dumps(value, default=str)  # of JSON, strict takes an object as a record
     except (yaml.YAMLError, RecursionError, UnicodeDecodeError, TypeError) as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
@@ -292,16 +292,6 @@ def _read(path: Path, _changed_ns: int, size: int) -> EndpointFile:
     if len(checked.endpoints) < len(value.get("endpoints", {})):
         raise UsageError(f"{path}: endpoints: two of the base URLs are one in other spellings.")
     return checked
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice, of which the last would count."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if len(set(names)) < len(names):
-            raise yaml.constructor.ConstructorError(None, None, "a key comes twice", node.start_mark)
-        return super().construct_mapping(node, deep)
 
 
 OPENAI_KEY = "OPENAI_API_KEY"

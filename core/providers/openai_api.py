@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import queue
 import random
 import re
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any
 
 from core.errors import ProviderError
 from core.providers.completions import Completion, Failure, OnReply, Reply, Request
@@ -48,7 +49,6 @@ from core.providers.wire import (
 from core.records import Usage
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 FAILURES_IN_A_ROW = 8
 """Failed requests in a row that mean that the endpoint is down, not that one reply is bad."""
@@ -98,8 +98,6 @@ class OpenAIProvider:
         self.limits = limits or RequestLimits()
         self.prices = prices or {}
         self._capabilities: dict[str, Capabilities] = {}
-        self._lock = threading.Lock()
-        self._running: tuple[asyncio.AbstractEventLoop, threading.Thread] | None = None
         self._session: _Session | None = None
 
     def __repr__(self) -> str:
@@ -123,7 +121,7 @@ class OpenAIProvider:
         if not requests:
             return []
         arrivals: queue.SimpleQueue[tuple[int, Reply] | None] = queue.SimpleQueue()
-        future = self._submit(self._run(requests, arrivals))
+        future = asyncio.run_coroutine_threadsafe(self._run(requests, arrivals), _loop(os.getpid()))
         future.add_done_callback(lambda _future: arrivals.put(None))
         replies: dict[int, Reply] = {}
         try:
@@ -138,29 +136,10 @@ class OpenAIProvider:
         return [replies[index] for index in range(len(requests))]
 
     def close(self) -> None:
-        """Close the connections and end the thread.  Safe to call twice; a later `complete` opens fresh ones."""
+        """Close the connections.  Safe to call twice; a later `complete` opens fresh ones."""
         session, self._session = self._session, None
         if session is not None:
-            self._submit(session.connection.close()).result()
-        with self._lock:
-            running, self._running = self._running, None
-        if running is not None:
-            running[0].call_soon_threadsafe(running[0].stop)
-            running[1].join()
-
-    def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run `coroutine` in the loop, whose thread starts now if it does not run yet."""
-        with self._lock:
-            if self._running is None:
-                loop = asyncio.new_event_loop()
-
-                def run() -> None:
-                    with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                        runner.get_loop().run_forever()
-
-                self._running = loop, threading.Thread(target=run, name="concord-openai", daemon=True)
-                self._running[1].start()
-            return asyncio.run_coroutine_threadsafe(coroutine, self._running[0])
+            asyncio.run_coroutine_threadsafe(session.connection.close(), _loop(os.getpid())).result()
 
     async def _run(self, requests: Sequence[Request], arrivals: queue.SimpleQueue[tuple[int, Reply] | None]) -> None:
         """Put every reply into `arrivals`; raises what ended the batch, without the task group around it."""
@@ -305,6 +284,14 @@ class OpenAIProvider:
         if names - self.capabilities(model).refused:
             self.capabilities(model).refused |= names
             log.warning("%s does not take %s; going on without", self.endpoint, ", ".join(sorted(names)))
+
+
+@cache
+def _loop(_process: int) -> asyncio.AbstractEventLoop:
+    """The event loop of all connections of this process, in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="concord-openai", daemon=True).start()
+    return loop
 
 
 def _concerns_one_prompt(error: UnansweredError) -> bool:

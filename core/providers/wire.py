@@ -115,14 +115,14 @@ class Capabilities:
 
     def learn_from_answer(self, body: Mapping[str, Any], replies: Sequence[Reply]) -> None:
         """Note which extras of `body` the endpoint did, and which it silently ignored."""
+        if len(replies) < body.get("n", 1):
+            self.refused.add("n")
         first = next((reply for reply in replies if isinstance(reply, Completion) and reply.text), None)
-        done = {"n": len(replies) >= body.get("n", 1)} if replies else {}
-        if first is not None and first.finish != "refusal":
-            done["logprobs"] = bool(first.logprobs)
-            if first.finish == "stop":
-                done["response_format"] = _is_json_object(first.text)
-        for name in self.unproven(body) & done.keys():
-            (self.proven if done[name] else self.refused).add(name)
+        if first is not None and first.finish == "stop":
+            ignored = {"logprobs"} if not first.logprobs else set()
+            ignored |= {"response_format"} if not first.text.lstrip().startswith("{") else set()
+            self.refused |= ignored & self.unproven(body)
+            self.proven |= self.unproven(body) - self.refused
 
 
 _MENTION = {"system": r"(?i)system['\"`]? (?:role|message|prompt|instruction)|role[^.]*system|[Dd]eveloper instruction"}
@@ -194,19 +194,11 @@ def without(body: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     if "max_tokens" in names and "max_tokens" in body:
         left["max_completion_tokens"] = body["max_tokens"]
     if "system" in names:
-        left["messages"] = _without_system(body["messages"])
-    return left
-
-
-def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """The messages with those of the role "system" put before the first of a user."""
-    system = [part["content"].strip() for part in messages if part["role"] == "system"]
-    others = [dict(part) for part in messages if part["role"] != "system"]
-    for part in others:
-        if part["role"] == "user" and system:
+        system = [part["content"].strip() for part in body["messages"] if part["role"] == "system"]
+        left["messages"] = others = [dict(part) for part in body["messages"] if part["role"] != "system"]
+        for part in [part for part in others if part["role"] == "user" and system][:1]:
             part["content"] = "\n\n".join([*system, part["content"]])
-            break
-    return others
+    return left
 
 
 def read_completions(body: bytes, price: Price | None) -> list[Reply]:
@@ -299,13 +291,6 @@ def read_usage(raw: object, price: Price | None) -> Usage:
 
 def _count(value: object, name: str) -> int:
     return max(0, _part(value, name, int) or 0)
-
-
-def _is_json_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
 
 
 def _encodable(text: str) -> str:

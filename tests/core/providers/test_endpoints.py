@@ -158,7 +158,6 @@ ENTRY = f"endpoints:\n  {HOST}:\n    "
         (ENTRY + "extra_body: {stream: true}", "stream belongs to the judge"),
         (ENTRY + "timeout: -1", "timeout: .*greater than 0"),
         (ENTRY + "concurrency: 0", "concurrency: .*greater than or equal to 1"),
-        (ENTRY + "key: A_KEY\n    key: B_KEY", "line 3: .*twice"),
         (f"endpoints:\n  https://user:{SECRET}@models.example.org/v1: {{}}", "endpoints: .*user name or pass"),
         (f"endpoints:\n  https://models.example.org/v1?key={SECRET}: {{}}", "endpoints: "),
         (f"endpoints:\n  {HOST}: {{}}\n  {HOST.upper().replace('V1', 'v1')}/: {{}}", "two of the base URLs are one"),
