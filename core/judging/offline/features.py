@@ -178,7 +178,7 @@ BEND = 3.0
 
 @dataclass(frozen=True)
 class Scaling:
-    """`centre` and `spread` (n_features,) of the features; `middle` and `width` (n_concepts,) of the concepts.
+    """`centre` and `spread` (n_features,) of the features; `middle` and `width` (GROUPED,) of the grouped concepts.
 
     `n_items` says on how many items it was learnt (0: shipped values).
     """
@@ -192,10 +192,9 @@ class Scaling:
     def concepts(self, features: FloatArray) -> FloatArray:
         """(n, n_features) → (n, n_concepts) with about unit spread; 0 where none of a concept's features is there."""
         standardised = np.nan_to_num(BEND * np.tanh((features - self.centre) / self.spread / BEND))
-        raw = _mixed(standardised, _MEMBERS)
-        size = _mixed(np.isfinite(features).astype(np.float64), np.abs(_MEMBERS))
-        value = (raw / np.maximum(size, 1.0) - self.middle) / self.width
-        return np.where(size > 0, value, 0.0)
+        n_there = product(np.isfinite(features).astype(np.float64), np.abs(_MEMBERS))
+        grouped = (product(standardised, _MEMBERS) / np.maximum(n_there, 1.0) - self.middle) / self.width
+        return np.concatenate([np.where(n_there > 0, grouped, 0.0), standardised], axis=1)
 
     def as_state(self) -> dict[str, Any]:
         """JSON-able: feature and concept names with their two numbers each."""
@@ -203,7 +202,7 @@ class Scaling:
         return {
             "n_items": self.n_items,
             "features": dict(zip(FEATURES, features.tolist(), strict=True)),
-            "concepts": dict(zip(KEYS[:GROUPED], concepts[:GROUPED].tolist(), strict=True)),
+            "concepts": dict(zip(KEYS[:GROUPED], concepts.tolist(), strict=True)),
         }
 
     @classmethod
@@ -221,13 +220,7 @@ class Scaling:
                 "Calibrate again."
             )
         features, concepts = np.split(numbers, [len(FEATURES)])
-        return cls(features[:, 0], features[:, 1], *_with_measures(concepts[:, 0], concepts[:, 1]), n_items)
-
-
-def _with_measures(middle: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(n_concepts,) each, of those of the grouped concepts: a feature by itself is standardised already."""
-    n = len(FEATURES)
-    return np.concatenate([middle, np.zeros(n)]), np.concatenate([width, np.ones(n)])
+        return cls(features[:, 0], features[:, 1], concepts[:, 0], concepts[:, 1], n_items)
 
 
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -243,11 +236,6 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
 
 _MEMBERS: FloatArray = np.array([[concept.features.get(name, 0.0) for concept in _GROUPS] for name in FEATURES])
 """(n_features, GROUPED) +1 or −1 where a feature makes up a grouped concept."""
-
-
-def _mixed(values: FloatArray, members: FloatArray) -> FloatArray:
-    """(n, n_features) → (n, n_concepts): sums over `members`, in the order of the features, then each by itself."""
-    return np.concatenate([product(values, members), values], axis=1)
 
 
 @lru_cache(maxsize=8)
@@ -271,11 +259,10 @@ def fit(items: Sequence[Item], kind: ItemKind) -> Scaling:
     written = features[np.isfinite(features).any(axis=1)]
     if len(written) < LEAST:
         return Scaling(centre, spread, NEUTRAL.middle, NEUTRAL.width, len(items))
-    values = Scaling(centre, spread, np.zeros(len(KEYS)), np.ones(len(KEYS))).concepts(written)
-    values = values[:, :GROUPED]
+    values = Scaling(centre, spread, np.zeros(GROUPED), np.ones(GROUPED)).concepts(written)[:, :GROUPED]
     middle, width = values.mean(axis=0).round(DECIMALS), np.maximum(values.std(axis=0), MIN_WIDTH).round(DECIMALS)
-    return Scaling(centre, spread, *_with_measures(middle, width), len(items))
+    return Scaling(centre, spread, middle, width, len(items))
 
 
 _MEANS, _SPREADS = np.array([*USUAL.values()]).T
-NEUTRAL = Scaling(_MEANS, _SPREADS, *_with_measures(np.zeros(GROUPED), np.full(GROUPED, 0.7)))
+NEUTRAL = Scaling(_MEANS, _SPREADS, np.zeros(GROUPED), np.full(GROUPED, 0.7))
