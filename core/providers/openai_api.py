@@ -17,7 +17,6 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from core.errors import ProviderError
@@ -121,7 +120,7 @@ class OpenAIProvider:
         if not requests:
             return []
         arrivals: queue.SimpleQueue[tuple[int, Reply] | None] = queue.SimpleQueue()
-        future = asyncio.run_coroutine_threadsafe(self._run(requests, arrivals), _loop(os.getpid()))
+        future = asyncio.run_coroutine_threadsafe(self._run(requests, arrivals), _loop())
         future.add_done_callback(lambda _future: arrivals.put(None))
         replies: dict[int, Reply] = {}
         try:
@@ -139,7 +138,7 @@ class OpenAIProvider:
         """Close the connections.  Safe to call twice; a later `complete` opens fresh ones."""
         session, self._session = self._session, None
         if session is not None:
-            asyncio.run_coroutine_threadsafe(session.connection.close(), _loop(os.getpid())).result()
+            asyncio.run_coroutine_threadsafe(session.connection.close(), _loop()).result()
 
     async def _run(self, requests: Sequence[Request], arrivals: queue.SimpleQueue[tuple[int, Reply] | None]) -> None:
         """Put every reply into `arrivals`; raises what ended the batch, without the task group around it."""
@@ -286,12 +285,17 @@ class OpenAIProvider:
             log.warning("%s does not take %s; going on without", self.endpoint, ", ".join(sorted(names)))
 
 
-@cache
-def _loop(_process: int) -> asyncio.AbstractEventLoop:
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+_starting = threading.Lock()
+
+
+def _loop() -> asyncio.AbstractEventLoop:
     """The event loop of all connections of this process, in a thread of its own."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="concord-openai", daemon=True).start()
-    return loop
+    with _starting:  # threads ask at once, and a lock of asyncio belongs to one loop
+        if os.getpid() not in _loops:
+            loop = _loops[os.getpid()] = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="concord-openai", daemon=True).start()
+        return _loops[os.getpid()]
 
 
 def _concerns_one_prompt(error: UnansweredError) -> bool:
