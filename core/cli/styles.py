@@ -32,11 +32,16 @@ FORMS = "score_only, free_text, stars, rate_explain, analyze_rate, mix; once eac
 
 @dataclass(frozen=True)
 class GridOptions:
-    """How much is asked of a judge in every style."""
+    """What is asked of a judge, how much of it, and where it is kept."""
 
     top_p: float = setting(1.0, "Share of the probability that tokens are taken from.")
     pilot: int | None = setting(None, "About that many items, of whole sources; else all.")
     budget: int | None = setting(None, "Most replies to ask for.")
+    forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
+    criteria: Annotated[Path | None, typer.Option("--criteria", help="A judge.yaml, or a text file of criteria.")] = (
+        None
+    )
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the verdicts, a file a style.")] = None
 
 
 @commands.command(rich_help_panel="Methods")
@@ -46,12 +51,9 @@ def styles(
     *,
     aspects: Annotated[list[str], typer.Option("--aspect", help="A human_<aspect>; once for each.")],
     judge: Annotated[str, typer.Option(help="openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")],
-    forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None,
     how: StyleOptions,
     sampled: GridOptions,
-    criteria: Annotated[Path | None, typer.Option(help="A judge.yaml, or a text file of criteria.")] = None,
     measured: MeasureSettings,
-    out: Annotated[Path | None, typer.Option(help="Folder for the verdicts, a file a style.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a language model in several styles and compare their agreement."""
@@ -63,7 +65,7 @@ def styles(
     loaded = golden.load()
     settings = StylesSettings(
         tuple(aspects),
-        _styles_of(judge, forms or ["rate_explain"], how, sampled.top_p),
+        _styles_of(judge, sampled.forms or ["rate_explain"], how, sampled.top_p),
         auto_steps=how.steps,
         n_items=sampled.pilot,
         budget=sampled.budget,
@@ -72,7 +74,7 @@ def styles(
         level=measured.level,
         resamples=measured.bootstrap,
     )
-    given = GivenCriteria() if criteria is None else _criteria_from(criteria, loaded, aspects)
+    given = GivenCriteria() if sampled.criteria is None else _criteria_from(sampled.criteria, loaded, aspects)
     with closing(language_model(judge, Settings.from_environment(), reply_cache(judge), gate=NAMED)) as model:
         first = estimate_of_styles(loaded, model, settings, given)
         beyond = [f"{cell.aspect}, {cell.style}" for cell in first.cells if not cell.affordable]
@@ -82,7 +84,7 @@ def styles(
             typer.echo(f"Beyond the budget: {'; '.join(beyond)}.", err=True)
         with stages_shown() as progress:
             result = compared_styles(loaded, model, settings, given, keep_finished=True, progress=progress)
-    body = _saved(judge, loaded, result, out)
+    body = _saved(judge, loaded, result, sampled.out)
     tell(body, [*_words(result.view), *written_to(body["out"])], as_json)
     if not result.view.cells:
         raise typer.Exit(1)

@@ -41,14 +41,14 @@ _GZIP, _MB = b"\x1f\x8b", 1 << 20
 _EMPTY = "The file is empty (0 bytes): write it anew, or name another."
 
 
-@dataclass(slots=True)
 class GoldenLimits:
     """How large a golden set may be: it is held in memory whole, at some 5 KB per item.
 
     Whoever starts a process sets `items` by its settings; the rest follows from it.
     """
 
-    items: int = 250_000
+    def __init__(self, items: int = 250_000) -> None:
+        self.items = items
 
     @property
     def labels(self) -> int:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import combinations
 from textwrap import shorten
 from typing import Literal
 
@@ -110,10 +111,10 @@ def _points(text: str) -> tuple[str, ...]:
 
 
 def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[Criteria] = ()) -> Mapping[str, str]:
-    """Criteria id → the name that people gave, else the first point of the text that its parents do not make.
+    """Criteria id → the name that people gave, else a point of the text, or two, that no other name has.
 
-    No two of an aspect are alike, and later criteria rename nothing.  `beside` are those of a run that goes on, which
-    the project keeps once it has ended.
+    What its parents do not say comes first.  No two of an aspect are alike, and later criteria rename nothing.
+    `beside` are those of a run that goes on, which the project keeps once it has ended.
     """
     kept = sorted(store.criteria.texts(project_id, aspect), key=lambda pair: (pair[1], pair[0].criteria_id))
     texts = {criteria.criteria_id: criteria for criteria, _ in kept}
@@ -135,8 +136,12 @@ def criteria_names(store: Store, project_id: str, aspect: str, beside: Iterable[
     for criteria_id, criteria in texts.items():
         before = {point for each in criteria.provenance.parents if each in texts for point in _points(texts[each].text)}
         points = sorted(_points(criteria.text), key=lambda point: point in before)
-        usual = "Criteria" if criteria.text.strip() else "No criteria"
-        proposed[criteria_id] = free_name(points or [usual], taken)
+        telling = [point for point in points if not _FRAME.match(point)]
+        pairs = (f"{one} + {other[0].lower()}{other[1:]}" for one, other in combinations(telling[:20], 2))
+        usual = "Criteria" if criteria.text.strip() else "Baseline"
+        proposed[criteria_id] = free_name(
+            [*points, *(pair for pair in pairs if len(pair) <= LONGEST_NAME)] or [usual], taken
+        )
     names: dict[str, str] = {}
     taken = set()
     given = {named.subject: named.name for named in store.events.all(project_id, CriteriaNamed)}

@@ -7,20 +7,21 @@ until everybody who joined has voted.  A reviewer decides; decision and reason a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from core.errors import ConflictError, UsageError
-from core.projects.criteria import ProposalDecided, criteria_names
+from core.projects.criteria import ProposalDecided
 from core.projects.judge_line import judge_line
 from core.projects.misaligned_items import list_triage
 from core.projects.refining import decide_proposal, open_proposals
 from core.projects.roles import requires
 from core.store.log import Entry
 from core.store.store import Store
-from core.wording import change_figures
+from core.wording import change_figures, counted
 
 Choice = Literal["for", "against", "abstain"]
 CHOICES: tuple[Choice, ...] = ("for", "against", "abstain")
@@ -29,6 +30,9 @@ VERDICTS: tuple[Verdict, ...] = ("accepted", "rejected", "postponed")
 JOINED_FOR = timedelta(hours=12)
 """Whoever joined earlier than this, and never left, is not waited for."""
 _LONGEST = 2_000
+_LONGEST_QUOTE = 180
+_BULLET = re.compile(r"^\s*(?:[-*•·]\s+|\d+[.)]\s+)*")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_a-z]|[\"“‘(])")
 _QUESTIONS = {
     "ambiguous": "Do the criteria need a rule for this?",
     "judge wrong": "Is the judge wrong here?",
@@ -181,14 +185,13 @@ def _found(
     store: Store, project_id: str, golden_id: str, aspect: str, decided: Mapping[str, PointDecided]
 ) -> Iterator[Point]:
     """What is open, votes apart."""
-    names = criteria_names(store, project_id, aspect)
     # proposals of finished rounds that nobody has decided on, newest round first
     for proposal in open_proposals(store, project_id, golden_id, aspect):
         new, old, gain = proposal.criteria.criteria_id, proposal.parent.criteria_id, proposal.inner
         change = "undefined" if gain.value is None else change_figures(gain.value, gain.interval)
         yield Point(
             f"proposal:{proposal.run_id}:{new}",
-            f"Should “{names[new]}” replace “{names[old]}”?",
+            change_question(proposal.parent.text, proposal.criteria.text),
             f"Change of alignment: {change}, n = {gain.n} items that no refiner saw.",
             subject_id=new,
             parent_id=old,
@@ -203,7 +206,7 @@ def _found(
         if entry.origin == "edit" and not entry.edits and entry.parents[0] in listed and new not in taken:
             yield Point(
                 f"edit:{new}",
-                f"Should “{names[new]}” replace “{names[entry.parents[0]]}”?",
+                change_question(listed[entry.parents[0]].text, entry.text),
                 f"{entry.author or 'Somebody'} changed it by hand" + (f": {entry.note}" if entry.note else "."),
                 subject_id=new,
                 parent_id=entry.parents[0],
@@ -305,3 +308,27 @@ def decide_point(
         store.events.add(project_id, decision, store.actor, expected=seen)
 
     store.together(write)
+
+
+def change_question(old: str, new: str) -> str:
+    """The question whether `old` is to become `new`; what came and went is quoted where it is short, else counted."""
+    before, after = _sentences(old), _sentences(new)
+    came = [sentence for sentence in after if sentence not in before]
+    went = [sentence for sentence in before if sentence not in after]
+    quoted = [f"“{sentence.strip(' .;,')}”" for sentence in (*came, *went)]
+    if not quoted:
+        return "Should the criteria be set out like this?"
+    if max(len(came), len(went)) == 1 and sum(map(len, quoted)) <= _LONGEST_QUOTE:
+        if not went:
+            return f"Should the criteria also say {quoted[0]}?"
+        return f"Should the criteria {f'say {quoted[0]} instead of' if came else 'no longer say'} {quoted[-1]}?"
+    counts = [
+        f"{counted(len(listed), 'sentence')} {word}" for word, listed in (("new", came), ("gone", went)) if listed
+    ]
+    return f"Should the criteria be rewritten, {' and '.join(counts)}?"
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences of criteria without bullets and numbers of lines, in order."""
+    lines = (_BULLET.sub("", line).strip() for line in text.splitlines())
+    return [sentence for line in lines if line for sentence in _SENTENCE_END.split(line)]

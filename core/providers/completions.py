@@ -169,12 +169,11 @@ class Provider(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True)
 class ClosedProvider:
     """Stands where an endpoint may not be asked: kept replies are found under its name, and nothing is ever sent."""
 
-    endpoint: str
-    why: ConsentError
+    def __init__(self, endpoint: str, why: ConsentError) -> None:
+        self.endpoint, self.why = endpoint, why
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
         """ConsentError, unless there is nothing to ask."""

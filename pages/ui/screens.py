@@ -65,7 +65,8 @@ def go(screen: Screen, **ids: str) -> None:
 def draw_notice() -> None:
     """What a person just did, or why it was not done."""
     if notice := state.take_notice():
-        (st.success if notice.good else st.warning)(plain(notice.text))
+        text, good = notice
+        (st.success if good else st.warning)(plain(text))
 
 
 def plain(text: str) -> str:

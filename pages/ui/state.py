@@ -7,7 +7,6 @@ a link, a reload or another tab shows the same thing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import streamlit as st
 
@@ -118,17 +117,9 @@ def remember_project(project_id: str) -> None:
     put_in_url(project=project_id)
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """A sentence about what a person just did: `good` when it was done, not when it was refused."""
-
-    text: str
-    good: bool
-
-
 def leave_notice(text: str, *, good: bool) -> None:
-    """Keeps a sentence for the next drawing, e.g. that something was saved."""
-    st.session_state[NOTICE] = Notice(text, good)
+    """Keep a sentence for the next drawing: `good` when something was done, not when it was refused."""
+    st.session_state[NOTICE] = text, good
     if good:
         st.session_state[N_DONE] = st.session_state.get(N_DONE, 0) + 1
 
@@ -146,9 +137,9 @@ def closing(name: str) -> str:
     return widget(f"{name}_{st.session_state.get(N_DONE, 0)}")
 
 
-def take_notice() -> Notice | None:
-    """The sentence left, once."""
-    notice: Notice | None = st.session_state.pop(NOTICE, None)
+def take_notice() -> tuple[str, bool] | None:
+    """The sentence left and whether it is good, once."""
+    notice: tuple[str, bool] | None = st.session_state.pop(NOTICE, None)
     st.session_state[NOTICE_SHOWN] = notice
     return notice
 

@@ -39,6 +39,11 @@ def named(store: Store) -> Named:
     return names_of
 
 
+def test_a_name_that_is_taken_gets_a_second_point_before_a_number(named: Named) -> None:
+    texts = ("Be short.", "Be clear.", "Be short. Be clear.", "Be clear. Be short.")
+    assert named(*texts) == ["Be short", "Be clear", "Be short + be clear", "Be clear + be short"]
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -48,7 +53,7 @@ def named(store: Store) -> Named:
         ("- (2) Be clear about who did it", "Be clear about who did it"),
         ("Take off 0.5 for a teaser that speaks to the reader.", "Take off 0.5 for a teaser that speaks to…"),
         ("x" * 60, "X" + "x" * 42 + "…"),
-        ("", "No criteria"),
+        ("", "Baseline"),
         ("?", "Criteria"),
     ],
 )
