@@ -190,7 +190,7 @@ def criteria_frame(
             heading: pd.Series([value_of(alignment) for alignment in alignments], dtype="float64"),
             "interval": [interval_of(alignment) for alignment in alignments],
             "judge": [states.get(entry.criteria_id) for entry in entries],
-            "standing": [standing_words(entry) for entry in entries],
+            "status": [standing_words(entry) for entry in entries],
         }
     )
 
