@@ -47,7 +47,7 @@ def test_a_slow_endpoint_is_no_reason_to_be_silent(
     golden, texts, judge = tmp_path / "golden.csv", tmp_path / "texts.csv", tmp_path / "judge"
     rows = [f"i{k},s{k},The cat number {k} sat on the mat.,{k % 5 + 1}" for k in range(16)]
     golden.write_text("\n".join(["item_id,source_id,target,human_quality", *rows]), encoding="utf-8")
-    texts.write_text("\n".join(["item_id,target", *(f"t{k},Text {k}." for k in range(60))]), encoding="utf-8")
+    texts.write_text("\n".join(["item_id,target", *(f"t{k},Text {k}." for k in range(200))]), encoding="utf-8")
     server = RunningServer(FakeOpenAI(latency=0.03))
     try:
         asked = ["--judge", f"openai:m@{server.base_url}", "--rounds", "0", "--preset", "quick"]
