@@ -16,6 +16,7 @@ import random
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
@@ -98,6 +99,7 @@ class OpenAIProvider:
         self.prices = prices or {}
         self._capabilities: dict[str, Capabilities] = {}
         self._session: _Session | None = None
+        self._asking: set[Future[None]] = set()
 
     def __repr__(self) -> str:
         return f"OpenAIProvider({self.endpoint!r})"
@@ -121,6 +123,7 @@ class OpenAIProvider:
             return []
         arrivals: queue.SimpleQueue[tuple[int, Reply] | None] = queue.SimpleQueue()
         future = asyncio.run_coroutine_threadsafe(self._run(requests, arrivals), _loop())
+        self._asking.add(future)
         future.add_done_callback(lambda _future: arrivals.put(None))
         replies: dict[int, Reply] = {}
         try:
@@ -132,10 +135,14 @@ class OpenAIProvider:
         except BaseException:
             future.cancel()
             raise
+        finally:
+            self._asking.discard(future)
         return [replies[index] for index in range(len(requests))]
 
     def close(self) -> None:
-        """Close the connections.  Safe to call twice; a later `complete` opens fresh ones."""
+        """Give up what is being asked and close the connections.  A later `complete` opens fresh ones."""
+        for future in tuple(self._asking):
+            future.cancel()  # else each request would be sent again as after a lost connection
         session, self._session = self._session, None
         if session is not None:
             asyncio.run_coroutine_threadsafe(session.connection.close(), _loop()).result()
