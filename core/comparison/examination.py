@@ -11,7 +11,7 @@ Parts by disagreement are not tested: where raters disagree, their mean is a noi
 well.
 
 *What it leans on.*  Raters may well like longer texts, so only what goes beyond the labels is a bias.
-`core.stats.judge_flaws` says how that is told from noise in the scores and in the labels.
+`core.stats.judge_flaws` shows how to distinguish that from noise in the scores and in the labels.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ import json
 import math
 import os
 import re
+import tempfile
 import time
 import uuid
 import zipfile
@@ -210,26 +211,16 @@ def _digest(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-class _UndoneError(Exception):
-    """Takes a project back that came in to be looked at; carries what it was."""
-
-
 @requires("admin", reads=True)
 def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) -> ProjectFile:
     """What a project's file holds, after all of it was read; nothing is kept.
 
     ArchiveError for a file that is damaged, too large, of a newer Concord, or built to do harm.
     """
-    with _opened(file, settings.max_upload_mb) as archive:
-
-        def look() -> None:
-            raise _UndoneError(_bring_in(store, archive, "", ""))
-
-        try:
-            store.together(look)
-        except _UndoneError as undone:
-            imported: Imported = undone.args[0]
-    return imported.file
+    with _opened(file, settings.max_upload_mb) as archive, tempfile.TemporaryDirectory() as folder:
+        scratch = Store(f"sqlite:///{folder}/preview.sqlite")  # others go on writing into the store while this reads
+        with closing(scratch):
+            return scratch.together(lambda: _bring_in(scratch, archive, "", "")).file
 
 
 @requires("admin")

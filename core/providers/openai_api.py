@@ -22,7 +22,7 @@ from typing import Any
 
 from core.errors import ProviderError
 from core.providers.completions import Completion, Failure, OnReply, Reply, Request
-from core.providers.endpoints import Price, RequestLimits, endpoint_name, place_of
+from core.providers.endpoints import Price, RequestLimits, endpoint_name
 from core.providers.openai_client import (
     FIRST_WAIT,
     Connection,
@@ -103,11 +103,6 @@ class OpenAIProvider:
 
     def __repr__(self) -> str:
         return f"OpenAIProvider({self.endpoint!r})"
-
-    @property
-    def on_this_host(self) -> bool:
-        """Whether whoever is asked runs on this machine."""
-        return place_of(self.base_url).loopback
 
     def capabilities(self, model: str) -> Capabilities:
         """What has been learnt of `model` at this endpoint."""

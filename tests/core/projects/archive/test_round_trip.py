@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from core import projects
 from core.people import Actor
+from core.projects import project_files
 from core.projects.criteria import Comment
 from core.projects.project_files import VERSION
 from core.providers.cached import reply_from_json
@@ -179,3 +181,12 @@ def test_the_form_is_pinned() -> None:
     assert ("value", "real", True) in told["labels"]
     assert content_digest("layout", told)[:23] == "layout:9de75bb0fc253a05"
     assert VERSION == 1
+
+
+def test_others_write_while_a_file_is_looked_into(
+    store: Store, settings: Settings, exported: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large file takes long to read, and labels are saved meanwhile."""
+    monkeypatch.setattr(project_files, "_read_back", lambda *_: projects.create_project(store, "somebody else's"))
+    projects.preview_project(store, settings, io.BytesIO(exported))
+    assert [row.name for row in store.projects.all()] == ["somebody else's"]
