@@ -3,7 +3,7 @@
 import sys
 
 from core.cli.main import app, main
-from core.memory import collect_seldom
+from core.settings import collect_seldom
 
 __all__ = ["app", "main"]
 

@@ -1,6 +1,7 @@
 """What travels between the layers: frozen records, no behaviour beyond looking at themselves.
 
-Every layer imports this module and nothing of it imports another layer.  Arrays are numpy float64; a missing
+Every layer imports this module and nothing of it imports another layer.  Settings records are checked by their fields'
+bounds, and `json_fields` is the JSON form of records.  Arrays are numpy float64; a missing
 label or score is NaN *inside arrays only*, `None` in records and `null` in files.
 """
 
@@ -11,13 +12,47 @@ import json
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any, Literal
+from functools import cached_property, lru_cache
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.json_form import JsonRecord
+from core.errors import UsageError
+
+
+def json_fields(record: Any, but: Sequence[str] = ()) -> dict[str, Any]:
+    """The fields of a dataclass by name, without those in `but`: "" is null, tuples are lists, records what their
+    `as_json` says; `interval` is `[low, high]`, its method beside it as `interval_method`.  Fields marked "silent" are
+    left out where they are false.
+    """
+    names = [
+        field.name
+        for field in fields(record)
+        if field.name not in but and (getattr(record, field.name) or not field.metadata.get("silent"))
+    ]
+    body = {name: _json_value(getattr(record, name)) for name in names}
+    return body | ({"interval_method": getattr(record.interval, "method", None)} if "interval" in body else {})
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_json_value(inner) for inner in value]
+    return value.as_json() if hasattr(value, "as_json") else None if isinstance(value, str) and not value else value
+
+
+class JsonRecord:
+    """A record whose JSON form is that of `json_fields`."""
+
+    __slots__ = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)
+
+
+VERSION = "0.1.0"
+"""Of this Concord, as files that leave it name it; a test holds that `pyproject.toml` says the same."""
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
@@ -428,3 +463,42 @@ class Alignment(JsonRecord):
     @property
     def measure(self) -> Measure:
         return Measure(self.statistic, self.level)
+
+
+# ── settings records ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def setting(
+    default: Any, help_: str = "", *, low: float | None = None, high: float | None = None, flag: str = ""
+) -> Any:
+    """A dataclass field with a default, a sentence for help texts, and inclusive bounds.
+
+    A command has an option for each field with a help text, called `flag` where that is not the field's name.
+    """
+    return field(default=default, metadata={"help": help_, "low": low, "high": high, "flag": flag})
+
+
+@lru_cache(maxsize=64)
+def choices(record: type) -> dict[str, tuple[Any, ...]]:
+    """Field → the values of its `Literal`, None among them where the field may be None."""
+    found = {}
+    for name, hint in get_type_hints(record).items():
+        among = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        parts = [part for part in among if get_origin(part) is Literal]
+        if parts:
+            found[name] = (*((None,) if type(None) in among else ()), *get_args(parts[0]))
+    return found
+
+
+def check_settings(record: Any) -> None:
+    """UsageError for a value out of its bounds or not among its choices."""
+    allowed_values: dict[str, tuple[Any, ...]] = choices(record.__class__)
+    for each in fields(record):
+        value, (low, high) = getattr(record, each.name), (each.metadata.get(end) for end in ("low", "high"))
+        allowed = allowed_values.get(each.name)
+        if allowed and value not in allowed:
+            raise UsageError(f"{each.name} must be one of {', '.join(map(str, allowed))}, not {value!r}.")
+        if value is not None and high is not None and not low <= value <= high:
+            raise UsageError(f"{each.name} must lie between {low:,} and {high:,}, not {value}.")
+        if value is not None and low is not None and value < low:
+            raise UsageError(f"{each.name} must be at least {low:,}, not {value}.")

@@ -11,10 +11,21 @@ from typing import Any, Literal
 
 from core.data.split import KnownTexts, SplitKind, split_sources
 from core.errors import UsageError
-from core.json_form import JsonRecord
 from core.judging.judge_protocol import OPERATIONS, Operation
-from core.records import Alignment, Criteria, GoldenSet, Level, ScoreMatrix, Split, Statistic, Task, Usage
-from core.setting_fields import check_settings, setting
+from core.records import (
+    Alignment,
+    Criteria,
+    GoldenSet,
+    JsonRecord,
+    Level,
+    ScoreMatrix,
+    Split,
+    Statistic,
+    Task,
+    Usage,
+    check_settings,
+    setting,
+)
 from core.stats import Difference
 from core.stats.on_scale import IsotonicMap
 from core.wording import counted

@@ -24,7 +24,7 @@ from core.cli.output import because, finding_lines, notes, place, spent, stages_
 from core.comparison.recheck import RecheckSettings
 from core.errors import ConcordError, UsageError
 from core.files import require_new
-from core.setting_fields import setting
+from core.records import setting
 from core.wording import counted, estimate, number, percent, price_words
 
 if TYPE_CHECKING:

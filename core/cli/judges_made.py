@@ -37,7 +37,7 @@ from core.cli.output import (
 )
 from core.errors import UsageError
 from core.fusion.fusion_settings import FusionSettings
-from core.setting_fields import setting
+from core.records import setting
 from core.stats import MeasureSettings
 from core.wording import difference_figures, number, price_words, signed
 

@@ -17,9 +17,8 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from core.cli import data, judge_files, judges_made, kept_projects, measure, styles
-from core.errors import ConcordError, UsageError
+from core.errors import ConcordError, UsageError, hide, trace_of
 from core.files import make_private, secure_home
-from core.secret_values import hide, trace_of
 from core.settings import USUAL_GOLDEN_ITEMS, golden_items, home_of
 
 CTRL_C = 130

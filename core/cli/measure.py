@@ -37,8 +37,7 @@ from core.cli.output import (
     tell_measured,
 )
 from core.errors import UsageError
-from core.records import Statistic
-from core.setting_fields import setting
+from core.records import Statistic, setting
 from core.stats import MeasureSettings
 from core.wording import DASH, difference_figures, estimate, number, p_figure
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin,
 import typer
 
 from core.errors import UsageError
-from core.setting_fields import check_settings, setting
+from core.records import check_settings, setting
 
 if TYPE_CHECKING:
     from core.judging.scoring_styles import Asking, Style
@@ -40,7 +40,7 @@ ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that exi
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command one option for each field of those of its parameters that are records.
 
-    A field is an option with its own `typer.Option`, or one made of its name, default and help (`core.setting_fields`).
+    A field is an option with its own `typer.Option`, or one made of its name, default and help (`core.records`).
     """
     hints = get_type_hints(command, include_extras=True)
     records: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}

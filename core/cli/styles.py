@@ -16,7 +16,7 @@ from core.cli.options import GoldenFile, JsonFlag, StyleOptions, reply_cache, wi
 from core.cli.output import alignment_words, notes, spent, stages_shown, tell, written_to
 from core.errors import JudgeError, UsageError
 from core.files import small_text, write_json, write_text
-from core.setting_fields import setting
+from core.records import setting
 from core.stats import MeasureSettings
 from core.wording import price_words
 

@@ -16,8 +16,7 @@ from core.data.reply_files import ScoredRows, read_groups, read_scored
 from core.data.scale import off_scale
 from core.data.split import task_of
 from core.errors import UsageError
-from core.json_form import JsonRecord
-from core.records import FloatArray, GoldenSet, IntArray, Item, Task
+from core.records import FloatArray, GoldenSet, IntArray, Item, JsonRecord, Task
 from core.stats.items import BoolArray
 from core.stats.system_means import (
     REPEATED,

@@ -27,7 +27,6 @@ import numpy as np
 
 from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, labelled_verdicts
 from core.errors import AspectError
-from core.json_form import JsonRecord, json_fields
 from core.judge_files.judge_reading import read_card
 from core.records import (
     Alignment,
@@ -36,9 +35,11 @@ from core.records import (
     IntArray,
     Interval,
     Item,
+    JsonRecord,
     JudgeScores,
     Measure,
     Statistic,
+    json_fields,
 )
 from core.stats import ALPHA, LabelledItems, RaterTable, align, claim, holm, rater_table
 from core.stats.change import stream_mean

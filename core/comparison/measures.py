@@ -12,8 +12,7 @@ from core.comparison.supervised import plain_regression
 from core.data.reshape import systems_of
 from core.data.split import task_of
 from core.errors import AspectError, UsageError
-from core.json_form import JsonRecord
-from core.records import Alignment, FloatArray, GoldenSet, Measure
+from core.records import Alignment, FloatArray, GoldenSet, JsonRecord, Measure
 from core.stats import (
     AgreementReport,
     AnnotatorTest,

@@ -21,8 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from core.errors import UsageError
-from core.json_form import json_fields
-from core.records import FloatArray, IntArray, Interval, Item, Scale
+from core.records import FloatArray, IntArray, Interval, Item, Scale, json_fields
 from core.stats.change import LEAST_STREAM, StreamMean, share_of_level, stream_mean
 from core.stats.claims import LEAST_SOURCES, TOO_FEW
 from core.stats.intervals import ROUNDING

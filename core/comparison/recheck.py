@@ -19,12 +19,10 @@ from core.comparison.given_verdicts import AnyVerdicts, in_records
 from core.comparison.measures import align, compare
 from core.data.split import task_of, text_digest, texts_behind
 from core.errors import GoldenError, JudgeError, UsageError
-from core.json_form import json_fields
 from core.judge_files import CalibratedJudge
 from core.judge_files.loaded import LoadedJudge, load_judge
 from core.progress import SILENT, Progress, Stage
-from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval
-from core.setting_fields import setting
+from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, json_fields, setting
 from core.stats import Difference, MeasureSettings
 from core.stats.change import Change, Shift, change_between, shift_between
 from core.verdicts import Verdicts

@@ -33,8 +33,9 @@ from core.records import (
     Task,
     Usage,
     Verdict,
+    check_settings,
+    setting,
 )
-from core.setting_fields import check_settings, setting
 from core.settings import Settings
 from core.stats import LabelledItems, align
 from core.verdicts import Verdicts

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import UsageError
-from core.json_form import json_fields
-from core.records import FloatArray, GoldenSet, JudgeScores, Scale
+from core.records import FloatArray, GoldenSet, JudgeScores, Scale, json_fields
 from core.stats import AbsoluteErrors, absolute_errors, fit_isotonic
 from core.stats.conformal import (
     USUAL_COVERAGE,

@@ -12,8 +12,7 @@ from typing import Any, Literal
 from core.data.split import SplitKind
 from core.errors import UsageError
 from core.judging.judge_protocol import CallEstimate
-from core.records import Level, Measure, Statistic
-from core.setting_fields import check_settings, setting
+from core.records import Level, Measure, Statistic, check_settings, setting
 from core.wording import counted
 
 FusionMethod = Literal["average", "ridge", "nnls"]

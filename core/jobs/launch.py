@@ -21,9 +21,8 @@ from typing import Any, Literal
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
 
-from core.errors import JobError, StoreError
+from core.errors import JobError, StoreError, hide
 from core.files import make_private
-from core.secret_values import hide
 from core.settings import Settings
 
 _STARTING_SECONDS = 20.0

@@ -36,9 +36,9 @@ from typing import Literal, Self, TypeVar
 from core.errors import CancelledRunError, ConcordError, LostRunError
 from core.progress import Snapshot, Stage
 from core.project_records import WITH_RESULT, Run, Worker
+from core.records import VERSION
 from core.store.runs import SNAPSHOT, WAITING
 from core.store.store import Store
-from core.version import VERSION
 
 Wants = Literal["any", "now", "gpu"]
 GPU_CAPABILITIES = ("cuda", "mps", "gpu")

@@ -28,11 +28,10 @@ from core.errors import ConcordError, JobError
 from core.files import make_private, owner_only, secure_home
 from core.jobs.launch import lock_file, log_to_stderr, watch_file
 from core.jobs.queue import Queue
-from core.memory import collect_seldom
 from core.projects.project_list import open_store
 from core.projects.run_kinds import do_run, wants_of
 from core.repeval.model import find_capability
-from core.settings import Settings
+from core.settings import Settings, collect_seldom
 from core.store.store import Store
 
 LINGER_SECONDS = 120.0

@@ -15,12 +15,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from core.errors import JudgeError
+from core.errors import JudgeError, hide
 from core.judging.parse import read_rating, without_thoughts
 from core.judging.render import shortened_parts, whole_numbers
 from core.providers.completions import OFF_SCALE, Completion, Failure, Reply
 from core.records import Item, Scale, Scored, Task, Unscored, Usage, Verdict
-from core.secret_values import hide
 from core.texts import is_blank
 from core.verdicts import Reading, mean_verdict
 from core.wording import percent

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from core.errors import JudgeError, UsageError
 from core.judging.render import DRAFT_PROMPT, REFINE_PROMPT, OutputForm, Persona, score_prompt
-from core.setting_fields import check_settings, setting
+from core.records import check_settings, setting
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

@@ -244,7 +244,7 @@ def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
 
 
 class Blocks(Protocol):
-    """Where texts are kept by key (`core.store.replies`, `ScoreFolder`)."""
+    """Where texts are kept by key (`core.store.runs`, `ScoreFolder`)."""
 
     def get(self, key: str) -> str | None: ...
 

@@ -20,7 +20,7 @@ from core.projects.method_runs import RepEvalOutcome
 from core.projects.project_judges import MetricsRequest, MetricsResult
 from core.projects.run_work import list_held_out_accesses, load_calibration
 from core.store.codec import unpack
-from core.store.judge_store import judge_id_of
+from core.store.projects import judge_id_of
 from core.store.runs import RESULT
 from core.store.store import Store
 

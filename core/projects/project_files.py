@@ -56,15 +56,15 @@ from core.projects.project_list import LONGEST_NAME
 from core.projects.roles import requires
 from core.projects.run_kinds import KINDS as RUN_KINDS
 from core.projects.run_work import JudgeState
+from core.records import VERSION as CONCORD
 from core.settings import Settings
 from core.store.codec import unpack
+from core.store.database import HEAD, metadata
 from core.store.log import IMPORTED, KINDS, RETIRED, Action, Entry
 from core.store.project_rows import LAYOUT, UNFINISHED, Row, json_text
 from core.store.runs import JUDGE, RESULT
-from core.store.schema import HEAD, metadata
 from core.store.store import Store
 from core.texts import visible_name
-from core.version import VERSION as CONCORD
 from core.wording import counted
 
 FORMAT, VERSION = "concord-project", 1

@@ -20,7 +20,7 @@ from core.projects.roles import requires
 from core.records import GoldenSet
 from core.settings import Settings
 from core.spreadsheets import csv_text
-from core.store.replies import Pruned, StoredSize
+from core.store.runs import Pruned, StoredSize
 from core.store.store import Store
 from core.texts import visible_name
 

@@ -31,8 +31,7 @@ from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatri
 from core.settings import Settings
 from core.store.codec import pack, unpack
 from core.store.log import Entry
-from core.store.replies import RunReplies
-from core.store.runs import JUDGE, RESULT
+from core.store.runs import JUDGE, RESULT, RunReplies
 from core.store.store import Store
 
 EDIT_SCORED = "an edit was scored on them"

@@ -142,7 +142,7 @@ class ReplyStore(Protocol):
 
 @runtime_checkable
 class RunAnswers(ReplyStore, Protocol):
-    """The replies in the hands of one run (`core.store.replies.RunReplies`), which keeps all that it was answered."""
+    """The replies in the hands of one run (`core.store.runs.RunReplies`), which keeps all that it was answered."""
 
     counted: set[str]
     """Keys whose answer has counted since the run was begun or taken up again: given again, they cost nothing."""

@@ -28,8 +28,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
-from core.errors import AuthError, UsageError
-from core.secret_values import remember
+from core.errors import AuthError, UsageError, remember
 from core.settings import Settings, variable
 
 OPENAI_URL = "https://api.openai.com/v1"

@@ -31,11 +31,12 @@ from core.errors import (
     ModelNotFoundError,
     ProviderError,
     RateLimitError,
+    hide,
+    remember,
 )
 from core.providers.completions import Request
 from core.providers.endpoints import RequestLimits
 from core.providers.wire import UnansweredError
-from core.secret_values import hide, remember
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from core.errors import hide_sent
 from core.providers.completions import Completion, Failure, Reply, Request, TokenLogprobs
 from core.providers.endpoints import Price
 from core.records import Usage
-from core.secret_values import hide_sent
 
 T = TypeVar("T")
 

@@ -35,10 +35,9 @@ from core.data.tables import open_table
 from core.errors import GoldenError, JobError, UsageError
 from core.files import json_lines, replacing, write_json, write_text
 from core.findings.over_time import monitor_finding, movement_words
-from core.json_form import json_fields
 from core.progress import SILENT, Progress
 from core.providers.completions import ReplyStore
-from core.records import FloatArray, GoldenSet, Item, Scale, Scored, content_digest
+from core.records import FloatArray, GoldenSet, Item, Scale, Scored, content_digest, json_fields
 from core.report.figures.curves import periods_figure
 from core.report.headline import bounded
 from core.report.page import document

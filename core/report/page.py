@@ -17,13 +17,12 @@ from markupsafe import Markup
 
 from core.findings.system_quality import means_finding, preferences_finding
 from core.findings.weak_spots import bias_finding, distribution_words, examination_finding, sureness_finding
-from core.records import content_digest
+from core.records import VERSION, content_digest
 from core.report import headline as told
 from core.report.figures.curves import curve_figure, kept_figure, labels_figure
 from core.report.figures.svg import BLUE, QUIET, Drawing
 from core.report.figures.whiskers import WhiskerRow, parts_figure, sides_figure, whiskers
 from core.report.report_facts import CriteriaFact, Report, calibrate_command
-from core.version import VERSION
 from core.word_diff import Piece, word_diff
 from core.wording import (
     VERSION_ORIGINS,

@@ -21,9 +21,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import UsageError
-from core.json_form import JsonRecord, json_fields
-from core.records import Alignment, FloatArray, Interval, Level, Measure, Statistic
-from core.setting_fields import check_settings, setting
+from core.records import (
+    Alignment,
+    FloatArray,
+    Interval,
+    JsonRecord,
+    Level,
+    Measure,
+    Statistic,
+    check_settings,
+    json_fields,
+    setting,
+)
 from core.stats.claims import (
     COLLINEAR,
     HALF_ALPHA,

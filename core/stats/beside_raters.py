@@ -49,8 +49,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import UsageError
-from core.json_form import JsonRecord, json_fields
-from core.records import Alignment, FloatArray, IntArray, Interval, Measure
+from core.records import Alignment, FloatArray, IntArray, Interval, JsonRecord, Measure, json_fields
 from core.stats.alignment import RESAMPLES, Seed, holm
 from core.stats.claims import (
     ADVISED_RATERS,

@@ -54,8 +54,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import UsageError
-from core.json_form import JsonRecord, json_fields
-from core.records import Alignment, FloatArray, IntArray, Interval
+from core.records import Alignment, FloatArray, IntArray, Interval, JsonRecord, json_fields
 from core.stats.claims import LEAST_SOURCES, SAME_EVERYWHERE, TOO_FEW
 from core.stats.intervals import Z95, clustered_error, intraclass_correlation, t_quantile
 from core.wording import counted

@@ -28,8 +28,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.json_form import JsonRecord
-from core.records import FloatArray, IntArray, Interval, Scale
+from core.records import FloatArray, IntArray, Interval, JsonRecord, Scale
 from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
 from core.stats.correlation import average_ranks
 from core.stats.intervals import CONFIDENCE, ROUNDING, Z95, clustered_error, t_interval, t_quantile

@@ -28,8 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from core.errors import JudgeError
-from core.json_form import JsonRecord
-from core.records import FloatArray, IntArray, Interval, Scale
+from core.records import FloatArray, IntArray, Interval, JsonRecord, Scale
 from core.stats.claims import ALPHA, LEAST_SOURCES, TOO_FEW, UNVARYING
 from core.stats.intervals import clustered_error, intraclass_correlation, one_sided, t_interval
 from core.stats.items import FOLDS, source_folds

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import JudgeError
-from core.json_form import JsonRecord
-from core.records import LEVELS, STATISTICS, Alignment, FloatArray, Measure, Scale
+from core.records import LEVELS, STATISTICS, Alignment, FloatArray, JsonRecord, Measure, Scale
 from core.stats.alignment import RESAMPLES, align
 from core.stats.claims import NO_PAIR
 from core.stats.correlation import present, spearman

@@ -36,8 +36,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import UsageError
-from core.json_form import JsonRecord, json_fields
-from core.records import FloatArray, IntArray, Interval, Scale
+from core.records import FloatArray, IntArray, Interval, JsonRecord, Scale, json_fields
 from core.stats.alignment import holm
 from core.stats.claims import LEAST_SOURCES, TOO_FEW
 from core.stats.correlation import require_finite

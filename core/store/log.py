@@ -28,8 +28,7 @@ from core.errors import ConflictError
 from core.people import Actor
 from core.project_records import moment
 from core.store.codec import pack, plain, unpack
-from core.store.database import StorePart, given, record_of
-from core.store.schema import drafts, events, labels, projects
+from core.store.database import StorePart, drafts, events, given, labels, projects, record_of
 
 KINDS: dict[str, type[Entry]] = {}
 """Name in the store → record; every kind of entry enters itself."""

@@ -5,12 +5,12 @@ part           holds                                                   module
 =============  ======================================================  =====================
 ``projects``   names over golden sets, criteria and runs               `core.store.projects`
 ``goldens``    golden sets by content digest                           `core.store.projects`
-``criteria``   criteria, edits, their alignment in each run            `core.store.judge_store`
+``criteria``   criteria, edits, their alignment in each run            `core.store.projects`
 ``runs``       what was asked for and where it stands                  `core.store.runs`
 ``results``    documents and scores of runs                            `core.store.runs`
-``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.replies`
-``blocks``     numbers of metrics by the content of their items        `core.store.replies`
-``judges``     scores of the judges of a project, with replies         `core.store.judge_store`
+``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.runs`
+``blocks``     numbers of metrics by the content of their items        `core.store.runs`
+``judges``     scores of the judges of a project, with replies         `core.store.projects`
 ``labels``     labels that people give in the app                      `core.store.log`
 ``drafts``     texts that people type and have not saved yet           `core.store.log`
 ``events``     the log of what people did                              `core.store.log`
@@ -33,12 +33,10 @@ from typing import Self, TypeVar
 
 from core.people import LOCAL, Actor
 from core.store.database import Database, Together
-from core.store.judge_store import Judges, KeptCriteria
 from core.store.log import Drafts, Events, LabelStore
 from core.store.project_rows import Transfers
-from core.store.projects import Goldens, Projects
-from core.store.replies import MetricBlocks, Replies, Upkeep
-from core.store.runs import Results, Runs, Workers
+from core.store.projects import Goldens, Judges, KeptCriteria, Projects
+from core.store.runs import MetricBlocks, Replies, Results, Runs, Upkeep, Workers
 
 T = TypeVar("T")
 

@@ -8,8 +8,7 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from core.errors import ConcordError
-from core.secret_values import trace_of
+from core.errors import ConcordError, trace_of
 from core.store.database import PATIENCE, say_in_log
 from pages.ui.screens import plain
 

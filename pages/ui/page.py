@@ -20,10 +20,9 @@ from streamlit.errors import StreamlitPageNotFoundError
 
 from core import projects
 from core.errors import ConcordError
-from core.memory import collect_seldom
 from core.people import Actor
 from core.project_records import ProjectSummary, is_demo
-from core.settings import Settings
+from core.settings import Settings, collect_seldom
 from core.store.store import Store
 from pages.overview import tour
 from pages.ui import faults, grid, people, remembered, state, theme

@@ -20,8 +20,7 @@ from streamlit.web.server import server_util
 
 from core.errors import ConcordError, UsageError
 from core.files import owner_only, secure_home
-from core.memory import collect_seldom
-from core.settings import Settings, home_of
+from core.settings import Settings, collect_seldom, home_of
 from pages.ui import faults
 from pages.ui.accounts import check_accounts
 

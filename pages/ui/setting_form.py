@@ -8,9 +8,8 @@ from typing import Any, get_type_hints
 
 import streamlit as st
 
-from core.records import LEVELS, STATISTICS
+from core.records import LEVELS, STATISTICS, choices
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
-from core.setting_fields import choices
 from pages.ui.state import widget
 
 WORDS: Mapping[str, Mapping[Any, str]] = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from core import secret_values
-from core.secret_values import hide, remember
+from core import errors
+from core.errors import hide, remember
 
 
 @pytest.fixture(autouse=True)
 def nothing_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(secret_values, "_sent", set[str]())
+    monkeypatch.setattr(errors, "_sent", set[str]())
 
 
 @pytest.mark.parametrize("sent", ["sk-canary0123", "sk-canary0123456789abcdef/tail"])

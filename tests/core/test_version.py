@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from core.version import VERSION
+from core.records import VERSION
 
 
 def test_the_version_is_that_of_the_project() -> None:

@@ -54,7 +54,7 @@ def test_a_database_that_stays_away_is_told_in_words(server: GoingAway, monkeypa
 
 
 def test_an_error_that_no_screen_expected_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.secret_values._sent", set())  # keys of earlier tests
+    monkeypatch.setattr("core.errors._sent", set())  # keys of earlier tests
 
     def script() -> None:
         from core.errors import LostConnectionError, UsageError

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from core.errors import REMOVED
 from core.judge_files.judge_writing import sealed, without_secrets, yaml_text
-from core.secret_values import REMOVED
 
 KEY = "sk-proj-4f9ZqT1vN0wXy8Lk2Jd7"
 

@@ -31,8 +31,8 @@ from core.projects.misaligned_items import Triage, TriageRequest
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
 from core.projects.run_work import HeldOutAccess
 from core.records import Alignment, Criteria, Interval, Scale
+from core.store.database import events
 from core.store.log import KINDS, Action, Entry
-from core.store.schema import events
 from core.store.store import Store
 
 ODD = "<b>{0.subject}</b> {} % \x00 'x'; -- 🙂"

@@ -22,7 +22,7 @@ from core.projects import project_judges as judge_tasks
 from core.projects.project_judges import MetricsRequest, MetricsResult, RepEvalFile
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
-from core.store.replies import MetricBlocks
+from core.store.runs import MetricBlocks
 from core.store.store import Store
 
 Compute = Callable[[MetricsRequest], MetricsResult]

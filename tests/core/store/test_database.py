@@ -16,7 +16,7 @@ from core.errors import StoreError, StoreFullError
 from core.progress import Stage
 from core.records import GoldenSet, Usage, content_digest
 from core.store import database
-from core.store.schema import HEAD, metadata
+from core.store.database import HEAD, metadata
 from core.store.store import Store
 
 PAID = json.dumps({"text": "paid for", "finish": "stop"})

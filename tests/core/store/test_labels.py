@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from core.records import GoldenSet
+from core.store.database import metadata
 from core.store.log import Label
 from core.store.project_rows import LAYOUT
-from core.store.schema import metadata
 from core.store.store import Store
 
 

@@ -18,9 +18,9 @@ from core.projects.project_files import VERSION
 from core.providers.cached import reply_from_json
 from core.records import Criteria, content_digest
 from core.settings import Settings
+from core.store.database import metadata
 from core.store.log import Entry
 from core.store.project_rows import IMPORTED, LAYOUT
-from core.store.schema import metadata
 from core.store.store import Store
 
 Fill = Callable[..., str]
