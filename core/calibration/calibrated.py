@@ -24,9 +24,8 @@ from core.errors import UsageError
 from core.judge_files import CalibratedJudge, final_verdicts, judge_card, summary, write_run
 from core.judge_files.judge_reading import kind_of, read_card
 from core.judge_files.judge_writing import known_of
-from core.judging.judge_protocol import Judge
+from core.judging.judge_protocol import Judge, Prepared
 from core.judging.judge_specs import CAREFUL, NAMED, make_judge, restore_judge
-from core.judging.llm_judge import Prepared
 from core.judging.scoring_styles import Asking
 from core.progress import SILENT, Progress
 from core.providers.completions import ReplyStore
@@ -104,7 +103,7 @@ def calibrate(
 
     `judge` is a SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge; `settings` or single `choices` (fields of
     `CalibrationSettings`, e.g. ``rounds=2, seed=1``) say how, `asking` how the judge of a SPEC is asked for a score.
-    `definition` is what the aspect means; "model" lets the judge write it.  `replies` caches a remote judge's replies,
+    `definition` is what the aspect means.  `replies` caches a remote judge's replies,
     so that nothing is paid twice; `progress` receives every snapshot of the leaderboard, and may stop the work.  Raises
     AspectError for labels that cannot rank anything, ProviderError for an endpoint that fails.
     """

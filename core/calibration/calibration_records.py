@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from core.data.split import KnownTexts, SplitKind, split_sources
 from core.errors import UsageError
-from core.judging.judge_protocol import OPERATIONS, Operation
 from core.records import (
     Alignment,
     Criteria,
@@ -61,8 +60,8 @@ PRESETS: Mapping[PresetName, Preset] = {
 }
 
 
-AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "refine_gate": False, "ensemble": 1, "max_words": None}
-"""The paper to the letter: score every draft on every item, refine without a gate, take the argmax, any length."""
+AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "refine_gate": False, "ensemble": 1}
+"""The paper to the letter: score every draft on every item, refine without a gate, take the argmax."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class CalibrationSettings:
     """What to choose before the start: options of the command, fields of the form, part of judge.yaml.
 
     `level` None takes what the golden set allows.  `budget` None is no limit; a call is one draft, one refinement, or
-    one set of criteria on one item.  `max_words` None leaves the length free.
+    one set of criteria on one item.
     """
 
     preset: PresetName = setting("summarisation", "How many criteria to draft and refine, from how many exemplars.")
@@ -92,7 +91,6 @@ class CalibrationSettings:
     resamples: int = setting(1000, "Resamples of sources behind intervals.", low=0, high=100_000)
     seed: int = setting(0, "Seed of every random choice.", low=0)
     fit_strengths: bool = setting(True, "Let the offline judge fit the strengths of its clauses to all labels.")
-    max_words: int | None = setting(None, "Longest criteria that a model is to write, in words.", low=20, high=5_000)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -127,21 +125,20 @@ class CalibrationSettings:
             f"misaligned by {self.min_gap:g} or more, each refinement taken {gate}"
         )
         applied = "the single best" if self.ensemble == 1 else f"the mean of the best {self.ensemble}"
-        length = "any length" if self.max_words is None else f"at most {self.max_words:,} words"
         return (
             f"Search: {self.preset} ({self.plan.n_drafts} drafts), revisited by {self.revisit}; "
-            f"{refining if self.rounds else 'no refining'}; applied: {applied}; criteria of {length}; seed {self.seed}."
+            f"{refining if self.rounds else 'no refining'}; applied: {applied}; seed {self.seed}."
         )
 
     def as_json(self) -> dict[str, Any]:
-        """By name; `fit_strengths` and `max_words` only where they differ from the default."""
-        usual = {"fit_strengths": True, "max_words": None}
-        return {name: value for name, value in asdict(self).items() if name not in usual or value != usual[name]}
+        """By name; `fit_strengths` only where it is off."""
+        return {name: value for name, value in asdict(self).items() if name != "fit_strengths" or not value}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CalibrationSettings:
-        """Read what `as_json` wrote; UsageError for unknown names."""
+        """Read what `as_json` wrote, older files with their `max_words` too; UsageError for unknown names."""
         known = {f.name for f in fields(cls)}
+        body = {name: value for name, value in body.items() if name != "max_words"}
         if unknown := sorted(set(body) - known):
             raise UsageError(f"Unknown calibration settings {unknown}; known are {sorted(known)}.")
         return cls(**body)
@@ -152,7 +149,6 @@ class RoundSettings:
     """How many proposals a round asks for: each parent × `sizes` × `trials` × `samples`; `budget` bounds all calls.
 
     With items picked by hand each size samples from the picks; a size that reaches their number shows all of them.
-    `operations` are what the refiner may do to the criteria; `max_words` is that of the calibration.
     """
 
     sizes: tuple[int, ...] = (1, 2, 4)
@@ -162,13 +158,9 @@ class RoundSettings:
     max_tokens: int = 768
     budget: int | None = setting(None, low=1)
     seed: int = 0
-    operations: tuple[Operation, ...] = OPERATIONS
-    max_words: int | None = None
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if not self.operations or set(self.operations) - set(OPERATIONS):
-            raise UsageError(f"operations must be some of {', '.join(OPERATIONS)}, not {self.operations}.")
         if not self.sizes or min(self.sizes) < 1 or max(self.sizes) > 16:
             raise UsageError(f"A refinement is shown 1 to 16 items, not {self.sizes}.")
 

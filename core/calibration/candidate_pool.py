@@ -17,8 +17,7 @@ from core.calibration.calibration_records import (
     Status,
     TracePoint,
 )
-from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge
-from core.judging.llm_judge import Prepared
+from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, Prepared
 from core.progress import SILENT, Progress
 from core.records import Alignment, Criteria, FloatArray, GoldenSet, Measure, ScoreMatrix, Task, Unscored, Usage
 from core.stats import Difference, LabelledItems, align_each, paired_difference

@@ -38,8 +38,8 @@ from core.data.split import ENOUGH, LEAST, KnownTexts, few_held_out, few_labels,
 from core.errors import AspectError, JudgeError
 from core.findings.agreement import contradiction_words, gain_warning
 from core.judging.judge_protocol import Judge, judge_state
-from core.judging.llm_judge import LLMJudge, made_ready, references_words, require_references
-from core.judging.scoring_styles import MODEL_WRITES, STEPS_LIKE, Asking
+from core.judging.llm_judge import LLMJudge, references_words, require_references
+from core.judging.scoring_styles import STEPS_LIKE, Asking
 from core.progress import SILENT, Progress
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance, ScoreMatrix, Split, Task, Unscored
 from core.stats import LabelledItems, fit_isotonic
@@ -91,7 +91,7 @@ def calibrate(
 
     Args:
         golden: Items and labels.
-        aspect: The aspect, or a whole task.  A definition of `MODEL_WRITES` lets the judge write it.
+        aspect: The aspect, or a whole task.
         judge: The judge to ask; it carries its reply cache.
         settings: How to search, measure and split.
         progress: Receives each leaderboard, and may stop the work.
@@ -105,11 +105,10 @@ def calibrate(
     task = task_of(golden, aspect) if isinstance(aspect, str) else aspect
     split, keeper = split or settings.split_of(golden, task.aspect), keeper or Keeper()
     items = [golden.items[position] for position in split.calibration]
-    ready, task, prepared = made_ready(judge, task, items, asking or Asking())
+    ready, prepared = judge.made_ready(task, items, writes_steps=asking is not None and asking.writes_steps)
     keeper.keep_judge(ready, prepared)
     asked = AskedJudge(ready, golden, task, progress, prepared=prepared, keeper=keeper)
     run = _start(asked, split, settings, split.held_out)
-    run.warnings += filter(None, [unheeded(ready, settings)])
     pool, plan = run.pool, run.plan
     pool.publish("draft", f"drafting {plan.drafts} criteria")
     requests = spread(draft_requests(golden, pool.items, settings), plan.drafts)
@@ -181,7 +180,7 @@ def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opene
     unseen = (
         few_held_out(held_out.n) if opened else "Not measured on held-out items: the calibration figure is optimistic."
     )
-    run.warnings += filter(None, [few_labels(items.n, refining=plan.rounds > 0), unseen, *before.notes])
+    run.warnings += filter(None, [few_labels(items.n, refining=plan.rounds > 0), unseen])
     if split.dropped:
         run.warnings.append(f"{split.dropped} items fall away because their system is held out on the other side.")
     return run
@@ -376,8 +375,6 @@ def estimate(
     """What `calibrate` with the same arguments takes.  AspectError for labels that cannot rank anything."""
     task, asking = task_of(golden, aspect) if isinstance(aspect, str) else aspect, asking or Asking()
     split = split or settings.split_of(golden, task.aspect)
-    before = asking.writes_steps + (task.definition == MODEL_WRITES)
-    task = replace(task, definition="") if task.definition == MODEL_WRITES else task
     shown = [golden.items[p] for p in split.calibration]
     if isinstance(judge, LLMJudge):
         require_references(judge.sampling, task, shown)
@@ -387,26 +384,19 @@ def estimate(
     n_held_out = len(split.held_out)
     plan = plan_work(settings, items, n_held_out, fitting_calls(judge, settings, items))
     once = judge.estimate(task, shown, CRITERIA_WORDS)
-    notes = [judge.notice, unheeded(judge, settings)]
+    notes = [judge.notice]
     if isinstance(judge, LLMJudge):
         if (samples := judge.sampling.samples) > 1:
             notes.append(f"Each score is the mean of {samples} replies: up to {samples * plan.calls:,} in all.")
         notes.append(references_words(judge, task, shown, plan.calls))
     return Estimate(
-        plan.calls + before,
+        plan.calls + asking.writes_steps,
         *once.scaled(plan.calls / max(1, once.calls)),
         n_calibration=items.n,
         n_held_out=n_held_out,
         notes=tuple(filter(None, (*notes, plan.cut))),
         few_labels=few_labels(items.n, refining=plan.rounds > 0),
     )
-
-
-def unheeded(judge: Judge, settings: CalibrationSettings) -> str:
-    """Say that a judge that writes no criteria ignores `max_words`; "" for any other."""
-    if settings.max_words is None or isinstance(judge, LLMJudge):
-        return ""
-    return f"max_words has no effect: the judge {judge.spec} puts its criteria together from clauses."
 
 
 # ── strengths fitted to all calibration items, for judges that can write such: the final judge's ──────────────────────

@@ -98,7 +98,6 @@ def draft_requests(golden: GoldenSet, items: LabelledItems, settings: Calibratio
                     max_tokens=plan.max_tokens,
                     seed=request_seed(settings.seed, 1, size, trial, sample),
                     provenance=Provenance("draft", 0, (), ids, size, trial, sample),
-                    max_words=settings.max_words,
                 )
                 for sample in range(plan.draft_samples)
             ]
@@ -187,8 +186,6 @@ def refinements(
                 max_tokens=how.max_tokens,
                 seed=request_seed(*seeds, sample),
                 provenance=Provenance("refine", round_, (parent.criteria_id,), ids, size, trial, sample),
-                operations=how.operations,
-                max_words=how.max_words,
             )
 
 
@@ -200,7 +197,6 @@ def refine_requests(pool: CandidatePool, train: IntArray, parents: Sequence[str]
         temperature=settings.refine_temperature,
         max_tokens=plan.max_tokens,
         seed=settings.seed,
-        max_words=settings.max_words,
     )
     for trial in range(plan.refine_trials):
         for rank, parent in enumerate(parents):
@@ -314,7 +310,7 @@ def refinement_round(
         return table.values[criteria_id][items.positions]
 
     score(parents, "scoring the parents")
-    how, requests = replace(settings, max_words=chosen.max_words), list[DraftRequest]()
+    requests = list[DraftRequest]()
     for rank, parent in enumerate(parents):
         scores = values(parent.criteria_id)
         wrong = picked if picked.size else train[most_misaligned(scores[train], items.labels[train], chosen)]
@@ -322,7 +318,7 @@ def refinement_round(
         sizes = dict.fromkeys(min(size, len(wrong)) for size in settings.sizes)
         for trial in range(settings.trials):
             place = (5, number, rank, trial)
-            requests += refinements(golden, items, how, parent, wrong, scores=scores, sizes=sizes, place=place)
+            requests += refinements(golden, items, settings, parent, wrong, scores=scores, sizes=sizes, place=place)
     if not requests:
         nothing = {"no item on which judge and raters disagree": len(parents)}
         return RoundResult((), table.calls, table.usage, nothing)

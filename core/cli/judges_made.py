@@ -35,7 +35,6 @@ from core.cli.output import (
     wrapped,
     written_to,
 )
-from core.errors import UsageError
 from core.fusion.fusion_settings import FusionSettings
 from core.records import setting
 from core.stats import MeasureSettings
@@ -78,8 +77,6 @@ def calibrate(
     from core.calibration.calibration_records import AS_IN_PAPER
 
     if as_in_paper:
-        if settings.max_words is not None:
-            raise UsageError("--as-in-paper has criteria of any length, as the paper has; leave --max-words or it out.")
         settings = replace(settings, **AS_IN_PAPER)
         if asked.form is None and not judge.startswith(("offline", "hf:")):
             asked = replace(asked, form="score_only")
@@ -91,10 +88,7 @@ def calibrate(
     lines = [f"About {first.calls:,} calls{tokens}{price_words(first.cost)} on {sides}."]
     lines += cautions([*filter(None, [first.few_labels]), *first.notes], False)
     if not asked.definition and judge.startswith(("openai:", "hf:")):
-        lines.append(
-            f"Nothing says what {aspect} means. Say it in a sentence (--definition), or let the judge write it "
-            "(--definition model)."
-        )
+        lines.append(f"Nothing says what {aspect} means. Say it in a sentence (--definition).")
     typer.echo("\n".join(wrapped(lines)), err=True)
     with stages_shown() as progress:
         result = run(loaded, aspect, judge, replies=reply_cache(judge), progress=progress, **how)

@@ -228,7 +228,7 @@ class StyleOptions:
 class AskingOptions(StyleOptions):
     """How a judge is asked, where a person chooses it."""
 
-    definition: str = setting("", "The aspect in a sentence; 'model' lets the judge write it.")
+    definition: str = setting("", "The aspect in a sentence.")
     form: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"] | None = setting(
         None, "How a score is asked for; analyze_rate: analysis first; mix: both ways round."
     )

@@ -43,13 +43,16 @@ from core.judging.judge_specs import NAMED, language_model
 from core.judging.llm_judge import require_references
 from core.judging.offline.judge import OfflineJudge
 from core.judging.parse import read_rating
-from core.judging.scoring_styles import MODEL_WRITES, Asking
+from core.judging.scoring_styles import Asking
 from core.metrics import ScoreFolder, as_judge, kept, make_metric, score_or_reason
 from core.progress import SILENT, Progress, Stage
 from core.providers.completions import ReplyStore
 from core.records import Alignment, FloatArray, GoldenSet, Item, JudgeScores, Scored, Split, Verdict
 from core.settings import Settings
 from core.verdicts import Verdicts
+
+MODEL_WRITES = "model"
+"""In the place of a plan: the model writes one."""
 
 __all__ = ["CALIBRATED", "MODEL_WRITES", "FusedRun", "FusionSettings", "fuse"]
 

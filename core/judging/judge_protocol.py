@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
 
+from core.errors import UsageError
 from core.records import Criteria, Item, Provenance, Task, Usage
 from core.verdicts import Scores
-
-Operation = Literal["modify", "paraphrase", "add", "calibrate"]
-OPERATIONS: tuple[Operation, ...] = ("modify", "paraphrase", "add", "calibrate")
-"""What a refiner may do (AutoCalibrate, section 2.3): change a rule, say it better, add one, or move the numbers."""
 
 OnProgress = Callable[[int, int], None]
 """Called as (calls done, calls asked for); must be cheap; may raise `CancelledRunError` to stop."""
@@ -38,8 +35,6 @@ class DraftRequest:
     Attributes:
         seed: Makes an embedded drafter repeatable and keys a remote reply's cache entry.
         fit: Have a judge with `fits_strengths` fit strengths to all the exemplars.
-        max_words: The length that a model is asked for; None says nothing of it.
-        operations: What a refiner may do about the criteria.
     """
 
     exemplars: tuple[Exemplar, ...]
@@ -48,9 +43,7 @@ class DraftRequest:
     seed: int
     provenance: Provenance
     fit: bool = False
-    max_words: int | None = None
     criteria: Criteria | None = None
-    operations: tuple[Operation, ...] = OPERATIONS
 
 
 @dataclass(frozen=True)
@@ -78,6 +71,15 @@ class CallEstimate:
             None if completion is None else round(completion * share),
             None if self.cost is None else self.cost * share,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a judge's model wrote before the first score: calls and cost; in older runs also the aspect's definition."""
+
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    definition: str = ""
 
 
 class Judge(Protocol):
@@ -111,6 +113,15 @@ class Judge(Protocol):
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
         """Learn what needs no labels (feature scaling) from calibration items; most judges learn nothing."""
         return self
+
+    def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[Judge, Prepared]:
+        """Prepare on calibration items, and have the model write evaluation steps if wanted.
+
+        UsageError for a judge that writes none.
+        """
+        if writes_steps:
+            raise UsageError(f"The judge {self.spec} writes no evaluation steps: it is no language model.")
+        return self.prepare(task, items), Prepared()
 
     def score(
         self,

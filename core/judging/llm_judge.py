@@ -6,16 +6,15 @@ import copy
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from core.errors import JudgeError, UsageError
-from core.judging.judge_protocol import CallEstimate, DraftBatch, DraftRequest, Judge, OnProgress
+from core.judging.judge_protocol import CallEstimate, DraftBatch, DraftRequest, Judge, OnProgress, Prepared
 from core.judging.render import (
     MOST_NUMBERS,
     ScoreFrame,
-    definition_messages,
     draft_messages,
     score_frame,
     shown_item,
@@ -36,7 +35,7 @@ from core.judging.reply_verdicts import (
     verdict_of,
     written,
 )
-from core.judging.scoring_styles import MODEL_WRITES, MOST_STEPS, REPLY_TOKENS, Asking, Style
+from core.judging.scoring_styles import MOST_STEPS, REPLY_TOKENS, Style
 from core.providers.completions import Completion, Message, Provider, Reply, Request
 from core.records import Criteria, Item, Task, Unscored, Usage, Verdict
 from core.verdicts import Scores
@@ -46,10 +45,8 @@ CHARACTERS_PER_WORD = 6
 CALLS_PER_CHUNK = 2048
 """Calls prepared at once: enough to keep an endpoint busy, few enough to hold in memory."""
 
-STEPS_TOKENS, DEFINITION_TOKENS = 512, 256
-"""Longest evaluation steps and definition that the model may write, in tokens."""
-MOST_DEFINITION = 2_000
-"""Characters that are kept of a definition."""
+STEPS_TOKENS = 512
+"""Longest evaluation steps that the model may write."""
 
 LOGPROBS = 20
 """Likeliest tokens to ask for: ten ratings at most, some of them written in several ways."""
@@ -289,19 +286,26 @@ class LLMJudge(Judge):
 
         They come from the task and the criteria alone, at temperature 0, and take effect as `Style.steps`.
         """
-        text, problem, usage = self._write(task, steps_messages(task, criteria), STEPS_TOKENS)
+        replies = self.provider.complete(
+            [self.request(steps_messages(task, criteria), 0.0, STEPS_TOKENS, _says_something)]
+        )
+        text, problem = written(replies[0], task.aspect)
         if len(text) > MOST_STEPS:
             text, problem = "", f"The steps were {len(text):,} characters long; {MOST_STEPS:,} are the most."
-        return text, problem, usage
+        return text, problem, self._note_sent(replies)
 
-    def write_definition(self, task: Task) -> Written:
-        """Have the model say in a sentence or two what the aspect means, from its name and the kind of item."""
-        text, problem, usage = self._write(task, definition_messages(task), DEFINITION_TOKENS)
-        return " ".join(text.split())[:MOST_DEFINITION], problem, usage
+    def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[LLMJudge, Prepared]:
+        """This judge, with evaluation steps of its model where they are wanted and it has none.
 
-    def _write(self, task: Task, messages: tuple[Message, ...], max_tokens: int) -> Written:
-        replies = self.provider.complete([self.request(messages, 0.0, max_tokens, _says_something)])
-        return *written(replies[0], task.aspect), self._note_sent(replies)
+        JudgeError for steps of no use; UsageError if it shall see references and no item has one.
+        """
+        require_references(self.sampling, task, items)
+        if not writes_steps or self.sampling.steps:
+            return self, Prepared()
+        text, problem, usage = self.write_steps(task)
+        if problem:
+            raise JudgeError(f"The judge wrote no evaluation steps: {problem} Ask without steps, or give them.")
+        return self.with_sampling(replace(self.sampling, steps=text)), Prepared(1, usage)
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
@@ -397,17 +401,7 @@ class LocalJudge(LLMJudge):
         return {"numbers": tuple(map(str, whole_numbers(task.scale)))} if self.sampling.weighted else {}
 
 
-# ── before the first score ───────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What a judge's model wrote before the first score: calls, cost, the aspect's definition, and notes to show."""
-
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    definition: str = ""
-    notes: tuple[str, ...] = ()
+# ── references ───────────────────────────────────────────────────────────────────────────────────
 
 
 def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
@@ -434,38 +428,3 @@ def references_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: 
         f"References add about {added:,.0f} prompt tokens a call ({added * calls:,.0f} in all), "
         f"and the judge scores no item without one.{left_out}"
     )
-
-
-def made_ready(judge: Judge, task: Task, items: Sequence[Item], asking: Asking) -> tuple[Judge, Task, Prepared]:
-    """Prepare a judge on calibration items: returns it, the task with its definition, and what the model wrote.
-
-    The model writes the definition if that is `MODEL_WRITES`, then the evaluation steps if `asking` wants them.
-
-    Raises:
-        JudgeError: A reply is of no use.
-        UsageError: This judge writes nothing.
-    """
-    if isinstance(judge, LLMJudge):
-        require_references(judge.sampling, task, items)
-    ready, done = judge.prepare(task, items), Prepared()
-    steps = asking.writes_steps and not (asking.style and asking.style.steps)
-    define = task.definition == MODEL_WRITES
-    if not (steps or define):
-        return ready, task, done
-    if not isinstance(ready, LLMJudge):
-        raise UsageError(
-            f"The judge {judge.spec} writes neither definitions nor evaluation steps: it is no language model."
-        )
-    if define:
-        text, problem, usage = ready.write_definition(replace(task, definition=""))
-        if problem:
-            raise JudgeError(f"The judge wrote no definition of {task.aspect}: {problem} Give one yourself.")
-        task = replace(task, definition=text)
-        done = Prepared(1, usage, text, (f"What {task.aspect} means was written by the judge: {text}",))
-    if steps:
-        text, problem, usage = ready.write_steps(task)
-        if problem:
-            raise JudgeError(f"The judge wrote no evaluation steps: {problem} Ask without steps, or give them.")
-        ready = ready.with_sampling(replace(ready.sampling, steps=text))
-        done = replace(done, calls=done.calls + 1, usage=done.usage + usage)
-    return ready, task, done

@@ -17,7 +17,7 @@ from string import Template
 from typing import Any, Literal, NamedTuple, get_args
 
 from core.errors import JudgeError
-from core.judging.judge_protocol import OPERATIONS, DraftRequest
+from core.judging.judge_protocol import DraftRequest
 from core.providers.completions import Message
 from core.records import Item, ItemKind, Scale, Task
 
@@ -27,9 +27,7 @@ PERSONAS: tuple[Persona, ...] = get_args(Persona)
 PROMPTS = Path(__file__).parent / "prompts"
 DRAFT_PROMPT = "draft.v2"
 REFINE_PROMPT = "refine.v3"
-CHOSEN_REFINE_PROMPT = "refine.v4"
 STEPS_PROMPT = "steps.v1"
-DEFINITION_PROMPT = "definition.v1"
 
 MOST_NUMBERS = 21
 """Ratings that a prompt lists one by one, such as those from -10 to 10."""
@@ -123,11 +121,6 @@ def steps_messages(task: Task, criteria: str) -> tuple[Message, ...]:
     return (Message("user", _fill(STEPS_PROMPT, {**_task_values(task), "criteria": neutral(criteria)})),)
 
 
-def definition_messages(task: Task) -> tuple[Message, ...]:
-    """Ask what the aspect means, if nobody has said it."""
-    return (Message("user", _fill(DEFINITION_PROMPT, _task_values(task))),)
-
-
 def score_messages(task: Task, item: Item, criteria: str, form: OutputForm = "rate_explain") -> tuple[Message, ...]:
     """The scoring prompt of one item; empty `criteria` leave their section out."""
     return score_frame(task, item, score_prompt(form)).messages(criteria)
@@ -136,23 +129,19 @@ def score_messages(task: Task, item: Item, criteria: str, form: OutputForm = "ra
 def draft_messages(
     task: Task, request: DraftRequest, prompt: str = DRAFT_PROMPT, refine_prompt: str = REFINE_PROMPT
 ) -> tuple[Message, ...]:
-    """Ask for the criteria that account for the labels shown, or for better ones than those that got them wrong.
-
-    With some of the operations only, they are asked for by a prompt whose lines stand alone, `CHOSEN_REFINE_PROMPT`.
-    """
-    refines, without, blocks = request.criteria is not None, tuple[str, ...](), []
+    """Ask for the criteria that account for the labels shown, or for better ones than those that got them wrong."""
+    refines, blocks = request.criteria is not None, []
     for number, shown in enumerate(request.exemplars, 1):
         by_judge = f"Rating by the judge ({task.scale}): {_number(shown.score)}\n" if refines else ""
         blocks.append(
             f"### {'Item' if refines else 'Example'} {number}\n{item_block(task.kind, shown.item, EXEMPLARS)}\n"
             f"{by_judge}Rating by people ({task.scale}): {_number(shown.label)}"
         )
-    values = {**_task_values(task), "examples": "\n\n".join(blocks), "words": str(request.max_words or "")}
+    values = {**_task_values(task), "examples": "\n\n".join(blocks)}
     if request.criteria is not None:
-        present = neutral(request.criteria.text) or "(none yet: the judge had only the name of the aspect)"
-        without = tuple(f"- {name}:" for name in OPERATIONS if name not in request.operations)
-        prompt, values["criteria"] = CHOSEN_REFINE_PROMPT if without else refine_prompt, present
-    return (Message("user", _fill(prompt, values, without)),)
+        prompt = refine_prompt
+        values["criteria"] = neutral(request.criteria.text) or "(none yet: the judge had only the name of the aspect)"
+    return (Message("user", _fill(prompt, values)),)
 
 
 def item_block(kind: ItemKind, item: Item, limits: TextLimits) -> str:
@@ -275,13 +264,11 @@ def _text_of(prompt: str) -> str:
     return known[prompt].read_text(encoding="utf-8")
 
 
-def _fill(prompt: str, values: Mapping[str, str], without: tuple[str, ...] = ()) -> str:
+def _fill(prompt: str, values: Mapping[str, str]) -> str:
     """The sections of a prompt, without those that would hold an empty value; values are never read as templates.
 
     A line that begins with "?name " is there where the value of that name is not empty, one with "!name " where it is.
-    Lines that begin with one of `without` are left out.
     """
-    lines = (line for line in _text_of(prompt).splitlines(keepends=True) if not line.startswith(without))
-    text = _CHOICE.sub(lambda m: m["line"] if bool(values[m["name"]]) == (m["mark"] == "?") else "", "".join(lines))
+    text = _CHOICE.sub(lambda m: m["line"] if bool(values[m["name"]]) == (m["mark"] == "?") else "", _text_of(prompt))
     sections = (Template(part.strip()) for part in re.split(r"(?m)^(?=## )", text) if part.strip())
     return "\n\n".join(s.substitute(values) for s in sections if all(values[name] for name in s.get_identifiers()))

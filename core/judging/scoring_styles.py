@@ -218,9 +218,6 @@ HARMLESS_FIELDS = frozenset(
 )
 """What a judge file alone may add: how its model thinks and draws.  Others may cost, keep or fetch something."""
 
-MODEL_WRITES = "model"
-"""In the place of a text that a person may give (a definition, a plan): the model writes it."""
-
 MOST_EXTRA = 4_000
 STEPS_LIKE = "x" * 6 * 120
 """Stands for evaluation steps that are not written yet: about 120 words."""

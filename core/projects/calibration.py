@@ -15,7 +15,7 @@ from core.calibration.ablate import Ablation, AblationRow, Analyses
 from core.calibration.calibration_records import Calibration, CalibrationSettings, Estimate
 from core.comparison.recheck import Recheck, RecheckSettings, newer_items, recheck
 from core.errors import JobError, UsageError
-from core.judging.scoring_styles import MODEL_WRITES, Asking
+from core.judging.scoring_styles import Asking
 from core.project_records import JUDGES, WITH_RESULT, Run
 from core.projects.judge_line import judge_line
 from core.projects.project_list import require_aspect
@@ -41,9 +41,8 @@ from core.wording import judge_words
 class CalibrationRequest:
     """What a person asks for.  `scale` None takes the aspect's own; `definition` may be empty.
 
-    `asking` is how the judge is asked for a score; with `define` its model says what the aspect means, where
-    `definition` is empty.  `split_from` names the calibration or version, of an earlier golden set, whose known sources
-    keep their side.
+    `asking` is how the judge is asked for a score.  `split_from` names the calibration or version, of an earlier golden
+    set, whose known sources keep their side.
     """
 
     project_id: str
@@ -55,18 +54,12 @@ class CalibrationRequest:
     scale: Scale | None = None
     split_from: str = ""
     asking: Asking = field(default_factory=Asking)
-    define: bool = False
 
     def task(self, golden: GoldenSet) -> Task:
         """What the judge is asked to do.  AspectError for labels that cannot rank anything."""
         from core.data.split import task_of
 
         return task_of(golden, self.aspect, self.definition, self.scale)
-
-    def defined_task(self, golden: GoldenSet) -> Task:
-        """That task for a judge which writes the definition where that is asked for."""
-        task = self.task(golden)
-        return replace(task, definition=MODEL_WRITES) if self.define and not task.definition.strip() else task
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +92,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
 
     golden = store.goldens.load(request.golden_id)
     split = _asked_split(store, keeping_sides(store, request), golden)
-    task = request.defined_task(golden)
+    task = request.task(golden)
     with closing(make_judge(request.judge_spec, settings, store.replies, asking=request.asking)) as judge:
         return estimate_of(golden, task, judge, request.settings, asking=request.asking, split=split)
 
@@ -133,7 +126,7 @@ def run_calibration(work: RunWork) -> Calibration:
     with work.opened(request.judge_spec, request.asking) as judge:
         return calibrate(
             golden,
-            request.defined_task(golden),
+            request.task(golden),
             judge,
             request.settings,
             work.progress,
@@ -163,8 +156,10 @@ def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
     if run.kind != "calibration":
         raise JobError(f"Run {run_id} is not a calibration; name the calibration whose judge is meant.")
     request = unpack(CalibrationRequest, run.request_json)
-    made = store.results.read(run.run_id, JUDGE, JudgeState) if request.define else None
-    return request if made is None else replace(request, definition=made.prepared.definition or request.definition)
+    if request.definition:
+        return request
+    made = store.results.read(run.run_id, JUDGE, JudgeState)  # of older runs the model wrote the definition
+    return request if made is None else replace(request, definition=made.prepared.definition)
 
 
 def sides_of(store: Store, run_id: str, golden: GoldenSet) -> Split:

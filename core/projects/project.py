@@ -26,7 +26,7 @@ from core.calibration.calibration_records import Calibration, CalibrationSetting
 from core.data import load_golden
 from core.errors import GoldenError, JobError, NotFoundError
 from core.files import write_text
-from core.judging.scoring_styles import MODEL_WRITES, Asking
+from core.judging.scoring_styles import Asking
 from core.project_records import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeLine
@@ -103,16 +103,14 @@ class Project:
         `golden` is the id or name of a golden set of the project.
         """
         chosen = replace(settings or CalibrationSettings(), **choices)
-        define = definition == MODEL_WRITES
         request = CalibrationRequest(
             self.project_id,
             self._golden_id(golden),
             aspect,
             judge,
             chosen,
-            definition="" if define else definition,
+            definition=definition,
             asking=asking or Asking(),
-            define=define,
         )
         return projects.start_calibration(self.store, self.settings, request)
 

@@ -21,9 +21,8 @@ from core.calibration.candidate_pool import AskedJudge, Keeper
 from core.errors import JobError, UsageError
 from core.jobs.launch import ensure_worker
 from core.jobs.queue import RunProgress
-from core.judging.judge_protocol import Judge, judge_state
+from core.judging.judge_protocol import Judge, Prepared, judge_state
 from core.judging.judge_specs import NAMED, make_judge, restore_judge
-from core.judging.llm_judge import Prepared
 from core.judging.scoring_styles import Asking
 from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side
 from core.projects.roles import requires

@@ -7,7 +7,6 @@ import streamlit as st
 from core import projects
 from core.calibration.calibration_records import RoundSettings
 from core.data.split import few_labels
-from core.judging.judge_protocol import OPERATIONS
 from core.project_records import Run
 from core.projects.refining import RoundRequest, RoundResult
 from core.wording import counted, duration, judge_words, money, price_words
@@ -73,7 +72,7 @@ def _draw_done(selection: Selection, run: Run) -> None:
         proposals_view.draw(selection, view)
     else:
         st.info(
-            "The round made no proposal. Pick other items, allow more operations, or ask for more trials.",
+            "The round made no proposal. Pick other items, or ask for more trials.",
             icon=":material/lightbulb:",
         )
 
@@ -108,29 +107,15 @@ def _draw_form(selection: Selection) -> None:
             help="Each gets its own proposals. The figure is its newest agreement on the calibration set.",
         )
     with right:
-        operations = st.pills(
-            "Operations to suggest",
-            OPERATIONS,
-            selection_mode="multi",
-            default=list(OPERATIONS),
-            key=state.widget("round_operations"),
-            help="Modify a rule or its weight, paraphrase a good rule, add a rule, or calibrate: move the numbers "
-            "without a new rule.",
-        )
-        if selection.run.judge_spec == "offline":
-            st.caption("The offline judge reads clauses, not wording: it cannot paraphrase.")
         sizes = st.pills(
             "Items shown at a time", SIZES, selection_mode="multi", default=[1, 2, 4], key=state.widget("round_sizes")
         )
         labels = {"trials": "Trials", "budget": "Budget in calls"}
         numbers = setting_form.draw(RoundSettings, labels, prefix="round_", placeholder="none")
-        if not parents or not operations or not sizes:
-            st.warning(
-                "Choose at least one set of criteria to refine, one operation and one size.", icon=":material/edit:"
-            )
+        if not parents or not sizes:
+            st.warning("Choose at least one set of criteria to refine and one size.", icon=":material/edit:")
             return
-        allowed = tuple(operation for operation in OPERATIONS if operation in operations)
-        settings = RoundSettings(sizes=tuple(sorted(sizes)), operations=allowed, **numbers)
+        settings = RoundSettings(sizes=tuple(sorted(sizes)), **numbers)
         request = RoundRequest(*selection.about, selection.calibration_id, tuple(parents), items, settings)
         with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
             run_panel.draw_start(

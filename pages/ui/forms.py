@@ -57,7 +57,6 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
             "keep": "Criteria refined a round (K)",
             "min_gap": "Misaligned from a gap of",
             "misaligned": "Pool of misaligned items",
-            "max_words": "Longest criteria in words",
         }
     },
 )
@@ -101,16 +100,10 @@ def choose_calibration(
         definition = st.text_area(
             f"What {plain(aspect)} means, in a sentence", key=widget("definition"), max_chars=2000, height=90
         ).strip()
-        drafted = bool(spec) and spec != "offline" and st.checkbox(
-            "Left empty, the judge writes it",
-            value=True,
-            key=widget("define"),
-            help="One more call. The definition becomes part of judge.yaml.",
-        )  # fmt: skip
     try:
         asking = Asking() if spec in ("", "offline") else choose_asking(spec)
         with st.expander("Advanced: presets, search, statistic, split, budget", icon=":material/settings:"):
-            chosen = _choose_settings(golden, writes=spec != "offline")
+            chosen = _choose_settings(golden)
             ends = [
                 place.number_input(label, value=float(end), key=widget(f"{label}_{golden.golden_id}_{aspect}"))
                 for place, label, end in zip(
@@ -133,12 +126,11 @@ def choose_calibration(
             definition=definition,
             scale=scale,
             asking=asking,
-            define=drafted and not definition,
         )
     )
 
 
-def _choose_settings(golden: GoldenSummary, *, writes: bool) -> CalibrationSettings:
+def _choose_settings(golden: GoldenSummary) -> CalibrationSettings:
     """Draw everything that has a good default.  UsageError for settings that do not fit together."""
     usual = CalibrationSettings()
     recommended = {name: getattr(usual, name) for name in AS_IN_PAPER} | {MODEL_FORM: "rate_explain"}
@@ -157,10 +149,9 @@ def _choose_settings(golden: GoldenSummary, *, writes: bool) -> CalibrationSetti
     values: dict[str, Any] = {}
     for place, groups in zip(st.columns(3, gap="medium"), GROUPS, strict=True):
         for heading, labels in groups.items():
-            shown = {name: label for name, label in labels.items() if writes or name != "max_words"}
             with place:
                 st.markdown(f"**{heading}**")
-                values |= setting_form.draw(CalibrationSettings, shown, usual=preset, words=WORDS)
+                values |= setting_form.draw(CalibrationSettings, labels, usual=preset, words=WORDS)
     return CalibrationSettings(**values)
 
 

@@ -81,13 +81,12 @@ def test_advanced_choices_reach_the_request(place: Place, form: AppTest) -> None
 
 def test_one_press_sets_the_search_as_in_the_paper_and_one_brings_it_back(place: Place, form: AppTest) -> None:
     form.radio(key="form_judge").set_value("scripted").run()
-    form.number_input(key="form_max_words").set_value(150).run()
     form.number_input(key="form_keep").set_value(6).run()
     press(form, "As in the paper")
     assert not [one.value for one in form.warning if "Session State" in one.value]
     press(form, "Start the calibration")
     asked = place.request_of(place.newest("calibration")).settings
-    assert (asked.revisit, asked.refine_gate, asked.ensemble, asked.max_words) == ("full", False, 1, None)
+    assert (asked.revisit, asked.refine_gate, asked.ensemble) == ("full", False, 1)
     assert asked.keep == 6  # 001 does not say how many are kept
     again = open_screen(SCREEN, project=place.project_id)
     press(again, "New calibration")
@@ -297,7 +296,6 @@ def test_how_the_judge_is_asked_reaches_the_request_and_the_estimate(place: Plac
     request = place.request_of(place.newest("calibration"))
     style = Style("analyze_rate", samples=5, temperature=1.0, persona="annotator", max_tokens=4000)
     assert request.asking == Asking(style, writes_steps=True, effort="low", extra='{"top_k": 5}')
-    assert request.define and not request.definition
 
 
 def test_a_bad_extra_body_is_told_and_nothing_starts(place: Place, form: AppTest) -> None:
@@ -308,13 +306,11 @@ def test_a_bad_extra_body_is_told_and_nothing_starts(place: Place, form: AppTest
     assert not has_button(form, "Start the calibration")
 
 
-def test_a_temperature_is_left_to_the_model_and_a_definition_that_is_given_is_not_drafted(
-    place: Place, form: AppTest
-) -> None:
+def test_a_temperature_is_left_to_the_model_and_a_definition_is_taken(place: Place, form: AppTest) -> None:
     form.radio(key="form_judge").set_value("scripted").run()
     form.text_area(key="form_definition").set_value("Do the sentences hang together?")
     form.checkbox(key="form_own_temperature").set_value(True).run()
     press(form, "Start the calibration")
     request = place.request_of(place.newest("calibration"))
     assert request.asking == Asking(Style(temperature=None))
-    assert request.definition == "Do the sentences hang together?" and not request.define
+    assert request.definition == "Do the sentences hang together?"

@@ -81,11 +81,7 @@ def test_a_round_asks_for_what_was_chosen(
     screen = start()
     n = len(projects.load_calibration(real.store, real.run_id).split.calibration)
     assert f"Only {n} labels to calibrate on; we recommend 100." in texts(screen)
-    assert "it cannot paraphrase" in texts(screen)
     assert list(frame_with(screen, "picked")["picked"]) == list(picks)
-    screen.pills(key="form_round_operations").set_value([]).run()
-    assert "one operation and one size" in texts(screen)
-    screen.pills(key="form_round_operations").set_value(["add", "modify"]).run()
     screen.pills(key="form_round_sizes").set_value([2]).run()
     screen.number_input(key="form_round_trials").set_value(3).run()
     calls = projects.round_cost(real.store, real.run_id, 1, RoundSettings(sizes=(2,), trials=3))
@@ -95,20 +91,10 @@ def test_a_round_asks_for_what_was_chosen(
     request = run.request
     assert isinstance(request, RoundRequest)
     assert (request.parent_ids, request.item_ids, request.run_id) == ((best.criteria_id,), picks, real.run_id)
-    assert (request.settings.operations, request.settings.sizes) == (("modify", "add"), (2,))
+    assert request.settings.sizes == (2,)
     assert run.status == "queued"
     assert "waiting for a worker" in texts(screen)
     projects.cancel_run(real.store, run.run_id)
-
-
-def test_a_round_without_a_proposal_says_why(real: Any, opened: Open, best: Criteria) -> None:
-    where = (real.project_id, real.golden_id, ASPECT, real.run_id)
-    only_words = RoundSettings(sizes=(1,), trials=1, operations=("paraphrase",))
-    run_id = projects.start_round(real.store, real.settings, RoundRequest(*where, (best.criteria_id,), (), only_words))
-    real.drive(run_id)
-    page_text = texts(opened(round=run_id))
-    assert "1 × the offline judge reads meanings, not words, so a paraphrase would change nothing" in page_text
-    assert "made no proposal" in page_text
 
 
 # ── proposals ────────────────────────────────────────────────────────────────────────────────────────────────────

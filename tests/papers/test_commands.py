@@ -42,7 +42,6 @@ USUAL = {
 """What a row leaves out where it says nothing else."""
 MORE = {
     "--steps": ["--judge", "scripted:1"],
-    "--max-words": ["--judge", "scripted:1"],
     "llm": ["--judge", "scripted:1"],
     "calibrated": ["--with", "offline,overlap"],
 }

@@ -19,12 +19,11 @@ leaving one public set out (`tests/bench/bench_offline.py`): `PRIOR_LABELS`, `LE
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from core.judging.judge_protocol import OPERATIONS, Operation
 from core.judging.offline.criteria_grammar import (
     LEVELS,
     MAX_STRENGTH,
@@ -116,29 +115,26 @@ def refine(
     *,
     temperature: float,
     seed: int,
-    operations: Sequence[Operation] = OPERATIONS,
 ) -> str:
-    """One changed criteria text; "" when none of `operations` helps.  Temperature 0 takes the most promising change.
+    """One changed criteria text; "" when no change helps.  Temperature 0 takes the most promising change.
 
     `values` (n, n_concepts) and `gaps` label − score (n,) are those of the misaligned items.
     """
     share = gaps / max(float(np.abs(gaps).max()), 1e-9)
     pull = np.asarray(share @ values / len(gaps))
-    options = [each for each in _changes(reading, pull, task) if each[0].clauses and each[2] in operations]
+    options = [each for each in _changes(reading, pull, task) if each[0].clauses]
     options.sort(key=lambda option: -option[1])
     if not options:
         return ""
     new = options[0][0]
     if temperature > 0:
-        promise = np.array([promise for _, promise, _ in options])
+        promise = np.array([promise for _, promise in options])
         odds = (promise / promise.max()) ** (1 / temperature)
         new = options[int(np.random.default_rng([seed, 2]).choice(len(options), p=odds / odds.sum()))][0]
     return write(new.clauses, task.aspect, task.kind, whole=new.whole)
 
 
-def _changes(
-    reading: CriteriaReading, pull: FloatArray, task: Task
-) -> Iterator[tuple[CriteriaReading, float, Operation]]:
+def _changes(reading: CriteriaReading, pull: FloatArray, task: Task) -> Iterator[tuple[CriteriaReading, float]]:
     """Every single operation that moves the misaligned items towards their labels, and by how much it should help.
 
     `pull` (n_concepts,) is the mean move towards the labels per unit of a concept's weight.
@@ -150,17 +146,17 @@ def _changes(
             continue
         for weight in (1.0, 0.5):
             clauses = (*reading.clauses, Clause(concept.key, math.copysign(weight, strength)))
-            yield replace(reading, clauses=clauses), abs(strength) * weight, "add"
+            yield replace(reading, clauses=clauses), abs(strength) * weight
     for i, clause in enumerate(reading.clauses):
         for weight in _other_weights(clause):
             gain = (weight - clause.weight) * float(pull[POSITION[clause.key]])
             changed = (Clause(clause.key, weight),) if weight else ()
             clauses = (*reading.clauses[:i], *changed, *reading.clauses[i + 1 :])
             if gain > 0 and (clauses or not reading.whole):
-                yield replace(reading, clauses=clauses), gain, "modify"
+                yield replace(reading, clauses=clauses), gain
     swing = float(prior(task) @ pull) * (-1.0 if reading.whole else 1.0)
     if swing > 0 and reading.clauses:
-        yield replace(reading, whole=not reading.whole), swing, "calibrate"
+        yield replace(reading, whole=not reading.whole), swing
 
 
 def _other_weights(clause: Clause) -> list[float]:

@@ -143,16 +143,13 @@ class OfflineJudge(Judge):
                 text = ""
             elif request.criteria is not None:
                 gaps, reading = labels - [e.score for e in exemplars], read(request.criteria.text)
-                text = induce.refine(
-                    reading, values, gaps, task, temperature=heat, seed=seed, operations=request.operations
-                )
+                text = induce.refine(reading, values, gaps, task, temperature=heat, seed=seed)
             elif request.fit:
                 sources = [exemplar.item.source_id or exemplar.item.item_id for exemplar in exemplars]
                 text = induce.fitted(values, labels, np.unique(sources, return_inverse=True)[1], task)
             else:
                 text = induce.draft(values, labels, task, temperature=heat, seed=seed)
-            why_none = _NO_WORDS if request.operations == ("paraphrase",) else _AIMLESS
-            drafted.append(Criteria(text, task.aspect, request.provenance) if text else why_none)
+            drafted.append(Criteria(text, task.aspect, request.provenance) if text else _AIMLESS)
         return DraftBatch(tuple(drafted), Usage())
 
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
@@ -170,7 +167,6 @@ class OfflineJudge(Judge):
 
 
 _AIMLESS = "the items shown do not point in any direction"
-_NO_WORDS = "the offline judge reads meanings, not words, so a paraphrase would change nothing"
 
 
 def squash(raw: FloatArray, scale: Scale) -> FloatArray:

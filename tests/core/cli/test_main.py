@@ -32,12 +32,12 @@ def test_options_of_calibrate_arrive(run: Run) -> None:
     assert yaml.safe_load(Path("out/judge.yaml").read_text())["task"]["scale"]["high"] == 10
 
 
-def test_the_search_of_the_paper_and_a_limit_of_words_are_written_into_the_judge_file(run: Run) -> None:
+def test_the_search_of_the_paper_is_written_into_the_judge_file(run: Run) -> None:
     command = ("calibrate", SUMMARIES, "--aspect", "fluency", "--judge", "scripted", "--out", "out")
     small = ("--preset", "quick", "--budget", "300", "--keep", "2", "--min-gap", "0.4")
     for more, expected in (
         (("--as-in-paper",), {"revisit": "full", "refine_gate": False, "ensemble": 1}),
-        (("--max-words", "90"), {"revisit": "racing", "refine_gate": True, "ensemble": 3, "max_words": 90}),
+        ((), {"revisit": "racing", "refine_gate": True, "ensemble": 3}),
     ):
         assert run(*command, *small, *more)[0] == 0
         document = yaml.safe_load(Path("out/judge.yaml").read_text())

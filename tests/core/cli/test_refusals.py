@@ -19,8 +19,6 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"calibrate {SUMMARIES}", USAGE, "--aspect"),
     (f"calibrate {ON} --preset x", USAGE, "summarisation"),
     (f"calibrate {ON} --judge oracle", USAGE, "offline"),
-    (f"calibrate {ON} --as-in-paper --max-words 90", USAGE, "leave --max-words or it out"),
-    (f"calibrate {ON} --max-words 3", USAGE, "max_words must lie between 20 and 5,000"),
     (f"calibrate {ON} --scale five", USAGE, "--scale takes LO-HI with LO below HI, such as 1-5; 'five' came."),
     (f"align {ON} alien.jsonl", USAGE, "Item ids there look like"),
     (f"compare {ON} first_half.jsonl second_half.jsonl", USAGE, "no common item"),

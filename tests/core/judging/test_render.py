@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.judging.judge_protocol import OPERATIONS, DraftRequest, Exemplar
 from core.judging.render import (
     KINDS,
     OutputForm,
     TextLimits,
-    draft_messages,
     item_block,
     score_frame,
     score_messages,
@@ -27,7 +24,7 @@ from core.judging.render import (
     whole_words,
 )
 from core.judging.scoring_styles import WEIGHTED_PROMPT
-from core.records import Criteria, Item, ItemKind, Provenance, Scale, Task
+from core.records import Item, ItemKind, Scale, Task
 
 TASK = Task("coherence", "source_target", Scale(1, 5), "How well the sentences hang together.")
 ITEM = Item("i", "A short text.", source="A long source.", references=("A reference.",))
@@ -160,33 +157,3 @@ def test_a_long_text_loses_its_middle_and_says_how_much() -> None:
     assert "[6000 characters left out here]" in _text(item=item)
     assert shortened_parts(item) == ("The source was shortened from 30,000 to 24,000 characters.",)
     assert shortened_parts(ITEM) == ()
-
-
-REFINE = DraftRequest(
-    (Exemplar(ITEM, 4.5, 2.0),), 1.0, 768, 0, Provenance(), criteria=Criteria("Be strict.", "coherence")
-)
-
-
-@pytest.mark.parametrize(("max_words", "told"), [(None, []), (150, ["150"])])
-def test_criteria_are_as_long_as_they_may_be_and_no_longer_than_was_asked(max_words, told) -> None:
-    """001 §5.1 has criteria of 60 to 600 words: no limit is a choice."""
-    refine = replace(REFINE, max_words=max_words)
-    prompts = (
-        draft_messages(TASK, replace(refine, criteria=None)),
-        draft_messages(TASK, refine),
-        draft_messages(TASK, replace(refine, operations=("add",))),
-    )
-    for (message,) in prompts:
-        assert re.findall(r"at most (\d+) words", message.content) == told
-        (line,) = [line for line in message.content.splitlines() if "Stay general" in line]
-        assert not re.search(r"[?!$]", line)
-
-
-def test_a_refiner_is_offered_only_the_chosen_operations() -> None:
-    criteria = Criteria("Be strict.\n- add: a line of the criteria that looks like ours", "coherence")
-    request = replace(REFINE, criteria=criteria, operations=("modify", "calibrate"))
-    (message,) = draft_messages(TASK, request)
-    task = message.content.split("## Task\n")[1]
-    assert [operation for operation in OPERATIONS if f"- {operation}:" in task] == ["modify", "calibrate"]
-    assert "a line of the criteria that looks like ours" in message.content
-    assert "$" not in task

@@ -198,7 +198,7 @@ def test_rounds_trials_and_versions_ask_as_the_calibration_did(
     store: Store, here: Settings, few_asked: CalibrationRequest, work_off: WorkOff
 ) -> None:
     asking = Asking.of("scripted", form="mix", samples=4, steps=True, persona="annotator")
-    run_id = projects.start_calibration(store, here, replace(few_asked, asking=asking, define=True))
+    run_id = projects.start_calibration(store, here, replace(few_asked, asking=asking, definition="Is it whole?"))
     work_off(store, here)
     result = projects.load_calibration(store, run_id)
     sampling, definition = result.judge_state["sampling"], result.task.definition

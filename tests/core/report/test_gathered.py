@@ -118,14 +118,14 @@ def test_the_command_gets_the_same_again(kept, repository, drive, capsys):
     project = projects.create_project(store, "again").project_id
     golden_id = projects.add_golden(store, project, load_golden(file))
     chosen = CalibrationSettings(preset="quick", rounds=1, ensemble=2, statistic="kendall", seed=7, resamples=1000)
-    chosen = replace(chosen, misaligned=6, min_gap=0.25, refine_gate=False, max_words=90)
+    chosen = replace(chosen, misaligned=6, min_gap=0.25, refine_gate=False)
     request = CalibrationRequest(project, golden_id, "naturalness", "offline", chosen, "It's fluent; isn't it?")
     drive(store, settings, projects.start_calibration(store, settings, request))
     report = projects.report(store, project, golden_id, "naturalness")
     command = calibrate_command(report.asked)
     words = shlex.split(command, comments=True)
     assert words[:3] == ["python", "-m", "core"]
-    assert "--misaligned 6 --min-gap 0.25 --no-refine-gate --max-words 90" in command
+    assert "--misaligned 6 --min-gap 0.25 --no-refine-gate" in command
     assert main([str(file) if word == "GOLDEN" else word for word in words[3:]] + ["--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["held_out"] == report.held_out.as_json()

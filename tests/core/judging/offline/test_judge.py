@@ -7,7 +7,6 @@ import math
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from core.errors import JudgeError
-from core.judging.judge_protocol import DraftRequest, Exemplar, Operation
+from core.judging.judge_protocol import DraftRequest, Exemplar
 from core.judging.offline.criteria_grammar import read
 from core.judging.offline.features import feature_matrix, prior
 from core.judging.offline.judge import OfflineJudge
@@ -207,29 +206,6 @@ def test_every_refinement_moves_the_misaligned_items_the_right_way(
         return sum(math.copysign(1, label - score) * float(change @ values[i]) for i, (label, score) in wrong.items())
 
     assert all(moved(new) > 0 for new in texts)
-
-
-@pytest.mark.parametrize("operation", ["modify", "add", "calibrate"])
-def test_refining_keeps_to_the_chosen_operation(judge: OfflineJudge, operation: Operation) -> None:
-    old = "Judge the consistency of the text by these points only. Reward texts that are short."
-    before = {c.key: c.weight for c in read(old).clauses}
-    for seed in range(20):
-        request = refine_request(old, {0: (5.0, 1.0), 6: (1.0, 5.0)}, seed, temperature=2.0)
-        drafted = judge.draft(TASK, [replace(request, operations=(operation,))]).drafted[0]
-        assert isinstance(drafted, Criteria)
-        after = {c.key: c.weight for c in read(drafted.text).clauses}
-        added, same_opening = set(after) - set(before), read(drafted.text).whole == read(old).whole
-        done = "add" if added else "modify" if after != before else "calibrate"
-        assert (done, same_opening) == (operation, operation != "calibrate")
-
-
-def test_this_judge_cannot_paraphrase_and_says_so(judge: OfflineJudge) -> None:
-    request = refine_request("Reward texts that are short.", {0: (5.0, 1.0)}, 1, 1.0)
-    drafted = judge.draft(TASK, [replace(request, operations=("paraphrase",))]).drafted[0]
-    assert isinstance(drafted, str)
-    assert "paraphrase would change nothing" in drafted
-    both = judge.draft(TASK, [replace(request, operations=("paraphrase", "add"))]).drafted[0]
-    assert isinstance(both, Criteria)
 
 
 # ── explaining ───────────────────────────────────────────────────────────────────────────────────────────────────
