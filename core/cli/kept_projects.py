@@ -36,20 +36,16 @@ def report(
     run: Annotated[
         str, typer.Option(help="Id of the run that measured a version of the judge; default: the current version.")
     ] = "",
-    verdicts: Annotated[
-        Path | None,
-        typer.Option(help="This judge's verdicts on other items, with system_id: systems are compared on them too."),
-    ] = None,
     force: ForceFlag = False,
     printed: PrintOptions,
 ) -> None:
     """Write the report on a judge of a project: HTML and CSV."""
     from core.files import require_new
     from core.projects.project import REPORT_FILES, write_report
-    from core.report.headline import asides, better_system, headline, limits, sign_off, standing
+    from core.report.headline import asides, headline, limits, sign_off, standing
 
     require_new((out / name for name in REPORT_FILES), force=force)
-    written = write_report(project, aspect, out, golden=golden, run=run, verdicts=verdicts)
+    written = write_report(project, aspect, out, golden=golden, run=run)
     report, head, limited = written.report, headline(written.report), limits(written.report)
     files = {
         "html": written.html,
@@ -76,12 +72,8 @@ def report(
         "bytes": {kind: path.stat().st_size for kind, path in files.items()},
         "out": str(out),
     }
-    better = better_system(report) if verdicts else ""
-    if verdicts:
-        body |= {"better": better, "n_more_verdicts": report.n_more}
     lines = [
         f"{head.headline} {head.detail}",
-        *filter(None, [better]),
         *asides(report),
         *cautions([f"{limit.headline}. {limit.detail}" for limit in limited], printed.verbose),
     ]

@@ -207,7 +207,6 @@ def estimate_means(
     picked: Annotated[
         Path | None, typer.Option(help="Ids of items whose labels are no random draw (triage), one a line.")
     ] = None,
-    plan: Annotated[int | None, typer.Option(help="Show what so many labels per system would give.")] = None,
     printed: PrintOptions,
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
@@ -223,7 +222,6 @@ def estimate_means(
         judge_file=seen.judge_file,
         all_items=seen.all_items,
         picked=[item_id for item_id in ids if item_id],
-        planned=plan,
     )
     optimistic = seen_words(estimated) if seen.all_items else []  # what is left out stands in the finding
     lines = [*_means_words(estimated, verbose=printed.verbose), *optimistic]
@@ -432,11 +430,6 @@ def _means_words(estimated: EstimatedMeans, *, verbose: bool) -> list[str]:
     rows += [f"  {pair.a} − {pair.b}: {pair_words(pair)}" for pair in pairs]
     if (more := len(means.differences) - len(pairs)) > 0:
         rows.append(f"  {more} more pairs: --verbose shows them.")
-    if plan := estimated.plan:
-        rows.append(f"{plan.n_labels} labels per system and {plan.n_unlabelled:,} verdicts would give:")
-        rows += [f"  {worth.words}" for worth in plan.worth]
-    if follow := estimated.next:
-        rows.append(f"Label next, of {follow.system} ({follow.why}): {', '.join(follow.item_ids)}")
     return finding_lines(means_finding(means, estimated.aspect, estimated.left_out), rows, verbose=verbose)
 
 

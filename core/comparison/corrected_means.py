@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,8 @@ from core.data.reply_files import ScoredRows, read_groups, read_scored
 from core.data.scale import off_scale
 from core.data.split import task_of
 from core.errors import UsageError
-from core.records import FloatArray, GoldenSet, IntArray, Item, JsonRecord, Task
-from core.stats.items import BoolArray
-from core.stats.system_means import (
-    REPEATED,
-    USUAL_LABELS,
-    JudgedItems,
-    LabelsWorth,
-    SystemMeans,
-    plan_labels,
-    system_means,
-)
+from core.records import GoldenSet, IntArray, Item, Task
+from core.stats.system_means import REPEATED, JudgedItems, SystemMeans, system_means
 
 UNNAMED = "the whole set"
 """The one system where none is named."""
@@ -44,41 +35,6 @@ PAIRS = (
 """Why no means are estimated, and what to run."""
 
 
-@dataclass(frozen=True, eq=False)
-class SystemItems:
-    """The `items` with their ids; `open_` (n,) marks those that may be labelled next: judged, without a label.
-
-    `left_out` maps what is not, or not fully, counted → how many.
-    """
-
-    items: JudgedItems
-    item_ids: Sequence[str]
-    open_: BoolArray
-    left_out: Mapping[str, int] = field(default_factory=dict)
-
-
-def rows_with(golden: GoldenSet, scores: FloatArray, more: ScoredRows | None) -> ScoredRows:
-    """`scores` (n_items,) of the items of `golden`, which says their systems and sources, and `more` behind them."""
-    if more is None:
-        return ScoredRows(golden.item_ids, scores)
-    blank, ids = [""] * len(golden.items), more.item_ids
-    return ScoredRows(
-        [*golden.item_ids, *ids],
-        np.concatenate([scores, more.scores]),
-        [*blank, *more.systems],
-        [*blank, *(more.sources or [""] * len(ids))],
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class NextLabels(JsonRecord):
-    """Items of `system` to label next, drawn at random, for they have to be; `why` in a sentence."""
-
-    system: str
-    item_ids: tuple[str, ...]
-    why: str
-
-
 def judged_items(
     golden: GoldenSet,
     aspect: str,
@@ -87,38 +43,48 @@ def judged_items(
     places: Mapping[str, Item] | None = None,
     seen: Collection[int] = (),
     picked: Collection[int] = (),
-) -> SystemItems:
+) -> tuple[JudgedItems, dict[str, int]]:
     """The items of `golden` with their labels on `aspect`, and the scores of `rows` on them and on any others.
 
     The system and source of an item stand in the golden set, else in the row, else in `places`, by item id; an item
     whose source nobody names is a source of its own.  `seen` are positions in the golden set whose labels chose or
     fitted the judge: left out altogether.  `picked` are positions whose labels are no random draw: those labels are.
+    The dictionary says what is not, or not fully, counted → how many.
     """
     row_of = {item_id: row for row, item_id in enumerate(rows.item_ids)}
-    labels, no_draw, left = golden.labels(aspect), frozenset(picked), frozenset(seen)
-    found = list[tuple[str, Item | None, int | None, float, bool]]()  # id, item, row, label, and may be labelled next
+    labels, left = golden.labels(aspect).copy(), frozenset(seen)
+    labels[list(picked)] = np.nan
+    found = list[tuple[str, Item | None, int | None, float]]()  # id, item, row, label
     for k, item in enumerate(golden.items):
-        row, label = row_of.pop(item.item_id, None), np.nan if k in no_draw else float(labels[k])
+        row = row_of.pop(item.item_id, None)
         scored = row is not None and not np.isnan(rows.scores[row])
-        if k not in left and (scored or not np.isnan(label)):
-            found.append((item.item_id, item, row, label, bool(np.isnan(labels[k]))))
-    found += [(item_id, (places or {}).get(item_id), row, np.nan, True) for item_id, row in row_of.items()]
+        if k not in left and (scored or not np.isnan(labels[k])):
+            found.append((item.item_id, item, row, float(labels[k])))
+    found += [(item_id, (places or {}).get(item_id), row, np.nan) for item_id, row in row_of.items()]
 
     def named(role: str, given: Sequence[str]) -> list[str]:
         """What the item says, else its row in `given`; "" where nobody does."""
         return [
             str(getattr(item, role, "")) or ("" if row is None or not given else given[row])
-            for _, item, row, _, _ in found
+            for _, item, row, _ in found
         ]
 
     systems, sources = named("system_id", rows.systems), named("source_id", rows.sources)
     known = [k for k, system in enumerate(systems) if system] or list(range(len(found)))
     unplaced, found = len(found) - len(known), [found[k] for k in known]
     names = {name: code for code, name in enumerate(dict.fromkeys(systems[k] for k in known))}
-    scores = np.array([np.nan if row is None else rows.scores[row] for _, _, row, _, _ in found], dtype=np.float64)
+    scores = np.array([np.nan if row is None else rows.scores[row] for _, _, row, _ in found], dtype=np.float64)
     by_source = [sources[k] or item_id for k, (item_id, *_) in zip(known, found, strict=True)]
     codes, n_repeated = _one_source_a_text(
         np.unique(by_source, return_inverse=True)[1].astype(np.intp), [item for _, item, *_ in found]
+    )
+    items = JudgedItems(
+        np.array([label for *_, label in found], dtype=np.float64),
+        scores,
+        codes,
+        np.array([names[systems[k]] for k in known], dtype=np.intp),
+        tuple(name or UNNAMED for name in names),
+        golden.aspects[aspect].scale,
     )
     counts = {
         SEEN: len(seen),
@@ -127,17 +93,7 @@ def judged_items(
         UNSCORED: int(np.isnan(scores).sum()),
         REPEATED: n_repeated,
     }
-    items = JudgedItems(
-        np.array([label for _, _, _, label, _ in found], dtype=np.float64),
-        scores,
-        codes,
-        np.array([names[systems[k]] for k in known], dtype=np.intp),
-        tuple(name or UNNAMED for name in names),
-        golden.aspects[aspect].scale,
-    )
-    may_follow = np.array([open_ for *_, open_ in found], dtype=np.bool_) & ~np.isnan(scores)
-    ids = [item_id for item_id, *_ in found]
-    return SystemItems(items, ids, may_follow, {why: n for why, n in counts.items() if n})
+    return items, {why: n for why, n in counts.items() if n}
 
 
 def _one_source_a_text(sources: IntArray, items: Sequence[Item | None]) -> tuple[IntArray, int]:
@@ -154,51 +110,19 @@ def _one_source_a_text(sources: IntArray, items: Sequence[Item | None]) -> tuple
     return np.asarray(joined[sources], dtype=np.intp), int(apart.sum())
 
 
-def next_labels(judged: SystemItems, means: SystemMeans, n: int = 10, *, seed: int = 0) -> NextLabels | None:
-    """The `n` items to label next: of the system with the widest interval, sources without a label there first.
-
-    None where every judged item has a label.
-    """
-    for system in means.by_need:
-        own = judged.items.systems == judged.items.names.index(system.name)
-        drawn = np.random.default_rng(seed).permutation(np.flatnonzero(own & judged.open_))
-        labelled = judged.items.sources[own & judged.items.has_label]
-        drawn = drawn[np.argsort(np.isin(judged.items.sources[drawn], labelled), kind="stable")][:n]
-        if drawn.size:
-            width = system.corrected.width
-            wide = f"its interval is the widest, {width:.2f} points" if np.isfinite(width) else "it has no interval yet"
-            return NextLabels(system.name, tuple(judged.item_ids[k] for k in drawn), f"{wide}; drawn at random")
-    return None
-
-
-# ── estimates ────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @dataclass(frozen=True)
 class EstimatedMeans:
-    """Corrected `means` of all systems on `aspect`; `plan` says what so many labels would give, `next` which to give.
-
-    `plan` is None where labels are there and nobody asked; `next` where every judged item has a label.  `left_out` maps
-    what is not, or not fully, counted → how many.
-    """
+    """Corrected `means` of all systems on `aspect`; `left_out` maps what is not, or not fully, counted → how many."""
 
     aspect: str
     means: SystemMeans
-    plan: LabelsWorth | None
-    next: NextLabels | None
     left_out: Mapping[str, int]
     n_calibration_left_out: int = 0
     n_calibration_kept: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """The JSON of `estimate-means`."""
-        return {
-            "aspect": self.aspect,
-            **self.means.as_json(),
-            "next": None if self.next is None else self.next.as_json(),
-            "plan": None if self.plan is None else self.plan.as_json(),
-            "left_out": dict(self.left_out),
-        }
+        return {"aspect": self.aspect, **self.means.as_json(), "left_out": dict(self.left_out)}
 
 
 def estimate_means(
@@ -209,7 +133,6 @@ def estimate_means(
     items: GoldenSet | Path | str | None = None,
     judge_file: JudgeFiles = None,
     picked: Collection[str] = (),
-    planned: int | None = None,
     all_items: bool = False,
 ) -> EstimatedMeans:
     """Bias-corrected mean human score of every system on `aspect`, from few labels and many verdicts.
@@ -218,8 +141,7 @@ def estimate_means(
     columns of the verdict file or in `items` (a file or a loaded set of items).  Items
     whose labels chose or fitted the scores are left out: the verdicts mark them, and `judge_file` knows their texts
     (`all_items` keeps them, which is optimistic).  `picked` are ids of items
-    whose labels are no random draw (triage): those labels are left out.  `planned` asks what so many labels a system
-    would give; it is told anyway while no system has enough.
+    whose labels are no random draw (triage): those labels are left out.
 
     AspectError for an unknown aspect, GoldenError for a file that cannot be read, UsageError for pairs of texts and
     where no verdict can be placed.
@@ -230,7 +152,7 @@ def estimate_means(
     rows, n_off = _rows(verdicts, aspect, task)
     behind = calibration_items(golden, rows.calibration_items, judge_file, map_too=False)
     loaded = load_items(items) if isinstance(items, Path | str) else items
-    judged = judged_items(
+    judged, left_out = judged_items(
         golden,
         aspect,
         rows,
@@ -238,19 +160,15 @@ def estimate_means(
         seen=() if all_items else behind.tolist(),
         picked=[k for k, item_id in enumerate(golden.item_ids) if item_id in picked],
     )
-    if not judged.items.has_score.any():
+    if not judged.has_score.any():
         raise UsageError(
             f"None of the {len(rows.item_ids):,} verdicts can be used: no score on an item of {golden.name}, nor on "
             "one whose system is known. Name the system of each item in a column system_id, or in a file of items."
         )
-    means = system_means(judged.items)
-    asked = planned is not None or not means.corrected
     return EstimatedMeans(
         aspect,
-        means,
-        plan_labels(means, planned or USUAL_LABELS) if asked else None,
-        next_labels(judged, means),
-        {**judged.left_out, **({OFF_SCALE: n_off} if n_off else {})},
+        system_means(judged),
+        left_out | ({OFF_SCALE: n_off} if n_off else {}),
         **{"n_calibration_kept" if all_items else "n_calibration_left_out": int(behind.size)},
     )
 

@@ -24,7 +24,7 @@ from typing import Any
 from core import projects
 from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.data import load_golden
-from core.errors import GoldenError, JobError, NotFoundError
+from core.errors import JobError, NotFoundError
 from core.files import write_text
 from core.judging.scoring_styles import Asking
 from core.project_records import CriteriaEntry, GoldenSummary, JudgeEntry, ProjectSummary, Run
@@ -33,9 +33,8 @@ from core.projects.judge_line import JudgeLine
 from core.projects.project_files import ProjectFile
 from core.projects.project_list import named
 from core.records import GoldenSet
-from core.report.page import appendix_page, html_page
+from core.report.page import appendix_page, figures_csv, html_page
 from core.report.report_facts import Report
-from core.report.rows import figures_csv
 from core.settings import Settings
 from core.store.store import Store
 
@@ -154,18 +153,9 @@ class Project:
         """The versions of the judge of an aspect: `.versions`, oldest first, and `.current`."""
         return projects.judge_line(self.store, self.project_id, aspect)
 
-    def report(
-        self, golden: str, aspect: str, run_id: str | None = None, *, verdicts: Path | str | None = None
-    ) -> Report:
-        """All facts on the newest calibrated judge of the aspect, or on that of `run_id`.
-
-        `verdicts` is a file of its verdicts on other items, with a column system_id: systems are compared on them too.
-        """
-        try:
-            sent = None if verdicts is None else (Path(verdicts).name, Path(verdicts).read_bytes())
-        except OSError as error:
-            raise GoldenError(f"It cannot be read ({error.strerror}).", file=str(verdicts)) from error
-        return projects.report(self.store, self.project_id, self._golden_id(golden), aspect, run_id, more=sent)
+    def report(self, golden: str, aspect: str, run_id: str | None = None) -> Report:
+        """All facts on the newest calibrated judge of the aspect, or on that of `run_id`."""
+        return projects.report(self.store, self.project_id, self._golden_id(golden), aspect, run_id)
 
     def export(self, path: Path | str) -> ProjectFile:
         """Write the whole project as one zip, which `import-project` reads."""
@@ -208,16 +198,14 @@ def write_report(
     *,
     golden: str = "",
     run: str = "",
-    verdicts: Path | str | None = None,
 ) -> WrittenReport:
     """Write all that a project of `CONCORD_HOME` knows of a calibrated judge into the folder `out`.
 
     The files are `report.html` (one page), `appendix.html` (all the rest) and `figures.csv`, as `python -m core report`
     writes them.  `project` is a name or an id, `golden` too ("": the newest golden set with a
     finished calibration of `aspect`); `run` is the id of the calibration or version to report on ("": that of the
-    version in use); `verdicts` a file of its verdicts on other items, by which systems are compared too.  NotFoundError
-    for unknown names, UsageError for a name that several have, JobError while no calibration of that aspect has come to
-    a result, GoldenError for `verdicts` of another judge, or that cannot be read; nothing is written then.
+    version in use).  NotFoundError for unknown names, UsageError for a name that several have, JobError while no
+    calibration of that aspect has come to a result; nothing is written then.
     """
     opened, folder = open_project(project), Path(out)
     if not golden:
@@ -228,7 +216,7 @@ def write_report(
             )
         runs = ((each, projects.calibrations_of(opened.store, opened.project_id, each, aspect)) for each in goldens)
         golden = next((golden_id for golden_id, finished in runs if finished), goldens[0])
-    report = opened.report(golden, aspect, run or None, verdicts=verdicts)
+    report = opened.report(golden, aspect, run or None)
     written = WrittenReport(report, *(folder / name for name in REPORT_FILES))
     write_text(written.html, html_page(report))
     write_text(written.appendix, appendix_page(report))

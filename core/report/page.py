@@ -1,4 +1,8 @@
-"""The report as one page, its appendix as another: HTML without script or request, foreign text escaped and bounded."""
+"""The report as files: one page, its appendix, and the figures as CSV.
+
+HTML without script or request, in which foreign text is escaped and bounded.  In the CSV undefined is an empty cell,
+never 0, and no cell can run as a formula in a spreadsheet.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import base64
 import hashlib
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,20 +19,19 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from core.findings.system_quality import means_finding, preferences_finding
-from core.findings.weak_spots import bias_finding, distribution_words, examination_finding, sureness_finding
-from core.records import VERSION, content_digest
+from core.findings.system_quality import means_finding
+from core.findings.weak_spots import bias_finding, examination_finding, sureness_finding
+from core.records import VERSION, Alignment, Interval, content_digest
 from core.report import headline as told
-from core.report.figures.curves import curve_figure, kept_figure, labels_figure
-from core.report.figures.svg import BLUE, QUIET, Drawing
-from core.report.figures.whiskers import WhiskerRow, parts_figure, sides_figure, whiskers
-from core.report.report_facts import CriteriaFact, Report, calibrate_command
-from core.word_diff import Piece, word_diff
+from core.report.figures.svg import Drawing
+from core.report.figures.whiskers import sides_figure
+from core.report.report_facts import Report
+from core.spreadsheets import Cell, csv_text
+from core.stats import Difference
 from core.wording import (
     VERSION_ORIGINS,
     VERSION_STATES,
     counted,
-    duration,
     estimate,
     money,
     number,
@@ -42,9 +45,7 @@ from core.wording import (
 _FOLDER = Path(__file__).parent / "templates"
 _MOST_LIMITS, _MOST_FOLLOWED, _FOLLOWED_LETTERS = 4, 3, 540
 """Of the one page; the appendix has all."""
-_LONGEST_DIFF = 6_000
-"""Characters of two texts whose changes are still worth finding; longer ones are shown as they are."""
-_WIDTH, _MOST_JUDGES, _MOST_POINTS = 680, 14, 1_000
+_WIDTH = 680
 _KIND_WORDS = {
     "single": "single texts",
     "source_target": "texts with their source",
@@ -65,7 +66,6 @@ _FILTERS = {
     "bounded": told.bounded,
     "counted": counted,
     "day": told.day,
-    "duration": duration,
     "estimate": estimate,
     "interval": range_words,
     "measure": told.measure,
@@ -94,37 +94,37 @@ def html_page(report: Report) -> str:
         n_more=len(known[_MOST_LIMITS:]),
         better=told.better_system(report),
         brings=told.brings(report),
-        followed=[(fact.name, shorten(fact.criteria.text, room)) for fact in followed],
+        followed=[(name, shorten(criteria.text, room)) for name, criteria in followed],
         plot=sides_plot(report),
         error=None if errors is None else errors.mae,
     )
 
 
 def appendix_page(report: Report) -> str:
-    """Everything behind the report, as a document of its own of well under 5 MB."""
-    curve, strengths, spread = report.curve, report.strengths, report.examination.distribution
-    by_judge = strengths.by_judge.systems if strengths is not None and strengths.by_judge is not None else ()
+    """Everything behind the report, in tables, as a document of its own of well under 1 MB."""
     return _rendered(
         "appendix.html",
         report,
         limits=told.limits(report),
-        plots=_plots(report),
-        diffs=_changes(report.criteria),
         means=means_finding(report.means, told.bounded(report.aspect, 80)),
-        preferred=None if strengths is None else preferences_finding(strengths),
-        strength_by_judge={strength.system: strength for strength in by_judge},
-        most_judges=_MOST_JUDGES,
         examination=examination_finding(report.examination),
         biases=[bias_finding(bias) for bias in report.examination.biases],
-        spread_words=None if spread is None else distribution_words(spread),
         sure=None if report.sure is None else sureness_finding(report.sure),
         asides=told.asides(report),
         bar=told.bar(report),
-        before=curve.before if curve else None,
-        after=curve.after if curve else None,
-        free=all(line.usage.requests + line.usage.cached == 0 for line in report.costs),
-        command=calibrate_command(report.asked),
         pinned=_pinned(report),
+    )
+
+
+def sides_plot(report: Report) -> Drawing:
+    """Calibration (hollow) next to held-out (filled) for the judge, the best single one of several, and none."""
+    several, beside = len(report.calibration.chosen) > 1, report.raters.beside
+    return sides_figure(
+        {name: both for name, both in report.sides.items() if several or name != "best single criteria"},
+        measure=told.measure(report.held_out),
+        people=report.raters.ceiling,
+        like_person=beside.judge if beside else None,
+        width=_WIDTH,
     )
 
 
@@ -173,18 +173,6 @@ def shorten(text: str, room: int) -> str:
     return re.sub(r"\s+\S*$", "", text[:room]) + " …"
 
 
-def _changes(criteria: tuple[CriteriaFact, ...]) -> Mapping[str, tuple[Piece, ...]]:
-    """Criteria id → what changed since its first parent, for those whose parent stands in the history too."""
-    texts = {fact.criteria.criteria_id: fact.criteria.text for fact in criteria}
-    changes = {}
-    for criteria_id, text in texts.items():
-        parents = next(fact.criteria.parents for fact in criteria if fact.criteria.criteria_id == criteria_id)
-        parent = next((texts[name] for name in parents if name in texts), None)
-        if parent is not None and max(len(parent), len(text)) <= _LONGEST_DIFF:
-            changes[criteria_id] = word_diff(parent, text)
-    return changes
-
-
 def _pinned(report: Report) -> dict[str, str]:
     """What pins the result: golden set, judge, run, split, prompts and versions."""
     c, sampling = report.calibration, report.calibration.judge_state.get("sampling")
@@ -207,50 +195,67 @@ def _pinned(report: Report) -> dict[str, str]:
     }
 
 
-# ── pictures ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── figures as CSV ───────────────────────────────────────────────────────────────────────────────────────────
+
+COLUMNS = ("what", "statistic", "level", "side", "value", "low", "high", "n")
+Cells = tuple[Cell, ...]
 
 
-def sides_plot(report: Report) -> Drawing:
-    """Calibration (hollow) next to held-out (filled) for the judge, the best single one of several, and none."""
-    several, beside = len(report.calibration.chosen) > 1, report.raters.beside
-    return sides_figure(
-        {name: both for name, both in report.sides.items() if several or name != "best single criteria"},
-        measure=told.measure(report.held_out),
-        people=report.raters.ceiling,
-        like_person=beside.judge if beside else None,
-        width=_WIDTH,
-    )
+def figures_csv(report: Report) -> str:
+    """The figures of `report`, the judge's own first."""
+    return csv_text(COLUMNS, _figure_rows(report))
 
 
-def _judges_plot(report: Report) -> Drawing:
-    """The highest judges on the same unseen items, the report's own among them, with the people's band."""
-    rows, ours, board = [], report.ours, report.board
+def _figure_rows(report: Report) -> Iterator[Cells]:
+    """Judge, baseline and raters held-out; every judge on the items that none has seen; the means of systems."""
+    held, raters, board, side = report.held_out, report.raters, report.board, "held-out"
+    for name, both in report.sides.items():
+        yield _aligned(name, side, both.held_out)
+        yield _aligned(name, "calibration", both.calibration)
+    yield from _minus("gain over the baseline", side, held, report.gain)
+    yield _aligned("one rater against the others", side, raters.ceiling)
+    if (people := raters.beside) is not None:
+        gap = Difference(people.difference, people.interval, people.p, people.n_items, people.judge, people.person)
+        yield from _minus("calibrated judge minus one rater", side, people.judge, gap)
+    if (test := raters.test) is not None:
+        yield _row("alternative annotator test", f"omega at epsilon {test.epsilon:g}", side, test.omega, test.n_items)
+    alpha = f"Krippendorff's alpha ({raters.alpha.metric})"
+    yield _row("raters", alpha, "all", raters.alpha.value, raters.alpha.n_items, interval=raters.alpha_interval)
     for k, row in enumerate(board.rows):
-        if k == ours or k < _MOST_JUDGES:
-            like = row.people.judge if row.people else None
-            rows.append(WhiskerRow.of(row.name, row.alignment, BLUE if k == ours else QUIET, like_person=like))
-    if (bar := board.bar) is not None:
-        rows.append(WhiskerRow.of(bar.name, bar.alignment, QUIET, "open diamond"))
-    title, measure = "Every judge on items that none of them has seen", told.measure(report.held_out)
-    return whiskers("shelf", title, rows, measure=measure, people=board.ceiling, width=_WIDTH)
+        name = told.bounded(row.name, 120)
+        yield _aligned(f"judge: {name}", "unseen by all judges", row.alignment)
+        if k != report.ours:
+            gap_to = board.minus(report.ours, k)
+            yield from _minus(f"this judge minus: {name}", "unseen by all judges", row.alignment, gap_to, "p (Holm)")
+    for system in report.means.systems:
+        what, unseen = f"mean of system: {told.bounded(system.name, 120)}", "labels unseen by the judge"
+        for how, mean, n in (
+            ("mean, corrected", system.corrected, system.n_both),
+            ("mean, labels alone", system.labels_only, system.n_labelled),
+        ):
+            yield _row(what, how, unseen, mean.value, n, interval=mean.interval)
 
 
-def _plots(report: Report) -> dict[str, Drawing]:
-    """The figures of the appendix, by name."""
-    judged, examination, sure = report.judged, report.examination, report.sure
-    labels = judged.golden.aspects[report.aspect]
-    drawn = {"sides": sides_plot(report), "labels": labels_figure(labels, width=_WIDTH)}
-    if not report.board.problem:
-        drawn["judges"] = _judges_plot(report)
-    if (curve := report.curve) is not None:
-        at = judged.held_out
-        if at.size > _MOST_POINTS:
-            at = np.random.default_rng(report.calibration.settings.seed).choice(at, _MOST_POINTS, replace=False)
-        points = list(zip(judged.values[at].tolist(), judged.labels[at].tolist(), strict=True))
-        on_scale = curve.before is not None
-        drawn["scores"] = curve_figure(curve.bins, (), report.scale, on_scale=on_scale, points=points, width=_WIDTH)
-    if examination.parts:
-        drawn["parts"] = parts_figure(examination, width=_WIDTH)
-    if sure is not None and sure.kept:
-        drawn["kept"] = kept_figure(sure.kept, wrong=sure.two_answers, width=_WIDTH)
-    return drawn
+def _minus(what: str, side: str, measured: Alignment, gap: Difference | None, p_name: str = "p") -> Iterator[Cells]:
+    """A difference of two alignments such as `measured`, and its p."""
+    value, interval, p, n = (gap.value, gap.interval, gap.p, gap.n) if gap else (None, None, None, measured.n)
+    yield _row(what, f"difference in {measured.statistic}", side, value, n, level=measured.level, interval=interval)
+    yield _row(what, p_name, side, p, n, level=measured.level)
+
+
+def _aligned(what: str, side: str, found: Alignment) -> Cells:
+    return _row(what, found.statistic, side, found.value, found.n, level=found.level, interval=found.interval)
+
+
+def _row(
+    what: str,
+    statistic: str,
+    side: str,
+    value: float | None,
+    n: int | None,
+    *,
+    level: str = "",
+    interval: Interval | None = None,
+) -> Cells:
+    low, high = (None, None) if interval is None else (interval.low, interval.high)
+    return what, statistic, level, side, value, low, high, n

@@ -6,10 +6,9 @@ people and models stand here as they were given; whoever draws them escapes and 
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -17,17 +16,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from core.calibration.calibration_records import BothSides, Calibration, CalibrationSettings
+from core.calibration.calibration_records import BothSides, Calibration
 from core.calibration.proposals import standardised_gap
 from core.comparison import CalibrationCurve, Leaderboard, calibration_curve, compare_table, costly, human_ceiling
-from core.comparison.corrected_means import judged_items, rows_with
+from core.comparison.corrected_means import judged_items
 from core.comparison.examination import Examination, examine_judge
 from core.comparison.supervised import plain_regression
 from core.comparison.sureness import Sureness, calibrated_sureness
 from core.data import load_golden
+from core.data.reply_files import ScoredRows
 from core.errors import AspectError, UsageError
-from core.fusion.plan import OVERALL
-from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores, Origin, Scale, Usage
+from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, Interval, Item, JudgeScores, Scale
 from core.stats import (
     Alpha,
     AnnotatorTest,
@@ -45,15 +44,10 @@ from core.stats.raters import alpha_interval
 from core.stats.system_means import SystemMeans, system_means
 
 if TYPE_CHECKING:
-    from core.comparison.measures import Preferences
-    from core.data.reply_files import ScoredRows
-    from core.fusion.model_rating import ModelResult
-    from core.project_records import CriteriaEntry, GoldenSummary, Run, Side
+    from core.project_records import GoldenSummary, Run, Side
     from core.projects.calibration import CalibrationRequest
     from core.projects.judge_line import JudgeLine, JudgeVersion, VersionMeasured
-    from core.projects.labelling import LabelPass
     from core.projects.misaligned_items import Triage, TriageVerdict
-    from core.projects.review import PointDecided
     from core.projects.run_work import HeldOutAccess
 
 _MOST_TRIAGED, _MOST_OTHERS = 20, 5
@@ -145,8 +139,8 @@ class ReportedJudge:
         """How sure its verdicts are, held-out; None without such items."""
         return calibrated_sureness(self.golden, self.calibration) if self.held_out.size else None
 
-    def means(self, more: ScoredRows | None, *, seen: Collection[int], picked: Collection[int]) -> SystemMeans:
-        """The corrected mean of every system, by labels the judge was not calibrated with, on its items and `more`.
+    def means(self, *, seen: Collection[int], picked: Collection[int]) -> SystemMeans:
+        """The corrected mean of every system, by labels the judge was not calibrated with.
 
         `seen` are the positions of those it was calibrated with, `picked` those whose labels are no random draw.  Of
         pairs of texts no system has a mean.
@@ -154,8 +148,8 @@ class ReportedJudge:
         if self.golden.kind == "pair":
             scale = self.golden.aspects[self.aspect].scale
             return SystemMeans((), (), None, None, None, 0, 0, mapped=False, scale=scale)
-        rows = rows_with(self.golden, self.values, more)
-        return system_means(judged_items(self.golden, self.aspect, rows, seen=seen, picked=picked).items)
+        rows = ScoredRows(self.golden.item_ids, self.values)
+        return system_means(judged_items(self.golden, self.aspect, rows, seen=seen, picked=picked)[0])
 
 
 # ── labels and people ────────────────────────────────────────────────────────────────────────────────────────
@@ -232,7 +226,7 @@ def raters_of(judged: ReportedJudge) -> Raters:
 class Example:
     """A misaligned item.  `gap` is standardised score minus standardised label; None is not known.
 
-    `triage` is None where nobody has looked, `decision` where nobody has decided in the review.
+    `triage` is None where nobody has looked.
     """
 
     item: Item
@@ -241,7 +235,6 @@ class Example:
     score: float | None
     gap: float | None
     triage: Triage | None
-    decision: PointDecided | None
 
 
 @dataclass(frozen=True)
@@ -258,12 +251,10 @@ class MisalignedItems:
     examples: tuple[Example, ...]
 
 
-def misaligned(
-    judged: ReportedJudge, triage: Mapping[str, Triage], decided: Mapping[str, PointDecided]
-) -> MisalignedItems:
+def misaligned(judged: ReportedJudge, triage: Mapping[str, Triage]) -> MisalignedItems:
     """Calibration items far apart, and every item that people looked at, as the final judge scores them.
 
-    `triage` and `decided` map item id → what somebody found, and what was decided in the review.
+    `triage` maps item id → what somebody found.
     """
     golden, at = judged.golden, np.asarray(judged.calibration.split.calibration, dtype=np.intp)
     gaps = np.full(len(golden.items), np.nan)
@@ -280,7 +271,7 @@ def misaligned(
         sides = (judged.labels, judged.values, gaps)
         label, score, gap = (None if np.isnan(values[k]) else float(values[k]) for values in sides)
         side: Side = "held-out" if k in held_out else "calibration"
-        return Example(item, side, label, score, gap, triage.get(item.item_id), decided.get(item.item_id))
+        return Example(item, side, label, score, gap, triage.get(item.item_id))
 
     return MisalignedItems(
         int((~np.isnan(gaps)).sum()),
@@ -295,90 +286,35 @@ def misaligned(
 
 
 @dataclass(frozen=True)
-class CriteriaFact:
-    """Criteria under their `name`, and their alignment in the calibration (None where it was not measured there).
-
-    `depth` counts steps from the oldest ancestor; `chosen` where they are part of the judge.
-    """
-
-    criteria: CriteriaEntry
-    name: str
-    depth: int
-    chosen: bool
-    calibration: Alignment | None
-    held_out: Alignment | None
-
-
-@dataclass(frozen=True, slots=True)
-class CostLine:
-    """What some runs cost; `seconds` from start to end, None where not known for any of them."""
-
-    name: str
-    n_runs: int
-    calls: int
-    usage: Usage
-    seconds: float | None
-
-
-@dataclass(frozen=True)
-class FusionFact:
-    """The newest fusion by a model that rated the aspect: `title` of its run, by which `criteria`, what it is worth."""
-
-    title: str
-    aspect: str
-    criteria: str
-    result: ModelResult
-
-    @property
-    def rows(self) -> dict[str, Alignment]:
-        """Each figure by its name."""
-        overall = self.result.overall
-        return {**self.result.aspects, **({} if overall is None else {OVERALL: overall})}
-
-
-@dataclass(frozen=True)
 class Report:
     """Everything about one calibrated judge of one aspect of one golden set.
 
-    `added_by` brought the golden set in ("" where nobody said); `simulated`: every label was made by a program, for
-    Concord's sample data.  `passes` are labelling passes, with who labelled, the number of labels, and whether they
-    were frozen into this golden set.  `line` are all versions of the judge; `seen_before` says why a gain on held-out
-    carries no p, "" where it may.  `made` maps origin → number of criteria there ever were; `criteria` are those that
-    led to a version of the judge or were written by hand, ancestors first, without `n_more_criteria`.  In `board` our
-    judge has place 0; `aside` are judges that are not in it.  `means` are those of the systems: this judge's verdicts,
-    corrected by the labels that it has not seen; `n_more` verdicts are on items beyond the golden set.  Of pairs of
-    texts systems have `strengths` instead.  `openings` are the looks at the held-out items.  `costs` are those of this
-    calibration, then of all runs on this aspect of this golden set by kind.
+    `simulated`: every label was made by a program, for Concord's sample data.  `line` are all versions of the judge;
+    `seen_before` says why a gain on held-out carries no p, "" where it may.  `chosen` are the criteria of the judge
+    with their names.  In `board` our judge has place 0; `aside` are judges that are not in it.  `means` are those of
+    the systems: this judge's verdicts, corrected by the labels that it has not seen.  `openings` are the looks at the
+    held-out items.
     """
 
     project: str
     made_at: datetime
     golden: GoldenSummary
-    added_by: str
     simulated: bool
     run: Run
     asked: CalibrationRequest
     judged: ReportedJudge
     raters: Raters
-    passes: tuple[tuple[LabelPass, tuple[str, ...], int, bool], ...]
     line: JudgeLine
     seen_before: str
-    made: Mapping[Origin, int]
-    criteria: tuple[CriteriaFact, ...]
-    n_more_criteria: int
-    decided: tuple[PointDecided, ...]
+    chosen: tuple[tuple[str, Criteria], ...]
     board: Leaderboard
     aside: tuple[str, ...]
     means: SystemMeans
-    n_more: int
-    strengths: Preferences | None
     examination: Examination
     curve: CalibrationCurve | None
     sure: Sureness | None
     misaligned: MisalignedItems
     openings: tuple[HeldOutAccess, ...]
-    costs: tuple[CostLine, ...]
-    fusion: FusionFact | None = None
 
     @property
     def calibration(self) -> Calibration:
@@ -387,11 +323,6 @@ class Report:
     @property
     def aspect(self) -> str:
         return self.judged.aspect
-
-    @property
-    def chosen(self) -> tuple[CriteriaFact, ...]:
-        """The criteria of the judge, ancestors first."""
-        return tuple(fact for fact in self.criteria if fact.chosen)
 
     @property
     def labels(self) -> FloatArray:
@@ -458,30 +389,3 @@ class Report:
             "best single criteria": c.best_single,
             "baseline": c.no_criteria,
         }
-
-
-def calibrate_command(request: CalibrationRequest) -> str:
-    """The command that runs the same calibration on the golden set in a file."""
-    chosen, usual, asking = request.settings, CalibrationSettings(), request.asking
-    words = ["python", "-m", "core", "calibrate", "GOLDEN", "--aspect", request.aspect, "--judge", request.judge_spec]
-    for each in fields(chosen):
-        value, option = getattr(chosen, each.name), each.name.replace("_", "-")
-        if value is False:
-            words.append(f"--no-{option}")
-        elif value != getattr(usual, each.name) and each.name != "seed":
-            words += [f"--{option}", f"{value}"]
-    words += ["--seed", f"{chosen.seed}"]
-    words += ["--definition", request.definition] if request.definition else []
-    words += ["--effort", asking.effort] if asking.effort else []
-    words += ["--extra-body", asking.extra] if asking.extra else []
-    words += ["--steps"] if asking.writes_steps else []
-    if (style := asking.style) is not None:
-        heat = "none" if style.temperature is None else f"{style.temperature:g}"
-        words += ["--form", style.form, "--samples", f"{style.samples}", "--temperature", heat]
-        words += ["--weighted"] if style.weighted else []
-        words += ["--persona", style.persona] if style.persona != "none" else []
-        words += ["--with-references"] if style.references else []
-        usual_tokens = replace(style, max_tokens=0).max_tokens
-        words += ["--max-tokens", f"{style.max_tokens}"] if style.max_tokens != usual_tokens else []
-    words += ["--scale", f"{request.scale}"] if request.scale is not None else []
-    return shlex.join(words)

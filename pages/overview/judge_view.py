@@ -14,7 +14,6 @@ from core.report.report_facts import Report
 from core.stats import claim
 from core.word_diff import word_diff
 from core.wording import VERSION_ORIGINS, VERSION_STATES, difference_figures, number, times
-from pages.compare.systems import more_verdicts
 from pages.ui import diff_view, people, run_panel, state, tables
 from pages.ui.cached import cached
 from pages.ui.page import Opened, link_to
@@ -58,13 +57,12 @@ def draw_follower(page: Opened, aspect: str, criteria_id: str) -> None:
 def report_of(page: Opened, golden_id: str, aspect: str, run_id: str) -> Report:
     """The report of a run, gathered anew only if something of the project has changed."""
     store, project_id = page.store, page.project.project_id
-    file_id, more = more_verdicts(golden_id, aspect, run_id) or ("", None)
     key = (
-        *("report", run_id, file_id, page.project.name, store.events.page(project_id, limit=1).n),
+        *("report", run_id, page.project.name, store.events.page(project_id, limit=1).n),
         *((past.run_id, past.status) for past in projects.list_runs(store, project_id)),
         *((judge.judge_id, judge.name) for judge in store.judges.all(project_id, golden_id, aspect)),
     )
-    return cached(key, lambda: projects.report(store, project_id, golden_id, aspect, run_id, more=more))
+    return cached(key, lambda: projects.report(store, project_id, golden_id, aspect, run_id))
 
 
 def finding_of(version: JudgeVersion) -> str:

@@ -15,10 +15,9 @@ from core.project_records import GoldenSummary
 from core.projects.calibration import VersionRequest
 from core.projects.judge_line import JudgeVersion
 from core.projects.reports import MeasuredJudge
-from core.report.headline import asides, better_system, brings, headline, limits, sign_off
-from core.report.page import appendix_page, html_page, sides_plot
+from core.report.headline import asides, brings, headline, limits, sign_off
+from core.report.page import appendix_page, figures_csv, html_page, sides_plot
 from core.report.report_facts import Report
-from core.report.rows import figures_csv
 from core.wording import in_short, price_words
 from pages.overview import judge_view
 from pages.report import export
@@ -130,8 +129,6 @@ def draw_finding(report: Report) -> None:
     head = headline(report)
     finding(head.headline, step=lambda: _download("Download the report", html_page, report, "report.html", first=True))
     st.caption(plain(head.detail))
-    if report.n_more:
-        st.markdown(plain(better_system(report)))
 
 
 def draw(page: Opened, report: Report) -> None:

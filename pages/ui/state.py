@@ -50,7 +50,6 @@ PROPOSALS = "proposals_table"
 LINEAGE = "lineage_table"
 IMPORTED = "judges_imported"
 METRICS_RUN = "metrics_run"
-MORE_VERDICTS = "more_verdicts"
 COOKIE = "cookie"
 ARRIVED = "arrived"
 

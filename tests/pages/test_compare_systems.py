@@ -49,12 +49,8 @@ def test_it_says_first_which_system_is_better_with_interval(store: Store, settin
     assert list(table["verdicts"]) == [SOURCES, SOURCES]
 
 
-def test_without_enough_labels_it_tells_what_labels_would_bring(store: Store, settings: Settings) -> None:
-    screen = opened(place_of(store, settings, gap=1.5, labelled=6))
-    said = texts(screen)
-    assert "each system needs 10 labels" in said
-    assert "4 more labels" in said
-    assert screen.number_input
+def test_without_enough_labels_it_says_how_many_are_needed(store: Store, settings: Settings) -> None:
+    assert "each system needs 10 labels" in texts(opened(place_of(store, settings, gap=1.5, labelled=6)))
 
 
 def test_on_pairs_it_says_who_wins_most_with_interval(store: Store, settings: Settings) -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.people import Actor
 from core.projects.calibration import VersionRequest
 from core.settings import Settings
 from core.store.store import Store
-from pages.ui import state
 from tests.pages.making import Calibrated
-from tests.pages.screen import choose, grids, open_screen, prepared, press, run, texts, upload
+from tests.pages.screen import grids, open_screen
 
 CALIBRATED = True
 SCREEN, ASPECT = "6_compare", "coherence"
@@ -54,27 +51,3 @@ def test_without_the_version_the_table_speaks_of_the_highest(in_use: Store) -> N
     screen.multiselect[0].set_value([*screen.multiselect[0].value, shown.own]).run()
     assert "Version 2" not in screen.header[0].value
     assert "compared with version 2" not in grids(screen)[0]
-
-
-def test_verdicts_brought_in_are_in_the_report_until_they_are_left_out(store: Store, calibrated: Calibrated) -> None:
-    golden = store.goldens.load(projects.run_view(store, calibrated.run_id).golden_id)
-    systems = sorted({item.system_id for item in golden.items})
-    rows = [{"item_id": f"more-{k}", "score": 3 + k % 2, "system_id": systems[k % len(systems)]} for k in range(120)]
-    screen = choose(open_screen(SCREEN, aspect=ASPECT), "Section", "systems")
-    upload(screen, "more.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
-    assert "120 verdicts on items beyond the golden set" in texts(screen)
-
-    def reported(kept: AppTest) -> bool:
-        report = prepared("9_report", aspect=ASPECT)
-        if state.MORE_VERDICTS in kept.session_state:
-            report.session_state[state.MORE_VERDICTS] = kept.session_state[state.MORE_VERDICTS]
-        return "120 of these verdicts are on items beyond the golden set" in texts(run(report))
-
-    assert reported(screen)
-    again = prepared(SCREEN, aspect=ASPECT)  # who comes back finds them, without the file in the form
-    again.session_state[state.MORE_VERDICTS] = screen.session_state[state.MORE_VERDICTS]
-    choose(run(again), "Section", "systems")
-    assert "120 verdicts on items beyond the golden set" in texts(again)
-    press(again, "Leave them out")
-    assert "beyond the golden set" not in texts(again)
-    assert not reported(again)

@@ -51,7 +51,6 @@ def test_its_json_is_that_of_the_design(files: tuple[Path, Path], run: Run) -> N
     (pair,) = body["differences"]
     assert (pair["a"], pair["b"]) == ("B", "A")
     assert pair["p_holm"] < 0.05
-    assert len(body["next"]["item_ids"]) == 10
 
 
 def test_systems_may_stand_in_a_file_of_items(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
@@ -71,7 +70,6 @@ def test_labels_that_were_picked_are_left_out(files: tuple[Path, Path], tmp_path
     body = run("estimate-means", *files, "--aspect", "quality", "--picked", picked)[1]
     assert body["left_out"] == {PICKED: 25}
     assert (body["systems"]["A"]["n_labelled"], body["systems"]["A"]["n_judged"]) == (5, SOURCES)
-    assert not {f"d{k}-A" for k in range(25)} & set(body["next"]["item_ids"])
 
 
 def test_one_text_under_two_ids_counts_as_one_source(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:

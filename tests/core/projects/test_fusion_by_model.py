@@ -22,8 +22,6 @@ from core.projects.calibration import CalibrationRequest
 from core.providers import scripted
 from core.providers.completions import Reply, Request
 from core.records import GoldenSet, Usage
-from core.report.page import appendix_page
-from core.report.rows import figure_rows
 from core.settings import Settings
 from core.store.store import Store
 from tests.fake_openai import RunningServer
@@ -171,16 +169,6 @@ def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
     assert view.criteria_origins == {"coherence": "person", "relevance": "model"}
     entered = store.judges.get(request_.project_id, view.judges["coherence"]).judge
     assert set(offered.seen) <= set(entered.seen)
-    report = projects.report(store, *where)
-    names = ["coherence", "relevance", "overall"]
-    assert list(report.fusion.rows) == names
-    n_unseen = 144 - len(offered.seen)
-    assert {own.n for own in report.fusion.rows.values() if own.level == "dataset"} <= {n_unseen}
-    figures = [row for row in figure_rows(report) if "fusion by a model" in str(row[0])]
-    assert {str(row[0]).split(": ")[-1] for row in figures} == set(names)
-    assert "Fusion by a model" in appendix_page(report)
-    projects.remove_judge(store, request_.project_id, request_.judge_ids[0])
-    assert projects.report(store, *where).fusion is None, "an assistant is gone, so which items it had seen is too"
 
 
 def asking(monkeypatch: pytest.MonkeyPatch) -> list[str]:

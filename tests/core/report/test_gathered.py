@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -13,18 +9,12 @@ import numpy as np
 import pytest
 
 from core import projects
-from core.__main__ import main
-from core.calibration.calibration_records import Calibration, CalibrationSettings
+from core.calibration.calibration_records import Calibration
 from core.comparison.leaderboard import ceiling
-from core.comparison.measures import preferred
-from core.data import load_golden
-from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import used_before
 from core.projects.run_work import EDIT_SCORED
 from core.report.headline import brings
-from core.report.page import appendix_page
-from core.report.report_facts import calibrate_command, is_simulated
-from core.report.rows import figures_csv
+from core.report.report_facts import is_simulated
 from core.stats import LabelledItems, MeasureSettings, leave_one_out, rater_table
 
 
@@ -50,27 +40,6 @@ def test_people_agree_as_the_ceiling_command_says(report, run, sample, held_out)
     found = people.ceiling
     assert found.interval is not None
     assert (found.value, found.n) == (expected.value, expected.n)
-
-
-def test_of_pairs_of_texts_systems_have_strengths_and_no_means(kept, repository, drive):
-    store, settings = kept
-    golden = load_golden(repository / "sample_data" / "pairs.jsonl")
-    project = projects.create_project(store, "Pairs").project_id
-    golden_id = projects.add_golden(store, project, golden)
-    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=20, level="dataset", fit_strengths=False)
-    request = CalibrationRequest(project, golden_id, "preference", "offline", chosen)
-    assert drive(store, settings, projects.start_calibration(store, settings, request)) == "done"
-    report = projects.report(store, project, golden_id, "preference")
-    assert report.means.systems == ()
-    found = preferred(golden, "preference").by_people
-    assert report.strengths is not None
-    assert report.strengths.by_people == found
-    page = appendix_page(report)
-    assert "How strong the systems are" in page
-    assert "How good the systems are" not in page
-    assert f"Raters prefer {found.systems[0].system} most" in page
-    rows = [row for row in csv.DictReader(io.StringIO(figures_csv(report))) if "strength of system" in row["what"]]
-    assert len(rows) == 2 * len(found.systems)
 
 
 def test_judges_are_compared_on_the_items_that_nobody_saw(report, run):
@@ -110,23 +79,3 @@ def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
     assert "no p (versions were compared on these items once before" in brings(changed)
     assert "seen 2 times" in brings(changed)
     assert "seen once." in brings(report)
-
-
-def test_the_command_gets_the_same_again(kept, repository, drive, capsys):
-    store, settings = kept
-    file = repository / "sample_data" / "data_to_text.csv"
-    project = projects.create_project(store, "again").project_id
-    golden_id = projects.add_golden(store, project, load_golden(file))
-    chosen = CalibrationSettings(preset="quick", rounds=1, ensemble=2, statistic="kendall", seed=7, resamples=1000)
-    chosen = replace(chosen, misaligned=6, min_gap=0.25, refine_gate=False)
-    request = CalibrationRequest(project, golden_id, "naturalness", "offline", chosen, "It's fluent; isn't it?")
-    drive(store, settings, projects.start_calibration(store, settings, request))
-    report = projects.report(store, project, golden_id, "naturalness")
-    command = calibrate_command(report.asked)
-    words = shlex.split(command, comments=True)
-    assert words[:3] == ["python", "-m", "core"]
-    assert "--misaligned 6 --min-gap 0.25 --no-refine-gate" in command
-    assert main([str(file) if word == "GOLDEN" else word for word in words[3:]] + ["--json"]) == 0
-    again = json.loads(capsys.readouterr().out)
-    assert again["held_out"] == report.held_out.as_json()
-    assert again["calls"] == report.costs[0].calls

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import html
+import io
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -14,7 +16,7 @@ from lxml import etree
 
 from core.records import Alignment
 from core.report.headline import brings, headline, limits, sign_off
-from core.report.page import appendix_page, html_page
+from core.report.page import appendix_page, figures_csv, html_page
 from core.report.report_facts import Raters
 
 VOID = set("area base br col embed hr img input link meta source track wbr".split())
@@ -154,8 +156,7 @@ def test_undefined_is_a_dash(report):
         sure=None,
         raters=Raters({}, "", replace(report.raters.alpha, value=None), None, nothing),
         simulated=False,
-        criteria=(),
-        decided=(),
+        chosen=(),
         misaligned=replace(report.misaligned, examples=(), by_verdict={}),
         openings=(),
     )
@@ -178,11 +179,22 @@ def test_the_report_is_one_page_that_says_what_a_stakeholder_asks(report):
         assert said in shown
     assert report.version is not None
     assert "version 1 of the judge (approved)" in shown
-    for fact in report.chosen[:3]:
-        assert fact.name in shown
+    for name, _ in report.chosen[:3]:
+        assert name in shown
     assert "--judge-file judge.yaml" in shown
     assert plain_one.count("<svg") == 1
     assert "<table" not in plain_one
     words = re.findall(r"\w*[A-Za-z]\w*", shown)
     assert 350 < len(words) < 700
     assert report.golden.golden_id not in shown
+
+
+def test_undefined_is_an_empty_cell_and_no_cell_can_run(report):
+    nothing = Alignment("spearman", "sample", None, 0, reason="r")
+    judged = replace(report.judged, calibration=replace(report.calibration, held_out=nothing))
+    rows = tuple(replace(one, name="=HYPERLINK(1)") for one in report.board.rows)
+    means = replace(report.means, systems=tuple(replace(system, name="@x") for system in report.means.systems))
+    changed = replace(report, judged=judged, board=replace(report.board, rows=rows), means=means)
+    _, first, *others = csv.reader(io.StringIO(figures_csv(changed)))
+    assert first[4:] == ["", "", "", "0"]
+    assert not any(cell.startswith(("=", "@", "+")) for row in others for cell in row)
