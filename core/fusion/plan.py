@@ -1,15 +1,14 @@
 """The texts of an LLM fusion (§2): plans, criteria and replies in blocks, each headed by an aspect.
 
-People and models write them, so they are read in any sensible form.  A *plan* has a line ``aspect: assistant,
-assistant`` and beneath it how to use them: which assistants serve which aspect.  It comes from a person, from the LLM,
-or (without any call) from the assistants' measured alignment on the items to fit on.  *Criteria* have a line
-``aspect:`` and beneath it by what the aspect is rated: given, calibrated, or written by the model where none are given.
-``none`` beneath an aspect rates it without.
+They are read in one form, which prompts ask for; whatever departs from it is refused in words.  A *plan* has a line
+``aspect: assistant, assistant`` and beneath it how to use them.  It comes from a person, from the LLM, or (without any
+call) from the assistants' measured alignment on the items to fit on.  *Criteria* have a line ``aspect:`` and beneath it
+by what the aspect is rated: given, calibrated, or written by the model where none are given.  ``none`` beneath an
+aspect rates it without.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from string import Template
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -64,17 +63,10 @@ class PlanError(JudgeError):
 
 # ── blocks headed by an aspect ───────────────────────────────────────────────────────────────────────────────────
 
-HEAD_AT_MOST = 300
-_HEAD = re.compile(
-    r"[ \t>*#_\-]*(?:\(?\d{1,2}[.):][ \t]*)?[*_`\"'\[]*(?:aspect[ \t]*[:\-][ \t]*)?"
-    r"(?P<aspect>(?P<bare>[^:=|(\[\]–—]+?)(?:[ \t]+(?:score|rating))?[*_`\"'\]]*"
-    r"(?:[ \t]*[(\[][^)\]]*[)\]])?)[*_`\"'\]]*"
-    r"(?:[ \t]*(?:[:=|–—]|->|→|[ ]-[ ])[*_`]*[ \t]*(?P<rest>.*)|[ \t]*)",
-    re.IGNORECASE,
-)
-"""A line that begins with an aspect, as "1. **Coherence** (1-5): overlap": marks, number, its name, what follows."""
-_FENCED = re.compile(r"```(?:json)?\s*(\{.*\})\s*```", re.DOTALL | re.IGNORECASE)
+MARKS = " \t#>*_`[]."
+"""What may stand around a name: marks of Markdown, and a full stop."""
 _BULLET = re.compile(r"[ \t]*[-•*+][ \t]")
+_NUMBER = re.compile(r"(?:\d{1,2}[.)][ \t]|aspect:)[ \t*_`]*", re.IGNORECASE)
 
 
 def folded(name: str) -> str:
@@ -82,33 +74,24 @@ def folded(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def json_object(text: str, *wrappers: str) -> dict[str, Any] | None:
-    """The JSON object that `text` is, bare or fenced, or the object in its field `wrappers`; None for other texts."""
-    fenced = _FENCED.search(text)
-    try:
-        body = json.loads(fenced[1] if fenced else text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(body, dict):
-        return None
-    return next((body[name] for name in wrappers if isinstance(body.get(name), dict)), body)
+def bare(name: str) -> str:
+    """Folded, without the marks around it."""
+    return folded(name.strip(MARKS))
 
 
-def headed_blocks(
-    text: str, aspects: Sequence[str], *, bullets: bool = True
-) -> tuple[list[str], list[tuple[str, str, list[str]]]]:
+def headed_blocks(text: str, aspects: Sequence[str]) -> tuple[list[str], list[tuple[str, str, list[str]]]]:
     """(lines before the first heading, blocks) of `text`; a block is (aspect, what follows on its line, more lines).
 
-    `bullets`: a bulleted line on which more follows than the aspect is a heading too.
+    A heading is a line that begins with an aspect: ``coherence: …``, ``## Coherence``, ``1. **Coherence** (1-5): …``.
+    A bulleted line is none.
     """
-    known, before = {folded(aspect): aspect for aspect in aspects}, list[str]()
+    known, before = {bare(aspect): aspect for aspect in aspects}, list[str]()
     blocks: list[tuple[str, str, list[str]]] = []
     for line in without_thoughts(text).splitlines():
-        bare = line.strip().strip("|").strip()
-        head = _HEAD.fullmatch(bare[:HEAD_AT_MOST])
-        aspect = head and (known.get(folded(head["aspect"])) or known.get(folded(head["bare"])))
-        if head and aspect and (bullets or not head["rest"] or not _BULLET.match(line)):
-            blocks.append((aspect, (head["rest"] or "") + bare[HEAD_AT_MOST:], []))
+        name, _, rest = _NUMBER.sub("", line.lstrip(MARKS), count=1).partition(":")
+        aspect = known.get(bare(name)) or known.get(bare(name.partition("(")[0]))
+        if aspect and not _BULLET.match(line):
+            blocks.append((aspect, rest.lstrip(" \t*_`"), []))
         else:
             (blocks[-1][2] if blocks else before).append(line.rstrip())
     return before, blocks
@@ -117,18 +100,12 @@ def headed_blocks(
 def read_sections(reply: Completion, scales: Mapping[str, Scale]) -> dict[str, tuple[Reading, str]]:
     """(reading, the words it was read from) of every aspect in `scales`, each by itself.
 
-    A reply that is one JSON object is read by its fields, any other by its headings.  In a reply that was cut off the
-    section it was cut in is truncated, and the aspects after it too; the sections before are read.
+    In a reply that was cut off the section it was cut in is truncated, and the aspects after it too; the sections
+    before are read.
     """
     text, cut = reply.text, reply.finish == "length"
     if reply.finish == "refusal" or not text.strip():
         return {name: (read_rating(text, scale, name, reply.finish), "") for name, scale in scales.items()}
-    if (fields := json_object(text, "scores", "aspects")) is not None:
-        fields = _by_folded_name(fields)
-        return {
-            name: _read_field(fields.get(folded(name), fields.get(f"{folded(name)} score")), name, scale)
-            for name, scale in scales.items()
-        }
     readings: dict[str, tuple[Reading, str]] = {}
     blocks = headed_blocks(text, tuple(scales))[1]
     for k, (name, first, lines) in enumerate(blocks):
@@ -140,21 +117,6 @@ def read_sections(reply: Completion, scales: Mapping[str, Scale]) -> dict[str, t
     refused = read_rating(text, next(iter(scales.values()))).reason == "refused"
     nothing: UnscoredReason = "truncated" if cut else "refused" if refused else "no verdict"
     return {name: readings.get(name, (Reading(None, nothing), "")) for name in scales}
-
-
-def _read_field(value: Any, name: str, scale: Scale) -> tuple[Reading, str]:
-    words = str(value)
-    if isinstance(value, dict):
-        inner = _by_folded_name(value)
-        words = str(inner.get("explanation") or inner.get("reason") or "")
-        value = inner.get("score", inner.get("rating"))
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return Reading(None, "no verdict"), ""
-    return read_rating(f"Score: {value}", scale, name), words
-
-
-def _by_folded_name(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {folded(str(name).replace("_", " ")): value for name, value in body.items()}
 
 
 # ── plans ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -192,15 +154,10 @@ class FusionPlan:
         )
 
 
-_LABEL = re.compile(r"[ \t*_\-]*(?:assistants?|names?|parts?|uses?|used)[ \t*_]*[:=][ \t*_]*", re.IGNORECASE)
-_BETWEEN = re.compile(r"(?:\([^)]*\)|\b(?:and|plus|then)\b|[\s,;&+*_`.\"'\[\]|•-])*", re.IGNORECASE)
-_HOW = re.compile(r"(?:\s*\([^)]*\))?[*_`\"']*(?:[.:|]|\s[-–—])\s+(?=\S)(?P<how>.*)", re.DOTALL)
-
-
 def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], origin: str = "person") -> FusionPlan:
-    """Read the plan that `text` states.
+    """Read the plan that `text` states: beneath each aspect's line, which lists its assistants, how to use them.
 
-    UsageError in words for an aspect that is missing or comes twice, for an unknown assistant (with the known ones),
+    UsageError in words for an aspect that is missing or comes twice, for a name on the list that is not an assistant,
     and for a plan that is empty or too long.  A bare ``none`` plans nothing: the model is shown what every assistant
     gave, and no word on how to use them.
     """
@@ -210,51 +167,25 @@ def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], orig
         raise UsageError("The plan is empty. Write a line 'aspect: assistant, assistant' for each aspect.")
     if len(text) > LONGEST:
         raise UsageError(f"A plan may have {LONGEST:,} characters; this one has {len(text):,}.")
+    known = {bare(name): (name,) for name in assistants} | {NONE: ()}
     uses: dict[str, AspectUse] = {}
-    for aspect, first, more in headed_blocks(text, aspects)[1]:
+    for aspect, listed, lines in headed_blocks(text, aspects)[1]:
         if aspect in uses:
             raise UsageError(f"Each aspect may be planned once; {aspect} comes twice.")
-        lines = [line.strip().strip("|").strip() for line in more if line.strip()]
-        chosen, how, unknown = _names(first, assistants)
-        if not first.strip(" *_`"):  # the names are on the lines below
-            while lines and not how:
-                more_chosen, how, unknown = _names(_LABEL.sub("", lines[0], count=1), assistants)
-                if unknown and not _LABEL.match(lines[0]):
-                    unknown = ""
-                    break
-                chosen, lines = [*chosen, *more_chosen], lines[1:]
-        if unknown:
+        chosen = listed.split(",")
+        if unknown := [name.strip() for name in chosen if bare(name) not in known]:
             raise UsageError(
-                f"The plan names {unknown[:60]!r} for {aspect}, which is not a chosen assistant. Those chosen are: "
-                f"{', '.join(assistants) or NONE}."
+                f"The plan names {(unknown[0] or 'nothing')[:60]!r} for {aspect}, which is not a chosen assistant. "
+                f"Those chosen are: {', '.join(assistants) or NONE}."
             )
-        uses[aspect] = AspectUse(aspect, tuple(dict.fromkeys(chosen)), "\n".join([*([how] if how else []), *lines]))
+        names = dict.fromkeys(own for name in chosen for own in known[bare(name)])
+        uses[aspect] = AspectUse(aspect, tuple(names), "\n".join(line.strip() for line in lines if line.strip()))
     if missing := [aspect for aspect in aspects if aspect not in uses]:
         raise UsageError(
             f"The plan says nothing on {', '.join(missing)}. Write a line '{missing[0]}: assistant, assistant' (or "
             f"'{missing[0]}: {NONE}')."
         )
     return FusionPlan(tuple(uses[aspect] for aspect in aspects), origin)
-
-
-def _names(line: str, assistants: Sequence[str]) -> tuple[list[str], str, str]:
-    """(assistants that a line lists, the words after the list, a name on the list that is not an assistant)."""
-    known = {folded(name): name for name in assistants}
-    either = "|".join(map(_pattern, sorted((*assistants, NONE), key=len, reverse=True)))
-    found, end = list[str](), 0
-    for match in re.finditer(rf"(?<!\w)(?:{either})(?!\w)", line, re.IGNORECASE):
-        if not _BETWEEN.fullmatch(line, end, match.start()):
-            break
-        end = match.end()
-        found += [known[folded(match[0])]] if folded(match[0]) in known else []
-    rest = line[end:]
-    if end and (how := _HOW.fullmatch(rest)):
-        return found, how["how"].strip(" \t*_|-–—"), ""
-    return found, "", "" if _BETWEEN.fullmatch(rest) else re.split(r"[,;]", rest.lstrip(" ,;"))[0].strip(" *_`.\"'")
-
-
-def _pattern(name: str) -> str:
-    return re.sub(r"(?:\\\s)+|\s+", r"\\s+", re.escape(name))
 
 
 def measured_plan(
@@ -354,7 +285,7 @@ def read_criteria(
         return no_criteria(aspects)
     if len(text) > LONGEST_CRITERIA:
         raise UsageError(f"Criteria may have {LONGEST_CRITERIA:,} characters in all; these have {len(text):,}.")
-    before, found = headed_blocks(text, aspects, bullets=False)
+    before, found = headed_blocks(text, aspects)
     if any(before):
         if len(aspects) > 1 or found:
             first = next(line.strip() for line in before if line)

@@ -30,9 +30,6 @@ from core.records import STATISTICS, Alignment, FloatArray, GoldenSet, IntArray,
 from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference
 from core.wording import number
 
-SEEN = "its calibration saw labels of the items reported on"
-SHARE_SCORED = 0.9
-"""A judge next to the fusions that scored fewer of the items would be measured on other items than they are."""
 PENALTIES = np.logspace(-1, 3, 13)
 """Ridge penalties tried, in units of one standardised item."""
 PENALTY_FOLDS = 5
@@ -217,18 +214,6 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore, fo
         inner = Split(kept, out, split.kind, split.seed)
         scores[calibration[left_out]] = fit_and_score(inner)[calibration[left_out]]
     return scores
-
-
-def contradictions(parts: Sequence[JudgeScores], at: Sequence[int], most: int = 50) -> tuple[int, ...]:
-    """Positions (of `at`) on which the parts disagree most: largest spread of their rank shares first."""
-    import pandas as pd
-
-    positions = np.asarray(at, dtype=np.intp)
-    ranks = pd.DataFrame([part.upward[positions] for part in parts]).rank(axis=1)
-    shares = (ranks - 1).div(np.maximum(ranks.count(axis=1) - 1, 1), axis=0)
-    spread = (shares.max() - shares.min()).fillna(0.0).to_numpy()
-    order = np.argsort(-spread, kind="stable")[:most]
-    return tuple(positions[order[spread[order] > 0]].tolist())
 
 
 # ── the fusion ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -459,59 +444,3 @@ def holm_corrected(differences: Sequence[Difference]) -> list[Difference]:
     """The same differences with Holm's p over those that have one."""
     corrected = holm([np.nan if test.p is None else test.p for test in differences])
     return [replace(test, p=None if np.isnan(p) else float(p)) for test, p in zip(differences, corrected, strict=True)]
-
-
-# ── every method in one table ────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class FusionTable:
-    """Fusions of the same parts by method, the reason where a method gave none, and other judges on the same items.
-
-    The tests of the fusions against the best part share one Holm correction.  `beside` are judges that are no parts,
-    measured on the report items; `not_beside` says of the others why they have no honest number there.
-    """
-
-    fusions: Mapping[FusionMethod, Fusion]
-    failed: Mapping[FusionMethod, str]
-    beside: Mapping[str, Alignment]
-    not_beside: Mapping[str, str]
-
-
-def fuse_all(
-    golden: GoldenSet,
-    aspect: str,
-    parts: Sequence[JudgeScores],
-    settings: FusionSettings,
-    beside: Sequence[JudgeScores] = (),
-) -> FusionTable:
-    """Fuse `parts` by every method, fitted and reported on the same items.
-
-    UsageError when no method can use two parts, AspectError when too few items are unseen; see `fuse`.
-    """
-    split = unseen_split(golden, aspect, parts, fit_share=settings.fit_share, seed=settings.seed)
-    fusions: dict[FusionMethod, Fusion] = {}
-    failed: dict[FusionMethod, str] = {}
-    for method in METHODS:
-        if method != "average" and (few := too_few_to_stack(split.fit.size)):
-            failed[method] = f"{few}."
-            continue
-        try:
-            fusions[method] = fuse(golden, aspect, parts, replace(settings, method=method), split)
-        except UsageError as error:
-            failed[method] = str(error)
-    if not fusions:
-        raise UsageError(next(iter(failed.values())))
-    tests = holm_corrected([fusion.against_best for fusion in fusions.values() if fusion.against_best is not None])
-    corrected = {m: replace(f, against_best=test) for (m, f), test in zip(fusions.items(), tests, strict=True)}
-    measured: dict[str, Alignment] = {}
-    refused: dict[str, str] = {}
-    for judge in beside:
-        n = int((~np.isnan(judge.values[split.report])).sum())
-        if set(judge.seen) & set(split.report.tolist()):
-            refused[judge.name] = SEEN
-        elif n < SHARE_SCORED * split.report.size:
-            refused[judge.name] = f"it scored only {n} of these {split.report.size} items"
-        else:
-            measured[judge.name] = Agreement(golden, aspect, settings).align(judge.upward[None, :], split.report)[0]
-    return FusionTable(corrected, failed, measured, refused)

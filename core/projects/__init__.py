@@ -36,8 +36,8 @@ from core.projects.criteria import (
 from core.projects.exports import fused_file, judge_adapters, judge_file, repeval_file
 from core.projects.fusion import (
     calibrated_criteria,
-    compare_fusions,
     estimate_fusion,
+    fuse_judges,
     fusion_result,
     keep_fusion,
     kept_fusion,

@@ -29,7 +29,7 @@ from core.store.store import Store
 
 if TYPE_CHECKING:
     from core.fusion.model_rating import FusionJudge, ModelResult
-    from core.fusion.stack import FusionTable
+    from core.fusion.stack import Fusion
 
 # ── without calls ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -47,25 +47,17 @@ class FusionKept(Entry):
     told: Mapping[str, Any]
 
 
-def compare_fusions(
-    store: Store,
-    project_id: str,
-    golden_id: str,
-    aspect: str,
-    *,
-    judge_ids: Sequence[str],
-    settings: FusionSettings,
-    beside: Sequence[str] = (),
-) -> FusionTable:
-    """Every fusion without calls of the same parts, next to the judges `beside`; nothing is stored.
+def fuse_judges(
+    store: Store, project_id: str, golden_id: str, aspect: str, *, judge_ids: Sequence[str], settings: FusionSettings
+) -> Fusion:
+    """The fusion of these judges without calls; nothing is stored.
 
     NotFoundError for an unknown judge, UsageError for fewer than two usable parts or a judge of another golden set or
     aspect, AspectError when too few items are left that no part has seen.
     """
-    from core.fusion.stack import fuse_all
+    from core.fusion.stack import fuse
 
-    golden, judges = _judges(store, project_id, golden_id, aspect, [*judge_ids, *beside])
-    return fuse_all(golden, aspect, judges[: len(judge_ids)], settings, judges[len(judge_ids) :])
+    return fuse(*_judges(store, project_id, golden_id, aspect, judge_ids), settings)
 
 
 @requires("reviewer", "kept a fusion")
@@ -79,10 +71,10 @@ def keep_fusion(
     settings: FusionSettings,
     name: str = "",
 ) -> str:
-    """Enter a fusion as a judge, for Compare and for export; returns its id.  Errors as in `compare_fusions`."""
+    """Enter a fusion as a judge, for Compare and for export; returns its id.  Errors as in `fuse_judges`."""
     from core.fusion.stack import fuse
 
-    golden, judges = _judges(store, project_id, golden_id, aspect, judge_ids)
+    golden, aspect, judges = _judges(store, project_id, golden_id, aspect, judge_ids)
     fusion = fuse(golden, aspect, judges, settings)
     judge = replace(fusion.judge, name=name.strip()[:120] or fusion.judge.name)
     ids = dict(zip((part.name for part in judges), judge_ids, strict=True))
@@ -116,8 +108,8 @@ def part_facts(name: str, judge: JudgeScores, judge_id: str) -> dict[str, Any]:
 
 def _judges(
     store: Store, project_id: str, golden_id: str, aspect: str, judge_ids: Sequence[str]
-) -> tuple[GoldenSet, list[JudgeScores]]:
-    """The golden set, and judges of it under readable names that tell them apart."""
+) -> tuple[GoldenSet, str, list[JudgeScores]]:
+    """The golden set, the aspect, and judges of it under readable names that tell them apart."""
     from core.comparison import unique_names
     from core.metrics import readable
 
@@ -130,7 +122,7 @@ def _judges(
             )
     judges = [readable(row.judge) for row in rows]
     named = zip(judges, unique_names(judges), strict=True)
-    return store.goldens.load(golden_id), [replace(judge, name=name) for judge, name in named]
+    return store.goldens.load(golden_id), aspect, [replace(judge, name=name) for judge, name in named]
 
 
 # ── by a model: plan and criteria ────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""What a fusion of the chosen parts is worth: the finding, one axis with intervals, one table, contradictions."""
+"""What a fusion of the chosen parts is worth: the finding, one axis with intervals, one table, and its files."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.fusion.fusion_settings import FusionSettings
-from core.fusion.stack import Fusion, FusionTable, contradictions
+from core.fusion.stack import Fusion
 from core.project_records import GoldenSummary, JudgeEntry
-from core.records import Alignment, GoldenSet, JudgeKind
+from core.records import Alignment, JudgeKind
 from core.report.figures import measure_name
 from core.report.figures.whiskers import leaderboard_figure
 from core.stats import NO_TEST, Difference, claim
 from core.wording import change_figures, number, p_figure
-from pages.compare.choices import kept_golden
 from pages.fusion.parts import METHOD_WORDS, Choice, names_of
-from pages.label import label_item
 from pages.ui import charts, grid, people, state, tables
 from pages.ui.cached import cached
 from pages.ui.grid import Column
@@ -31,7 +29,6 @@ from pages.ui.screens import plain
 if TYPE_CHECKING:
     from core.report.figures import Drawing
 
-MOST_LISTED = 50
 TABLE_COLUMNS = {
     "judge": Column(width=260),
     "interval": Column(
@@ -49,65 +46,39 @@ TABLE_COLUMNS = {
 
 @dataclass(frozen=True)
 class Fused:
-    """A table of fusions with what it was made of; `key` names its content."""
+    """A fusion with what it was made of; `key` names its content."""
 
     view: GoldenSummary
-    golden: GoldenSet
     aspect: str
     parts: tuple[JudgeEntry, ...]
     names: Mapping[str, str]
     settings: FusionSettings
-    table: FusionTable
+    fusion: Fusion
     key: tuple[Hashable, ...]
 
     @property
     def measure(self) -> str:
         return measure_name(self.settings.statistic, self.settings.level)
 
-    @property
-    def shown(self) -> Fusion:
-        """The fusion by the chosen method, or the first that could be made."""
-        fusions = self.table.fusions
-        return fusions.get(self.settings.method) or next(iter(fusions.values()))
-
 
 def fuse(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> Fused:
-    """Compute every fusion of the chosen parts, once for each choice, next to the baselines and kept fusions."""
-    settings = choice.settings
-    rest = [entry for entry in choice.judges if entry not in choice.parts]
-    beside = [
-        one for one in rest if one.judge.kind == "no criteria" or (one.judge.kind == "fused" and one.judge.run_id)
-    ]
-    names = names_of([*choice.parts, *beside])
-    part_ids, beside_ids = [one.judge_id for one in choice.parts], [one.judge_id for one in beside]
-    key = (
-        "fusion",
-        view.golden_id,
-        aspect,
-        *part_ids,
-        "",
-        *beside_ids,
-        *names.values(),
-        settings.statistic,
-        settings.level,
-    )
+    """Fuse the chosen parts, once for each choice."""
+    names, how = names_of(choice.parts), choice.settings
+    where = (page.project.project_id, view.golden_id, aspect)
+    key = ("fusion", *where, *names, *names.values(), how.method, how.statistic, how.level)
 
-    def compute() -> FusionTable:
-        where = (page.store, page.project.project_id, view.golden_id, aspect)
-        return projects.compare_fusions(*where, judge_ids=part_ids, settings=settings, beside=beside_ids)
+    def compute() -> Fusion:
+        return projects.fuse_judges(page.store, *where, judge_ids=list(names), settings=how)
 
-    golden = kept_golden(view.golden_id, page)
-    return Fused(view, golden, aspect, choice.parts, names, settings, cached(key, compute), (*key, settings.method))
+    return Fused(view, aspect, choice.parts, names, how, cached(key, compute), key)
 
 
 def headline(fused: Fused) -> str:
-    """Say what the fusion by the chosen method gains over the part that aligned best on the items to fit on."""
-    shown, asked = fused.shown, fused.settings.method
-    how, against, failed = METHOD_WORDS[shown.method], shown.against_best, ""
-    if shown.method != asked:
-        failed = f"There is no fusion by {METHOD_WORDS[asked]}: {fused.table.failed[asked].removesuffix('.')}. "
+    """Say what the fusion gains over the part that aligned best on the items to fit on."""
+    shown = fused.fusion
+    how, against = METHOD_WORDS[shown.method], shown.against_best
     if shown.fused.value is None or against is None or against.value is None:
-        return f"{failed}Fused by {how}, the judges have no defined agreement: {shown.fused.reason or 'too few items'}."
+        return f"Fused by {how}, the judges have no defined agreement: {shown.fused.reason or 'too few items'}."
     said = {
         "higher": "a significant gain",
         "lower": "a significant loss",
@@ -115,19 +86,18 @@ def headline(fused: Fused) -> str:
     }.get(claim(against.value, against.interval, against.p), "no significant difference")
     best = number(shown.parts[shown.best_part].value)
     words = f"Fused by {how}, agreement with raters is {number(shown.fused.value)}"
-    return f"{failed}{words}. The best part, {shown.best_part}, has {best}: {said}."
+    return f"{words}. The best part, {shown.best_part}, has {best}: {said}."
 
 
 def draw(page: Opened, fused: Fused) -> None:
-    """Draw one axis with intervals, the table, the items on which the parts contradict, and the files of fusions."""
+    """Draw one axis with intervals, the table, and the files of fusions that were kept."""
     _draw_notes(fused)
     figure = cached(("whiskers", *fused.key), lambda: _whiskers(fused))
-    charts.place(figure, key="fusion_whiskers", alt=f"{fused.measure} of fusions and parts")
+    charts.place(figure, key="fusion_whiskers", alt=f"{fused.measure} of the fusion and its parts")
     frame = table_frame(fused)
     heading = Column(digits=2, help=f"alignment with raters: {fused.measure}")
     columns = TABLE_COLUMNS | {str(frame.columns[1]): heading}
-    grid.draw(frame, columns, alt=f"Fusions and their parts by {fused.measure}", rows=16)
-    _draw_contradictions(fused)
+    grid.draw(frame, columns, alt=f"The fusion and its parts by {fused.measure}", rows=16)
     for judge in page.store.judges.all(page.project.project_id, fused.view.golden_id, fused.aspect):
         if judge.judge.kind != "fused":
             continue
@@ -149,7 +119,7 @@ def draw(page: Opened, fused: Fused) -> None:
 
 def _draw_notes(fused: Fused) -> None:
     """Say what the figure of the finding is, and what it leaves out."""
-    shown, ends = fused.shown, fused.shown.fused.interval
+    shown, ends = fused.fusion, fused.fusion.fused.interval
     system = fused.settings.level == "system"
     over = f"{shown.fused.n} systems, over their" if system else f"{len(shown.report):,}"
     words = [
@@ -160,40 +130,35 @@ def _draw_notes(fused: Fused) -> None:
         words.append(f"The interval holds for these systems alone; it is that of a {ends.method}.")
     words += shown.notes
     words += [f"{name} takes no part: {why}." for name, why in shown.left_out.items()]
-    failed = fused.table.failed.items()
-    words += [f"No fusion by {METHOD_WORDS[how]}: {why}" for how, why in failed if how != fused.settings.method]
-    words += [f"{name} is not compared: {why}." for name, why in fused.table.not_beside.items()]
     st.caption(plain(" ".join(words)))
 
 
 def table_frame(fused: Fused) -> pd.DataFrame:
-    """Fusions first, then parts from high to low, then baselines and kept fusions, all at one measure."""
-    shown = fused.shown
+    """The fusion, then its parts from high to low, all at one measure."""
+    shown = fused.fusion
     lost = {name: difference_words(minus) for name, (_, minus) in shown.without.items()}
     weights = dict(shown.weights) if shown.method != "average" else {}
-    rows: list[tuple[str, str, Alignment, str]] = [
-        (f"fusion, {METHOD_WORDS[method]}", "fusion", fusion.fused, difference_words(fusion.against_best))
-        for method, fusion in fused.table.fusions.items()
-    ]
-    for name, alignment in sorted(shown.parts.items(), key=lambda pair: -_height(pair[1])):
-        said = "highest part on the items to fit on" if name == shown.best_part else ""
-        rows.append((name, "left out" if name in shown.left_out else "part", alignment, said))
-    rows += [(name, _role(name), alignment, "") for name, alignment in fused.table.beside.items()]
-    names = [name for name, *_ in rows]
+    parts = sorted(shown.parts.items(), key=lambda pair: -_height(pair[1]))
+    names, alignments = [_name(shown), *(name for name, _ in parts)], [shown.fused, *(each for _, each in parts)]
+    against = {names[0]: difference_words(shown.against_best), shown.best_part: "highest part on the items to fit on"}
     frame = {
         "judge": names,
-        tables.measure_heading(shown.fused): pd.Series([row[2].value for row in rows], dtype="float64"),
-        "interval": [tables.interval_of(row[2]) for row in rows],
-        "compared with the best part": [row[3] for row in rows],
+        tables.measure_heading(shown.fused): pd.Series([each.value for each in alignments], dtype="float64"),
+        "interval": [tables.interval_of(each) for each in alignments],
+        "compared with the best part": [against.get(name, "") for name in names],
         "fusion loses without it": [lost.get(name, "") for name in names],
         "weight": pd.Series([weights.get(name) for name in names], dtype="float64"),
-        "n": [row[2].n for row in rows],
-        "no score": [row[2].n_unscored for row in rows],
-        "role": [row[1] for row in rows],
+        "n": [each.n for each in alignments],
+        "no score": [each.n_unscored for each in alignments],
+        "role": ["fusion", *("left out" if name in shown.left_out else "part" for name in names[1:])],
     }
     if not weights:
         del frame["weight"]
     return pd.DataFrame(frame)
+
+
+def _name(fusion: Fusion) -> str:
+    return f"fusion, {METHOD_WORDS[fusion.method]}"
 
 
 def difference_words(difference: Difference | None) -> str:
@@ -203,32 +168,21 @@ def difference_words(difference: Difference | None) -> str:
     return f"{change_figures(difference.value, difference.interval)}, {p_figure(difference.p, 'no test')}"
 
 
-def _role(name: str) -> str:
-    return "fusion by a model" if name.startswith("LLM fusion") else "baseline"
-
-
 def _height(alignment: Alignment) -> float:
     return -2.0 if alignment.value is None else alignment.value
 
 
 def _whiskers(fused: Fused) -> Drawing:
     kinds = {fused.names[part.judge_id]: part.judge.kind for part in fused.parts}
-    marks: list[tuple[str, JudgeKind, Alignment, None]] = [
-        (f"fusion, {METHOD_WORDS[method]}", "fused", fusion.fused, None)
-        for method, fusion in fused.table.fusions.items()
-    ]
-    marks += [(name, kinds.get(name, "imported"), alignment, None) for name, alignment in fused.shown.parts.items()]
-    marks += [
-        (name, "no criteria" if _role(name) == "baseline" else "fused", alignment, None)
-        for name, alignment in fused.table.beside.items()
-    ]
+    marks: list[tuple[str, JudgeKind, Alignment, None]] = [(_name(fused.fusion), "fused", fused.fusion.fused, None)]
+    marks += [(name, kinds[name], alignment, None) for name, alignment in fused.fusion.parts.items()]
     marks.sort(key=lambda mark: -_height(mark[2]))
     return leaderboard_figure(marks, None, measure=fused.measure)
 
 
 def draw_keep(page: Opened, fused: Fused) -> None:
     """Draw the button that keeps the shown fusion as a judge."""
-    shown = fused.shown
+    shown = fused.fusion
     with st.popover("Keep as a judge", icon=":material/bookmark_add:", key=state.closing("fusion_keep")):
         st.markdown("The fused score joins the judges: on Compare next to the others, and as a file for other items.")
         name = st.text_input(
@@ -255,43 +209,3 @@ def draw_keep(page: Opened, fused: Fused) -> None:
         except ConcordError as error:
             state.leave_notice(f"The fusion was not kept: {error}", good=False)
         st.rerun()
-
-
-def _draw_contradictions(fused: Fused) -> None:
-    """List the items on which the parts disagree most, and show one of them with every part's score."""
-    report = fused.shown.report
-    judges = {fused.names[part.judge_id]: part.judge for part in fused.parts}
-    positions = contradictions(list(judges.values()), report, MOST_LISTED)
-    if not positions:
-        return
-    st.subheader("Where the parts contradict each other", anchor=False)
-    st.caption("One part ranks these items high and another low. Ranks run from 0, the lowest, to 100.")
-    ranks = {name: pd.Series(judge.upward).iloc[list(report)].rank() for name, judge in judges.items()}
-    percent = {name: 100 * (rank - 1) / max(rank.count() - 1, 1) for name, rank in ranks.items()}
-    labels = fused.golden.labels(fused.aspect)
-    frame = pd.DataFrame(
-        {
-            "item": [fused.golden.items[k].item_id for k in positions],
-            "raters": [labels[k] for k in positions],
-            **{name: rank.loc[list(positions)].to_numpy() for name, rank in percent.items()},
-        }
-    )
-    key = state.widget(f"fusion_items_{hash(fused.key) & 0xFFFFFF:x}")
-    ids = [str(position) for position in positions]
-    picked = grid.picked(key) or ids[0]
-    picked = picked if picked in ids else ids[0]
-    columns = {name: Column(digits=0, help="rank: 0 lowest, 100 highest") for name in judges}
-    columns |= {"item": Column(width=170), "raters": Column(digits=2)}
-    alt = "Items on which the parts contradict each other"
-    grid.draw(frame, columns, alt=alt, rows=8, key=key, pick=grid.Pick(ids, picked))
-    position = int(picked)
-    item = fused.golden.items[position]
-    with st.container(border=True):
-        st.markdown(f"**{plain(item.item_id)}** · raters {labels[position]:.2f}")
-        left, right = st.columns([3, 2], gap="large")
-        with left:
-            label_item.draw_parts(item, fused.golden.kind)
-        with right:
-            scores = pd.Series([judge.values[position] for judge in judges.values()], dtype="float64")
-            alt = "Every part's score of this item"
-            grid.draw(pd.DataFrame({"part": list(judges), "score": scores}), {"score": Column(digits=2)}, alt=alt)

@@ -60,8 +60,8 @@ def opened(
 
 
 def rows(page: Page) -> Locator:
-    """The rows of the table of fusions and parts."""
-    return page.get_by_role("table", name="Fusions and their parts").locator("tbody tr")
+    """The rows of the table of the fusion and its parts."""
+    return page.get_by_role("table", name="The fusion and its parts").locator("tbody tr")
 
 
 def new_items(folder: Path) -> Path:

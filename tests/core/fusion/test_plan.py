@@ -37,19 +37,13 @@ def test_a_plan_survives_its_text() -> None:
     "text",
     [
         "coherence: overlap\nfluency: none",
-        "**Coherence:** Overlap.\n\n- Fluency: NONE",
-        "# fluency: none\n\ncoherence: `overlap`",
+        "# fluency: none\n\n**Coherence:** `Overlap`.",
         "1. coherence: overlap\n2. fluency: none",
-        "Here is the plan.\n\nCoherence (1-5): overlap\nFluency (from 1 to 5): none",
-        "1) **Coherence** (1–5) - overlap.\n2) **Fluency** (1–5) - none.",
-        "Aspect: coherence = overlap\nAspect: fluency = none",
-        "### Coherence\nAssistants: overlap\n\n### Fluency\nAssistants: none",
-        "### 1. Coherence (1-5)\n- overlap\n### 2. Fluency (1-5)\n",
-        "| coherence | overlap |\n| fluency | none |",
+        "Here is the plan.\n\nAspect: Coherence (1-5): overlap\nFluency (from 1 to 5): none",
         "<think>coherence: rouge2?</think>coherence: overlap\nfluency: none",
     ],
 )
-def test_a_plan_is_read_as_models_write_it(text: str) -> None:
+def test_a_plan_is_read_with_marks_around_its_headings(text: str) -> None:
     plan = read_plan(text, ASPECTS, NAMES)
     assert plan.uses == (AspectUse("coherence", ("overlap",)), AspectUse("fluency", ()))
 
@@ -58,6 +52,8 @@ def test_a_plan_is_read_as_models_write_it(text: str) -> None:
     ("text", "words"),
     [
         ("coherence: bleurt\nfluency: none", "names 'bleurt' for coherence.*overlap, rouge2"),
+        ("coherence: overlap and rouge2\nfluency: none", "names 'overlap and rouge2' for coherence"),
+        ("coherence:\noverlap\nfluency: none", "names 'nothing' for coherence"),
         ("coherence: overlap", "says nothing on fluency"),
         ("coherence: overlap\ncoherence: rouge2\nfluency: none", "coherence comes twice"),
         ("  ", "The plan is empty"),
@@ -96,25 +92,6 @@ def test_the_prompt_introduces_aspects_and_assistants_and_nothing_passes_for_a_h
     assert "- coherence: a number from 1 (lowest) to 5 (highest)" in message.content
     assert "It hangs together." in message.content
     assert "between 0 and 9; lower is better." in message.content
-
-
-@pytest.mark.parametrize(
-    ("line", "how"),
-    [
-        ("coherence: overlap and rouge2", ""),
-        ("coherence: overlap & rouge2", ""),
-        ("coherence: overlap, rouge2, and offline · calibrated", ""),
-        ("coherence: overlap and rouge2. High means good, low means bad.", "High means good, low means bad."),
-        ("Coherence (1-5): `overlap` (0.45) and `rouge2` (0.31)", ""),
-        ("coherence: overlap, rouge2 - trust the first, then the text", "trust the first, then the text"),
-        ("coherence:\noverlap and rouge2\nTrust them.", "Trust them."),
-    ],
-)
-def test_names_are_joined_in_any_sensible_way(line: str, how: str) -> None:
-    plan = read_plan(f"{line}\n\nfluency: none", ASPECTS, NAMES)
-    assert plan.uses[0].assistants[:2] == ("overlap", "rouge2")
-    assert plan.uses[0].how == how
-    assert plan.uses[1].assistants == ()
 
 
 @pytest.mark.parametrize("mark", ["*", "_", " ", "(", "a*", "- "])

@@ -17,7 +17,6 @@ from core.fusion.fusion_settings import METHODS, FusionMethod, FusionSettings
 from core.fusion.stack import (
     PENALTIES,
     Agreement,
-    contradictions,
     cross_fitted,
     fit_estimator,
     fuse,
@@ -265,15 +264,3 @@ def test_too_few_sources_and_wrong_shapes_are_refused() -> None:
         cross_fitted(of_sources(3), Split((0, 1, 2, 3), (4, 5), "sources", 0), lambda split: np.zeros(6))
     with pytest.raises(UsageError, match="shape"):
         cross_fitted(of_sources(3), Split((0, 2, 4), (1,), "sources", 0), lambda split: np.zeros(2))
-
-
-def test_items_on_which_parts_contradict_each_other_come_first() -> None:
-    up, down = np.arange(10.0), np.arange(10.0)
-    down[[0, 9]] = down[[9, 0]]
-    judges = {
-        name: JudgeScores(name, "imported", "a", values)
-        for name, values in {"up": up, "down": down, "same": up * 3 + 1, "silent": np.full(10, np.nan)}.items()
-    }
-    assert set(contradictions([judges["up"], judges["down"]], range(10))) == {0, 9}
-    assert contradictions([judges["up"], judges["same"]], range(10)) == ()
-    assert contradictions([judges["silent"]] * 2, range(10)) == ()

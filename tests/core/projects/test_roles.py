@@ -35,7 +35,7 @@ READING = """
     log_lines
     estimate_repeval open_review hidden_votes review_moved
     measured_judges report
-    compare_fusions fused_file kept_fusion
+    fuse_judges fused_file kept_fusion
     estimate_fusion list_plans propose_plan calibrated_criteria fusion_result
     judge_adapters
     criteria_names draft_of
