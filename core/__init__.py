@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from core.judging.scoring_styles import Asking, Style
     from core.projects.project import Project, WrittenReport, open_project, write_report
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
-    from core.repeval import Extraction, ModelSpec, PairRule, RepEvalSettings
+    from core.repeval import Extraction, ModelSpec, RepEvalSettings
     from core.repeval.fitted import FittedRepEval, fit_repeval
     from core.report.monitoring import Monitored, MonitorSettings, monitor
     from core.stats import AnnotatorTestSettings, MeasureSettings
@@ -121,7 +121,6 @@ __all__ = [
     "ModelSpec",
     "MonitorSettings",
     "Monitored",
-    "PairRule",
     "Preferences",
     "Project",
     "ProviderError",

@@ -48,11 +48,11 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("torch", "transformers", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
         (
-            *("core.repeval.model", "core.repeval.extraction", "core.metrics"),
+            *("core.repeval.model", "core.repeval.states", "core.metrics"),
             *("core.providers.one_pass", "core.providers.transformers_local"),
         ),
     ),
-    "ray": ("core.cluster", "core.scoring.on_ray", "core.repeval.extraction"),
+    "ray": ("core.cluster", "core.scoring.on_ray", "core.repeval.states_on_ray"),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),
 }
 HEAVY = {"torch", "transformers", "ray", "nltk", "rouge_score", "bert_score", "sentence_transformers"}

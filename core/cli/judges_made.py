@@ -224,6 +224,7 @@ def repeval(
     texts, tokens = how.texts or usual_texts(how.model, how.template), how.tokens
     settings = RepEvalSettings(
         method=how.method,
+        n_pairs=how.pairs,
         model=ModelSpec(how.model, how.revision),
         reading=Extraction(how.template, aspect, texts, tokens, max_tokens=how.max_tokens),
         statistic=measured.statistic,
@@ -231,8 +232,6 @@ def repeval(
         seed=measured.seed,
         resamples=measured.bootstrap,
     )
-    if how.pairs is not None:
-        settings = replace(settings, pairs=replace(settings.pair_rule, n=how.pairs))
     with stages_shown("texts") as progress:
         fitted = fit_repeval(
             golden.load(),

@@ -27,11 +27,10 @@ from core.projects.roles import requires
 from core.projects.run_work import RunWork, start_run
 from core.records import Criteria, GoldenSet, JudgeScores, Provenance, Split, Unscored
 from core.repeval import Method, RepEvalResult, RepEvalSettings, split_three
-from core.repeval.cell_search import FEW_LABELS, blank_items, shortage_of_pairs, training_of
 from core.repeval.fitted import fit_repeval
 from core.repeval.model import EMBEDDED
 from core.repeval.projection import Training
-from core.repeval.repeval_records import RepEvalSplit
+from core.repeval.search import FEW_LABELS, RepEvalSplit, blank_items, shortage_of_pairs, training_of
 from core.repeval.states import template_text, texts_to_read
 from core.settings import Settings
 from core.store.runs import RESULT, SNAPSHOT

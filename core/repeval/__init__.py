@@ -2,23 +2,20 @@
 
 ::
 
-    model            which model, and the model itself, checked before it is built   ModelSpec describe load_model
-    states           what is read from which text, and what comes out                Extraction States template_text
-    extraction       texts → prompts → forward pass → states, cached; on a cluster   extract StateReader
-    projection       pairs of good and bad texts; fit and score; what a file keeps   Ridge PaperPCA RepEvalScorer
-    repeval_records  settings of a run, and what came out, cell by cell              RepEvalSettings RepEvalResult
-    cell_search      split by source, fit, choose, evaluate on test                  run scorer_of
-    fitted           the whole of it, also from one golden set to another            fit_repeval
+    model          which model, and the model itself, checked before it is built         ModelSpec describe load_model
+    states         texts → prompts → forward pass → states, cached                       Extraction extract States
+    states_on_ray  the same on a Ray cluster
+    projection     pairs of good and bad texts; fit and score; what a file keeps         Ridge PaperPCA RepEvalScorer
+    search         settings; split by source, fit, choose, evaluate on test; the result  RepEvalSettings run scorer_of
+    fitted         the whole of it, also from one golden set to another                  fit_repeval
 
 torch, transformers and ray are imported inside functions.
 """
 
-from core.repeval.cell_search import run, scorer_of, split_three
-from core.repeval.extraction import extract
 from core.repeval.model import EMBEDDED, ModelSpec, describe
-from core.repeval.projection import PairRule, RepEvalScorer, ScorerWithModel
-from core.repeval.repeval_records import METHODS, Method, RepEvalResult, RepEvalSettings
-from core.repeval.states import Extraction, States, templates, usual_texts
+from core.repeval.projection import RepEvalScorer, ScorerWithModel
+from core.repeval.search import METHODS, Method, RepEvalResult, RepEvalSettings, run, scorer_of, split_three
+from core.repeval.states import Extraction, States, extract, templates, usual_texts
 
 __all__ = [
     "EMBEDDED",
@@ -26,7 +23,6 @@ __all__ = [
     "Extraction",
     "Method",
     "ModelSpec",
-    "PairRule",
     "RepEvalResult",
     "RepEvalScorer",
     "RepEvalSettings",

@@ -21,10 +21,19 @@ from core.judge_files.loaded import RepEvalJudge, repeval_judge
 from core.judging.judge_specs import NAMED
 from core.progress import SILENT, Progress, Stage
 from core.records import Alignment, FloatArray, GoldenSet, Item, Scale, Split
-from core.repeval.cell_search import blank_items, one_text_each, run, scorer_of, split_three, training_of
-from core.repeval.extraction import extract
-from core.repeval.repeval_records import RepEvalResult, RepEvalSettings, evaluate, nullable
-from core.repeval.states import Extraction, States, n_lacking, present_parts
+from core.repeval.search import (
+    RepEvalResult,
+    RepEvalSettings,
+    blank_items,
+    evaluate,
+    nullable,
+    one_text_each,
+    run,
+    scorer_of,
+    split_three,
+    training_of,
+)
+from core.repeval.states import Extraction, States, extract, n_lacking, present_parts
 from core.settings import Settings
 from core.stats import LabelledItems, fit_isotonic
 from core.verdicts import Verdicts
@@ -130,7 +139,7 @@ def _heat_page(result: RepEvalResult) -> str:
     measure, heat = measure_name(result.settings.measure.statistic, result.settings.measure.level), Heat.of(result)
     shown = [heat_figure(heat, measure=measure).svg(), layers_figure(heat, measure=measure).svg()]
     if baseline := result.random:
-        shown.append(random_figure(baseline.values, baseline.flipped, baseline.projection, measure=measure).svg())
+        shown.append(random_figure(baseline.values, baseline.projection, measure=measure).svg())
     title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")
     summary = html.escape(
         f"{measure}. Test {describe(result.test)}, n = {result.test.n}; validation {describe(result.validation)}, "

@@ -27,14 +27,16 @@ import numpy as np
 from annotated_types import Ge, Gt, Le, MaxLen, MinLen
 from numpy.random import Generator
 from numpy.typing import NDArray
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
 from core.errors import AspectError, ConcordError, JudgeError, UsageError
 from core.records import FloatArray, IntArray, Item
-from core.repeval.extraction import OnProgress, StateReader
 from core.repeval.model import EMBEDDED, CodeAllowed, ModelSpec, describe
-from core.repeval.states import Extraction, HalfArray, template_text
+from core.repeval.states import Extraction, HalfArray, OnProgress, StateReader, template_text
 
 COMPONENTS = 8
+QUANTILE = 0.3
+"""Share of the training labels that pairs take their good texts from, and their bad ones."""
 LONGEST_TEXT = 20_000
 TOGETHER = 2048
 """Items whose states are held at once, which bounds the memory."""
@@ -47,31 +49,14 @@ CellStates = NDArray[np.float32]
 SMALLEST_SHARE = 1e-10  # components with less of the variance are rounding
 
 
-@dataclass(frozen=True, slots=True)
-class PairRule:
-    """How pairs are chosen: `n` of them, of the best and the worst `quantile` of the training labels.
-
-    `reuse` lets a text stand in several pairs.
-    """
-
-    n: int = 20
-    quantile: float = 0.3
-    reuse: bool = False
-
-    def __post_init__(self) -> None:
-        if self.n < 2:
-            raise UsageError(f"At least 2 pairs are needed, {self.n} came.")
-        if not 0 < self.quantile <= 0.5:
-            raise UsageError(f"The best and worst share must lie between 0 and 0.5, {self.quantile:g} came.")
-
-
 def choose_pairs(
-    labels: FloatArray, positions: IntArray, texts: Sequence[str], *, rule: PairRule, generator: Generator
+    labels: FloatArray, positions: IntArray, texts: Sequence[str], n: int, *, reuse: bool = False, generator: Generator
 ) -> tuple[IntArray, IntArray]:
-    """Choose pairs among the items at `positions`: (n,) positions of the good and of the bad text of each.
+    """Choose `n` pairs among the items at `positions`: (n,) positions of the good and of the bad text of each.
 
-    `labels` and `texts` are (n_items,) over the whole golden set; items with equal text count as one.  There may be
-    fewer pairs than the rule asks for.  AspectError when all labels are equal or fewer than 2 pairs can be had.
+    They are of the best and the worst `QUANTILE` of the labels.  `labels` and `texts` are (n_items,) over the whole
+    golden set; items with equal text count as one.  `reuse` lets a text stand in several pairs.  There may be fewer
+    pairs than are asked for.  AspectError when all labels are equal or fewer than 2 pairs can be had.
     """
     shuffled = generator.permutation(positions[~np.isnan(labels[positions])])
     one_each = {texts[position]: position for position in shuffled.tolist()}  # of equal texts a random one
@@ -83,14 +68,14 @@ def choose_pairs(
             f"The {usable.size} training labels are {only}: there is no good and no bad text to pair. Label items on "
             "which people differ, or choose another aspect."
         )
-    good_from, bad_to = thresholds(values, rule.quantile)
+    good_from, bad_to = thresholds(values, QUANTILE)
     good, bad = usable[values >= good_from], usable[values <= bad_to]
-    if rule.reuse and good.size and bad.size:  # distinct pairs; each text is used about equally often
-        n = good.size * bad.size
-        code = generator.choice(n, size=min(rule.n, n), replace=False)
+    if reuse and good.size and bad.size:  # distinct pairs; each text is used about equally often
+        most = good.size * bad.size
+        code = generator.choice(most, size=min(n, most), replace=False)
         good, bad = good[code // bad.size], bad[code % bad.size]
     else:
-        count = min(rule.n, good.size, bad.size)
+        count = min(n, good.size, bad.size)
         good, bad = generator.permutation(good)[:count], generator.permutation(bad)[:count]
     if len(good) < 2:
         raise AspectError(
@@ -333,36 +318,31 @@ def _project(directions: FloatArray | CellStates, states: FloatArray | CellState
 # ── cells as a file keeps them ───────────────────────────────────────────────────────────────────────────────────
 
 
-class _Numbers:
-    """Let pydantic read and write an array: as base64 of little-endian float32 (`coded`), or as a list."""
-
-    def __init__(self, *, coded: bool) -> None:
-        self.coded = coded
-
-    def __get_pydantic_core_schema__(self, *_: Any) -> Any:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_plain_validator_function(
-            self._read, serialization=core_schema.plain_serializer_function_ser_schema(self._written)
-        )
-
-    def _read(self, value: Any) -> FloatArray:
-        if self.coded:
-            if not isinstance(value, str):
-                raise ValueError("must be base64 of float32 numbers")
-            numbers = np.frombuffer(base64.b64decode(value, validate=True), dtype="<f4").astype(np.float64)
-        else:
-            if not isinstance(value, list) or not {type(number) for number in value} <= {int, float}:
-                raise ValueError("must be a list of numbers")
-            numbers = np.array(value, dtype=np.float64)
-        if not numbers.size > 0 or not np.isfinite(numbers).all():
-            raise ValueError("holds no number, or one that is not finite")
-        return numbers
-
-    def _written(self, numbers: FloatArray) -> str | list[float]:
-        return base64.b64encode(numbers.astype("<f4").tobytes()).decode("ascii") if self.coded else numbers.tolist()
+def _finite(numbers: FloatArray) -> FloatArray:
+    if not numbers.size > 0 or not np.isfinite(numbers).all():
+        raise ValueError("holds no number, or one that is not finite")
+    return numbers
 
 
+def _decoded(text: Any) -> FloatArray:
+    if not isinstance(text, str):
+        raise ValueError("must be base64 of float32 numbers")
+    return _finite(np.frombuffer(base64.b64decode(text, validate=True), dtype="<f4").astype(np.float64))
+
+
+def _encoded(numbers: FloatArray) -> str:
+    return base64.b64encode(numbers.astype("<f4").tobytes()).decode("ascii")
+
+
+def _listed(value: Any) -> FloatArray:
+    if not isinstance(value, list) or not {type(number) for number in value} <= {int, float}:
+        raise ValueError("must be a list of numbers")
+    return _finite(np.array(value, dtype=np.float64))
+
+
+Coded = Annotated[FloatArray, PlainValidator(_decoded), PlainSerializer(_encoded)]
+"""An array that a file has as base64 of little-endian float32."""
+Listed = Annotated[FloatArray, PlainValidator(_listed), PlainSerializer(np.ndarray.tolist)]
 Layer = Annotated[int, Ge(0), Le(100_000)]
 Token = Annotated[str, MinLen(1), MaxLen(20)]
 
@@ -377,7 +357,7 @@ class ScorerCell:
     token: Token
     centre: float
     spread: Annotated[float, Gt(0)]
-    direction: Annotated[FloatArray, _Numbers(coded=True)]
+    direction: Coded
 
     @property
     def dim(self) -> int:
@@ -400,12 +380,12 @@ class KernelCell:
 
     layer: Layer
     token: Token
-    weights: Annotated[FloatArray, _Numbers(coded=False)]
+    weights: Listed
     intercept: float
     gamma: Annotated[float, Gt(0)]
     slope: float
     offset: float
-    support: Annotated[FloatArray, _Numbers(coded=True)]
+    support: Coded
 
     def __post_init__(self) -> None:
         if self.support.size % len(self.weights):
@@ -464,8 +444,6 @@ class RepEvalScorer:
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON types; directions are base64 of little-endian float32."""
-        from pydantic import TypeAdapter
-
         extraction = self.extraction
         return {
             "model": self.model,
@@ -483,8 +461,6 @@ class RepEvalScorer:
     @classmethod
     def from_json(cls, body: Any) -> RepEvalScorer:
         """Read what `as_json` wrote.  JudgeError, in words, for anything else; nothing is loaded."""
-        from pydantic import TypeAdapter, ValidationError
-
         try:
             kept = dict(body)
             dim, cells = kept.pop("dim"), kept["cells"]

@@ -12,7 +12,7 @@ from core import projects
 from core.projects.method_runs import METHOD_NAMES
 from core.projects.run_kinds import RunDetail
 from core.records import Alignment, FloatArray, GoldenSet
-from core.repeval.repeval_records import RepEvalResult, cell_detail
+from core.repeval.search import RepEvalResult, cell_detail
 from core.report.figures import describe, measure_name
 from core.report.figures.curves import scatter_figure
 from core.report.figures.heat_maps import Place

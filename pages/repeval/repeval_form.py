@@ -107,9 +107,9 @@ def _more(page: Opened, request: RepEvalRequest) -> RepEvalRequest:
     left, middle = st.columns(2, gap="medium")
     with left:
         if settings.uses_pairs:
-            rule, key = settings.pair_rule, widget(f"repeval_pairs_{settings.method}")
-            n = st.number_input("Pairs", min_value=2, max_value=2_000, value=rule.n, key=key)
-            settings = replace(settings, pairs=replace(rule, n=int(n)))
+            key, usual_pairs = widget(f"repeval_pairs_{settings.method}"), settings.pairs_asked
+            n = st.number_input("Pairs", min_value=2, max_value=2_000, value=usual_pairs, key=key)
+            settings = replace(settings, n_pairs=int(n))
         tokens = st.multiselect(
             "Tokens",
             TOKENS,

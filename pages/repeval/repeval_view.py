@@ -11,7 +11,7 @@ from core.errors import ConcordError
 from core.projects.method_runs import METHOD_NAMES, RepEvalOutcome
 from core.projects.run_kinds import RunDetail
 from core.repeval import EMBEDDED
-from core.repeval.repeval_records import RepEvalResult
+from core.repeval.search import RepEvalResult
 from core.report.figures import describe, measure_name
 from core.report.figures.heat_maps import Heat, Place, layers_figure
 from core.report.figures.whiskers import random_figure
@@ -131,16 +131,14 @@ def _draw_random(result: RepEvalResult, measure: str) -> None:
     if random is None:
         st.info("This run drew no random directions.", icon=":material/casino:")
         return
-    figure = random_figure(random.values, random.flipped, random.projection, measure=measure)
+    figure = random_figure(random.values, random.projection, measure=measure)
     charts.place(figure, key="repeval_random_figure", alt="Random directions next to the projection")
     if random.percentile is None:
         st.markdown("The projection has no defined test alignment in the best cell, so it has no place among them.")
         return
-    turned = "—" if random.percentile_flipped is None else f"{random.percentile_flipped:.1f} %"
     st.markdown(
         plain(
             f"In the best cell, the projection lies above {random.percentile:.1f} % of {random.values.size:,} random "
-            f"directions. It lies above {turned} of the same directions turned so that the good texts of most training "
-            f"pairs project higher. Test items, n = {result.test.n}; a box holds the middle half, the whiskers 95 %."
+            f"directions. Test items, n = {result.test.n}; a box holds the middle half, the whiskers 95 %."
         )
     )

@@ -32,7 +32,7 @@ from core.projects.refining import RescoreRequest, RoundRequest
 from core.projects.review import Choice, Point, Verdict
 from core.projects.run_kinds import do_here
 from core.records import GoldenSet, Scale
-from core.repeval.repeval_records import RepEvalSettings
+from core.repeval.search import RepEvalSettings
 from core.repeval.states import Extraction
 from core.settings import Settings
 from core.store.store import Store

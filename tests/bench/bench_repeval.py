@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from core.data import load_golden  # noqa: E402
 from core.records import GoldenSet, Level  # noqa: E402
-from core.repeval import PairRule, RepEvalSettings, States, extract, run  # noqa: E402
+from core.repeval import RepEvalSettings, States, extract, run  # noqa: E402
 from core.repeval.states import Extraction, TextMode  # noqa: E402
 
 ASPECTS = {
@@ -48,7 +48,7 @@ VARIANTS: dict[str, tuple[TextMode, RepEvalSettings]] = {
     "ridge x20": ("prompt", RepEvalSettings()),
     "ridge": ("prompt", RepEvalSettings(average=1)),
     "paper-pca 20": ("prompt", RepEvalSettings(method="paper-pca")),
-    "paper-pca 5": ("prompt", RepEvalSettings(method="paper-pca", pairs=PairRule(n=5))),
+    "paper-pca 5": ("prompt", RepEvalSettings(method="paper-pca", n_pairs=5)),
     "paper-svm 100": ("prompt", RepEvalSettings(method="paper-svm")),
 }
 

@@ -175,7 +175,7 @@ def to_heat_map(settings: Settings) -> Walk:
     from core import projects
     from core.projects.method_runs import RepEvalOutcome, RepEvalRequest
     from core.projects.run_kinds import do_here
-    from core.repeval.repeval_records import RepEvalSettings
+    from core.repeval.search import RepEvalSettings
     from core.report.figures import measure_name
     from core.report.figures.heat_maps import Heat, heat_figure
 

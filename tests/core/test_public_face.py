@@ -85,7 +85,7 @@ def test_repeval_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> No
         "coherence",
         core.RepEvalSettings(
             method="paper-pca",
-            pairs=core.PairRule(8),
+            n_pairs=8,
             reading=core.Extraction(texts="compared", tokens=("mean",)),
             resamples=20,
         ),

@@ -24,8 +24,6 @@ TOLERANCE = 1e-4
 OF_STATES = 2e-3
 """What scores from a model's hidden states differ by between processors, as a share of their spread (which is near 1):
 the states are float16, and other kernels round some of them to the next number."""
-QUANTILES, OF_QUANTILES = re.compile("/random/quantiles"), 5e-3
-"""Ranks of a few near-equal scores."""
 LONG_LIST, FIRST_ROWS = 40, 2
 VOLATILE = re.compile(
     r"(^|_)(seconds|per_second|made|created|written|exported|at|size|bytes|started|finished|elapsed)$"
@@ -131,8 +129,7 @@ def differences(kept: Any, now: Any, where: str = "", error: float = 1e-6) -> li
     """List where two recordings differ by more than `error` and 1e-4 of the number."""
     numbers = (int, float)
     if isinstance(kept, numbers) and isinstance(now, numbers) and not isinstance(kept, bool):
-        least = OF_QUANTILES if QUANTILES.search(where) else error
-        same = math.isclose(kept, now, rel_tol=TOLERANCE, abs_tol=least)
+        same = math.isclose(kept, now, rel_tol=TOLERANCE, abs_tol=error)
         return [] if same else [f"{where}: was {kept}, is {now}"]
     if isinstance(kept, dict) and isinstance(now, dict):
         lines = [f"{where}/{key}: is gone (was {str(kept[key])[:80]})" for key in kept if key not in now]

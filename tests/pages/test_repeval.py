@@ -110,7 +110,7 @@ def test_choices_reach_the_request(bench: Bench) -> None:
     assert isinstance(request, RepEvalRequest)
     assert request.settings.model.name == "some/model"
     assert request.settings.method == "paper-pca"
-    assert request.settings.pair_rule.n == 7
+    assert request.settings.pairs_asked == 7
     reading = request.settings.reading
     assert reading is not None
     assert reading.tokens == ("-2", "-1")

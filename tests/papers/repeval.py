@@ -16,13 +16,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import core
-from core.repeval import PairRule, RepEvalSettings
+from core.repeval import RepEvalSettings
 from core.repeval.model import ModelSpec
 from tests.papers.printed import FILES, Column, Ours, run
 
 METHODS = {
-    "PCA, 20 pairs": RepEvalSettings(method="paper-pca", pairs=PairRule(n=20)),
-    "PCA, 5 pairs": RepEvalSettings(method="paper-pca", pairs=PairRule(n=5)),
+    "PCA, 20 pairs": RepEvalSettings(method="paper-pca", n_pairs=20),
+    "PCA, 5 pairs": RepEvalSettings(method="paper-pca", n_pairs=5),
     "SVM, 100 pairs": RepEvalSettings(method="paper-svm"),
     "default": RepEvalSettings(),
 }

@@ -30,7 +30,7 @@ from core.report.figures.svg import (
 from core.wording import DASH, number, p_figure
 
 if TYPE_CHECKING:
-    from core.repeval.repeval_records import RepEvalResult
+    from core.repeval.search import RepEvalResult
 
 _SIDE, _HEAD, _HIGH, _GAP = 200, 3, 44, 3
 _LEAST, _MOST = 44, 130

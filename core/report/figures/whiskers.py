@@ -265,16 +265,15 @@ def parts_figure(examination: Examination, *, most: int = 40, width: int = WIDE)
     return whiskers("parts", title, rows[: most + 1], measure=measure, width=width)
 
 
-def random_figure(values: FloatArray, flipped: FloatArray, projection: float | None, *, measure: str) -> Drawing:
+def random_figure(values: FloatArray, projection: float | None, *, measure: str) -> Drawing:
     """Medians of the test alignments of random directions with their middle 95 %, and the projection."""
     rows = []
     if projection is not None:
         rows.append(WhiskerRow("the projection", projection, None, f"{projection:.2f}".replace("-", "−"), AMBER))
-    for name, drawn, colour in (("random, as drawn", values, QUIET), ("random, turned by the pairs", flipped, TEAL)):
-        if not np.isnan(drawn).all():
-            low, middle, high = np.nanquantile(drawn, (0.025, 0.5, 0.975)).tolist()
-            ends = Interval(low, high)
-            rows.append(WhiskerRow(name, middle, ends, change_figures(middle, ends).replace("+", ""), colour))
+    if not np.isnan(values).all():
+        low, middle, high = np.nanquantile(values, (0.025, 0.5, 0.975)).tolist()
+        ends = Interval(low, high)
+        rows.append(WhiskerRow("random", middle, ends, change_figures(middle, ends).replace("+", ""), QUIET))
     return whiskers("random", "The projection and random directions", rows, measure=f"test, {measure}")
 
 

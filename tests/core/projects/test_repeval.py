@@ -17,7 +17,8 @@ from core.progress import Stage
 from core.projects.calibration import CalibrationRequest
 from core.projects.method_runs import RepEvalOutcome, RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
-from core.repeval import Extraction, ModelSpec, RepEvalSettings, extract, extraction, run
+from core.repeval import Extraction, ModelSpec, RepEvalSettings, extract, run
+from core.repeval import states as reading
 from core.settings import Settings
 from core.store.codec import pack
 from core.store.store import Store
@@ -67,7 +68,7 @@ class Watched:
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
-    seen, publish, compute = Watched(), RunProgress.publish, extraction.compute
+    seen, publish, compute = Watched(), RunProgress.publish, reading.compute
 
     def published(self: RunProgress, stage: Stage) -> None:
         seen.stages.append(stage)
@@ -85,7 +86,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
     monkeypatch.setattr(RunProgress, "publish", published)
     monkeypatch.setattr(RunProgress, "advance", advanced)
-    monkeypatch.setattr(extraction, "compute", computed)
+    monkeypatch.setattr(reading, "compute", computed)
     return seen
 
 

@@ -169,7 +169,7 @@ def test_files_and_fusions_read_where_the_installation_computes(
         asked.append(address)
         raise _NotHereError
 
-    monkeypatch.setattr("core.repeval.extraction.cluster_at", on)
+    monkeypatch.setattr("core.repeval.states_on_ray.cluster_at", on)
     monkeypatch.setenv("CONCORD_RAY", "head:6379")
     path, newer = written(tmp_path / "repeval.yaml", card), make_golden(seed=5)
     newer = replace(newer, items=tuple(replace(item, target=f"newer {item.target}") for item in newer.items))

@@ -18,7 +18,6 @@ from core.errors import AspectError
 from core.records import GoldenSet
 from core.repeval import (
     METHODS,
-    PairRule,
     RepEvalScorer,
     RepEvalSettings,
     States,
@@ -137,9 +136,7 @@ def test_no_text_twice_and_good_above_bad(labels: list[int], repeated: int) -> N
     texts = [f"t{k % (len(labels) - repeated)}" for k in range(len(labels))]
     values = np.array(labels, dtype=np.float64)
     try:
-        good, bad = choose_pairs(
-            values, np.arange(len(labels)), texts, rule=PairRule(n=10), generator=np.random.default_rng(0)
-        )
+        good, bad = choose_pairs(values, np.arange(len(labels)), texts, 10, generator=np.random.default_rng(0))
     except AspectError:
         return
     used = [texts[k] for k in (*good.tolist(), *bad.tolist())]

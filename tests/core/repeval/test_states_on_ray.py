@@ -12,9 +12,10 @@ import pytest
 
 from core.errors import JobError, UsageError
 from core.records import GoldenSet, Item
-from core.repeval import Extraction, ModelSpec, describe, extract, extraction
-from core.repeval.extraction import StateActor, cluster_at, prompts_of
+from core.repeval import Extraction, ModelSpec, describe, extract, states_on_ray
 from core.repeval.model import load_tokenizer
+from core.repeval.states import prompts_of
+from core.repeval.states_on_ray import StateActor, cluster_at
 from core.settings import Settings
 
 SMALL = Extraction(layers=(0, 6), tokens=("-1", "mean"), batch_tokens=40)
@@ -40,7 +41,7 @@ class Nodes:
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Nodes:
     result = Nodes([{"CPU": 4.0}])
-    monkeypatch.setattr(extraction, "connected", lambda address: result)
+    monkeypatch.setattr(states_on_ray, "connected", lambda address: result)
     monkeypatch.setitem(sys.modules, "ray", result)
     return result
 

@@ -1,25 +1,39 @@
-"""RepEval on states already read: split, fit and rank every cell on validation, average the best, evaluate on test.
+"""A RepEval run on states already read: its settings, the search for the best cells, and what came of it.
 
-Ridge ranks cells by folds of sources instead, over all items that it may learn from, and is then fitted on them all.
+The states are split; each cell is fitted and ranked on validation, the best are averaged and evaluated on test.  Ridge
+ranks cells by folds of sources instead, over all items that it may learn from, and is then fitted on them all.
 
 A cell is one layer at one token.  Cells go through the projection in batches as large as memory allows; the alignments
 of all cells and all k come out of one batched correlation.  Test items are scored in the search but not looked at, but
 for one question: is the direction of the chosen cell better than random unit vectors?
+
+A result is frozen, JSON-able and enough to draw every cell without the states.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.data.split import inner_fold, split_sources
 from core.errors import AspectError, GoldenError, JudgeError, UsageError
-from core.records import FloatArray, GoldenSet, IntArray, Measure, Split
-from core.repeval.extraction import OnProgress
+from core.records import (
+    Alignment,
+    FloatArray,
+    GoldenSet,
+    IntArray,
+    Level,
+    Measure,
+    Split,
+    Statistic,
+    check_settings,
+    setting,
+)
+from core.repeval.model import ModelSpec
 from core.repeval.projection import (
     PaperPCA,
     PaperSVM,
@@ -29,25 +43,266 @@ from core.repeval.projection import (
     ScorerCell,
     Training,
     choose_pairs,
-    majority_signs,
 )
-from core.repeval.repeval_records import (
-    RandomBaseline,
-    RepEvalCell,
-    RepEvalResult,
-    RepEvalSettings,
-    RepEvalSplit,
-    evaluate,
-    nullable,
+from core.repeval.states import (
+    Extraction,
+    HalfArray,
+    OnProgress,
+    States,
+    finite_cells,
+    usual_texts,
+    varying_cells,
 )
-from core.repeval.states import HalfArray, States, finite_cells, varying_cells
-from core.stats import LabelledItems, alignment_values
+from core.stats import LabelledItems, align, alignment_values
 from core.texts import is_blank
+
+Method = Literal["ridge", "paper-pca", "paper-svm"]
+METHODS: tuple[Method, ...] = get_args(Method)
+AVERAGED = 20
+"""Cells that ridge averages."""
+PAIRS: dict[Method, int] = {"ridge": 20, "paper-pca": 20, "paper-svm": 100}
+"""Pairs that are chosen by default; those of ridge turn no direction."""
 
 FOLDS = 10
 FEW_LABELS = 50  # on the validation side; under that the choice of a cell is mostly luck
 BATCH_BYTES = 256 << 20
 SAFE_DIGITS = 9  # of a score, above what sums in double precision differ in
+
+
+@dataclass(frozen=True, slots=True)
+class RepEvalSettings:
+    """Which model reads which texts, and how to project, search and report.
+
+    `reading` None reads what `usual_texts` names.  `level` None is the aspect's usual one: sample level where groups
+    allow it, else dataset.  `method` "ridge" averages the z-scores of the best `average` cells (None = 20; 1 = the best
+    cell alone); "paper-pca" and "paper-svm" are those of RepEval and use one cell.  Ridge learns from training and
+    validation items together: cells are chosen by cross-validation over their sources, then fitted on all of them.
+    `n_pairs` None is 20 pairs, for paper-svm 100; those of paper-svm may share texts.  Fitted on `train_share` of the
+    sources, chosen on `validation_share`, evaluated on the rest.  `random_vectors` 0 leaves the random baseline out,
+    `resamples` 0 the intervals.
+    """
+
+    method: Method = "ridge"
+    model: ModelSpec = field(default_factory=ModelSpec)
+    reading: Extraction | None = None
+    average: int | None = setting(None, "Cells that ridge averages.", low=1)
+    n_pairs: int | None = setting(None, "Pairs of a good and a bad text.", low=2)
+    statistic: Statistic = "spearman"
+    level: Level | None = None
+    train_share: float = 0.4
+    validation_share: float = 0.2
+    seed: int = 0
+    resamples: int = setting(1_000, "Resamples behind intervals at system level; 0: no intervals.", low=0)
+    random_vectors: int = setting(2_000, "Random directions next to the chosen cell's.", low=0)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        if self.average not in (None, 1) and self.method != "ridge":
+            raise UsageError(f"{self.method} uses one cell; averaging is for ridge.")
+        if min(self.train_share, self.validation_share, 1.0 - self.train_share - self.validation_share) <= 1e-9:
+            raise UsageError("The shares for training and validation must be above 0 and leave something to test on.")
+
+    @property
+    def cells_averaged(self) -> int:
+        """How many of the best cells make the score."""
+        return self.average or (AVERAGED if self.method == "ridge" else 1)
+
+    @property
+    def pairs_asked(self) -> int:
+        """How many pairs are chosen, where there are as many."""
+        return self.n_pairs or PAIRS[self.method]
+
+    @property
+    def uses_pairs(self) -> bool:
+        """Whether the method learns from pairs and chooses one cell on validation items.
+
+        Ridge learns from all training labels; its cells are chosen by folds of sources, and then fitted on all of them.
+        """
+        return self.method != "ridge"
+
+    def read(self, aspect: str) -> Extraction:
+        """Return what is read: `reading`, else what the model usually reads."""
+        return self.reading or Extraction(criterion=aspect, texts=usual_texts(self.model.name))
+
+    def on(self, golden: GoldenSet, aspect: str) -> RepEvalSettings:
+        """Return these settings with the level at which `aspect` is measured."""
+        return self if self.level else replace(self, level=LabelledItems.of(golden, aspect).usual_level)
+
+    @property
+    def measure(self) -> Measure:
+        """Statistic and level; only settings `on` a golden set have it."""
+        assert self.level is not None
+        return Measure(self.statistic, self.level)
+
+
+@dataclass(frozen=True, slots=True)
+class RepEvalSplit:
+    """Positions (in `GoldenSet.items`) to train on, to choose on and to evaluate on; no source is in two of them.
+
+    For a method that cross-validates the first two are the same items: each is scored by a fit without its source.
+    """
+
+    train: tuple[int, ...]
+    validation: tuple[int, ...]
+    test: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RepEvalCell:
+    """One layer at one token, with its k (PCA only) and its alignment on validation and test (None = undefined)."""
+
+    layer: int
+    token: str
+    k: int | None
+    validation: float | None
+    test: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its fields; the token is a number where it counts from the end."""
+        return asdict(self) | {"token": token_json(self.token)}
+
+
+@dataclass(frozen=True)
+class RandomBaseline:
+    """Test alignments `values` (n,) of random directions in the chosen cell; NaN = undefined.
+
+    `projection` is the chosen cell's own.
+    """
+
+    projection: float | None
+    values: FloatArray
+
+    @property
+    def percentile(self) -> float | None:
+        """The share of random directions below the projection (0 to 100), ties counted half; None when undefined."""
+        defined = self.values[~np.isnan(self.values)]
+        if self.projection is None or not defined.size:
+            return None
+        below, level = (defined < self.projection).mean(), (defined == self.projection).mean()
+        return float(100.0 * (below + 0.5 * level))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the percentile and what it is made of, without the single values."""
+        return {"percentile": self.percentile, "projection": self.projection, "n": int(self.values.size)}
+
+
+@dataclass(frozen=True)
+class RepEvalResult:
+    """A RepEval score for every item, how it was chosen, and what it is worth.
+
+    `scores` (n_items,) in the order of the golden set, higher is better, in no particular unit; those of items that it
+    learnt from are of fits without their source where the method cross-validates, and optimistic elsewhere.  `chosen`
+    is the cell with the best validation alignment, `members` the cells whose z-scores make up `scores` (the chosen one
+    alone when one cell is used).  `validation` and `test` are alignments of `scores`; choosing makes the first
+    optimistic.  `cells` (n_layers, n_tokens) holds every cell's validation alignment at its best k, `cell_k` (n_layers,
+    n_tokens) that k (0 = the method has none), `cell_scores` (n_layers, n_tokens, n_items) its scores; NaN = undefined.
+    `scorer` rates other items where it was asked for.
+    """
+
+    aspect: str
+    settings: RepEvalSettings
+    layers: tuple[int, ...]
+    tokens: tuple[str, ...]
+    chosen: RepEvalCell
+    members: tuple[RepEvalCell, ...]
+    validation: Alignment
+    test: Alignment
+    cells: FloatArray
+    cell_k: FloatArray
+    cell_scores: FloatArray
+    scores: FloatArray
+    parts: RepEvalSplit
+    random: RandomBaseline | None
+    n_pairs: int
+    states: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    scorer: RepEvalScorer | None = None
+
+    @property
+    def method(self) -> str:
+        return self.settings.method
+
+    @property
+    def model(self) -> str:
+        return str(self.states.get("model", ""))
+
+    @property
+    def by_folds(self) -> bool:
+        """Whether cells were chosen by cross-validation over all items that it learnt from."""
+        return self.parts.train == self.parts.validation
+
+    @property
+    def optimism(self) -> float | None:
+        """Validation less test alignment: the optimism of choosing, within chance; None when one is undefined."""
+        if self.validation.value is None or self.test.value is None:
+            return None
+        return self.validation.value - self.test.value
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what `repeval --json` prints; no NaN, null is undefined."""
+        return {
+            "aspect": self.aspect,
+            "method": self.method,
+            "layer": self.chosen.layer,
+            "token": token_json(self.chosen.token),
+            "k": self.chosen.k,
+            "validation": self.validation.as_json(),
+            "test": self.test.as_json(),
+            "optimism": self.optimism,
+            "random": {"percentile": None} if self.random is None else self.random.as_json(),
+            "cells": [[nullable(value) for value in row] for row in self.cells.tolist()],
+            "layers": list(self.layers),
+            "tokens": [token_json(name) for name in self.tokens],
+            "chosen": self.chosen.as_json(),
+            "averaged": [cell.as_json() for cell in self.members],
+            "n_pairs": self.n_pairs,
+            "n_train": len(self.parts.train),
+            "n_validation": len(self.parts.validation),
+            "n_test": len(self.parts.test),
+            "seed": self.settings.seed,
+            "states": dict(self.states),
+            "warnings": list(self.warnings),
+        }
+
+
+def cell_detail(
+    result: RepEvalResult, golden: GoldenSet, layer: int, token: str
+) -> tuple[Alignment, Alignment, FloatArray]:
+    """Return validation and test alignment of `layer` at `token`, with intervals, and its scores (n_items,).
+
+    A cell looked at because its test alignment is high is no longer evaluated on test: the chosen one is.
+    UsageError for a cell that was not read.
+    """
+    if layer not in result.layers or token not in result.tokens:
+        raise UsageError(
+            f"Layer {layer} at token {token} was not read; layers are {result.layers[0]} to {result.layers[-1]}, "
+            f"tokens {', '.join(result.tokens)}."
+        )
+    scores = result.cell_scores[result.layers.index(layer), result.tokens.index(token)]
+    validation, test = (
+        evaluate(scores, LabelledItems.of(golden, result.aspect, part), result.settings)
+        for part in (result.parts.validation, result.parts.test)
+    )
+    return validation, test, scores
+
+
+def evaluate(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings) -> Alignment:
+    """Return the alignment of `scores` (n_all_items,) on `items`, with its interval."""
+    own = scores[items.positions]
+    return align(own, items, settings.measure, resamples=settings.resamples, seed=[settings.seed, 3])
+
+
+def token_json(name: str) -> int | str:
+    """-1 for "-1"; names of pooled tokens stay text."""
+    return int(name) if name.startswith("-") else name
+
+
+def nullable(value: float) -> float | None:
+    """None for NaN."""
+    return None if np.isnan(value) else float(value)
+
+
+# ── a run ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def run(
@@ -139,7 +394,7 @@ def run(
         cell_scores=cell_scores,
         scores=scores,
         parts=parts,
-        random=random_baseline(cell, training, test, chosen, projection=members[0].test),
+        random=random_baseline(cell, test, chosen, members[0].test),
         n_pairs=training.good.size if chosen.uses_pairs else 0,
         states=states.summary(),
         warnings=tuple(warnings),
@@ -177,7 +432,7 @@ def projection_of(settings: RepEvalSettings) -> Projection:
         case "ridge":
             return Ridge()
         case "paper-pca":
-            return PaperPCA(settings.components)
+            return PaperPCA()
         case "paper-svm":
             return PaperSVM(seed=settings.seed)
 
@@ -221,7 +476,8 @@ def training_of(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: R
         golden.labels(aspect),
         np.asarray(parts.train, dtype=np.intp),
         [item.target for item in golden.items],
-        rule=settings.pair_rule,
+        settings.pairs_asked,
+        reuse=settings.method == "paper-svm",
         generator=np.random.default_rng([settings.seed, 1]),
     )
     train = LabelledItems.of(golden, aspect, parts.train)
@@ -231,10 +487,9 @@ def training_of(golden: GoldenSet, aspect: str, parts: RepEvalSplit, settings: R
 
 def shortage_of_pairs(training: Training, settings: RepEvalSettings) -> str:
     """Return in words that there are fewer pairs than asked for, "" where there are enough or none are used."""
-    asked = settings.pair_rule.n
-    if not settings.uses_pairs or training.good.size >= asked:
+    if not settings.uses_pairs or training.good.size >= settings.pairs_asked:
         return ""
-    return f"{asked} pairs were asked for, the training labels gave {training.good.size}."
+    return f"{settings.pairs_asked} pairs were asked for, the training labels gave {training.good.size}."
 
 
 def source_folds(sources: IntArray, seed: int) -> IntArray:
@@ -250,17 +505,11 @@ def source_folds(sources: IntArray, seed: int) -> IntArray:
 
 
 def random_baseline(
-    states: NDArray[np.float32],
-    training: Training,
-    test: LabelledItems,
-    settings: RepEvalSettings,
-    *,
-    projection: float | None,
+    states: NDArray[np.float32], test: LabelledItems, settings: RepEvalSettings, projection: float | None
 ) -> RandomBaseline | None:
     """Evaluate random unit vectors on `states` (n_items, dim) of one cell; None where they are left out.
 
-    The pairs of `training` turn the vectors for the second distribution; `projection` is what the fitted direction
-    reaches on the same `test` items.
+    `projection` is what the fitted direction reaches on the same `test` items.
     """
     if not settings.random_vectors:
         return None
@@ -268,9 +517,7 @@ def random_baseline(
     vectors = generator.standard_normal((settings.random_vectors, states.shape[1])).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     rated = _without_rounding(vectors.astype(np.float64) @ states[test.positions].T.astype(np.float64))
-    values = alignment_values(rated, test, settings.measure)
-    flipped = values * majority_signs(vectors @ (states[training.good] - states[training.bad]).T)
-    return RandomBaseline(projection, values, flipped)
+    return RandomBaseline(projection, alignment_values(rated, test, settings.measure))
 
 
 # ── the search ───────────────────────────────────────────────────────────────────────────────────────────────

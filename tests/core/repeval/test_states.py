@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 from core.errors import JudgeError, StoreError
 from core.records import GoldenSet, Item
-from core.repeval import Extraction, ModelSpec, describe, extract, extraction
-from core.repeval.extraction import prompts_of, read_batch
+from core.repeval import Extraction, ModelSpec, describe, extract
 from core.repeval.model import load_model, load_tokenizer, token_batches, token_ids
-from core.repeval.states import finite_cells, varying_cells
+from core.repeval.states import finite_cells, prompts_of, read_batch, varying_cells
 
 TEXTS = (
     "a",
@@ -108,7 +107,7 @@ def test_cache_is_resumed_and_depends_on_weights_and_cells(
         raise AssertionError("weights were loaded although everything is cached")
 
     with monkeypatch.context() as patch:
-        patch.setattr("core.repeval.extraction.load_model", never)
+        patch.setattr("core.repeval.states.load_model", never)
         cached = extract(golden, spec, small, tmp_path)
     assert np.array_equal(cached.values, fresh.values)
     assert cached.cached == cached.prompts
@@ -187,7 +186,7 @@ def test_memory_running_out_halves_the_batch_and_goes_on(model_folder: Folder, m
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate a lot")
         return read_batch(*about)
 
-    monkeypatch.setattr(extraction, "read_batch", read)
+    monkeypatch.setattr("core.repeval.states.read_batch", read)
     states = extract(golden, spec)
     assert states.n_halved >= 1
     assert max(sizes[1:]) < sizes[0]  # what follows is not tried with the batch that was too large
@@ -195,7 +194,7 @@ def test_memory_running_out_halves_the_batch_and_goes_on(model_folder: Folder, m
     gap = np.abs(states.values.astype(np.float64) - expected.values.astype(np.float64)).max()
     assert gap < 0.01
 
-    monkeypatch.setattr(extraction, "read_batch", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr("core.repeval.states.read_batch", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(JudgeError, match="on a single text"):
         extract(golden, spec)
 

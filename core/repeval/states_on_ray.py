@@ -1,0 +1,119 @@
+"""Read hidden states on a Ray cluster.
+
+Ray Data gives each GPU an actor with the model, or each node without one.  Batches are cut as one process cuts them,
+so the states are the same.  Where a node is lost, Ray reads its batches on another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from core.cluster import connected, plain_errors
+from core.errors import ConcordError, JobError, JudgeError
+from core.records import IntArray
+from core.repeval.model import CodeAllowed, LoadedModel, ModelSpec, choose_precision, load_model
+from core.repeval.states import Computed, HalfArray, compute
+
+LONGEST_STEP = 1800.0
+"""Seconds for what may load much before a cluster is given up."""
+
+
+def cluster_at(address: str, spec: ModelSpec) -> tuple[int, str, str, dict[str, float]]:
+    """Connect to the cluster at `address` ("auto" or HOST:PORT) and find out what it offers for `spec`.
+
+    Returns how many actors it has room for, their device and number format, and what one of them takes.  JobError when
+    ray is not installed, the cluster cannot be reached, or it has not the device asked for.
+    """
+    ray = connected(address)
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    gpus = int(sum(node.get("GPU", 0) for node in nodes))
+    if spec.device == "mps" or (spec.device == "cuda" and not gpus):
+        raise JobError(f"The device {spec.device} was asked for, but the Ray cluster at {address} has none. Use auto.")
+    if gpus and spec.device != "cpu":
+        on_gpu = ray.remote(num_gpus=1, num_cpus=0)(choose_precision)
+        with plain_errors(address):
+            precision = ray.get(on_gpu.remote(spec, "cuda"), timeout=LONGEST_STEP)
+        return gpus, "cuda", precision, {"num_gpus": 1, "num_cpus": 0}
+    cpus = [node["CPU"] for node in nodes if node.get("CPU", 0) >= 1]
+    if not cpus:
+        raise JobError(f"The Ray cluster at {address} has neither GPUs nor processors to offer; start nodes with some.")
+    # as much of a node that no other holds the model twice, and room for the task that hands out batches
+    return len(cpus), "cpu", choose_precision(spec, "cpu"), {"num_cpus": max(0.5, min(cpus) - 0.2)}
+
+
+def compute_on(
+    address: str,
+    cluster: tuple[int, str, str, dict[str, float]],
+    actor: tuple[Any, ...],
+    prompts: Sequence[Sequence[int]],
+    batches: Sequence[IntArray],
+) -> Iterator[Computed]:
+    """Read `batches` of prompts by actors made with the arguments `actor`; as `compute`, errors name the node.
+
+    JobError when the cluster fails for good.
+    """
+    connected(address)
+    from ray import data
+
+    slots, _, _, needs = cluster
+    asked = [{"rows": batch.tolist(), "prompts": [prompts[row] for row in batch]} for batch in batches]
+    read = data.from_items(asked, override_num_blocks=len(asked)).map_batches(
+        StateActor,
+        fn_constructor_args=actor,
+        batch_size=1,
+        batch_format="pyarrow",
+        compute=data.ActorPoolStrategy(size=slots),
+        **needs,
+    )
+    with plain_errors(address):
+        for table in read.iter_batches(batch_size=None, batch_format="pyarrow"):
+            for part in table.to_pylist():
+                if part["problem"]:
+                    raise JudgeError(f"On the node {part['node']}: {part['problem']}")
+                values = np.frombuffer(part["values"], dtype=np.float16).reshape(part["shape"])
+                yield np.array(part["rows"], dtype=np.intp), values, part["n_halved"]
+
+
+class StateActor:
+    """An actor that holds the model of `spec`, with the weights that `fingerprint` names, and reads prompts."""
+
+    def __init__(
+        self, spec: ModelSpec, code: CodeAllowed, fingerprint: str, cells: tuple[Sequence[int], Sequence[str]]
+    ) -> None:
+        self.spec, self.code, self.fingerprint, self.cells = spec, code, fingerprint, cells
+
+    @cached_property
+    def model(self) -> LoadedModel:
+        """The model, loaded with the first prompts.  JudgeError where its weights are others than `fingerprint`."""
+        loaded = load_model(self.spec, self.code)
+        if loaded.facts.fingerprint != self.fingerprint:
+            raise JudgeError(
+                f"The model {loaded.facts.name} is another here than on the host that asked. Bring the same files to "
+                "every node, or name a commit of its repository as the revision."
+            )
+        return loaded
+
+    def __call__(self, table: Any) -> Any:
+        import pyarrow as arrow
+        import ray
+
+        answers = []
+        for asked in table.to_pylist():
+            prompts, n_halved = asked["prompts"], 0
+            answer = {"rows": asked["rows"], "values": b"", "shape": [0], "n_halved": 0, "problem": "", "node": ""}
+            try:
+                read = dict[int, HalfArray]()
+                whole = len(prompts) * max(map(len, prompts))
+                for rows, states, halved in compute(self.model, self.cells, prompts, np.arange(len(prompts)), whole):
+                    read.update(zip(rows.tolist(), states, strict=True))
+                    n_halved += halved
+                values = np.stack([read[row] for row in range(len(prompts))])
+                answer |= {"values": values.tobytes(), "shape": [*values.shape], "n_halved": n_halved}
+            except ConcordError as error:
+                answer |= {"problem": str(error), "node": str(ray.util.get_node_ip_address())}
+            answers.append(answer)
+        return arrow.Table.from_pylist(answers)
