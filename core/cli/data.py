@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from core.cli.options import GoldenFile, JsonFlag, VerboseFlag, with_options
-from core.cli.output import notes, place, tell
+from core.cli.output import place, tell
 from core.errors import UsageError
 from core.wording import counted
 
@@ -29,7 +29,6 @@ def check(
 
     report = check_file(
         golden.golden,
-        ranks=golden.chosen_ranks,
         values=golden.values or None,
         mapping=golden.mapped,
         sheet=golden.sheet,
@@ -44,10 +43,7 @@ def fetch(
     name: Annotated[str, typer.Argument(help="The set, such as summeval; --list shows all.")] = "",
     *,
     out: Annotated[Path | None, typer.Option(help="Golden file to write; NAME.jsonl in this folder.")] = None,
-    files: Annotated[
-        list[Path] | None, typer.Option("--from", help="Convert a file downloaded by hand; once for each file.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite, and accept a set of another size.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     show: Annotated[bool, typer.Option("--list", help="The sets, their licences and addresses.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -68,7 +64,7 @@ def fetch(
         known = ", ".join(benchmark.name for benchmark in CATALOGUE)
         raise UsageError(f"Name the set to fetch: {known}. --list tells more.")
     benchmark = find_benchmark(name)
-    body = fetch_benchmark(benchmark, out or Path(f"{benchmark.name}.jsonl"), files=files or (), force=force)
+    body = fetch_benchmark(benchmark, out or Path(f"{benchmark.name}.jsonl"), force=force)
     tell(body, _fetched_words(body), as_json)
 
 
@@ -79,11 +75,7 @@ def _fetched_words(body: dict[str, Any]) -> list[str]:
         low, high = facts["scale"]
         raters = counted(facts["n_raters"], "rater") if facts["n_raters"] else "no individual ratings"
         lines.append(f"  {aspect}: {counted(facts['n_labelled'], 'label')} on {low:g} to {high:g}, {raters}")
-    for file in body["files"]:
-        compared = "equal to the catalogue's" if file["checked"] == "catalogue" else "with nothing to compare it with"
-        size = f"{file['n_bytes'] / 1e6:,.2f} MB, sha256 {file['sha256'][:12]}…"
-        lines.append(f"{file['file']}: {size} {compared} ({file['address']})")
-    lines += notes(*body["notes"])
+    lines += [f"{file['file']}: {file['address']}" for file in body["files"]]
     if body["warnings"]:
         lines.append(f"{counted(len(body['warnings']), 'warning')}: python -m core check {body['out']} shows them.")
     return [*lines, f"Licence: {body['licence']}", f"Cite: {body['citation']}"]

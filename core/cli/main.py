@@ -32,7 +32,7 @@ report export-project import-project demo worker storage
 fetch
 """.split()
 
-SELDOM = "ranks values mapped sheet verbose as_json out help".split()
+SELDOM = "values mapped sheet verbose as_json out help".split()
 """Options that come last in the help of a command."""
 
 
@@ -63,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
     as_json = "--json" in arguments
     try:
         if (items := golden_items()) != USUAL_GOLDEN_ITEMS:
-            from core.data.sources import LIMITS
+            from core.data.tables import LIMITS
 
             LIMITS.items = items
         outcome = _parser()(args=arguments, standalone_mode=False, prog_name="python -m core")

@@ -98,11 +98,6 @@ def _option(record: type[Any], each: Field[Any]) -> inspect.Parameter:
 class ReadOptions:
     """How the file of a golden set is read."""
 
-    ranks: tuple[str, ...] = setting(
-        (),
-        "An aspect or column of ranks within a source, 1 the best; once for each. none: none is. By default "
-        "those called so.",
-    )
     values: tuple[str, ...] = setting(
         (),
         "What values mean; once for each: missing=99 (or none), pairs=1/2/0 (first, second, tie; or scale), "
@@ -110,15 +105,6 @@ class ReadOptions:
     )
     mapped: MapOption = None
     sheet: str | None = setting(None, "Sheet of the golden set's workbook; by default the first visible one.")
-
-    @property
-    def chosen_ranks(self) -> Sequence[str] | None:
-        """What holds ranks, as `load_golden` takes it; UsageError for names next to none."""
-        if not self.ranks or "none" not in self.ranks:
-            return self.ranks or None
-        if len(self.ranks) > 1:
-            raise UsageError("--ranks none says that no column holds ranks; leave out the others.")
-        return []
 
     def load_file(
         self, file: Path, *, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None
@@ -131,7 +117,6 @@ class ReadOptions:
             mapping=self.mapped,
             kept=kept,
             scales=scales,
-            ranks=self.chosen_ranks,
             values=self.values or None,
             sheet=self.sheet,
         )
@@ -287,7 +272,7 @@ def read_table(
 ) -> tuple[Verdicts, int, list[str]]:
     """The verdicts of a file, how many are for items beyond the golden set, and what to say of scores off the scale."""
     from core.comparison.given_verdicts import in_records, off_scale_words
-    from core.data.scale import Values
+    from core.data.columns import Values
     from core.data.split import task_of
 
     task, item_ids = task_of(golden, aspect), frozenset(golden.item_ids)

@@ -11,9 +11,9 @@ import numpy as np
 
 from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, calibration_items, in_records
 from core.data import load_items
-from core.data.item_rows import repeated_texts
+from core.data.golden import repeated_texts
+from core.data.labels import off_scale
 from core.data.reply_files import ScoredRows, read_groups, read_scored
-from core.data.scale import off_scale
 from core.data.split import task_of
 from core.errors import UsageError
 from core.records import GoldenSet, IntArray, Item, Task

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
+from core.data.columns import Codes
+from core.data.labels import off_scale
 from core.data.reply_files import out_of_range
-from core.data.scale import Codes, off_scale
 from core.data.split import task_of, text_digest, texts_behind
 from core.errors import UsageError
 from core.judge_files.judge_reading import read_card

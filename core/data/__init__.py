@@ -15,9 +15,8 @@ Formats: CSV, TSV, JSONL (NDJSON), JSON arrays (these also .gz), Parquet, XLSX. 
 digest, not its format.  `split.usable_aspect(golden, aspect)` is the one guard before an aspect is used.
 """
 
-from core.data.columns import Mapping
+from core.data.columns import Mapping, propose_mapping
 from core.data.golden import BuiltGolden, as_check_json, build_golden, check_file, load_golden, load_items
-from core.data.proposal import propose_mapping
 from core.data.split import added_to, grown_split, inner_fold, split_sources
 from core.data.tables import Table, open_table, read_table, read_upload
 

@@ -1,30 +1,40 @@
-"""The roles of columns: their names, and which column plays which; shown and correctable.
+"""Which column of a file plays which part: by its name, or as a person says; never guessed by what it holds.
 
 Roles of a golden file: ``item_id source_id system_id source context target references split annotator_id``, for labels
 ``human_<aspect>`` (the gold label), ``ann_<aspect>`` or ``ann_<panel>_<aspect>`` (lists of individual ratings),
 ``annotators`` and ``annotators_<aspect>`` (who gave them, in the same order), ``metric_<name>``, and for long files
-``aspect`` and ``value``.  Files of verdicts have roles of their own (`core.data.reply_files`), found and corrected in
-the same way.  `core.data.proposal` finds the roles of a file.
+``aspect`` and ``value``.  Files of verdicts have roles of their own (`core.data.reply_files`).
+
+A person's answers to what values mean are texts, once for each::
+
+    missing=99          99 is no label; also 99,-1, or quality:99 for one aspect
+    missing=none        every number is a label
+    pairs=1/2/0         first text / second text / tie; the tie can be left out
+    pairs=scale         the numbers are a scale, and high ones prefer the second text
+    verdicts=1/2/0      as pairs, for the scores in a file of verdicts on pairs
+    best=low            the lowest label is the best; best=quality:low for one aspect
+    best=high           the highest label is the best
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import abc
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
-from core.data.cells import folded
-from core.data.scale import Values
+from core.data.cells import folded, read_list, read_numbers, read_turns, unpacked
 from core.errors import UsageError
 from core.records import ItemKind
-from core.texts import visible_name
+from core.texts import is_blank, text_length, visible_name
 
+Rows = abc.Sequence[abc.Mapping[str, Any]]
 Layout = Literal["wide", "long"]
-How = Literal["exact", "alias", "content", "corrected"]
-"""How the column of a role was found: by its own name, by another usual one, by what it holds, or by a person."""
+How = Literal["exact", "alias", "corrected"]
+"""How the column of a role was found: by its own name, by another usual one, or by a person."""
 
 HUMAN, ANN, METRIC, ANNOTATORS = "human_", "ann_", "metric_", "annotators"
 LABEL_ROLES = ("aspect", "value", "annotator_id")
@@ -46,41 +56,36 @@ DATA_NAMES = frozenset(
 """Columns that hold a conversation or structured data by their name alone."""
 
 TEXTS_OF_PAIRS = "text response answer output completion summary candidate generation reply target message".split()
-PAIRS = tuple((f"{text}_{first}", f"{text}_{second}") for first, second in ("ab", "12") for text in TEXTS_OF_PAIRS)
-"""Usual names of two texts, of which people prefer one; `pair_in` finds more."""
+"""Words in the names of two texts, of which people prefer one."""
 Sides = tuple[str, str]
 SIDES: tuple[Sides, ...] = (("a", "b"), ("1", "2"), ("0", "1"), ("left", "right"), ("first", "second"))
 _FORMS = ("{text}_{side}", "{side}_{text}", *(f"{who}_{{side}}_{{text}}" for who in ("model", "system", "assistant")))
 
 ALIASES: abc.Mapping[str, tuple[str, ...]] = {
-    "item_id": tuple("id uid example_id sample_id instance_id row_id idx index index_level_0".split()),
+    "item_id": tuple("id uid example_id sample_id instance_id row_id ticket ticket_id idx index index_level_0".split()),
     "source_id": tuple(
         "doc_id document_id article_id group group_id dialogue_id dialog_id conversation_id prompt_id "
         "question_id".split()
     ),
-    "system_id": tuple("system system_name model model_id model_name generator".split()),
-    "target": (
-        *"summary response output hypothesis prediction candidate generation completion answer reply".split(),
-        *"generated_text system_output model_output decoded simplification translation text".split(),
-        *(first for first, _ in PAIRS),
+    "system_id": tuple("system system_name model model_id model_name generator bot".split()),
+    "target": tuple(
+        "summary response output hypothesis prediction candidate generation completion answer reply generated_text "
+        "system_output model_output model_response model_answer llm_output llm_response agent_answer agent_reply "
+        "bot_answer bot_reply decoded simplification translation text sentence essay review".split()
     ),
     "source": (
         *"document article source_text src input input_text prompt question instruction original passage".split(),
+        *"user_question customer_question".split(),
         *sorted(CONVERSATION_NAMES),
         *sorted(DATA_NAMES),
     ),
-    "context": (
-        *"fact facts knowledge persona background evidence grounding".split(),
-        *(second for _, second in PAIRS),
-    ),
+    "context": tuple("fact facts knowledge persona background evidence grounding".split()),
     "references": tuple("reference refs ref reference_summary gold_summary reference_text gold_text".split()),
     "split": ("fold", "subset", "partition"),
     "annotator_id": tuple("annotator rater rater_id worker worker_id coder labeler labeller user_id".split()),
     "aspect": tuple("dimension criterion quality_dimension attribute".split()),
     "value": tuple("label score rating human_score human_rating human_label".split()),
 }
-CHOSEN = frozenset(("chosen", "rejected"))
-"""Columns of a preferred text and the other."""
 KNOWN_ASPECTS = frozenset(
     "coherence consistency fluency relevance overall quality naturalness informativeness engagingness groundedness "
     "understandability grammar semantics adequacy faithfulness factuality simplicity meaning helpfulness correctness "
@@ -91,6 +96,90 @@ MODELS = re.compile(
     "meteor|bert|bart|bertscore|geval)[a-z]*[0-9]*"
 )
 """Names of what rates without being a person."""
+
+
+# ── what a person says of values ─────────────────────────────────────────────────────────────────────────────
+
+Codes = tuple[float, float, float | None]
+"""Numbers for "the first text", "the second text" and a tie."""
+Best = Literal["low", "high"]
+
+_ANSWERS = "missing=99, missing=none, pairs=1/2/0, pairs=scale, verdicts=1/2/0, best=low, best=high"
+
+
+@dataclass(frozen=True)
+class Values:
+    """A person's answers; None or empty where nobody has said.
+
+    `missing` are (aspect or "" for all, number that is no label; None says that all others are labels).  `best` are
+    (aspect or "" for all, end).
+    """
+
+    missing: tuple[tuple[str, float | None], ...] = ()
+    pairs: Codes | Literal["scale"] | None = None
+    verdicts: Codes | Literal["scale"] | None = None
+    best: tuple[tuple[str, Best], ...] = ()
+
+    @classmethod
+    def of(cls, answers: Values | str | abc.Sequence[str] | None) -> Values:
+        """Read answers in the forms above.  UsageError for any other."""
+        if isinstance(answers, Values):
+            return answers
+        said: dict[str, Any] = {}
+        for answer in (answers,) if isinstance(answers, str) else answers or ():
+            name, _, given = answer.replace(" ", "").partition("=")
+            parts = (part.rpartition(":") for part in answer.partition("=")[2].split(","))
+            words = [(aspect.strip().removeprefix("human_"), word.strip()) for aspect, _, word in parts]
+            try:
+                if name == "missing":
+                    found = ((aspect, None if word == "none" else _number(word)) for aspect, word in words)
+                    said[name] = (*said.get(name, ()), *found)
+                elif name == "best" and {word for _, word in words} <= {"low", "high"}:
+                    said[name] = (*said.get(name, ()), *words)
+                elif name in ("pairs", "verdicts") and given == "scale":
+                    said[name] = given
+                elif name in ("pairs", "verdicts"):
+                    first, second, *tie = map(_number, given.split("/"))
+                    if len({first, second, *tie}) < 2 + len(tie) or len(tie) > 1:
+                        raise ValueError
+                    said[name] = (first, second, tie[0] if tie else None)
+                else:
+                    raise ValueError
+            except ValueError:
+                message = f"{answer[:60]!r} does not say what values mean. Use one of these forms: {_ANSWERS}."
+                raise UsageError(message) from None
+        return cls(**said)
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The answers as `of` takes them."""
+        said = [
+            f"missing={aspect and aspect + ':'}{'none' if number is None else f'{number:g}'}"
+            for aspect, number in self.missing
+        ]
+        for name, codes in (("pairs", self.pairs), ("verdicts", self.verdicts)):
+            if codes is not None:
+                words = codes if codes == "scale" else "/".join(f"{n:g}" for n in codes if n is not None)
+                said.append(f"{name}={words}")
+        return (*said, *(f"best={aspect and aspect + ':'}{end}" for aspect, end in self.best))
+
+    def is_missing(self, value: float | None, aspect: str) -> bool:
+        """Whether a number was said to be no label of `aspect`; None: whether every other number is one."""
+        return ("", value) in self.missing or (aspect, value) in self.missing
+
+    def best_of(self, aspect: str) -> Best | None:
+        """Which end of the scale is the best, as far as somebody said; an answer for the aspect goes first."""
+        said = dict(self.best)
+        return said.get(aspect, said.get(""))
+
+
+def _number(text: str) -> float:
+    if not math.isfinite(number := float(text)):
+        raise ValueError(text)
+    return number
+
+
+# ── roles ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)
@@ -108,7 +197,7 @@ class ColumnRoles:
 
     def found_by(self, how: How) -> tuple[str, ...]:
         """The roles whose columns were found so."""
-        return tuple(role for role, way in self.found.items() if way == how)
+        return tuple(role for role, way in self.found.items() if way == how and role in self.roles)
 
     def with_role(self, role: str, column: str | None) -> Self:
         """With a person's correction: `column` plays `role` (None: nothing does) and leaves any role it had.
@@ -137,13 +226,11 @@ class Mapping(ColumnRoles):
 
     `layout` "wide" has one row per item, "long" one row per rating.  `kind` follows from the texts unless a person gave
     it (`kind_given`).  `values`: what a person said of codes, choices and which end is best.
-    `ranks`: the aspects whose labels are ranks, as a person said; None where their names speak for themselves.
     """
 
     kind: ItemKind = "source_target"
     kind_given: bool = False
     values: Values = field(default_factory=Values)
-    ranks: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -230,26 +317,16 @@ class Mapping(ColumnRoles):
         """The same mapping with the item kind a person chose."""
         return replace(self, kind=kind, kind_given=True)
 
-    def with_ranks(self, ranks: abc.Iterable[str]) -> Mapping:
-        """With the aspects whose labels a person says are ranks, each by its name or by its column's."""
-        mapping, aspects = self, list[str]()
-        of_column = {column: aspect for aspect, column in self.gold_columns.items()}
-        for name in ranks:
-            aspects.append(of_column.get(name, name).removeprefix(HUMAN).removeprefix(ANN))
-            if name in self.unused and "value" not in self.roles:
-                mapping = mapping.with_role(HUMAN + aspects[-1], name)
-        return replace(mapping, ranks=tuple(aspects))
-
     def as_json(self) -> dict[str, Any]:
         """What was mapped and how, for ``check --json`` and the mapping form."""
-        names = {"exact": "exact", "alias": "aliased", "content": "guessed", "corrected": "corrected"}
         return {
             "roles": dict(self.roles),
-            **{names[how]: list(self.found_by(how)) for how in get_args(How)},
+            "exact": list(self.found_by("exact")),
+            "aliased": list(self.found_by("alias")),
+            "corrected": list(self.found_by("corrected")),
             "unused": list(self.unused),
             "layout": self.layout,
             "kind": self.kind,
-            "ranks": None if self.ranks is None else list(self.ranks),
             "values": list(self.values.answers),
             "notes": list(self.notes),
         }
@@ -336,3 +413,167 @@ def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> d
             if roles.setdefault(role, column) != column:
                 raise UsageError(f"--map names two columns for {role[:60]!r}. Name one.")
     return roles
+
+
+# ── the columns that a file's own names propose ──────────────────────────────────────────────────────────────
+
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+_NO_TEXTS_JUDGED = frozenset(
+    "title topic subject headline category name url comment comments note notes remark remarks explanation reason "
+    "rationale feedback justification why".split()
+)
+"""Names of columns of texts that are about a text: its heading, and what raters say of it."""
+
+
+def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
+    """The mapping a file most plainly asks for: own names first, then aliases, then the shape of the labels.
+
+    `rows`, some or all, tell the kind of the items, which columns cannot be the judged text, and which ``ann_`` columns
+    hold ratings.  Never raises for odd columns: what is not recognised is left in `Mapping.unused`.
+    """
+    roles: dict[str, str] = {}
+    found: dict[str, How] = {}
+    notes: list[str] = []
+
+    def free() -> list[str]:
+        return [column for column in columns if column not in roles.values()]
+
+    def give(role: str, named: abc.Sequence[str]) -> None:
+        """The first of `named` plays `role`, if there is one and both are free."""
+        if named and role not in roles and named[0] not in roles.values():
+            exact = role == named[0] or (role, named[0]) == ("references", "reference")
+            roles[role], found[role] = named[0], "exact" if exact else "alias"
+
+    def holds_ratings(column: str) -> bool:
+        """False, with a note, for an ``ann_`` column that does not hold numbers or lists of numbers."""
+        filled = (row[column] for row in rows if row.get(column) not in (None, "", [], "[]"))
+        _, refused = read_numbers(read_list(next(filled, None)) if column.startswith(ANN) else ())
+        if refused:
+            notes.append(
+                f"Column {column!r} is left out: it does not hold one list of ratings per item ({refused[0]})."
+            )
+        return not refused
+
+    # the two columns of a long file, where no other column holds labels; then own names
+    aspect, value = first_named(columns, "aspect"), first_named(columns, "value")
+    if aspect and value and not any(name.startswith((HUMAN, ANN)) and name not in value for name in columns):
+        give("aspect", aspect)
+        give("value", value)
+    for name in columns:
+        if is_role(name) and name not in ("aspect", "value", "target") and holds_ratings(name):
+            give(name, [name])
+    give("references", [name for name in columns if name == "reference"])
+    if (pair := pair_in(free())) and "target" not in columns:
+        give("target", pair[0][:1])
+        give("context", pair[0][1:])
+    # a prediction, an output or an answer may be a number or a flag next to the text that it is about
+    named = by_name(free(), ("target", *ALIASES["target"]))
+    for name in named if "target" not in roles else ():
+        if holds_texts(rows, name) or named == ["target"]:  # called so on purpose
+            give("target", [name])
+            break
+        notes.append(f"Column {name!r} is not read as target: it holds numbers or codes, and no texts.")
+    for column in free():
+        name = folded(column)
+        if name != column and name not in ("target", *LABEL_ROLES) and is_role(name) and holds_ratings(column):
+            give(name, [column])
+    for role in ALIASES:
+        if role not in ("target", *LABEL_ROLES):
+            give(role, by_name(free(), ALIASES[role]))
+    give("annotator_id", first_named(free(), "annotator_id"))
+    if "value" not in roles and not any(role.startswith((HUMAN, ANN)) for role in roles):  # bare names of aspects
+        known = [name for name in free() if folded(name) in KNOWN_ASPECTS]
+        known = [name for name in known if (got := read_numbers(row.get(name) for row in rows[:50]))[0] and not got[1]]
+        for name in known:
+            alone = sum(folded(other) == folded(name) for other in known) == 1  # the check reports two spellings
+            give(HUMAN + (folded(name) if alone else name), [name])
+        if not known:
+            give(HUMAN + "overall", first_named(free(), "value"))
+    if "target" not in roles and found.get("source") == "alias":
+        others = (name for name in free() if folded(name) not in _NO_TEXTS_JUDGED and name not in named)
+        if not any(holds_texts(rows, name, 3) for name in others):  # a rated conversation, say
+            roles["target"], found["target"] = roles.pop("source"), found.pop("source")
+    if not any(role.startswith(ANN) for role in roles):
+        for role in [role for role in roles if role.startswith(ANNOTATORS)]:
+            notes.append(f"Column {roles.pop(role)!r} names raters, but there are no ann_ columns.")
+            del found[role]
+    roles = dict(sorted(roles.items(), key=lambda entry: entry[0].startswith(METRIC)))
+    return Mapping(roles, tuple(columns), found, detect_kind(rows, roles), notes=tuple(notes))
+
+
+def mapping_of(
+    columns: abc.Sequence[str], rows: Rows, given: abc.Mapping[str, str], kept: abc.Mapping[str, str]
+) -> Mapping:
+    """As `propose_mapping`, with the columns that `chosen_roles` names.  UsageError for an unknown given one."""
+    mapping = propose_mapping(columns, rows)
+    for role, column in chosen_roles(columns, given, kept).items():
+        mapping = mapping.with_role(role, column)
+    return replace(mapping, kind=detect_kind(rows, mapping.roles))
+
+
+def holds_texts(rows: Rows, column: str, n_words: int = 1) -> bool:
+    """Whether the first 200 cells of a column are texts, of `n_words` words on average: not numbers, flags or lists."""
+    cells = [cell for row in rows[:200] if (cell := row.get(column)) not in _EMPTY]
+    texts = [cell for cell in cells if isinstance(cell, str) and not is_blank(cell)]
+    if n_words == 1 and not texts:
+        return all(isinstance(cell, (str, list, dict)) for cell in cells)  # messages, objects, or nothing at all
+    if not read_numbers(texts)[1] or len(texts) < 0.8 * len(cells):
+        return False
+    flags = len({folded(text) or text for text in texts}) <= min(10, len(texts) / 2)
+    lengths = [text_length(text) for text in texts]
+    return sum(lengths) >= n_words * len(texts) and not (flags and max(lengths) <= 3)
+
+
+# ── what an item is ──────────────────────────────────────────────────────────────────────────────────────────
+
+_ACT = re.compile(r"\s*\??[A-Za-z_][\w-]*\s*\((?P<slots>.*)\)\s*", re.DOTALL)
+_TURN = re.compile(
+    r"\s*(user|assistant|human|ai|bot|system|agent|customer|(speaker|person|participant)[ _]?\w{1,2}|[ab]|p\d)\s*:",
+    re.I,
+)
+
+
+def detect_kind(rows: Rows, roles: abc.Mapping[str, str]) -> ItemKind:
+    """What the items are, from the roles that are filled and the first 50 sources.
+
+    Columns named as text A and text B make ``pair``.  A context makes ``source_context_target`` (a dialogue with a
+    fact, say).  Else structured sources (objects, ``act(slot=value)``, ``a | b | c`` triples, or a column called mr,
+    data, …) make ``data_text``.  Messages, text in turns, or a column called dialogue, messages, … make
+    ``conversation``.
+    """
+    texts = roles.get("target", ""), roles.get("context", "")
+    if (pair := pair_in(texts)) and pair[0] == texts:
+        return "pair"
+
+    def mostly(test: abc.Callable[[Any], bool], role: str) -> bool:
+        filled = (row[roles[role]] for row in rows if row.get(roles[role]) not in _EMPTY)
+        values = [unpacked(cell) for cell in itertools.islice(filled, 50)]
+        return bool(values) and sum(map(test, values)) >= 0.8 * len(values)
+
+    if "context" in roles and mostly(lambda _: True, "context"):
+        return "source_context_target"
+    role = "source" if "source" in roles and mostly(lambda _: True, "source") else "target"
+    name = folded(roles.get(role, ""))
+    if name in CONVERSATION_NAMES or (role in roles and mostly(_is_spoken, role)):
+        return "conversation"
+    if role == "target":
+        return "single"
+    return "data_text" if name in DATA_NAMES or mostly(_is_data, role) else "source_target"
+
+
+def _is_spoken(value: Any) -> bool:
+    if not isinstance(value, str):
+        return read_turns(value) is not None
+    lines = [line for line in value[:5000].split("\n") if line.strip()]
+    return len(lines) >= 2 and sum(_TURN.match(line) is not None for line in lines) >= 0.8 * len(lines)
+
+
+def _is_data(value: Any) -> bool:
+    if not isinstance(value, str):
+        return isinstance(value, (abc.Mapping, list, tuple)) and read_turns(value) is None
+    text = value[:5000]
+    act = _ACT.fullmatch(text)
+    if act and ("=" in act["slots"] or " " not in text.strip()):
+        return True
+    lines = [line for line in text.split("\n") if line.strip()]
+    return bool(lines) and all(line.count(" | ") == 2 for line in lines)

@@ -11,7 +11,7 @@ import zlib
 from collections import abc
 from typing import IO, Any
 
-from core.data.sources import MORE_ROWS
+from core.data.tables import MORE_ROWS
 from core.errors import GoldenError
 from core.sandbox import Job
 

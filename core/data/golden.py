@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+import re
+from array import array
 from collections import Counter, abc
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from core.data.cells import aspect_key, clean_text, folded, shown
-from core.data.columns import CHOSEN, LONGEST_ASPECT, Mapping, chosen_roles, read_map
-from core.data.item_rows import ItemRows, check_items, read_items
-from core.data.label_cells import (
+from core.data.cells import aspect_key, clean_text, read_id, reference_texts, shown, source_text, target_text
+from core.data.columns import (
+    LONGEST_ASPECT,
+    Mapping,
+    Values,
+    chosen_roles,
+    detect_kind,
+    mapping_of,
+    propose_mapping,
+    read_map,
+)
+from core.data.labels import (
     AspectCells,
+    ItemRows,
     Question,
     leave_out_missing,
     read_labels,
     read_metrics,
     settle,
-    turn_ranks,
 )
-from core.data.proposal import detect_kind, mapping_of, propose_mapping
 from core.data.reshape import refuse_label_studio, with_joined_raters, with_preferences
-from core.data.scale import Values
-from core.data.sources import LIMITS, FileFinding, FindingLog, first_error, has_errors
 from core.data.split import calibration_labels, few_labels
-from core.data.tables import Table, read_table
+from core.data.tables import LIMITS, FileFinding, FindingLog, Table, first_error, has_errors, read_table
 from core.errors import AspectError, GoldenError
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, Rating, Scale
+from core.texts import is_blank
 from core.wording import counted
 
 _ROUNDING = 0.01
@@ -62,7 +72,6 @@ def load_golden(
     mapping: Mapped | None = None,
     kept: abc.Mapping[str, str] | None = None,
     scales: abc.Mapping[str, Scale] | None = None,
-    ranks: abc.Collection[str] | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
     name: str | None = None,
     sheet: str | None = None,
@@ -79,8 +88,7 @@ def load_golden(
         kept: Role → column of an earlier file, such as `GoldenSet.columns`; used where this file has the column and
             none with the name of the role.
         scales: Aspect → confirmed scale; others are found.
-        ranks: Aspects or columns that hold ranks within a source, 1 the best; None: those that are called so.
-        values: What codes and choices mean, such as ``"missing=99"`` (`core.data.scale`).
+        values: What codes and choices mean, such as ``"missing=99"`` (`core.data.columns`).
         name: The name of the golden set; None: that of the file.
         sheet: A workbook's sheet; None: the first visible one.
 
@@ -88,7 +96,7 @@ def load_golden(
         GoldenError: The first thing that forbids the use of the file, with row and column; `build_golden` gives all
             findings.
     """
-    table, chosen = _read(path, mapping, kept, ranks=ranks, values=values, sheet=sheet)
+    table, chosen = _read(path, mapping, kept, values=values, sheet=sheet)
     return _usable(build_golden(table, chosen, scales, name=name), path)
 
 
@@ -109,15 +117,14 @@ def check_file(
     path: str | Path,
     *,
     mapping: Mapped | None = None,
-    ranks: abc.Collection[str] | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
     sheet: str | None = None,
 ) -> dict[str, Any]:
-    """`as_check_json` of a file; `mapping`, `ranks`, `values` and `sheet` as `load_golden` takes them.
+    """`as_check_json` of a file; `mapping`, `values` and `sheet` as `load_golden` takes them.
 
-    GoldenError only when it cannot be read at all, or has no such ranks; the rest are findings.
+    GoldenError only when it cannot be read at all; the rest are findings.
     """
-    return as_check_json(build_golden(*_read(path, mapping, ranks=ranks, values=values, sheet=sheet)))
+    return as_check_json(build_golden(*_read(path, mapping, values=values, sheet=sheet)))
 
 
 def golden_table(table: Table, named: abc.Collection[str] = ()) -> Table:
@@ -135,11 +142,10 @@ def _read(
     mapped: Mapped | None,
     kept: abc.Mapping[str, str] | None = None,
     *,
-    ranks: abc.Collection[str] | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
     sheet: str | None = None,
 ) -> tuple[Table, Mapping]:
-    """The table of a file, a row per item, and its mapping with what a person said of columns, ranks and values."""
+    """The table of a file, a row per item, and its mapping with what a person said of columns and values."""
     given = read_map(mapped)
     paths = {*given.values(), *(kept or {}).values()}
     table = read_table(path, max_mb=LIMITS.mb, max_rows=LIMITS.items, sheet=sheet, paths=paths)
@@ -148,7 +154,7 @@ def _read(
     mapping = mapping_of(table.columns, table.rows, given, {})
     if values is not None:
         mapping = replace(mapping, values=Values.of(values))
-    return table, mapping if ranks is None else mapping.with_ranks(ranks)
+    return table, mapping
 
 
 def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:
@@ -195,8 +201,7 @@ def build_golden(
     check_items(rows, mapping, log)
     aspects: dict[str, AspectCells] = read_labels(table, mapping, rows, log) if labels_needed else {}
     leave_out_missing(aspects, mapping, log)
-    ranked = turn_ranks(aspects, mapping, rows, log)
-    known = ranked | dict(scales or {})
+    known = dict(scales or {})
     if aspects and (unknown := [aspect for aspect in known if aspect not in aspects]):
         raise AspectError(f"A scale was given for {unknown[0]!r}, but the aspects are: {', '.join(aspects)}.")
     questions: list[Question] = []
@@ -205,11 +210,10 @@ def build_golden(
         if not cells.gold:
             log.add("warning", f"{aspect} has no labels and is left out.")
             continue
-        ranks = aspect in ranked
-        scale, asked = settle(cells, known.get(aspect), mapping, table.worded, log, ranks=ranks)
+        scale, asked = settle(cells, known.get(aspect), mapping, table.worded, log)
         questions += asked
-        _check_aspect(cells, scale, rows, log, pairs=mapping.kind == "pair", ranks=ranks)
-        labels[aspect] = AspectLabels(aspect, scale, cells.values, ranks)
+        _check_aspect(cells, scale, rows, log, pairs=mapping.kind == "pair")
+        labels[aspect] = AspectLabels(aspect, scale, cells.values)
     if aspects and not labels:
         log.add("error", "There is not one human label in the file.")
     draft = GoldenSet(
@@ -268,9 +272,6 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
         log.add("note", note)
     for role in mapping.found_by("alias"):
         log.add("note", f"Column {mapping.roles[role]!r} is read as {role}.", column=mapping.roles[role])
-    for role in mapping.found_by("content"):
-        message = f"Column {mapping.roles[role]!r} is taken for {role} by what it holds, not by its name."
-        log.add("note", message, column=mapping.roles[role])
     first: dict[str, str] = {}
     for aspect in mapping.aspects if labels_needed else ():
         column_of = mapping.gold_columns.get(aspect)
@@ -294,11 +295,6 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
     if "target" in mapping.roles:
         return True
     way = "Add --map target=COLUMN, or choose it on the Golden set screen."
-    if set(map(folded, mapping.columns)) >= CHOSEN:
-        way = (
-            "For pairs, write chosen and rejected as text_a and text_b in random order, with a column winner. For "
-            "single texts, add --map target=COLUMN."
-        )
     log.add("error", f"No column was recognised as target, the text that is judged. {way} {file_has}")
     return False
 
@@ -316,9 +312,7 @@ def _groups(labels: FloatArray, items: abc.Sequence[Item]) -> tuple[int, int, li
     return len(groups), sum(len(values) < 3 for values in groups.values()), constant
 
 
-def _check_aspect(
-    cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog, *, pairs: bool, ranks: bool
-) -> None:
+def _check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog, *, pairs: bool) -> None:
     """Findings on one aspect: unusable, constant labels, constant or small groups, gold against ratings."""
     labels = np.array(cells.values, dtype=np.float64)
     known, aspect, column = labels[~np.isnan(labels)], cells.aspect, cells.column
@@ -330,7 +324,7 @@ def _check_aspect(
         log.add("warning", message, column=column)
     else:
         n_groups, n_small, constant = _groups(labels, rows.items)
-        if n_small == n_groups and not ranks:
+        if n_small == n_groups:
             message = f"Every group of {aspect} has fewer than 3 labels, too few for sample level; use dataset level."
             log.add("warning", message, column=column)
         if constant:
@@ -388,7 +382,6 @@ def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
         "scale": [labels.scale.low, labels.scale.high],
         "step": labels.scale.step,
         "scale_given": labels.scale.given,
-        "ranks": labels.ranks,
         "n_labelled": len(values),
         "n_calibration": calibration_labels(golden, aspect),
         "mean": sum(values) / len(values),
@@ -399,3 +392,232 @@ def _aspect_json(golden: GoldenSet, aspect: str) -> dict[str, Any]:
         "n_constant_groups": len(constant),
         "n_small_groups": n_small,
     }
+
+
+# ── rows → items ─────────────────────────────────────────────────────────────────────────────────────────────
+
+LONGEST_TEXT = 1_000_000
+LONGEST_NAME = 500
+KEPT_TEXTS = 1_000
+"""Sources kept while reading, so that the items of one source share its text; far apart they are read anew."""
+ITEM_ROLES = ("item_id", "target", "source_id", "system_id", "source", "context", "references")
+_NO_COLUMN = "\0"
+"""No column has this name: readers of files replace the character."""
+
+_MOJIBAKE = re.compile("Ã[\x80-\xbf]|â€[™œ\x9d“”\x80-\xa0]|\ufffd")
+
+
+class RowReader:
+    """Reads one row after the other into an item; what is wrong with a row goes to `log`.  Holds few texts."""
+
+    def __init__(self, mapping: Mapping, log: FindingLog) -> None:
+        self.roles, self.log = mapping.roles, log
+        self.columns = [mapping.roles.get(role, _NO_COLUMN) for role in ITEM_ROLES]
+        self.long = mapping.layout == "long"
+        self.texts: dict[str, str] = {}
+
+    def read(self, place: int, number: int, row: abc.Mapping[str, Any]) -> Item:
+        """The item of the data row at `place` (from 1), which messages call `number`, its number in the file.
+
+        Its `source_id` is empty where the row names none.
+        """
+        item_id, target, source_id, system_id, source, context, references = map(row.get, self.columns)
+        texts = () if references is None or references == "" else reference_texts(references)
+        for text in texts:
+            self._examine(number, "references", text, damaged=False)
+        return Item(
+            item_id=self._name(number, "item_id", item_id) or self._made_id(place, number),
+            target=self._text(number, "target", target),
+            source_id=self._name(number, "source_id", source_id),
+            system_id=self._name(number, "system_id", system_id),
+            source=self._text(number, "source", source),
+            context=self._text(number, "context", context),
+            references=texts,
+        )
+
+    def _name(self, number: int, role: str, cell: Any) -> str:
+        name = "" if cell is None else read_id(cell)
+        if len(name) > LONGEST_NAME:
+            message = (
+                f"The {role} has {len(name)} characters; at most {LONGEST_NAME} are allowed: is this the right column?"
+            )
+            self.log.add("error", message, row=number, column=self.roles[role], kind="name")
+        return name[:LONGEST_NAME]
+
+    def _made_id(self, place: int, number: int) -> str:
+        column = self.roles.get("item_id")
+        if self.long:
+            message = "An item id is needed in every row of a long file: it tells which rows belong together."
+            self.log.add("error", message, row=number, column=column, kind="id")
+        elif column is None:
+            self.log.once("note", "There is no item_id column; ids were made from row numbers (row-1, row-2, …).")
+        else:
+            self.log.add("note", f"The id is missing; row-{place} is used.", row=number, column=column, kind="id")
+        return f"row-{place}"
+
+    def _text(self, number: int, role: str, cell: Any) -> str:
+        if cell is None or cell == "":
+            return ""
+        key = cell if role != "target" and isinstance(cell, str) else None
+        if key is not None and key in self.texts:
+            return self.texts[key]
+        text = target_text(cell) if role == "target" else source_text(cell)
+        self._examine(number, role, text)
+        if key is not None:
+            if len(self.texts) >= KEPT_TEXTS:
+                self.texts.clear()
+            self.texts[key] = text
+        return text
+
+    def _examine(self, number: int, role: str, text: str, *, damaged: bool = True) -> None:
+        column = self.roles[role]
+        if len(text) > LONGEST_TEXT:
+            message = f"The text has {len(text)} characters; at most {LONGEST_TEXT} can be used."
+            self.log.add("error", message, row=number, column=column, kind="long")
+        if damaged and not text.isascii() and (match := _MOJIBAKE.search(text)):
+            message = f"Characters look damaged ({shown(text[max(match.start() - 8, 0) : match.end() + 8])}): encoding?"
+            self.log.add("warning", message, row=number, column=column, kind="mojibake")
+
+
+def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
+    """The items of a file.  A repeated id is an error in a wide file.
+
+    Missing ids are made from the places of the data rows, from 1, whatever their numbers in the file.
+    """
+    reader, done, positions = RowReader(mapping, log), ItemRows(), dict[str, int]()
+    items, rows, split = done.items, done.row_of_item, mapping.roles.get("split", _NO_COLUMN)
+    for place, (number, row) in enumerate(table.numbered(), start=1):
+        item = reader.read(place, number, row)
+        position = positions.setdefault(item.item_id, len(items))
+        done.item_of_row.append(position)
+        if position == len(items):
+            items.append(item)
+            rows.append(number)
+            done.given_split.append(read_id(row.get(split)))
+        elif not reader.long:
+            message = repeated_id(item.item_id, rows[position], number)
+            log.add("error", message, row=number, column=mapping.roles.get("item_id"), kind="duplicate")
+        else:  # fill what earlier rows of the item left empty
+            first = items[position]
+            for role in ITEM_ROLES[1:]:
+                ours, theirs = getattr(first, role), getattr(item, role)
+                if theirs and not ours:
+                    items[position] = replace(items[position], **{role: theirs})
+                elif theirs != ours and theirs:
+                    message = (
+                        f"Item {shown(item.item_id)} has another {role} in row {number} than in row {rows[position]}."
+                    )
+                    log.add("error", message, row=number, column=mapping.roles[role], kind="conflict")
+    column = mapping.roles.get("source_id")
+    names: dict[tuple[str, str], str] = {}  # equal sources are one group where no column says so
+    for position, item in enumerate(items):
+        if column is None:
+            name = names.setdefault((item.source, item.context), item.item_id) if item.source else item.item_id
+            items[position] = replace(item, source_id=name)
+        elif not item.source_id:
+            items[position] = replace(item, source_id=item.item_id)
+            message = "The source_id is missing; the item is a group of its own."
+            log.add("warning", message, row=rows[position], column=column, kind="group")
+    if column is None:
+        n_groups = len({item.source_id for item in items})
+        how = f"items with equal sources form the {n_groups} groups."
+        if n_groups == len(items):
+            how = "each item is a group of its own, so only dataset and system level apply."
+        log.once("note", f"There is no source_id column: {how}")
+    return done
+
+
+def repeated_id(item_id: str, first: int, again: int) -> str:
+    """What to say of an id in two rows of a file with one row per item."""
+    return (
+        f"The id {shown(item_id)} stands in row {first} and again in row {again}; ids must differ. "
+        "If each row is one person's rating, name the column of raters annotator_id."
+    )
+
+
+# ── findings on texts and systems ────────────────────────────────────────────────────────────────────────────
+
+
+def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
+    """Findings on texts and systems: empty and repeated texts, one system or none."""
+    pair = mapping.kind == "pair"
+    for _ in checked_texts(zip(rows.row_of_item, rows.items, strict=True), mapping, log):
+        pass
+    named = {item.system_id for item in rows.items if item.system_id}
+    if len(named) < 2:
+        only = "All pairs are of the same two systems" if pair else "Only one system is named"
+        why = only if named else "Systems are not named"
+        log.add("note", f"{why}: system-level alignment and splits by system are not available.")
+    found: dict[str, list[tuple[int, int]]] = {}
+    for again, first in repeated_texts(enumerate(rows.items)):
+        one, other = rows.items[again], rows.items[first]
+        if one.source_id != other.source_id:
+            found.setdefault("under another source", []).append((again, first))
+        elif one.system_id == other.system_id:
+            found.setdefault("of the same source and system", []).append((again, first))
+    for where, pairs in found.items():
+        again, first = pairs[0]
+        message = (
+            f"{counted(len(pairs), 'item repeats', 'items repeat')} the text of an earlier item {where}, such as "
+            f"{shown(rows.items[again].item_id)} that of {shown(rows.items[first].item_id)} "
+            f"(row {rows.row_of_item[first]:,}). {_REPEATED[where]}"
+        )
+        log.add("warning", message, row=rows.row_of_item[again])
+
+
+_REPEATED = {
+    "under another source": (
+        "A judge may be calibrated on one and measured on the other, which is optimistic. Give both one source_id, or "
+        "leave one out."
+    ),
+    "of the same source and system": "The text counts twice in every figure; leave one out.",
+}
+
+
+def checked_texts(
+    items: abc.Iterable[tuple[int, Item]], mapping: Mapping, log: FindingLog
+) -> abc.Iterator[tuple[int, Item]]:
+    """The `items` with their rows as they come; findings on empty sources, and at the end on empty targets."""
+    target, source = mapping.roles.get("target"), mapping.roles.get("source")
+    filled, empty = 0, array("Q")
+    for row, item in items:
+        if is_blank(item.target):
+            empty.append(row)
+        else:
+            filled += 1
+        if source is not None and is_blank(item.source):
+            log.add("warning", "The source is empty.", row=row, column=source, kind="empty source")
+        yield row, item
+    if not filled:
+        log.add("error", "Every target is empty: there is nothing to judge.", column=target)
+        return
+    for row in empty:
+        message = "The target is empty; judges leave such items unscored."
+        log.add("warning", message, row=row, column=target, kind="empty target")
+
+
+SHORTEST_TEXT = 20
+"""Characters, source and context included, from which two items of the same texts are taken for one text twice."""
+
+
+def repeated_texts(items: abc.Iterable[tuple[int, Item | None]]) -> list[tuple[int, int]]:
+    """Of `items` with their places: the place of each that repeats an earlier one, and that of the first to say it.
+
+    Alike are target, source and context together, white space and case aside.  Only digests of 128 bits are kept, so
+    no second copy of a text; time grows with the length of all texts.
+    """
+    first: dict[tuple[bytes, ...], int] = {}
+    pairs: list[tuple[int, int]] = []
+    for place, item in items:
+        if item is None or len(item.source) + len(item.context) + len(item.target) < SHORTEST_TEXT or not item.target:
+            continue
+        at = first.setdefault(tuple(map(_digest, (item.target, item.source, item.context))), place)
+        if at != place:
+            pairs.append((place, at))
+    return pairs
+
+
+@lru_cache(maxsize=1_000)
+def _digest(text: str) -> bytes:
+    """The same for texts that are alike; items of one source have its text in common."""
+    return blake2b(" ".join(text.split()).casefold().encode(), digest_size=16).digest()

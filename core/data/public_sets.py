@@ -7,10 +7,8 @@ of people.  What comes is never executed.  The golden file appears only when it 
 
 from __future__ import annotations
 
-import hashlib
 import html
 import json
-import math
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,15 +28,12 @@ from core.providers.downloads import download
 
 MAX_MB = 50
 """The largest file of a set that is read."""
-_HELP = "Is this the file that the catalogue names (`fetch --list --json`)?"
 
 Row = dict[str, Any]
 Parts = Mapping[str, Sequence[Row]]
 """Role of a downloaded file (``"texts"``, ``"ratings"``) → its rows."""
 Aspects = Mapping[str, tuple[str, float, float]]
 """Aspect → the field that holds its labels or ratings, and the ends of its scale."""
-Converted = tuple[list[Row], list[str]]
-"""Golden rows, and what a user should know about them."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +45,6 @@ class SetFile:
     addresses: tuple[str, ...]
     format: Literal["json", "jsonl", "csv"]
     columns: tuple[str, ...]
-    sha256: str | None = None
-
-
-def _is_pinned(address: str) -> bool:
-    """Whether the address names a commit, so that its content cannot change under it."""
-    return bool(re.search(r"/[0-9a-f]{40}/", address))
 
 
 @dataclass(frozen=True)
@@ -77,8 +66,7 @@ class Benchmark:
     def as_json(self) -> dict[str, Any]:
         """As ``fetch --list --json`` shows it."""
         body = asdict(self)
-        files = [part | {"pinned": [*map(_is_pinned, part["addresses"])]} for part in body.pop("parts")]
-        return body | {"aspects": list(self.aspects), "files": files}
+        return body | {"aspects": list(self.aspects), "files": body.pop("parts")}
 
 
 CATALOGUE: Final = TypeAdapter(tuple[Benchmark, ...]).validate_python(
@@ -95,52 +83,40 @@ def find_benchmark(name: str) -> Benchmark:
     return known[wanted]
 
 
-def fetch_benchmark(
-    benchmark: Benchmark, out: Path, *, files: Sequence[Path] = (), force: bool = False
-) -> dict[str, Any]:
-    """Write the golden file of `benchmark` to `out` (.jsonl), from the web or from `files` downloaded by hand.
+def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> dict[str, Any]:
+    """Download `benchmark` and write its golden file to `out` (.jsonl); `force` overwrites one that is there.
 
-    Returns the JSON of ``fetch``: what was written, the files it was made from, and what `check` says of it.  `force`
-    overwrites `out` and accepts a set of another size than the catalogue says.  DownloadError, GoldenError (a wrong
-    shape) or UsageError; nothing is written then.
+    Returns the JSON of ``fetch``: what was written, the files it was made from, and what `check` says of it.
+    DownloadError, GoldenError (a wrong shape or size) or UsageError; nothing is written then.
     """
     if out.suffix != ".jsonl":
         raise UsageError(f"--out names the golden file to write, ending in .jsonl; {str(out)!r} came.")
     if out.exists() and not force:
         raise UsageError(f"{out} is there already: name another file with --out, or overwrite it with --force.")
-    origins: list[Row] = []
-    tables: dict[str, Sequence[Row]] = {}
-    by_hand = _files_by_hand(benchmark, files)
     with tempfile.TemporaryDirectory(prefix="concord-fetch-") as folder:
-        for part in benchmark.parts:
-            path = by_hand.get(part.role, Path(folder) / part.file)
-            address = str(path) if files else _download(benchmark, part, path)
-            content = path.read_bytes()
-            sha256 = hashlib.sha256(content).hexdigest()
-            checked = "catalogue" if sha256 == part.sha256 else "nothing"
-            known = {"sha256": sha256, "pinned": _is_pinned(address), "checked": checked}
-            origins.append({"file": path.name, "address": address, "n_bytes": len(content)} | known)
-            tables[part.role] = _read_file(path, part)
-    try:
-        rows, notes = _CONVERTERS[benchmark.name](tables, benchmark.aspects)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        cause = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
-        raise GoldenError(f"{cause}. {_HELP}", file=" and ".join(origin["file"] for origin in origins)) from error
+        paths = [Path(folder) / part.file for part in benchmark.parts]
+        origins = [
+            {"file": part.file, "address": _download(benchmark, part, path)}
+            for part, path in zip(benchmark.parts, paths, strict=True)
+        ]
+        try:
+            tables = {p.role: _read_file(path, p) for p, path in zip(benchmark.parts, paths, strict=True)}
+            rows = _CONVERTERS[benchmark.name](tables, benchmark.aspects)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            cause = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
+            raise GoldenError(f"It has changed at its home: {cause}.", file=benchmark.title) from error
     n_items, n_sources = len(rows), len({row["source_id"] for row in rows})
     if (n_items, n_sources) != (benchmark.n_items, benchmark.n_sources):
         stated = f"{benchmark.n_items:,} items of {benchmark.n_sources:,} sources"
-        message = f"The whole set has {stated}; {n_items:,} items of {n_sources:,} sources came."
-        if not files and not force:
-            raise GoldenError(f"{message} It has changed at its home; --force writes what came.", file=benchmark.title)
-        notes.append(message)
+        message = f"It has changed at its home: {n_items:,} items of {n_sources:,} sources came instead of {stated}."
+        raise GoldenError(message, file=benchmark.title)
     with saving(out) as unfinished:  # the same rows give the same bytes
         lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
         unfinished.write_bytes(lines.encode("utf-8"))
         report = check_file(unfinished)
-        for finding in report["findings"]:
-            if finding["severity"] == "error":
-                message = f"the converted file does not load: {finding['message']}"
-                raise GoldenError(message, file=out.name, row=finding["row"], column=finding["column"])
+        if wrong := next((finding for finding in report["findings"] if finding["severity"] == "error"), None):
+            message = f"the converted file does not load: {wrong['message']}"
+            raise GoldenError(message, file=out.name, row=wrong["row"], column=wrong["column"])
     return {
         **{key: getattr(benchmark, key) for key in ("name", "title", "licence", "citation", "home")},
         "out": str(out),
@@ -150,23 +126,8 @@ def fetch_benchmark(
             for aspect, facts in report["aspects"].items()
         },
         "files": origins,
-        "notes": notes,
         "warnings": [f["message"] for f in report["findings"] if f["severity"] == "warning"],
     }
-
-
-def _read_file(path: Path, part: SetFile) -> Sequence[Row]:
-    """The rows of a file.  GoldenError where it is not the table that the catalogue describes."""
-    try:
-        table = read_table(path, suffix=f".{part.format}", max_mb=MAX_MB)
-        for finding in table.findings:  # a short row, or an encoding that had to be guessed: not the file that is meant
-            raise GoldenError(finding.message, file=path.name, row=finding.row, column=finding.column)
-        if missing := next((column for column in part.columns if column not in table.columns), None):
-            there = ", ".join(map(repr, table.columns[:12]))
-            raise GoldenError(f"the field is missing; there are: {there}.", file=path.name, column=missing)
-    except GoldenError as error:
-        raise GoldenError(f"{error.message} {_HELP}", file=path.name, row=error.row, column=error.column) from error
-    return [dict(row) for row in table.rows]
 
 
 def _download(benchmark: Benchmark, part: SetFile, path: Path) -> str:
@@ -174,59 +135,53 @@ def _download(benchmark: Benchmark, part: SetFile, path: Path) -> str:
     failures = []
     for address in part.addresses:
         try:
-            download(address, path, part.sha256)
+            download(address, path)
             return address
         except DownloadError as error:
             failures.append(str(error))
-    by_hand = " ".join(f"--from {needed.file}" for needed in benchmark.parts)
-    addresses = ", ".join(needed.addresses[0] for needed in benchmark.parts)
     raise DownloadError(
-        f"{benchmark.title} was not fetched: {' '.join(failures)} Fetching needs the internet: check the connection "
-        f"and the proxy. Or download by hand ({addresses}) and run: python -m core fetch {benchmark.name} {by_hand}"
+        f"{benchmark.title} was not fetched: {' '.join(failures)} Check the connection and the proxy, or fetch it on "
+        "another machine and copy the file."
     )
 
 
-def _files_by_hand(benchmark: Benchmark, files: Sequence[Path]) -> dict[str, Path]:
-    """Role → the file from hand: by name, else in the catalogue's order."""
-    names = [part.file for part in benchmark.parts]
-    if files and len(files) != len(names):
-        raise UsageError(f"{benchmark.title} is made from {' and '.join(names)}. Give each with --from.")
-    if missing := next((path for path in files if not path.is_file()), None):
-        raise UsageError(f"--from {missing}: there is no such file.")
-    by_name, others = {path.name: path for path in files}, [path for path in files if path.name not in names]
-    return {part.role: by_name.get(part.file) or others.pop(0) for part in benchmark.parts if files}
+def _read_file(path: Path, part: SetFile) -> Sequence[Row]:
+    """The rows of a file.  ValueError where it is not the table that the catalogue describes."""
+    table = read_table(path, suffix=f".{part.format}", max_mb=MAX_MB)
+    for finding in table.findings:  # a short row, or an encoding that had to be guessed
+        raise ValueError(f"{part.file}, row {finding.row}: {finding.message.removesuffix('.')}")
+    if missing := next((column for column in part.columns if column not in table.columns), None):
+        raise ValueError(f"{part.file} has no field {missing!r}")
+    return [dict(row) for row in table.rows]
 
 
 # ── one function per set ─────────────────────────────────────────────────────────────────────────────────────
 # A row of another shape raises KeyError, TypeError or ValueError.
 
 
-def summeval(parts: Parts, aspects: Aspects) -> Converted:
+def summeval(parts: Parts, aspects: Aspects) -> list[Row]:
     """SummEval: 100 CNN/DailyMail articles × 16 systems, rated 1 to 5 by 3 experts and 5 crowd workers.
 
     The annotation file of its home (``ratings``, JSONL) comes without the articles, so the texts are taken from
     UniEval's release of the same items (``texts``, JSON) and the ratings joined to them by document and system.
     """
     rated = {(row["id"], row["model_id"]): row for row in parts["ratings"]}
-    ids, rows, n_other = _Ids("se"), [], 0
+    ids, rows = _Ids("se"), []
     for record in parts["texts"]:
         document, system = record["doc_id"], record["system_id"]
         ratings, row = rated[document, system], ids.of(document, system)
         row |= {"doc_id": document, "source": _text(record["source"]), "target": _text(record["system_output"])}
         row["references"] = [_text(reference) for reference in ratings["references"]]
-        differs = False
         for aspect, (field, low, high) in aspects.items():
             row[f"human_{aspect}"] = round(_number(record["scores"][field.removeprefix("scores.")], low, high), 10)
             for panel in ("expert", "turker") if aspect != "overall" else ():
                 given = [_number(rating[aspect], 1, 5) for rating in ratings[f"{panel}_annotations"]]
                 row[f"ann_{panel}_{aspect}"] = given
-                differs |= panel == "expert" and abs(fmean(given) - row[f"human_{aspect}"]) > 1e-3
-        n_other += differs
         rows.append(row)
-    return rows, [f"{n_other} items have a label that is not the mean of their expert ratings."] if n_other else []
+    return rows
 
 
-def newsroom(parts: Parts, aspects: Aspects) -> Converted:
+def newsroom(parts: Parts, aspects: Aspects) -> list[Row]:
     """Newsroom: 60 articles × 7 systems, crowd ratings of 1 to 5, one rating per row (``ratings``, CSV).
 
     The raters are not named.  The file is encoded for a web page: entities become characters, paragraph marks lines.
@@ -234,15 +189,15 @@ def newsroom(parts: Parts, aspects: Aspects) -> Converted:
     ids, rows = _Ids("nr"), []
     for (article, system), records in _grouped(parts["ratings"], "ArticleID", "System").items():
         row = ids.of(article, system) | {"doc_id": article}
-        for column, field in (("title", "ArticleTitle"), ("source", "ArticleText"), ("target", "SystemSummary")):
+        for column, field in (("source", "ArticleText"), ("target", "SystemSummary")):
             row[column] = re.sub(r"(?:\s*</?p>\s*)+", "\n", html.unescape(_text(records[0][field]))).strip()
         for aspect, (field, low, high) in aspects.items():
             row |= _rated(aspect, [_number(record[field], low, high) for record in records])
         rows.append(row)
-    return rows, []
+    return rows
 
 
-def topical_chat(parts: Parts, aspects: Aspects) -> Converted:
+def topical_chat(parts: Parts, aspects: Aspects) -> list[Row]:
     """USR Topical-Chat (``dialogues``, JSON): three raters of each response, six aspects on three scales."""
     ids, rows = _Ids("tc", "A"), []
     for position, dialogue in enumerate(parts["dialogues"]):
@@ -260,43 +215,40 @@ def topical_chat(parts: Parts, aspects: Aspects) -> Converted:
                     raise ValueError(f"{len(ratings)} ratings of {field!r} by {len(annotators)} annotators")
                 row |= _rated(aspect, ratings)
             rows.append(row)
-    return rows, []
+    return rows
 
 
-def webnlg(parts: Parts, aspects: Aspects) -> Converted:
+def webnlg(parts: Parts, aspects: Aspects) -> list[Row]:
     """WebNLG 2017: 223 sets of triples × 10 teams, crowd ratings of 1 to 3, one rating per row (``ratings``, CSV).
 
     The team ``webnlg`` is the gold text itself: it is the reference of the others, and the metric scores stored for it
-    (always 1) stand for no measurement, so they are left out.
+    (always 1) stand for no measurement, so they are left out.  R writes NA where there is no value.
     """
     groups = _grouped(parts["ratings"], "mr", "team")
     gold = {data: _text(records[0]["text"]) for (data, team), records in groups.items() if team == "webnlg"}
     ids, rows = _Ids("wn", "W"), []
+
+    def optional(value: Any, low: float = -1e9, high: float = 1e9) -> float | None:
+        return None if value in ("", "NA") else _number(value, low, high)
+
     for (data, team), records in groups.items():
-        first, is_gold = records[0], team == "webnlg"
-        target = _text(first["text"])
+        is_gold, target = team == "webnlg", _text(records[0]["text"])
         row = ids.of(data, team) | {
             "source": re.sub(r"\s*<br>\s*", "\n", data),
             "target": "" if target == "NA" else target,
-            "category": first["category"],
-            "seen": first["type"],
-            "system_type": first["systemtype"],
             "annotators": ids.raters(record["X_worker_id"] for record in records),
         }
         for aspect, (field, low, high) in aspects.items():
-            row |= _rated(aspect, [_number_or_none(record[field], low, high) for record in records])
+            row |= _rated(aspect, [optional(record[field], low, high) for record in records])
         for name in ("bleu", "meteor", "ter"):
-            row[f"metric_{name}"] = None if is_gold else _number_or_none(first[name])
+            row[f"metric_{name}"] = None if is_gold else optional(records[0][name])
         if data in gold and not is_gold:
             row["references"] = [gold[data]]
         rows.append(row)
-    notes = ["The team 'webnlg' is the gold text: leave it out when testing metrics that compare with references."]
-    if n_empty := sum(not row["target"] for row in rows):
-        notes.append(f"{n_empty} texts are empty in the file; judges leave them unscored.")
-    return rows, notes
+    return rows
 
 
-_CONVERTERS: Mapping[str, Callable[[Parts, Aspects], Converted]] = {
+_CONVERTERS: Mapping[str, Callable[[Parts, Aspects], list[Row]]] = {
     "summeval": summeval,
     "newsroom": newsroom,
     "topical-chat": topical_chat,
@@ -343,16 +295,9 @@ def _text(value: object) -> str:
     return value.encode("utf-8", "replace").decode("utf-8").strip()
 
 
-def _number(value: Any, low: float = -math.inf, high: float = math.inf) -> float:
+def _number(value: Any, low: float, high: float) -> float:
     """A number from `low` to `high`; whole numbers as int.  Cells of a CSV file are read as numbers."""
-    if isinstance(value, bool):
-        raise TypeError(f"{value} is not a number")
     found = float(value)
     if not low <= found <= high:
         raise ValueError(f"{value!r:.60} is not a number from {low:g} to {high:g}")
     return int(found) if found.is_integer() else found
-
-
-def _number_or_none(value: Any, low: float = -math.inf, high: float = math.inf) -> float | None:
-    """As `_number`; None for a cell that R wrote where there is no value."""
-    return None if value in ("", "NA") else _number(value, low, high)

@@ -38,8 +38,7 @@ from core.data.cells import (
 from core.data.columns import ALIASES as GOLDEN_ALIASES
 from core.data.columns import KNOWN_ASPECTS, ColumnRoles, How, by_name, first_named
 from core.data.reshape import side_named
-from core.data.sources import MAX_COLUMNS, USUAL_MB, suffix_of
-from core.data.tables import Row, Table, TableFile, open_table, read_table
+from core.data.tables import MAX_COLUMNS, USUAL_MB, Row, Table, TableFile, open_table, read_table, suffix_of
 from core.errors import GoldenError, UsageError
 from core.records import FloatArray, Scale, Scored, Verdict
 from core.verdicts import Reading, mean_verdict

@@ -3,7 +3,7 @@
 The columns of several raters become one: ``rater_1_quality, rater_2_quality`` → ``ann_quality``.  A pair of texts, of
 which people prefer one, is an item whose target is text A and whose context is text B.  A preference is a label from 1
 (A is better) by 2 (a tie) to 3 (B is better).  What numbers mean is settled when all labels were read
-(`core.data.label_cells`).
+(`core.data.labels`).
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from core.data.columns import (
     plain_name,
     side_key,
 )
-from core.data.sources import FileFinding
-from core.data.tables import Table
+from core.data.tables import FileFinding, Table
 from core.errors import GoldenError
 from core.records import VERSUS, Scale
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from core.data.labels import narrowest_scale, off_scale
 from core.data.reply_files import (
     OWN_NAMES,
     Columns,
@@ -32,9 +33,8 @@ from core.data.reply_files import (
     words_of,
 )
 from core.data.reshape import PREFERENCES
-from core.data.scale import narrowest_scale, off_scale
-from core.data.sources import FileFinding, FindingLog
 from core.data.split import task_of
+from core.data.tables import FileFinding, FindingLog
 from core.errors import UsageError
 from core.records import GoldenSet, JudgeScores, Scale, UnscoredReason, Verdict
 from core.verdicts import Reading, Verdicts

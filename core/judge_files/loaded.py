@@ -22,11 +22,10 @@ import numpy as np
 from core.calibration.candidate_pool import ensemble_scores
 from core.data import Table, build_golden
 from core.data.cells import read_id
-from core.data.columns import ALIASES, METRIC
-from core.data.item_rows import ITEM_ROLES
-from core.data.proposal import mapping_of
-from core.data.sources import first_error
+from core.data.columns import ALIASES, METRIC, mapping_of
+from core.data.golden import ITEM_ROLES
 from core.data.split import calibration_digests, text_digest
+from core.data.tables import first_error
 from core.errors import AuthError, ConcordError, ConsentError, GoldenError, JudgeError, UsageError
 from core.judge_files.judge_reading import document_of, is_as_exported, kept_columns, kind_of, read_card
 from core.judging.judge_protocol import CallEstimate, Judge, OnProgress, parts_read

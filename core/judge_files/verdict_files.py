@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from core.data.columns import pair_in
-from core.data.label_cells import codes_of, meaning_of
+from core.data.columns import Codes, pair_in
+from core.data.labels import codes_of, meaning_of, off_scale
 from core.data.reply_files import (
     BY_ORDER,
     CALIBRATION_ITEM,
@@ -31,7 +31,6 @@ from core.data.reply_files import (
     verdict_of,
 )
 from core.data.reshape import PREFERENCES
-from core.data.scale import Codes, off_scale
 from core.errors import GoldenError, UsageError
 from core.files import json_lines, write_text
 from core.judging.parse import read_rating, read_rating_as_paper

@@ -191,7 +191,7 @@ def read_recording(store: Store, data: bytes, name: str, *, max_mb: float) -> Re
     """
     from core.data import read_upload
     from core.data.reply_files import MAX_ROWS, load_recording
-    from core.data.sources import LIMITS
+    from core.data.tables import LIMITS
 
     most = max(MAX_ROWS, LIMITS.items)
     return load_recording(data, name, max_mb=max_mb, max_rows=most, read=read_upload)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from core.data import Table
 from core.data import read_upload as read_table_sent
 from core.data.golden import golden_table
-from core.data.sources import LIMITS
+from core.data.tables import LIMITS
 from core.errors import NotFoundError, UsageError
 from core.project_records import AspectSummary, GoldenSummary, ProjectSummary
 from core.projects.roles import requires

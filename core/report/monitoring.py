@@ -26,12 +26,10 @@ import numpy as np
 
 from core.comparison.periods import AnchorLook, By, Watched, look_again, periods_of, watch
 from core.data.cells import CellError, folded, read_number
-from core.data.columns import HUMAN, read_map
-from core.data.item_rows import ITEM_ROLES, RowReader
-from core.data.proposal import mapping_of
-from core.data.sources import LIMITS, FindingLog, first_error, has_errors
+from core.data.columns import HUMAN, mapping_of, read_map
+from core.data.golden import ITEM_ROLES, RowReader
 from core.data.split import calibration_digests, text_digest
-from core.data.tables import open_table
+from core.data.tables import LIMITS, FindingLog, first_error, has_errors, open_table
 from core.errors import GoldenError, JobError, UsageError
 from core.files import json_lines, replacing, write_json, write_text
 from core.findings.over_time import monitor_finding, movement_words

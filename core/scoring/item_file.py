@@ -15,12 +15,9 @@ from types import MappingProxyType
 from typing import Any
 
 from core.data import Mapping, load_items
-from core.data.columns import METRIC
-from core.data.golden import check_mapping
-from core.data.item_rows import ITEM_ROLES, RowReader, checked_texts, repeated_id
-from core.data.proposal import mapping_of
-from core.data.sources import LIMITS, FileFinding, FindingLog, first_error, has_errors
-from core.data.tables import TableFile, open_table
+from core.data.columns import METRIC, mapping_of
+from core.data.golden import ITEM_ROLES, RowReader, check_mapping, checked_texts, repeated_id
+from core.data.tables import LIMITS, FileFinding, FindingLog, TableFile, first_error, has_errors, open_table
 from core.errors import GoldenError
 from core.judge_files.judge_reading import kept_columns
 from core.judge_files.loaded import LoadedJudge

@@ -34,10 +34,9 @@ from core.cluster import connected, plain_errors
 from core.data import Mapping as Columns
 from core.data import load_items
 from core.data.cells import cell_at
-from core.data.golden import check_mapping
-from core.data.item_rows import RowReader
-from core.data.proposal import mapping_of
-from core.data.sources import FindingLog, first_error, has_errors
+from core.data.columns import mapping_of
+from core.data.golden import RowReader, check_mapping
+from core.data.tables import FindingLog, first_error, has_errors
 from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
 from core.files import FULL, json_lines
 from core.judge_files.fused_judge import FusedJudge

@@ -11,8 +11,8 @@ import streamlit as st
 from core import projects
 from core.data import BuiltGolden, Mapping, Table, build_golden
 from core.data.golden import sentence
-from core.data.label_cells import Question
-from core.data.sources import has_errors
+from core.data.labels import Question
+from core.data.tables import has_errors
 from core.errors import AccessError, ConcordError
 from core.project_records import is_demo
 from core.records import Scale
@@ -75,8 +75,8 @@ def draw_upload(page: Opened, *, empty: bool = False) -> None:
             stop_with("This file cannot be used.", str(error))
         return
     st.markdown(
-        "One row per item: the judged text and at least one column of human labels. Columns are recognised by name or "
-        "content. You check them before anything is stored."
+        "One row per item: the judged text and at least one column of human labels. Columns are "
+        "recognised by name. You check them before anything is stored."
     )
     if empty:
         left, right = st.columns(2, gap="medium")

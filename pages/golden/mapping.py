@@ -11,10 +11,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.data import Mapping, Table, propose_mapping
-from core.data.columns import HUMAN, How, plain_name
-from core.data.label_cells import Question, codes_words, sounds_like_ranks
-from core.data.proposal import detect_kind, guess_mapping
-from core.data.scale import Best, Codes, Values
+from core.data.columns import HUMAN, Best, Codes, How, Values, detect_kind, plain_name
+from core.data.labels import Question, codes_words
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
 from core.report.figures.svg import shortened
@@ -48,7 +46,6 @@ KIND_WORDS: dict[ItemKind, str] = {
 HOW_WORDS: dict[How | None, str] = {
     "exact": "by its name",
     "alias": "by another usual name",
-    "content": "guessed from its content",
     "corrected": "chosen here",
     None: "",
 }
@@ -69,9 +66,8 @@ class AspectRow:
 
 @st.cache_resource(max_entries=6, show_spinner="Reading the columns …")
 def proposed(upload: str, _table: Table) -> Mapping:
-    """How the file is read until somebody corrects it: by names, then by what columns hold; aspects by plain names."""
-    by_name = propose_mapping(_table.columns, _table.rows)
-    return guess_mapping(by_name, _table.rows).with_plain_names()
+    """How the file is read until somebody corrects it; aspects by plain names."""
+    return propose_mapping(_table.columns, _table.rows).with_plain_names()
 
 
 def correct_mapping(table: Table, upload: str) -> tuple[Mapping, list[AspectRow]]:
@@ -157,8 +153,8 @@ def _draw_samples(table: Table, column: str | None, how: str) -> None:
         if (value := row.get(column)) not in (None, "", [], {}):
             words = f"{value:.4g}" if isinstance(value, float) else str(value)[:200]
             cells[shortened(words, _LONGEST_SAMPLE)] = None
-    badge = f":orange-badge[{how}] " if HOW_WORDS["content"] in how else f"*{how}:* " if how else ""
-    st.markdown(f"{badge}:small[{' · '.join(map(plain, list(cells)[:_SAMPLES])) or 'always empty'}]")
+    said = f"*{how}:* " if how else ""
+    st.markdown(f"{said}:small[{' · '.join(map(plain, list(cells)[:_SAMPLES])) or 'always empty'}]")
 
 
 def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
@@ -199,29 +195,17 @@ def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mappin
     if len(mapping.aspects) > _MOST_ASPECTS:
         st.caption(f"The other {len(mapping.aspects) - _MOST_ASPECTS} keep their names and scales as found.")
     names = {row.column: row.aspect for row in rows}
-    if names:
-        ranked = st.multiselect(
-            "Ranks, 1 the best, in place of ratings",
+    if names and mapping.kind != "pair":
+        low = st.multiselect(
+            "Lowest label is the best: turn round",
             list(names),
-            default=[column for column in names if sounds_like_ranks(column)],
             format_func=names.__getitem__,
-            key=widget(f"ranks_{upload}"),
+            key=widget(f"best_{upload}"),
             placeholder="none",
-            help="They compare the texts of one source and are turned round, so that higher is better.",
+            help="For labels such as school marks, where 1 is the best. Higher is better afterwards.",
         )
-        mapping = replace(mapping, ranks=tuple(names[column] for column in ranked))
-        rated = [column for column in names if column not in ranked]
-        if rated and mapping.kind != "pair":
-            low = st.multiselect(
-                "Lowest label is the best: turn round",
-                rated,
-                format_func=names.__getitem__,
-                key=widget(f"best_{upload}"),
-                placeholder="none",
-                help="For labels such as school marks, where 1 is the best. Higher is better afterwards.",
-            )
-            best: tuple[tuple[str, Best], ...] = tuple((names[column], "low") for column in low)
-            mapping = replace(mapping, values=replace(mapping.values, best=best))
+        best: tuple[tuple[str, Best], ...] = tuple((names[column], "low") for column in low)
+        mapping = replace(mapping, values=replace(mapping.values, best=best))
     return mapping, rows
 
 

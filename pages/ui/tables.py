@@ -13,7 +13,7 @@ from textwrap import shorten
 import pandas as pd
 
 from core.calibration.calibration_records import Candidate
-from core.data.sources import FileFinding
+from core.data.tables import FileFinding
 from core.project_records import CriteriaAlignment, CriteriaEntry, Run
 from core.projects.misaligned_items import ItemScore
 from core.records import Alignment, Criteria, GoldenSet

@@ -170,17 +170,6 @@ def test_both_texts_of_a_pair_are_called_what_they_are(place: Place) -> None:
     assert value_of(screen, "Context") == "response_b"
 
 
-def test_columns_whose_names_tell_nothing_are_guessed_and_each_guess_is_shown(place: Place) -> None:
-    names = {"summary": "Kurz", "human_clarity": "stars_avg"}
-    listed = [{**row, "Kurz": f"{row['Kurz']} It goes on a little."} for row in rows(renamed=names)]
-    screen = bring(place, "mine.csv", listed)
-    assert plainly(screen).count("guessed from its content") == 2  # target and one aspect
-    assert screen.multiselect[0].value == ["stars_avg"]
-    press(screen, FREEZE)
-    assert list(frozen(place).aspects) == ["stars"]
-    assert frozen(place).columns["target"] == "Kurz"
-
-
 def test_an_aspect_is_proposed_by_a_plain_name_that_can_be_changed(place: Place) -> None:
     screen = bring(place, "mine.csv", rows(renamed={"human_clarity": "human_coherence_avg"}))
     name = "Name of aspect 1"
@@ -209,18 +198,6 @@ def test_a_scale_can_be_changed_but_not_below_its_labels(place: Place) -> None:
     press(screen, FREEZE)
     scale = frozen(place).aspects["clarity"].scale
     assert (scale.low, scale.high, scale.given) == (1, 10, True)
-
-
-@pytest.mark.parametrize(("said", "labels"), [(None, (1.0, 0.5, 0.0)), ([], (1, 2, 3))])
-def test_ranks_are_turned_round_unless_a_person_says_that_they_are_ratings(
-    place: Place, said: list[str] | None, labels: tuple[float, ...]
-) -> None:
-    screen = bring(place, "ranked.csv", [{**row, "human_ranking": 1 + k % 3} for k, row in enumerate(rows())])
-    assert labelled(screen.multiselect, "Ranks").value == ["human_ranking"]
-    if said is not None:
-        choose(screen, "Ranks", said)
-    press(screen, FREEZE)
-    assert frozen(place).aspects["ranking"].values[:3] == labels
 
 
 def test_broken_rows_are_listed_and_freezing_is_off(place: Place) -> None:
@@ -273,7 +250,7 @@ def test_a_file_without_labels_comes_in_for_labelling(place: Place) -> None:
 MARKS = "".join(f"{k},Text {k} is here.,{k % 5 + 1}\n" for k in range(10))
 MADE = {
     "pairs.csv": "text_a,text_b,winner\n" + "".join(f"First {k},Second {k},{k % 2 + 1}\n" for k in range(4)),
-    "best.csv": f"item_id,target,q (1 = best)\n{MARKS}",
+    "best.csv": f"item_id,target,human_q (1 = best)\n{MARKS}",
 }
 
 

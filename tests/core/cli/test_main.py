@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
+from tests.core.cli.conftest import SUMMARIES, Run, read_rows, write_rows
 
 COHERENCE = ("--aspect", "coherence", "--bootstrap", "50")
 
@@ -57,32 +57,3 @@ def test_a_fault_of_ours_is_a_sentence_and_a_trace(run: Run, monkeypatch: pytest
     assert "ZeroDivisionError" in trace
     assert "in broken" in trace
     assert "boom" not in trace + body["error"]["message"], "a foreign message may hold a key"
-
-
-def ranking(place: str, *, name: str = "place") -> None:
-    """Forty sources: the longer of three texts is the better, and each fourth swaps two ranks."""
-    lines = [f"item_id,source_id,target,{name}"]
-    for k in range(40):
-        first, second = (2, 1) if k % 4 == 0 else (1, 2)
-        texts = f"{'The cat sat on mat number ' * 3}{k}.", f"The cat sat on mat {k}.", f"Cat {k}."
-        lines += [
-            f"q{k}-{t},q{k},{text},{rank}" for t, text, rank in zip("abc", texts, (first, second, 3), strict=True)
-        ]
-    Path(place).write_text("\n".join(lines) + "\n")
-
-
-def test_rankings_go_from_a_file_to_a_judge(run: Run, say: Say) -> None:
-    """Texts a, b, c with scores 3, 2, 1 on ranks 1, 2, 3 are in order in 30 of 40 sources; in 10 rho is 1/2."""
-    ranking("r.csv")
-    assert "No column of human labels" in say("check", "r.csv")
-    code, checked = run("check", "r.csv", "--ranks", "place")
-    assert (code, checked["n_items"], checked["n_sources"]) == (0, 120, 40)
-    assert checked["aspects"]["place"]["ranks"]
-    ranking("r.csv", name="human_rank")
-    options = ("--aspect", "rank")
-    code, body = run("calibrate", "r.csv", *options, "--preset", "quick", "--out", "out")
-    assert (code, body["held_out"]["level"]) == (0, "sample")
-    assert run("score", "r.csv", "--judge-file", "out/judge.yaml", "--out", "v.jsonl")[1]["n_scored"] == 120
-    assert run("align", "r.csv", "v.jsonl", *options)[1]["level"] == "sample"
-    write_rows("v.jsonl", [{"item_id": f"q{k}-{t}", "score": "cba".index(t)} for k in range(40) for t in "abc"])
-    assert run("align", "r.csv", "v.jsonl", *options)[1]["value"] == pytest.approx((30 + 10 / 2) / 40)

@@ -51,9 +51,6 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{STYLES} --aspect fluency --criteria plan.txt", USAGE, "--criteria is for one --aspect"),
     ("fetch", USAGE, "Name the set to fetch: summeval, newsroom,"),
     ("fetch sumeval", USAGE, "There is no benchmark 'sumeval'; known are summeval,"),
-    ("fetch newsroom --from nowhere.csv", USAGE, "nowhere.csv: there is no such file"),
-    ("fetch summeval --from model_annotations.aligned.jsonl", USAGE, "SummEval is made from summeval.json"),
-    ("fetch newsroom --from model_annotations.aligned.jsonl", GOLDEN, "column 'ArticleID': the field is missing"),
 ]
 
 

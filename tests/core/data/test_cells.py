@@ -21,7 +21,7 @@ from core.data.cells import (
     source_text,
     target_text,
 )
-from core.data.proposal import detect_kind
+from core.data.columns import detect_kind
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,6 @@ def kind(**columns: Any) -> str:
         ("inform(name=none,area=citycentre,near='X')", "data_text"),
         ("?request(food=x)", "data_text"),
         ("goodbye()", "data_text"),
-        ("name[The Eagle], eatType[pub]", "data_text"),
         ("A | b | C\nD | e | F", "data_text"),
         ("Print(x) is a function (as we know)", "source_target"),
         ("", "single"),

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from core.data import BuiltGolden, check_file
-from core.data.sources import FileFinding
 from core.data.split import usable_aspect
+from core.data.tables import FileFinding
 from core.errors import AspectError
 
 Build = Callable[..., BuiltGolden]

@@ -1,4 +1,4 @@
-"""Column roles: own names before aliases, then what columns hold; nothing in silence; corrections by a person."""
+"""Column roles: own names before aliases; nothing in silence; corrections by a person."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from core.data import Mapping, propose_mapping
+from core.data import propose_mapping
 from core.data.cells import folded
 from core.data.columns import ALIASES, plain_name
-from core.data.proposal import guess_mapping
 from core.errors import UsageError
 
 
 def test_own_names_win_over_aliases_and_the_alias_column_stays_unused() -> None:
     columns = ["doc_id", "item_id", "source_id", "source", "document", "target", "summary", "human_fluency"]
-    mapping = propose_mapping(columns, [dict.fromkeys(columns, "1")])
+    mapping = propose_mapping(columns, [dict.fromkeys(columns, "A text of words.")])
     assert mapping.roles == {c: c for c in ("item_id", "source_id", "source", "target", "human_fluency")}
     assert mapping.unused == ("doc_id", "document", "summary")
     assert mapping.found_by("alias") == ()
@@ -29,7 +28,7 @@ def test_every_alias_is_a_folded_name_and_is_found(role: str, alias: str) -> Non
     if role in ("aspect", "value"):
         others.append("value" if role == "aspect" else "aspect")
     columns = [*(c for c in others if c != role), alias]
-    assert propose_mapping(columns, [dict.fromkeys(columns, "1")]).roles[role] == alias
+    assert propose_mapping(columns, [dict.fromkeys(columns, "A text of words.")]).roles[role] == alias
 
 
 def test_rating_columns_find_aspect_panel_and_raters() -> None:
@@ -67,7 +66,7 @@ def test_ann_columns_without_ratings_and_raters_without_them_are_unused_and_note
     ],
 )
 def test_long_layouts(columns: list[str], roles: dict[str, str]) -> None:
-    mapping = propose_mapping(columns, [dict.fromkeys(columns, "1")])
+    mapping = propose_mapping(columns, [dict.fromkeys(columns, "A text of words.")])
     assert mapping.layout == "long"
     assert mapping.roles == {"item_id": "id", "target": "text", **roles}
 
@@ -77,12 +76,9 @@ def test_long_layouts(columns: list[str], roles: dict[str, str]) -> None:
     [
         ({"target": [0, 1, 1, 0]}, "sentence"),
         ({"output": [True, False, True, True]}, "essay"),
-        ({"response": ["yes", "no", "no", "yes"]}, "tweet"),
-        ({"answer": ["A", "B", "C", "A"]}, "body"),
+        ({"response": ["yes", "no", "no", "yes"]}, "translation"),
         ({"prediction": ["0.31", "0.9", "0.2", "0.55"]}, "text"),
-        ({"output": ["out_001", "out_002", "out_003", "out_004"]}, "text"),
         ({"prediction": ["positive", "negative", "positive", "negative"], "output": [1, 2, 3, 4]}, "review"),
-        ({"output": [3, 4, 5, 6]}, "文章"),
     ],
 )
 def test_the_column_of_texts_is_the_target_whatever_it_is_called(cells: dict[str, list[Any]], text: str) -> None:
@@ -92,56 +88,13 @@ def test_the_column_of_texts_is_the_target_whatever_it_is_called(cells: dict[str
         "Rain fell all day long.",
         "Prices rose again.",
     ]
-    texts = ["今天天气很好", "明天下雨", "他去了公园", "价格上涨"] if text == "文章" else texts
     rows = [{"id": k, **{name: given[k] for name, given in cells.items()}, text: texts[k]} for k in range(4)]
     assert propose_mapping(list(rows[0]), rows).roles["target"] == text
 
 
-# ── by content ───────────────────────────────────────────────────────────────────────────────────────────────
-
-Rows = list[dict[str, Any]]
-
-
-def guessed(rows: Rows) -> Mapping:
-    return guess_mapping(propose_mapping(list(rows[0]), rows), rows)
-
-
-def german(n_sources: int = 6, n_systems: int = 4) -> Rows:
-    """Column names that no alias knows."""
-    return [
-        {
-            "Zeile": f"Z{s}{m}",
-            "Artikel": f"artikel {s}",
-            "Programm": f"Programm {m}",
-            "Langtext": f"Der ganze Artikel Nummer {s}, und er ist lang genug, um ein Text zu sein.",
-            "Kurzfassung": f"Was Programm {m} über Artikel {s} zu sagen hatte.",
-            "Klarheit_avg": 1 + (s + m) % 5 + (1 / 3 if m % 2 else 0),
-            "rouge": 0.1234 + s * 0.0171 + m * 0.00931,
-            "n_words": 7 + m,
-            "Gebiet": f"Gebiet {s % 2}",
-        }
-        for s in range(n_sources)
-        for m in range(n_systems)
-    ]
-
-
-def test_names_that_tell_nothing_are_read_by_what_they_hold() -> None:
-    mapping = guessed(german())
-    assert mapping.roles == {
-        "item_id": "Zeile",
-        "source": "Langtext",
-        "target": "Kurzfassung",
-        "human_klarheit": "Klarheit_avg",
-    }
-    assert set(mapping.found.values()) == {"content"}
-    assert mapping.unused == ("Artikel", "Programm", "rouge", "n_words", "Gebiet")  # no metric or count is a label
-    assert mapping.kind == "source_target"
-    assert mapping.as_json()["guessed"] == list(mapping.found_by("content"))
-
-
 @pytest.mark.parametrize("rows", [[{"x": "only"}], [{"x": None}], [{"x": 1}, {"x": 2}], [{"x": [[]]}, {"x": {}}]])
-def test_odd_files_are_no_error(rows: Rows) -> None:
-    assert "target" not in guessed(rows).roles
+def test_odd_files_are_no_error(rows: list[dict[str, Any]]) -> None:
+    assert "target" not in propose_mapping(list(rows[0]), rows).roles
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.__main__ import main
-from core.data import build_golden, load_golden, load_items, read_table, sources
+from core.data import build_golden, load_golden, load_items, read_table, tables
 from core.errors import GoldenError, UsageError
 from core.records import Scale
 
 # What every format can hold: no control characters (XLSX has none), no lone surrogates; numbers of 15 digits at most
 # (openpyxl writes no more).
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs", "Cc"]), max_size=30)
+TEXT = TEXT.filter(lambda text: not text.startswith("'"))  # an apostrophe may escape a formula
 NUMBER = st.one_of(st.integers(1, 5), st.floats(1, 5).map(lambda x: round(x, 12)))
 
 
@@ -89,7 +90,7 @@ def test_a_golden_set_may_have_as_many_items_as_its_process_allows(
 ) -> None:
     path = tmp_path / "golden.jsonl"
     path.write_text("".join(json.dumps({"target": f"text {k}", "human_wit": k % 5 + 1}) + "\n" for k in range(30)))
-    monkeypatch.setattr(sources.LIMITS, "items", sources.LIMITS.items)  # put back at the end
+    monkeypatch.setattr(tables.LIMITS, "items", tables.LIMITS.items)  # put back at the end
     monkeypatch.setenv("CONCORD_MAX_GOLDEN_ITEMS", "20")
     assert main(["check", str(path), "--json"]) == 1
     said = json.loads(capsys.readouterr().out)["error"]["message"]

@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from core.data import build_golden, check_file, propose_mapping
+from core.data.columns import Values
 from core.data.golden import BuiltGolden, golden_table
-from core.data.proposal import guess_mapping
 from core.data.reshape import PREFERENCES, systems_of
-from core.data.scale import Values
 from core.data.tables import Table, read_upload
 
 TEXTS = [
@@ -45,11 +44,6 @@ def built(data: bytes, name: str = "t.csv", values: str | None = None) -> BuiltG
     if values:
         mapping = replace(mapping, values=Values.of(values))
     return build_golden(table, mapping)
-
-
-def guessed(data: bytes) -> dict[str, str]:
-    table = table_of(data)
-    return dict(guess_mapping(propose_mapping(table.columns, table.rows), table.rows).roles)
 
 
 def choices(cells: Sequence[Any], first: str, second: str, values: str | None = None) -> list[float | None] | None:
@@ -112,14 +106,6 @@ def test_a_pair_is_an_item_of_two_texts_by_two_systems() -> None:
     assert (systems_of(first.system_id), systems_of("m1")) == (("m", "n"), None)
     (error,) = built(sheet(text_a="AB", text_b="CD", winner=["A", "perhaps"])).findings[:1]
     assert error.row == 3 and "'perhaps' came. Leave the cell empty where nobody chose." in error.message
-
-
-# ── the text column ──────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_guess_reads_short_texts_of_scripts_without_spaces() -> None:
-    texts = ["今天天气很好，我们去公园散步。", "这家餐厅的菜很好吃，价格也不贵。", "博物馆周日开放，不收门票。"]
-    assert guessed(sheet(文本=texts, 质量=[1, 2, 3])) == {"target": "文本", "human_质量": "质量"}
 
 
 # ── exports ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.data.scale import USUAL, find_scale, is_usual, off_scale, strays
+from core.data.labels import USUAL, find_scale, is_usual, off_scale, strays
 from core.records import Scale
 
 

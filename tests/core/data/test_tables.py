@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.data import open_table, read_table, read_upload, sources, tables
+from core.data import open_table, read_table, read_upload, tables
 from core.errors import GoldenError
 from tests.core.data.conftest import as_csv
 
@@ -138,7 +138,7 @@ def test_workbooks_with_xml_entities_are_refused(formats: dict[str, Any], encodi
 
 def test_rows_and_cells_are_bounded(monkeypatch: pytest.MonkeyPatch, formats: dict[str, Callable[..., bytes]]) -> None:
     rows = [{"target": f"text {i}"} for i in range(12)]
-    monkeypatch.setattr(sources, "MAX_ROWS", 10)
+    monkeypatch.setattr(tables, "MAX_ROWS", 10)
     for ending, write in formats.items():
         with pytest.raises(GoldenError, match="too many rows; at most 10"):
             read_table(write(rows), "a" + ending)
@@ -167,7 +167,7 @@ def test_nesting_and_values_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     for data, name in ((deep, "a.jsonl"), (b"[" + deep + b"]", "a.json")):
         with pytest.raises(GoldenError, match="nested too deeply: more than 64 levels"):
             read_table(data, name)
-    monkeypatch.setattr(sources, "MAX_VALUES", 20)
+    monkeypatch.setattr(tables, "MAX_VALUES", 20)
     for data, name in (
         (b'{"a": [' + b"1," * 30 + b"1]}", "a.jsonl"),
         (b'[{"a": [' + b"[]," * 30 + b"1]}]", "a.json"),
@@ -231,7 +231,7 @@ def test_rows_one_by_one_are_those_of_the_whole_table(path: Path) -> None:
 def test_an_endless_line_is_refused_before_it_fills_the_memory(
     tmp_path: Path, name: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "LONGEST_LINE", 10_000)
+    monkeypatch.setattr(tables, "LONGEST_LINE", 10_000)
     path = tmp_path / name
     path.write_bytes(gzip.compress(b"item_id,target\n" + b"a" * 1_000_000, mtime=0))
     with pytest.raises(GoldenError, match=message):
@@ -241,7 +241,7 @@ def test_an_endless_line_is_refused_before_it_fills_the_memory(
 def test_a_packed_file_of_any_length_may_not_unfold_to_far_more_than_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "UNPACKED_FREELY", 1 << 20)
+    monkeypatch.setattr(tables, "UNPACKED_FREELY", 1 << 20)
     path = tmp_path / "f.csv.gz"
     path.write_bytes(gzip.compress(b"item_id,target\n" + b"a,b\n" * 2_000_000, mtime=0))
     with pytest.raises(GoldenError, match="Unpacked, it is too large"):

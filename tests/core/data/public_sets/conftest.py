@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.data.public_sets import find_benchmark
+from core.data.public_sets import Benchmark, find_benchmark
+from core.errors import DownloadError
 from tests.core.data.conftest import as_csv, as_jsonl
 
 Table = list[dict[str, Any]]
@@ -115,15 +116,30 @@ def raw_files(name: str) -> dict[str, bytes]:
     return dict(zip((part.file for part in find_benchmark(name).parts), bodies[name], strict=True))
 
 
+class Web:
+    """What lies at which address, and what was asked."""
+
+    def __init__(self) -> None:
+        self.bodies: dict[str, bytes] = {}
+        self.asked: list[str] = []
+
+    def download(self, address: str, path: Path) -> Path:
+        self.asked.append(address)
+        if (body := self.bodies.get(address)) is None:
+            raise DownloadError(f"{address} answered 404.")
+        path.write_bytes(body)
+        return path
+
+    def offer(self, name: str) -> Benchmark:
+        """A set whose made-up files lie on the web, with the size that they have."""
+        self.bodies |= raw_files(name)
+        benchmark = find_benchmark(name)
+        parts = tuple(replace(part, addresses=(part.file,)) for part in benchmark.parts)
+        return replace(benchmark, parts=parts, n_items=6 if name == "webnlg" else 4, n_sources=2)
+
+
 @pytest.fixture
-def by_hand(tmp_path: Path) -> Callable[..., list[Path]]:
-    """Write the made-up files of a set to a folder."""
-
-    def write(name: str) -> list[Path]:
-        paths = []
-        for file, body in raw_files(name).items():
-            paths.append(tmp_path / file)
-            paths[-1].write_bytes(body)
-        return paths
-
-    return write
+def web(monkeypatch: pytest.MonkeyPatch) -> Web:
+    web = Web()
+    monkeypatch.setattr("core.data.public_sets.download", web.download)
+    return web

@@ -2,10 +2,6 @@
 
 Cells become gold labels, individual ratings and metrics, with a finding for every cell refused.  Then a person's
 answers are applied, and a question is asked where an answer is needed.
-
-A rank, 1 the best, becomes the share of the other texts of its source that rank below it, (n − rank) / (n − 1) with n
-texts: 1 the best, 0 the last, whatever other sources hold.  Texts of one source may share a rank, or the mean of the
-places that they share (2.5 and 2.5: half a win each), and some may have none; of a source of one text nothing is known.
 """
 
 from __future__ import annotations
@@ -17,12 +13,12 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.data.cells import (
     AmbiguousCommaError,
     CellError,
     aspect_key,
-    folded,
     has_decimal_commas,
     is_no_value,
     read_id,
@@ -30,17 +26,24 @@ from core.data.cells import (
     read_number,
     shown,
 )
-from core.data.columns import Mapping, Sides, pair_in
-from core.data.item_rows import ItemRows
+from core.data.columns import Best, Codes, Mapping, Sides, pair_in
 from core.data.reshape import A_BETTER, B_BETTER, PREFERENCES, TIE
-from core.data.scale import CODES, Best, Codes, find_scale, is_usual, strays
-from core.data.sources import LIMITS, FindingLog
-from core.data.tables import Row, Table
-from core.errors import AspectError, GoldenError
-from core.records import Scale
+from core.data.tables import LIMITS, FindingLog, Row, Table
+from core.errors import GoldenError
+from core.records import FloatArray, Item, Scale
 from core.wording import capital, counted
 
 MAX_ASPECTS = 200
+
+
+@dataclass
+class ItemRows:
+    """Items with the rows they came from: `item_of_row[i]` is the item of table row i, `row_of_item` its number."""
+
+    items: list[Item] = field(default_factory=list)
+    item_of_row: list[int] = field(default_factory=list)
+    row_of_item: list[int] = field(default_factory=list)
+    given_split: list[str] = field(default_factory=list)
 
 
 class LabelCell(NamedTuple):
@@ -317,8 +320,6 @@ def settle(
     mapping: Mapping,
     worded: abc.Collection[str],
     log: FindingLog,
-    *,
-    ranks: bool,
 ) -> tuple[Scale, list[Question]]:
     """The scale of an aspect with labels, and what a person has to say first; labels change in place.
 
@@ -329,7 +330,7 @@ def settle(
     asked: list[Question] = []
     numbers = np.array([label.value for label in cells.labels])
     all_count = values.is_missing(None, aspect)
-    if not ranks and not all_count and confirmed is None and (found := strays(numbers)):
+    if not all_count and confirmed is None and (found := strays(numbers)):
         asked.append(Question("missing", aspect, found))
     elif pairs and confirmed is None:
         settled = _settle_preferences(cells, mapping, worded, log)
@@ -356,7 +357,7 @@ def settle(
                 f"missing={label.value:g}; {right}."
             )
             log.add("error", message, row=label.row, column=label.column, kind="scale")
-    if not ranks and not pairs:
+    if not pairs:
         asked += _settle_best(cells, values.best_of(aspect), scale, log)
     return scale, asked
 
@@ -463,61 +464,132 @@ def _settle_best(cells: AspectCells, best: Best | None, scale: Scale, log: Findi
     return []
 
 
-def sounds_like_ranks(name: str) -> bool:
-    """Whether a column or an aspect is called so."""
-    return not {"rank", "ranks", "ranking", "ranked"}.isdisjoint(folded(name).split("_"))
-
-
-def turn_ranks(
-    aspects: abc.Mapping[str, AspectCells], mapping: Mapping, rows: ItemRows, log: FindingLog
-) -> dict[str, Scale]:
-    """Turn the ranks among `aspects` round, in place; aspect → its scale.  Those are `mapping.ranks`, else by name.
-
-    An error is logged for every cell that is no rank among the texts of its source.  AspectError where a person named
-    an aspect that there is not.
-    """
-    if aspects and (unknown := [name for name in mapping.ranks or () if name not in aspects]):
-        known = ", ".join(aspects)
-        raise AspectError(f"there are no ranks {unknown[0][:100]!r}; columns of labels: {known}. Name one of them.")
-    of_source = Counter(item.source_id for item in rows.items)
-    sizes = [of_source[item.source_id] for item in rows.items]
-
-    def share(label: LabelCell) -> float | None:
-        n = sizes[label.position]
-        if not 1 <= label.value <= n:
-            why = f"{label.value:g} is no rank: the source has {counted(n, 'text')}, so 1 to {n} was expected."
-        elif label.rater and not (2 * label.value).is_integer():  # gold labels may be people's means
-            why = f"{label.value:g} is no rank: a whole number was expected, or a half where texts share a place."
-        elif n == 1:
-            why = "The text is alone in its source, so its rank says nothing; it gets no label."
-            log.add("warning", why, row=label.row, column=label.column, kind="alone")
-            return None
-        else:
-            return (n - label.value) / (n - 1)
-        log.add("error", why, row=label.row, column=label.column, kind="rank")
-        return None
-
-    scales: dict[str, Scale] = {}
-    for aspect, cells in aspects.items():
-        if not (sounds_like_ranks(aspect) if mapping.ranks is None else aspect in mapping.ranks):
-            continue
-        if max(sizes, default=0) < 2:
-            message = (
-                f"{aspect} holds ranks, which compare the texts of one source, and every source here has one text. Say "
-                "which column names the source, or that these are no ranks."
-            )
-            log.add("error", message, column=cells.column)
-            continue
-        cells.change(share)
-        scales[aspect] = Scale(0.0, 1.0, given=True)
-        message = (
-            f"{aspect} holds ranks, 1 the best of a source: a label is the share of the other texts of its source that "
-            "rank below, so that higher is better. Alignment is measured at sample level. --ranks none says otherwise."
-        )
-        log.add("warning" if mapping.ranks is None else "note", message, column=cells.column)
-    return scales
-
-
 def _listed(labels: abc.Iterable[LabelCell]) -> str:
     first = sorted({label.value for label in labels})
     return ", ".join(f"{number:g}" for number in first[:8]) + (" …" if len(first) > 8 else "")
+
+
+# ── scales, and numbers that are no labels ───────────────────────────────────────────────────────────────────────
+
+USUAL = tuple(
+    Scale(float(low), float(high))
+    for low, high in (
+        *((0, 1), (-1, 1), (1, 3), (0, 2), (1, 4), (0, 3), (1, 5), (0, 4), (1, 6), (0, 5), (1, 7)),
+        *((-2, 2), (-3, 3), (1, 10), (0, 10), (0, 100)),
+    )
+)
+"""The scales in use, in the order they are tried: the first that holds all values is proposed."""
+
+MAX_STEPS = 20
+
+CODES = frozenset(
+    map(float, "8 9 77 88 97 98 99 777 888 999 7777 8888 9999 -1 -2 -3 -7 -8 -9 -77 -88 -98 -99 -999 -9999".split())
+)
+"""Numbers that people write for "no answer"; what lies off the scale and is none of them is a slip."""
+
+_FAR = 2.0
+"""A slip is farther from the other labels than this, than half their scale, and than twice their widest gap."""
+_FAR_CODES, _SMALL = 77, 20
+_SLIPS, _LEAST_NEXT_TO_SLIP = 0.05, 5
+_MANY_OFF = 0.05
+"""Share of scores off the scale up to which they count as slips; of more, the judge has another scale."""
+
+
+def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, all_count: bool = False) -> Scale:
+    """Find the narrowest scale in use that holds the values, with a step of 1, 0.5 or None (continuous).
+
+    Steps are read from the individual `ratings` where there are any, for gold labels may be means of them.  A range
+    of more than 20 steps counts as continuous.  Ends cannot be known from values alone (labels of a 1-5 scale
+    that never reach 5 read as 1-4): proposals are shown and can be confirmed.  What `strays` finds is left outside,
+    unless `all_count`.  Where no scale in use holds the values, its ends are theirs.  ValueError without values.
+    """
+    values = np.asarray([*gold, *ratings], dtype=np.float64)
+    if not values.size:
+        raise ValueError("a scale cannot be found without values")
+    if not all_count:
+        values = values[~np.isin(values, strays(values))]
+    scale = narrowest_scale(values.min(), values.max())
+    if scale is None:
+        low, high = float(np.floor(values.min())), float(np.ceil(values.max()))
+        scale = Scale(low, high if high > low else low + 1)
+    own = np.asarray(ratings if len(ratings) else gold, dtype=np.float64)
+    own = own[(own >= scale.low) & (own <= scale.high)]
+    for step in (1.0, 0.5):
+        if (scale.high - scale.low) / step <= MAX_STEPS and np.array_equal(np.round(own / step), own / step):
+            return Scale(scale.low, scale.high, step)
+    return scale
+
+
+def narrowest_scale(low: float, high: float) -> Scale | None:
+    """The first of the scales in use that holds all numbers from `low` to `high`; None when none does."""
+    return next((scale for scale in USUAL if scale.low <= low and high <= scale.high), None)
+
+
+def is_usual(scale: Scale) -> bool:
+    """Whether the scale is one of those in use."""
+    return Scale(scale.low, scale.high) in USUAL
+
+
+def strays(values: FloatArray) -> tuple[float, ...]:
+    """The different values that lie off the scale that the others fit: codes for "no answer", and slips.
+
+    A code such as 99 or -1 may come any number of times.  A slip is far from all other labels and rare.  A 0 is in
+    question where the others fill a scale from 1 to 5, 6 or 7 in whole steps.
+    """
+    different, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    for usual in USUAL:
+        inside = (different >= usual.low) & (different <= usual.high)
+        if inside.all():
+            break
+        width = usual.high - usual.low
+        if _are_strays(different[~inside], counts[~inside], different[inside], counts[inside], width):
+            return tuple(different[~inside].tolist())
+    if different.size <= 4 or different[0] != 0:
+        return ()
+    second, top = different[1], different[-1]
+    if np.array_equal(different, np.round(different)):
+        return (0.0,) if second <= 2 and top in (5, 6, 7) else ()
+    return (0.0,) if different.size > 7 and second >= 1 and 4 < top <= 5 else ()
+
+
+def _are_strays(off: FloatArray, n_off: NDArray[Any], on: FloatArray, n_on: NDArray[Any], width: float) -> bool:
+    """Whether the values `off` a scale, each coming `n_off` times, are codes or slips next to those `on` it."""
+    if on.size < 2:
+        return False
+    if set(off.tolist()) <= CODES and (np.abs(off) >= _FAR_CODES).all() and np.abs(on).max() <= _SMALL:
+        return True  # several such codes, 97 to 99, tell why there is no label
+    if off.tolist() == [-1.0] and on[0] == 0 and on[-1] >= 3:
+        return True  # no scale runs from -1 to 3
+    if set(off.tolist()) <= {8.0, 9.0} and on.tolist() == [0.0, 1.0] and n_on.sum() >= _LEAST_NEXT_TO_SLIP:
+        return True  # yes, no, and no answer
+    widest_gap = float(np.diff(on).max())
+    gaps = np.maximum(on.min() - off, off - on.max())
+    if set(off.tolist()) <= CODES and off.size <= 2:
+        # 8 and 9 may continue the scale, and so may the negative numbers of a scale around 0
+        around_zero = on.min() <= 0 and on.max() <= 3 if width > 1 else on.size < 4
+        apart = np.where(off < 0, not around_zero, gaps > widest_gap) & ((on.size > 2) | (gaps > 10))
+        return bool(apart.all())
+    rare = n_off.sum() <= max(2, _SLIPS * n_on.sum()) and n_on.sum() >= _LEAST_NEXT_TO_SLIP
+    return bool(rare and on.size > 2 and (gaps > max(_FAR, width / 2, 2 * widest_gap)).all())
+
+
+def off_scale(scores: FloatArray, scale: Scale) -> tuple[NDArray[np.bool_], bool]:
+    """(n,) which of a judge's `scores` (n,; NaN for none) are no scores next to labels on `scale`.
+
+    Codes for "could not be read" and slips off the scale are none.  Where many lie off it, the judge has a scale of
+    its own, and codes are looked for among the scores alone; whether that is so comes with the mask.
+    """
+    known = ~np.isnan(scores)
+    off = known & ~((scores >= scale.low - 1e-9) & (scores <= scale.high + 1e-9))
+    n_off, outside = int(off.sum()), np.unique(scores[off])
+    inside = np.unique(scores[known & ~off])
+    middle = (scale.low + scale.high) / 2
+    few = outside.size <= 2 or bool((np.abs(outside) >= _FAR_CODES).all())
+    codes = set(outside.tolist()) <= CODES | {0.0} and few and inside.size > 1 and inside.max() > middle
+    yes_no = scale.high - scale.low == 1 and set(inside.tolist()) == {scale.low, scale.high}
+    if codes and np.isin(outside, (8, 9)).any() and not yes_no:  # a judge with a scale to 10 gives these too
+        codes = inside.size > 2 and n_off <= 0.3 * known.sum() and outside[0] - inside.max() > np.diff(inside).max()
+    if codes or n_off <= _MANY_OFF * known.sum():
+        return off, False
+    found = [value for value in strays(scores) if value in CODES]
+    return known & np.isin(scores, found), True
