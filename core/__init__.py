@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         plan_labels,
         preferences,
     )
+    from core.comparison.monitoring import Monitored, MonitorSettings, monitor
     from core.comparison.recheck import RecheckSettings, recheck
     from core.comparison.style_grid import StylesSettings, styles
     from core.data import load_golden, load_items
@@ -83,7 +84,6 @@ if TYPE_CHECKING:
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.repeval import Extraction, ModelSpec, RepEvalSettings
     from core.repeval.fitted import FittedRepEval, fit_repeval
-    from core.report.monitoring import Monitored, MonitorSettings, monitor
     from core.stats import AnnotatorTestSettings, MeasureSettings
     from core.stats.change import LabelPlanning
     from core.verdicts import Verdicts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -148,15 +148,6 @@ def _tell_scored(scored: ScoredFile, out: str, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-@dataclass(frozen=True)
-class RecheckFiles:
-    """What is known of the judge besides its file."""
-
-    verdicts: Path | None = setting(None, "The judge's verdicts on these items; else it scores now.")
-    before: Path | None = setting(None, "Its earlier verdicts: a paired test on the common items.")
-    old: Path | None = setting(None, "The golden set it was calibrated on: compares its labels with the newer ones.")
-
-
 @commands.command(rich_help_panel="Judge")
 @with_options
 def recheck(
@@ -164,7 +155,9 @@ def recheck(
     golden: GoldenFile,
     *,
     aspect: AspectOption,
-    given: RecheckFiles,
+    verdicts: Annotated[
+        Path | None, typer.Option(help="The judge's verdicts on these items; else it scores now.")
+    ] = None,
     settings: RecheckSettings,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 if it is inconclusive, too.")] = False,
     opened: JudgeFileOptions,
@@ -179,20 +172,12 @@ def recheck(
     from core.judge_files.judge_reading import kept_columns, read_card
     from core.judge_files.loaded import load_judge
 
-    edited, old = opened.accept_edited, given.old
+    edited = opened.accept_edited
     kept = kept_columns(read_card(judge_file, accept_edited=edited))
     newer = golden.load(kept=kept)
-    replies = None if given.verdicts is not None else opened.replies(judge_file)
+    replies = None if verdicts is not None else opened.replies(judge_file)
     with closing(load_judge(judge_file, judge=opened.judge or None, replies=replies, accept_edited=edited)) as loaded:
-        outcome = look_again(
-            loaded,
-            newer,
-            aspect,
-            settings=settings,
-            verdicts=given.verdicts,
-            before=given.before,
-            old=None if old is None else replace(golden, golden=old, sheet=None).load(kept=kept),
-        )
+        outcome = look_again(loaded, newer, aspect, settings=settings, verdicts=verdicts)
     said = recheck_finding(outcome)
     unread = f"{percent(outcome.unread_share, digits=1)} of the newer items unscored."
     details = [unread, *recheck_details(outcome)] if printed.verbose else []
@@ -229,9 +214,9 @@ def monitor(
     Call it as often as you like, with all files or only the newest: no text is scored twice. The chance of any false
     alarm, ever, is 5 %. --map time=COLUMN names the column of times.
     """
+    from core.comparison.monitoring import MonitorSettings
+    from core.comparison.monitoring import monitor as watched
     from core.findings.over_time import monitor_finding, movement_words
-    from core.report.monitoring import MonitorSettings
-    from core.report.monitoring import monitor as watched
 
     settings = MonitorSettings(by, anchors, mapped, opened.judge, opened.accept_edited)
     with stages_shown("texts") as progress:

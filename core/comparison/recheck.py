@@ -24,7 +24,7 @@ from core.judge_files.loaded import LoadedJudge, load_judge
 from core.progress import SILENT, Progress, Stage
 from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, json_fields, setting
 from core.stats import Difference, MeasureSettings
-from core.stats.change import Change, Shift, change_between, shift_between
+from core.stats.change import Change, change_between
 from core.verdicts import Verdicts
 
 Decision = Literal["holds", "fallen", "inconclusive"]
@@ -32,7 +32,6 @@ Decision = Literal["holds", "fallen", "inconclusive"]
 _WORDS: Mapping[str, str] = {
     "calibration": "{n:,} served to choose the judge",
     "held_out": "{n:,} to evaluate it",
-    "old": "{n:,} had a label in the older golden set",
     "repeated": "{n:,} repeat another text of the same system",
 }
 
@@ -53,11 +52,9 @@ class RecheckSettings:
 class Recheck:
     """What a recheck found.  `then` is the file's held-out alignment, `now` that on the newer labels.
 
-    `against` is the judge minus the judge without criteria on the same new items; `paired` its alignment minus that of
-    its earlier verdicts on the common items; `labels` and `scores` how both are distributed next to before.  None where
-    not asked for or not known.  `left_out` counts the labelled items that are no part of `now`, by reason:
-    "calibration" and "held_out" (the judge knew their texts), "old" (they had a label in the older golden set),
-    "repeated".
+    `against` is the judge minus the judge without criteria on the same new items; None where not asked for.  `left_out`
+    counts the labelled items that are no part of `now`, by reason: "calibration" and "held_out" (the judge knew their
+    texts), "repeated".
     """
 
     aspect: str
@@ -70,10 +67,6 @@ class Recheck:
     n_labelled: int
     left_out: Mapping[str, int] = field(default_factory=dict)
     against: Difference | None = None
-    against_name: str = ""
-    paired: Difference | None = None
-    labels: Shift | None = None
-    scores: Shift | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -91,8 +84,8 @@ class Recheck:
 
     def as_json(self) -> dict[str, Any]:
         """The JSON answer of `recheck`."""
-        against = None if self.against is None else {"name": self.against_name} | self.against.as_json()
-        return json_fields(self, but=("golden_name", "golden_digest", "against", "against_name")) | {
+        against = None if self.against is None else {"name": "the judge without criteria"} | self.against.as_json()
+        return json_fields(self, but=("golden_name", "golden_digest", "against")) | {
             "golden": {"name": self.golden_name, "digest": self.golden_digest},
             "decision": self.decision,
             "against": against,
@@ -107,17 +100,12 @@ def recheck(
     *,
     settings: RecheckSettings | None = None,
     verdicts: AnyVerdicts | None = None,
-    before: AnyVerdicts | None = None,
-    old: GoldenSet | None = None,
     progress: Progress = SILENT,
 ) -> Recheck:
     """Test whether the alignment of `judge` (a judge file, or loaded) has fallen on the newer labels of `golden`.
 
     Newer are the labelled items whose texts the file does not name, whatever their ids; the others are left out and
-    counted.  `verdicts` are the judge's scores where you have them; otherwise the newer items are scored now.  `before`
-    are earlier verdicts of this judge: they are tested pairwise on the common items, of those it was calibrated with
-    only the held-out ones.  `old` is the golden set it was calibrated on: items with a label there are left out too,
-    and its labels are shown next to the newer ones.
+    counted.  `verdicts` are the judge's scores where you have them; otherwise the newer items are scored now.
 
     Raises:
         AspectError: The golden set has no such aspect.
@@ -127,51 +115,30 @@ def recheck(
     how = settings or RecheckSettings()
     if isinstance(judge, str | Path):
         with closing(load_judge(judge)) as loaded:
-            return recheck(
-                loaded, golden, aspect, settings=how, verdicts=verdicts, before=before, old=old, progress=progress
-            )
+            return recheck(loaded, golden, aspect, settings=how, verdicts=verdicts, progress=progress)
     card, then = judge.card, exported_alignment(judge.card)
-    used, evaluated_on, left_out = newer_items(card, golden, aspect, old)
-
-    # score what is needed: everything that earlier verdicts may be compared on, and the newer items without criteria
-    positions = used if before is None else np.union1d(used, evaluated_on)
+    used, left_out = newer_items(card, golden, aspect)
+    items = [golden.items[k] for k in used]
     each = len(judge.criteria) if isinstance(judge, CalibratedJudge) else 1
-    calls = positions.size * each if verdicts is None else 0
-    stage = Stage("recheck", "scoring the newer items", 0, calls + (used.size if how.no_criteria else 0))
+    calls = len(items) * each if verdicts is None else 0
+    stage = Stage("recheck", "scoring the newer items", 0, calls + (len(items) if how.no_criteria else 0))
     if verdicts is None:
         progress.publish(stage)
-        metrics = {name: tuple(column[k] for k in positions) for name, column in golden.metrics.items()}
-        items = [golden.items[k] for k in positions]
+        metrics = {name: tuple(column[k] for k in used) for name, column in golden.metrics.items()}
         verdicts = judge.score(items, on_progress=progress.advance, metrics=metrics)
     bare = Verdicts()
     if how.no_criteria:
         if not isinstance(judge, CalibratedJudge):
             raise UsageError("Only a calibrated judge has criteria to leave out.")
         progress.publish(replace(stage, message="scoring without criteria", calls=calls))
-        items, none = [golden.items[k] for k in used], [Criteria("", judge.task.aspect)]
+        none = [Criteria("", judge.task.aspect)]
         matrix = judge.judge.score(judge.task, items, none, on_progress=progress.advance)
         bare = Verdicts.of_scores(dict(zip(matrix.item_ids, matrix.values[0].tolist(), strict=True)))
     progress.publish(Stage("done", "done", stage.calls_expected, stage.calls_expected))
 
-    task, measure = task_of(golden, aspect), MeasureSettings(then.statistic, then.level)
-    scored = in_records(verdicts, task)
-    newest = _of_items(scored, golden, used)
+    ids, measure = {item.item_id for item in items}, MeasureSettings(then.statistic, then.level)
+    newest = Verdicts(one for one in in_records(verdicts, task_of(golden, aspect)) if one.item_id in ids)
     now = align(golden, newest, aspect, measure, all_items=True)  # what the judge met is left out already
-    change = change_between(now, then, alpha=how.alpha, fall=how.fall)
-    paired, labels, scores = None, None, None
-    if before is not None:
-        earlier = in_records(before, task)
-        ids = [golden.item_ids[k] for k in positions]
-        both = ~np.isnan(scored.aligned(ids)) & ~np.isnan(earlier.aligned(ids))
-        if old is not None:  # an id that has another text there is no pair
-            texts = {item.item_id: text_digest(item) for item in old.items}
-            both &= [texts.get(golden.item_ids[k]) == text_digest(golden.items[k]) for k in positions]
-        if both.sum() >= 2:
-            newly, formerly = (_of_items(side, golden, positions[both]) for side in (scored, earlier))
-            paired = compare(golden, newly, formerly, aspect, measure, all_items=True).difference
-        scores = shift_between("scores", earlier.values, newest.values)
-    if old is not None and aspect in old.aspects:
-        labels = shift_between("labels", old.labels(aspect), golden.labels(aspect)[used])
     notes = list(judge.marks)
     if judge.task.aspect != aspect:
         notes.append(f"The judge was calibrated on {judge.task.aspect!r}; the labels are those of {aspect!r}.")
@@ -187,22 +154,12 @@ def recheck(
         golden.digest,
         now,
         then,
-        change,
+        change_between(now, then, alpha=how.alpha, fall=how.fall),
         used.size,
         left_out,
         compare(golden, newest, bare, aspect, measure).difference if bare else None,
-        "the judge without criteria" if bare else "",
-        paired,
-        labels,
-        scores,
         tuple(notes),
     )
-
-
-def _of_items(verdicts: Verdicts, golden: GoldenSet, positions: IntArray) -> Verdicts:
-    """Those on the items at `positions`."""
-    item_ids = {golden.item_ids[k] for k in positions}
-    return Verdicts(verdict for verdict in verdicts if verdict.item_id in item_ids)
 
 
 def exported_alignment(card: Mapping[str, Any]) -> Alignment:
@@ -222,21 +179,14 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
 # ── which labelled items are newer than the judge, recognised by their texts ──────────────────────────────────
 
 
-def newer_items(
-    card: Mapping[str, Any], golden: GoldenSet, aspect: str, old: GoldenSet | None = None
-) -> tuple[IntArray, IntArray, dict[str, int]]:
+def newer_items(card: Mapping[str, Any], golden: GoldenSet, aspect: str) -> tuple[IntArray, dict[str, int]]:
     """Positions of the labelled items whose texts are new to the judge of `card` (the content of its file).
 
-    Then of those that it was evaluated on, and how many labelled items are not newer, by reason.
-
-    Items whose text had a label in `old` are no newer ones either; a text that stands several times for one system
-    counts once.  AspectError for an unknown aspect, GoldenError when no item is left.
+    Then how many labelled items are not newer, by reason.  A text that stands several times for one system counts once.
+    AspectError for an unknown aspect, GoldenError when no item is left.
     """
     task_of(golden, aspect)
     reason_of: dict[str, str] = {}  # digest → why it is no newer text; what served to choose outweighs the rest
-    if old is not None and aspect in old.aspects:
-        values = old.aspects[aspect].values
-        reason_of |= {text_digest(old.items[k]): "old" for k, value in enumerate(values) if value is not None}
     texts = texts_behind(card)
     reason_of |= {digest: "held_out" for judge_texts in texts for digest in judge_texts.held_out}
     reason_of |= {digest: "calibration" for judge_texts in texts for digest in judge_texts.calibration}
@@ -262,8 +212,7 @@ def newer_items(
             f"texts, not their ids, {_reasons(counts)}. Label other items, and recheck on those.",
             file=golden.name,
         )
-    evaluated_on = [k for k, why in reasons.items() if why == "held_out"]
-    return np.array(used, dtype=np.intp), np.array(evaluated_on, dtype=np.intp), counts
+    return np.array(used, dtype=np.intp), counts
 
 
 def _reasons(left_out: Mapping[str, int]) -> str:

@@ -8,9 +8,8 @@ from core.findings import Finding
 from core.wording import DASH, capital, change_figures, counted, estimate, number, p_figure, percent, signed_range
 
 if TYPE_CHECKING:
-    from core.comparison.periods import AnchorLook, Movement
+    from core.comparison.monitoring import AnchorLook, Monitored, Movement
     from core.comparison.recheck import Recheck
-    from core.report.monitoring import Monitored
 
 MOST_NAMED = 3
 """Changes named in the detail: of all later texts, then of the newest periods."""
@@ -44,16 +43,12 @@ def recheck_finding(found: Recheck) -> Finding:
 
 
 def recheck_details(found: Recheck) -> list[str]:
-    """Paired comparisons on the same items, and how labels and scores are distributed next to before."""
+    """The one-sided test, and the judge next to itself without criteria on the same items."""
     lines = [] if found.change.p is None else [f"Fallen, one-sided: {p_figure(found.change.p)}."]
-    for name, gap in (
-        (f"The judge minus {found.against_name}", found.against),
-        ("Now minus before", found.paired),
-    ):
-        if gap is not None and gap.value is not None:
-            figures = f"{change_figures(gap.value, gap.interval)}, {p_figure(gap.p)}"
-            lines.append(f"{name}, on {counted(gap.n, 'common item')}: {figures}.")
-    return lines + [shift.words for shift in (found.labels, found.scores) if shift is not None]
+    if (gap := found.against) is not None and gap.value is not None:
+        figures = f"{change_figures(gap.value, gap.interval)}, {p_figure(gap.p)}"
+        lines.append(f"The judge minus the judge without criteria, on {counted(gap.n, 'common item')}: {figures}.")
+    return lines
 
 
 def monitor_finding(found: Monitored) -> Finding:
@@ -75,8 +70,8 @@ def monitor_finding(found: Monitored) -> Finding:
     if who == "too few texts":
         details.append(f"All later texts: {watched.since.reason or 'no period has enough texts'}.")
     elif who == "nobody":
-        least = next((f"{change.detectable:.2f}" for _, change in changes if change.detectable is not None), "")
-        details += [f"A change of {least} would show in 8 of 10 cases."] if least else []
+        least = next((f"{change.reach:.2f}" for _, change in changes if change.reach is not None), "")
+        details += [f"A change of less than {least} would not show."] if least else []
     elif who != "judge":
         moved = [f"{name}: {movement_words(change)}." for name, change in changes if change.moved]
         details += moved[:MOST_NAMED]

@@ -396,8 +396,7 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
         )
     if not 0 < request.fall <= 1 or not 0 < request.alpha < 0.5:
         raise UsageError("The fall that matters lies between 0 and 1, the chance of a false alarm between 0 and 0.5.")
-    old = store.goldens.load(run.golden_id)
-    newer_items(judge_card(calibration), store.goldens.load(request.golden_id), request.aspect, old)
+    newer_items(judge_card(calibration), store.goldens.load(request.golden_id), request.aspect)
     spec = str(calibration.judge_state.get("spec", ""))
     version = judge_line(store, run.project_id, run.aspect).of_run(run.run_id)
     which = "" if version is None else f" of {version.name}"
@@ -406,20 +405,17 @@ def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> 
 
 def run_recheck(work: RunWork) -> Recheck:
     """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
-    from core.judge_files import final_verdicts, judge_card
+    from core.judge_files import judge_card
     from core.judge_files.loaded import restored
     from core.judging.judge_specs import NAMED
 
     request = work.request(RecheckRequest)
     calibration = load_calibration(work.store, request.run_id)
-    old = work.store.goldens.load(work.store.runs.get(request.run_id).golden_id)
     with closing(restored(judge_card(calibration), work.settings, work.replies, gate=NAMED)) as judge:
         return recheck(
             judge,
             work.golden,
             request.aspect,
-            before=final_verdicts(calibration, old),
-            old=old,
             settings=RecheckSettings(request.alpha, request.fall, request.no_criteria),
             progress=work.progress,
         )

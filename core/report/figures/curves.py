@@ -14,7 +14,7 @@ from core.report.figures.svg import AMBER, BLUE, PALE, QUIET, TEAL, Drawing, box
 from core.wording import counted, number, percent
 
 if TYPE_CHECKING:
-    from core.comparison.periods import Watched
+    from core.comparison.monitoring import Watched
     from core.comparison.sureness import ScoreBin
     from core.projects.label_passes import AspectAgreement
     from core.stats.conformal import KeptShare

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from core.comparison.periods import By, Watched, look_again, watch
+from core.comparison.monitoring import By, Watched, look_again, watch
 from core.errors import UsageError
 from core.records import FloatArray, Item, Scale
 
@@ -59,9 +59,9 @@ def test_a_fall_is_told_with_the_day_it_came() -> None:
     assert watched.periods[0].in_baseline
     assert watched.periods[0].change is None
     last = watched.periods[-1].change
-    assert last is not None and last.value is not None and last.detectable is not None
+    assert last is not None and last.value is not None and last.reach is not None
     assert last.value == pytest.approx(-0.6, abs=0.15)
-    assert last.detectable < 0.6
+    assert last.reach < 0.6
 
 
 def test_a_slow_fall_is_told_by_all_days_together() -> None:

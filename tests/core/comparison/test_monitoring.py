@@ -12,11 +12,7 @@ import pytest
 
 import core
 from core.cli.main import main
-from core.data import load_golden
-from core.errors import GoldenError, JobError, UsageError
-from core.findings.over_time import monitor_finding
-from core.records import Interval
-from core.report.monitoring import (
+from core.comparison.monitoring import (
     ANCHORS,
     VERDICTS,
     Monitored,
@@ -24,6 +20,10 @@ from core.report.monitoring import (
     monitor_page,
     read_traffic,
 )
+from core.data import load_golden
+from core.errors import GoldenError, JobError, UsageError
+from core.findings.over_time import monitor_finding
+from core.records import Interval
 from core.stats.system_means import MeanEstimate
 
 ASPECT = "relevance"
