@@ -449,7 +449,7 @@ def _ceiling_words(people: Ceiling) -> list[str]:
 
 
 def _examination_words(examination: Examination) -> list[str]:
-    from core.findings.weak_spots import DIVISIONS, bias_figures, distribution_words, part_figures
+    from core.findings.weak_spots import DIVISIONS, bias_figures, part_figures
 
     lines = []
     for division, parts in groupby(examination.parts, key=lambda part: part.division):
@@ -460,4 +460,4 @@ def _examination_words(examination: Examination) -> list[str]:
             lines.append(f"  {part.name}: {estimate(aligned)}, n = {aligned.n}{excess}")
     lines += [f"{DIVISIONS[division]}: not divided{because(why)}" for division, why in examination.left_out.items()]
     lines += [f"{bias.kind}: {bias_figures(bias)}" for bias in examination.biases]
-    return [*lines, distribution_words(examination.distribution) if examination.distribution else ""]
+    return lines

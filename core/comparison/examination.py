@@ -1,14 +1,12 @@
-"""One judge examined: where it fails, what it leans on besides quality, its scores next to the raters' labels.
+"""One judge examined: where it fails, and what it leans on besides quality.
 
 Every sentence rests on a test, and all tests of an examination are corrected together (Holm), at half of the 5 %: the
 other half is the bar's (`core.stats.alignment`).  On data without anything to find, the chance that any sentence claims
 something is at most 5 % (`tests/core/comparison/test_false_claims.py`).
 
-*Where it fails.* Items are divided by how far raters disagree, by the judge's score, by system and by length.  Only
-errors are tested: alignment inside a part falls with the range of the part (`core.stats.judge_flaws`).  A part is worse
-only where its error, compared with that of an equally good judge, exceeds that of the other parts of its division.
-Parts by disagreement are not tested: where raters disagree, their mean is a noisier label, and any judge agrees less
-well.
+*Where it fails.* Items are divided by the judge's score, by system and by length.  Only errors are tested: alignment
+inside a part falls with the range of the part (`core.stats.judge_flaws`).  A part is worse only where its error,
+compared with that of an equally good judge, exceeds that of the other parts of its division.
 
 *What it leans on.*  Raters may well like longer texts, so only what goes beyond the labels is a bias.
 `core.stats.judge_flaws` shows how to distinguish that from noise in the scores and in the labels.
@@ -35,7 +33,6 @@ from core.records import (
     IntArray,
     Interval,
     Item,
-    JsonRecord,
     JudgeScores,
     Measure,
     Statistic,
@@ -57,8 +54,8 @@ from core.stats.judge_flaws import (
 from core.texts import is_unspaced, text_length
 from core.wording import counted
 
-Division = Literal["disagreement", "score", "system", "length"]
-BiasKind = Literal["length", "verbosity", "position", "own family"]
+Division = Literal["score", "system", "length"]
+BiasKind = Literal["length", "position", "own family"]
 MOST_SYSTEMS = 40
 """Systems that are looked at, those with most items first: every one more takes power from all."""
 FAMILIES: dict[str, str] = {
@@ -105,29 +102,19 @@ class Part:
         return json_fields(self) | {"worse": self.worse}
 
 
-@dataclass(frozen=True, slots=True)
-class Share(JsonRecord):
-    """A share of `n` pairs with its 95 % interval by source."""
-
-    value: float
-    interval: Interval | None
-    n: int
-
-
 @dataclass(frozen=True)
 class Bias:
     """A leaning of the judge: `difference` with its 95 % interval; `p` is corrected for all tests of the examination.
 
-    For length, verbosity and own family `judge` and `people` are the correlations of scores and labels with it,
-    `expected` the judge's correlation if it followed quality alone (a range where the labels' reliability is not
-    known), and the difference is what the judge's exceeds that by; for a family (its `name`) in standard deviations of
-    the scores.  For verbosity they are correlations within sources.  `least` is a difference too small to be called a
-    bias.
+    For length and own family `judge` and `people` are the correlations of scores and labels with it, `expected` the
+    judge's correlation if it followed quality alone (a range where the labels' reliability is not known), and the
+    difference is what the judge's exceeds that by; for a family (its `name`) in standard deviations of the scores.
+    `least` is a difference too small to be called a bias.
 
     For the place in a pair the difference is a share: how much more often the judge prefers the second text than
-    quality explains.  Of pairs asked both ways round `first` is the share of preferences for the text that stood first,
-    a tie being half of one, `flips` that of pairs whose verdict changes with the order; the difference is then that of
-    the second place from one half.  `reason` says why there is nothing, or no test.
+    quality explains.  Of pairs asked both ways round it is that of the second place from one half (a tie being half of
+    a preference), and `flips` is the share of pairs whose verdict changes with the order.  `reason` says why there is
+    nothing, or no test.
     """
 
     kind: BiasKind
@@ -141,8 +128,7 @@ class Bias:
     name: str = ""
     n: int = 0
     reason: str = ""
-    first: Share | None = None
-    flips: Share | None = None
+    flips: float | None = None
 
     @property
     def shown(self) -> bool:
@@ -158,22 +144,6 @@ class Bias:
         return json_fields(self) | {"shown": self.shown}
 
 
-@dataclass(frozen=True, slots=True)
-class Spread(JsonRecord):
-    """Mean and standard deviation of some numbers."""
-
-    mean: float
-    deviation: float
-
-
-@dataclass(frozen=True)
-class Distribution(JsonRecord):
-    """How the raters' labels lie, and the judge's scores; None where those are not on the scale of the labels."""
-
-    people: Spread
-    judge: Spread | None
-
-
 @dataclass(frozen=True)
 class Examination:
     """Of the judge `name` on `n` unseen items; `overall` is its alignment on all of them.
@@ -186,7 +156,6 @@ class Examination:
     overall: Alignment
     n_sources: int
     parts: tuple[Part, ...]
-    distribution: Distribution | None
     n_tests: int
     biases: tuple[Bias, ...] = ()
     left_out: dict[Division, str] = field(default_factory=dict)
@@ -252,9 +221,9 @@ def examine_judge(
     measure = Measure(statistic, "dataset")
     overall = align(of.scores, of.labelled, measure)
     if not at.size:
-        return Examination(judge.name, overall, 0, (), None, 0)
+        return Examination(judge.name, overall, 0, (), 0)
     parts, contrasts, left_out = _parts(of, measure)
-    found = (_length(of, "length"), _length(of, "verbosity"), _position(of), _own_family(of, model or judge.name))
+    found = (_length(of), _position(of), _own_family(of, model or judge.name))
     p_of_biases = [np.nan if bias.p is None else bias.p for bias in found]
     p = holm([*(contrast[-1] for contrast in contrasts), *p_of_biases])
     n_tests, scale = int((~np.isnan(p)).sum()), golden.aspects[aspect].scale
@@ -267,11 +236,7 @@ def examine_judge(
         for bias, own in zip(found, p[len(parts) :].tolist(), strict=True)
     )
     n_sources = int(np.unique(of.labelled.sources).size)
-    on_raters = judge.on_raters_scale[at]
-    meant = judge.means_labels and bool(((on_raters >= scale.low) & (on_raters <= scale.high)).all())
-    spreads = [Spread(float(values.mean()), float(values.std())) for values in (labels[at], on_raters)]
-    distribution = Distribution(spreads[0], spreads[1] if meant else None)
-    return Examination(judge.name, overall, n_sources, tested, distribution, n_tests, biases, left_out)
+    return Examination(judge.name, overall, n_sources, tested, n_tests, biases, left_out)
 
 
 def examine(
@@ -284,7 +249,7 @@ def examine(
     all_items: bool = False,
     model: str = "",
 ) -> Examination:
-    """Alignment by rater disagreement, score, system and length, and biases, of `verdicts` on labelled items.
+    """Alignment by score, system and length, and biases, of `verdicts` on labelled items.
 
     Items whose labels chose or fitted the judge are left out: the verdicts mark them, and `judge_file` knows their
     texts (`all_items` keeps them).  `model` names the judge's model (else the judge file does): whether it favours
@@ -316,7 +281,6 @@ def _parts(of: ExaminedItems, measure: Measure) -> tuple[list[Part], list[FloatA
     """The parts of all divisions with the contrast of each (`error_contrasts`), not yet corrected; why one has none."""
     lengths, unit = text_lengths(of.items)
     divided: dict[Division, tuple[IntArray, list[str]] | str] = {
-        "disagreement": _by_disagreement(of.ratings),
         "score": _by_number(of.given, ""),
         "system": _by_system(of.items),
         "length": _by_number(lengths, f" {unit}") if lengths.any() else "the texts are empty",
@@ -333,7 +297,7 @@ def _parts(of: ExaminedItems, measure: Measure) -> tuple[list[Part], list[FloatA
             means = [None, None] if errors is None else [float(side[inside].mean()) for side in errors]
             n_sources = int(np.unique(sources[inside]).size)
             parts.append(Part(division, names[k], replace(alignment, n_unscored=0), n_sources, *means))
-        if errors is None or division == "disagreement":
+        if errors is None:
             contrasts += [np.full(4, np.nan)] * len(names)
         else:
             contrasts += list(error_contrasts(errors, sources, codes))
@@ -357,18 +321,6 @@ def _by_number(values: FloatArray, unit: str) -> tuple[IntArray, list[str]]:
         low, high = (f"{end:.3g}" for end in (values[codes == k].min(), values[codes == k].max()))
         names.append(f"{low}{unit}" if low == high else f"{low} to {high}{unit}")
     return codes, names
-
-
-def _by_disagreement(table: RaterTable | None) -> tuple[IntArray, list[str]] | str:
-    """By the standard deviation of the ratings of an item, of those that two raters or more rated."""
-    if table is None:
-        return "every item has one label only"
-    twice = table.rated_twice
-    if not twice.size:
-        return "no item was rated by two raters"
-    spread = np.full(table.values.shape[1], np.nan)
-    spread[twice] = np.nanstd(table.values[:, twice], axis=0)
-    return _by_number(np.round(spread, 9), " points (SD)")
 
 
 def _by_system(items: tuple[Item, ...]) -> tuple[IntArray, list[str]] | str:
@@ -395,47 +347,36 @@ def pair_lengths(items: tuple[Item, ...]) -> FloatArray:
 # ── biases, their tests not yet corrected ────────────────────────────────────────────────────────────────────
 
 
-def _length(of: ExaminedItems, kind: BiasKind) -> Bias:
+def _length(of: ExaminedItems) -> Bias:
     lengths, unit = text_lengths(of.items)
     if of.golden.kind == "pair":  # a high score prefers the second text: how much longer is it?
         lengths = pair_lengths(of.items)
     if np.unique(lengths).size < 2:
-        return Bias(kind, name=unit, n=lengths.size, reason="all texts are equally long")
-    if kind == "length":
-        return _leaning(of, kind, lengths, unit)
-    nothing = "no source has several texts of which length, score and label differ"
-    return _leaning(of, kind, lengths, unit, within=True, nothing=nothing)
+        return Bias("length", name=unit, n=lengths.size, reason="all texts are equally long")
+    return _leaning(of, "length", lengths, unit)
 
 
-def _leaning(
-    of: ExaminedItems,
-    kind: BiasKind,
-    x: FloatArray,
-    name: str,
-    *,
-    within: bool = False,
-    n_behind: int | None = None,
-    nothing: str = "all scores or all labels are equal",
-) -> Bias:
+def _leaning(of: ExaminedItems, kind: BiasKind, x: FloatArray, name: str, *, n_behind: int | None = None) -> Bias:
     """What scores share with `x` (n,) beyond the labels or the ratings behind them; NaN for items left out.
 
-    `nothing` says why there is no value.  The difference is in units of the spread of `x` if that is 0 and 1.
+    The difference is in units of the spread of `x` if that is 0 and 1.
     """
     kept = np.flatnonzero(~np.isnan(x))
     ratings = None if of.ratings is None else of.ratings.at(kept).values
     labels, sources = of.labelled.labels[kept], of.labelled.sources[kept]
-    found = beyond_labels(of.scores[kept], x[kept], labels, sources, ratings=ratings, within=within, n_behind=n_behind)
+    found = beyond_labels(of.scores[kept], x[kept], labels, sources, ratings=ratings, n_behind=n_behind)
     if found is None or np.isnan(found.value):
-        return Bias(kind, name=name, n=kept.size, reason=nothing if found is None else found.reason)
+        nothing = "all scores or all labels are equal" if found is None else found.reason
+        return Bias(kind, name=name, n=kept.size, reason=nothing)
     unit = float(x[kept].std()) if kind == "own family" else 1.0
-    ends, level = found.interval, Measure("spearman", "sample" if within else "dataset").level
+    ends = found.interval
     return Bias(
         kind,
         found.value / unit,
         ends and replace(ends, low=ends.low / unit, high=ends.high / unit),
         found.p,
-        Alignment("spearman", level, found.judge, found.n, interval=found.judge_interval),
-        Alignment("spearman", level, found.labels, found.n, interval=found.labels_interval),
+        Alignment("spearman", "dataset", found.judge, found.n, interval=found.judge_interval),
+        Alignment("spearman", "dataset", found.labels, found.n, interval=found.labels_interval),
         found.expected,
         LEAST_EXCESS / unit,
         name,
@@ -462,30 +403,27 @@ def _position(of: ExaminedItems) -> Bias:
         return Bias("position", reason="no pair was asked both ways round")
     turned = of.turned[both]
     one, other = preferred(2.0 * of.given[both] - turned), preferred(turned)
-    first, p = _share(0.5 + (other - one) / 4.0, sources[both])
-    flips, _ = _share((one != other).astype(np.float64), sources[both])
-    ends = first.interval and replace(first.interval, low=0.5 - first.interval.high, high=0.5 - first.interval.low)
-    reason = "" if p is not None else TOO_FEW
-    return Bias("position", 0.5 - first.value, ends, p, n=first.n, reason=reason, first=first, flips=flips)
+    value, ends, p = _excess((one - other) / 4.0, sources[both])
+    flips, n = float((one != other).mean()), int(both.sum())
+    return Bias("position", value, ends, p, n=n, reason=TOO_FEW if p is None else "", flips=flips)
 
 
-def _share(values: FloatArray, sources: IntArray) -> tuple[Share, float | None]:
-    """Mean of `values` (n,) from 0 to 1, by source, and its p against one half.
+def _excess(values: FloatArray, sources: IntArray) -> tuple[float, Interval | None, float | None]:
+    """Mean of `values` (n,) from −½ to ½ with its interval by source, and its p against 0.
 
-    Where all are 0 or all 1 both go by the number of sources.
+    Where all are at one end both go by the number of sources.
     """
     n_sources, value = int(np.unique(sources).size), float(values.mean())
-    if n_sources >= LEAST_SOURCES and value in (0.0, 1.0) and values.min() == values.max():
+    if n_sources >= LEAST_SOURCES and abs(value) == 0.5:
         reach, p = 1.0 - ((1.0 - CONFIDENCE) / 2.0) ** (1.0 / n_sources), 2.0 * 0.5**n_sources
         method = f"exact, {n_sources:,} sources that all say the same"
     else:
         mean = stream_mean(values, sources)
         if mean is None or n_sources < LEAST_SOURCES or mean.error is None or mean.error <= ROUNDING:
-            return Share(value, None, values.size), None
+            return value, None, None
         reach, method = t_quantile(n_sources - 1) * mean.error, f"by source, {n_sources:,} sources, t({n_sources - 1})"
-        value, p = mean.value, two_sided((mean.value - 0.5) / mean.error, n_sources - 1)
-    ends = Interval(max(value - reach, 0.0), min(value + reach, 1.0), CONFIDENCE, method, n_sources)
-    return Share(float(values.mean()), ends, values.size), p
+        p = two_sided(mean.value / mean.error, n_sources - 1)
+    return value, Interval(max(value - reach, -0.5), min(value + reach, 0.5), CONFIDENCE, method, n_sources), p
 
 
 def family_of(name: str) -> str:

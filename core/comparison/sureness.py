@@ -18,12 +18,10 @@ from core.records import FloatArray, GoldenSet, JudgeScores, Scale, json_fields
 from core.stats import AbsoluteErrors, absolute_errors, fit_isotonic
 from core.stats.conformal import (
     USUAL_COVERAGE,
-    KeptShare,
     SurestError,
     VerdictIntervals,
     cross_mapped,
     fit_intervals,
-    kept_shares,
     labels_on_points,
     surest_error,
     verdict_errors,
@@ -134,7 +132,7 @@ class Sureness:
 
     `held` is the share of labels that they hold, averaged over sources, `width` their mean width in points; both None
     where there are none, and `reason` says why.  For yes and no `width` is the share of sets that hold both answers.
-    `kept` is the error against the share kept, `fifth` what leaving out the least sure fifth does.
+    `fifth` is what leaving out the least sure fifth does.
     """
 
     coverage: float
@@ -144,7 +142,6 @@ class Sureness:
     on_points: bool
     held: float | None = None
     width: float | None = None
-    kept: tuple[KeptShare, ...] = ()
     fifth: SurestError | None = None
     reason: str = ""
 
@@ -154,7 +151,7 @@ class Sureness:
         return self.on_points and self.scale.two_steps
 
     def as_json(self) -> dict[str, Any]:
-        """The numbers; `kept` as [share kept, expected error up to, error, best possible error]."""
+        """The numbers, as JSON."""
         return json_fields(self, but=("scale",)) | {"scale": [self.scale.low, self.scale.high]}
 
 
@@ -191,7 +188,7 @@ def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float
     calibrated = made.score_map.apply(values[told])
     expected = intervals.expected_errors(calibrated)
     errors = verdict_errors(calibrated, labels, scale, on_points=on_points)
-    sure = replace(base, kept=kept_shares(expected, errors), fifth=surest_error(expected, errors, sources))
+    sure = replace(base, fifth=surest_error(expected, errors, sources))
     low, high = intervals.around(calibrated, scale, coverage)
     if np.isnan([low, high]).any():
         return sure

@@ -14,23 +14,20 @@ from core.wording import (
     number,
     p_figure,
     percent,
-    range_words,
     signed,
     signed_range,
 )
 
 if TYPE_CHECKING:
-    from core.comparison.examination import Bias, Distribution, Division, Examination, Part, Share
+    from core.comparison.examination import Bias, Division, Examination, Part
     from core.comparison.sureness import Sureness
 
 DIVISIONS: dict[Division, str] = {
-    "disagreement": "How far raters disagree",
     "score": "Score by the judge",
     "system": "System",
     "length": "Length",
 }
 _WHERE: dict[Division, str] = {
-    "disagreement": "where raters differ by {}",
     "score": "where it gave {}",
     "system": "on texts of {}",
     "length": "on texts of {}",
@@ -74,19 +71,17 @@ def bias_finding(bias: Bias) -> Finding:
     surely = own is not None and (own.low > 0 if longer else own.high < 0)
     name = {
         "length": "Length",
-        "verbosity": "Longer texts on the same source",
         "position": "Place in a pair",
         "own family": "Systems of its own family",
     }[bias.kind]
     if not bias.shown:
         return Finding(f"{name}: no bias shown.", f"{bias_figures(bias)}.")
     match bias.kind:
-        case "length" | "verbosity":
-            among = "Among texts on one source it" if bias.kind == "verbosity" else "It"
+        case "length":
             leaning = f"favours {'longer' if longer else 'shorter'} texts beyond the labels"
             if not surely:  # its own correlation may be 0: it only differs from that of the raters
                 leaning = f"{'penalizes' if longer else 'rewards'} length less than the raters do"
-            headline = f"{among} {leaning}."
+            headline = f"It {leaning}."
         case "position":
             headline = f"It prefers the {'second' if longer else 'first'} text of a pair, whatever the quality."
         case _:
@@ -99,10 +94,10 @@ def bias_figures(bias: Bias) -> str:
     if bias.difference is None:
         return bias.reason
     tested = p_figure(bias.p, bias.reason or "no p", limit=HALF_ALPHA)
-    if bias.first is not None and bias.flips is not None:
-        first = f"share for the first place {_share(bias.first)}, where 0.50 is fair, {tested}"
-        return f"{first}; share of verdicts that change with the order {_share(bias.flips)}; {counted(bias.n, 'pair')}"
     excess = f"{signed(bias.difference)} {signed_range(bias.interval)}"
+    if bias.flips is not None:
+        flips = f"{percent(bias.flips)} of {counted(bias.n, 'verdict')} change with the order"
+        return f"excess share for the second place {excess}, {tested}; {flips}"
     if bias.judge is None or bias.expected is None:
         return f"{excess}, {tested}"
     low, high = (number(end) for end in bias.expected)
@@ -110,18 +105,6 @@ def bias_figures(bias: Bias) -> str:
     unit = " SD of its scores" if bias.kind == "own family" else ""
     sides = f"correlation {estimate(bias.judge)}, {expected}, raters {estimate(bias.people)}"
     return f"{sides}; excess {excess}{unit}, {tested}"
-
-
-def _share(share: Share) -> str:
-    return number(share.value) + (f" {range_words(share.interval)}" if share.interval else "")
-
-
-def distribution_words(spread: Distribution) -> str:
-    """Means and standard deviations of the raters' labels and the judge's scores."""
-    raters = f"Raters: mean {number(spread.people.mean)}, standard deviation {number(spread.people.deviation)}"
-    if spread.judge is None:
-        return f"{raters}. The judge's scores are on a scale of their own."
-    return f"{raters}. Judge: mean {number(spread.judge.mean)}, standard deviation {number(spread.judge.deviation)}."
 
 
 def sureness_finding(sure: Sureness) -> Finding:

@@ -95,20 +95,15 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
 
 
 def draw_search(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -> None:
-    """How the ranking came about: every candidate with its interval, and the race."""
+    """Every candidate with its interval, as it was found."""
     names = names_of(page, view, snapshot.candidates)
     key = ("search", view.run_id, view.version, *names.items())
-    candidates, race = cached(key, lambda: _search_figures(view, snapshot, names))
+    drawn = cached(key, lambda: _search_figure(view, snapshot, names))
     st.markdown("**Every candidate** on calibration items, with its 95 % interval")
-    charts.place(candidates, key="candidates_figure", alt="Alignment of each candidate with its interval")
-    if race is not None:
-        st.markdown("**How the ranking came about**: a line per candidate, followed until it dropped out")
-        charts.place(race, key="race_figure", alt="Alignment of each candidate as more items were scored")
+    charts.place(drawn, key="candidates_figure", alt="Alignment of each candidate with its interval")
 
 
-def _search_figures(
-    view: RunDetail, snapshot: LeaderboardSnapshot, names: Mapping[str, str]
-) -> tuple[Drawing, Drawing | None]:
+def _search_figure(view: RunDetail, snapshot: LeaderboardSnapshot, names: Mapping[str, str]) -> Drawing:
     candidates = snapshot.candidates
     known = next((c.alignment for c in candidates if c.alignment is not None), None)
     measure = "alignment" if known is None else measure_name(known.statistic, known.level)
@@ -120,11 +115,7 @@ def _search_figures(
     # room for all drafts from the start, then widened by twenties as rounds add more
     drafts = view.request.settings.plan.n_drafts if isinstance(view.request, CalibrationRequest) else 0
     slots = max(drafts, 20 * math.ceil(len(made) / 20))
-    race = None
-    if any(len(candidate.trace) > 1 for candidate in candidates):  # somebody was measured on more than one batch
-        lines = [(WORDS.get(c.status, c.status), c.trace) for c in made if c.trace]
-        race = figures.race_figure(lines, bare.trace if bare else (), measure=measure)
-    return figures.candidates_figure(marks, bare and bare.alignment, measure=measure, slots=slots), race
+    return figures.candidates_figure(marks, bare and bare.alignment, measure=measure, slots=slots)
 
 
 def draw_sides(view: RunDetail, calibration: Calibration) -> None:

@@ -16,14 +16,12 @@ from core.errors import ConcordError
 from core.findings.weak_spots import (
     DIVISIONS,
     bias_finding,
-    distribution_words,
     examination_finding,
     sureness_finding,
 )
 from core.project_records import JudgeEntry
 from core.records import FloatArray
-from core.report.figures.curves import curve_figure, kept_figure, scatter_figure
-from core.report.figures.whiskers import parts_figure
+from core.report.figures.curves import curve_figure, scatter_figure
 from core.stats.claims import HALF_ALPHA
 from core.wording import number, p_figure, signed, signed_range
 from pages.compare.choices import SEED, Compared, choose_row, tell
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from core.report.figures import Drawing
 
 VIEWS = {"fails": "Where it fails", "items": "Item by item", "curve": "Human scale"}
-MOST_DRAWN, MAP_POINTS, MOST_POINTS, MOST_LISTED, MOST_REPLIES = 24, 60, 3_000, 500, 20
+MAP_POINTS, MOST_POINTS, MOST_LISTED, MOST_REPLIES = 60, 3_000, 500, 20
 NOTED_BIAS = 0.05  # points of the scale
 
 
@@ -73,7 +71,7 @@ def draw(page: Opened, compared: Compared) -> None:
 
 
 def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
-    """The worst part in a sentence, every part in a picture, then biases, the scale, and the table."""
+    """The worst part in a sentence, every part in a table, then biases."""
     statistic, judge = compared.leaderboard.measure.statistic, entry.judge
     key = (compared.golden.digest, compared.aspect, entry.judge_id, entry.name, statistic)
     model = f"{judge.name} {judge.note}"
@@ -84,20 +82,9 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
     tell(examination_finding(examination))
     if not examination.parts:
         return
-    drawn = cached(("parts", *key), lambda: parts_figure(examination, most=MOST_DRAWN))
-    charts.place(drawn, key="compare_fails", alt="Alignment of the judge in every part of the items")
     why = "; ".join(f"{DIVISIONS[division].lower()}: {reason}" for division, reason in examination.left_out.items())
     if why:
         st.caption(plain(f"Not divided by {why}."))
-    with st.expander("Biases: what it leans on beyond the labels", icon=":material/balance:"):
-        for bias in examination.biases:
-            said = bias_finding(bias)
-            st.markdown(f"- {plain(said.headline)} {plain(said.detail)}")
-        st.caption(
-            "Correlations are Spearman's. The excess is what noise of the judge and of the labels does not explain."
-        )
-    if (distribution := examination.distribution) is not None:
-        st.markdown(f"**{plain(distribution_words(distribution))}**")
     rows = [
         {
             "divided by": DIVISIONS[part.division],
@@ -114,14 +101,18 @@ def _draw_fails(compared: Compared, entry: JudgeEntry) -> None:
         }
         for part in examination.parts
     ]
-    with st.expander(f"All {len(rows)} parts as a table", icon=":material/table:"):
-        columns = {
-            "alignment": Column(digits=2, help="Lower in parts with a narrow range, so it is not tested."),
-            "error": Column(digits=2, help="Mean error of the judge in points of the labels' scale."),
-            "expected error": Column(digits=2, help="Mean error of a judge that is equally good everywhere."),
-        }
-        grid.draw(
-            pd.DataFrame(rows), columns, alt="Alignment and errors of the judge in every part of the items", rows=12
+    columns = {
+        "alignment": Column(digits=2, help="Lower in parts with a narrow range, so it is not tested."),
+        "error": Column(digits=2, help="Mean error of the judge in points of the labels' scale."),
+        "expected error": Column(digits=2, help="Mean error of a judge that is equally good everywhere."),
+    }
+    grid.draw(pd.DataFrame(rows), columns, alt="Alignment and errors of the judge in every part of the items", rows=12)
+    with st.expander("Biases: what it leans on beyond the labels", icon=":material/balance:"):
+        for bias in examination.biases:
+            said = bias_finding(bias)
+            st.markdown(f"- {plain(said.headline)} {plain(said.detail)}")
+        st.caption(
+            "Correlations are Spearman's. The excess is what noise of the judge and of the labels does not explain."
         )
 
 
@@ -221,7 +212,7 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
     """What the judge's scores mean in points of the human scale, the map that corrects them, and how sure it is."""
     key, project_id = (*compared.key, entry.judge_id), page.project.project_id
 
-    def measured() -> tuple[CalibrationCurve, Drawing, Sureness | None, Drawing | None]:
+    def measured() -> tuple[CalibrationCurve, Drawing, Sureness | None]:
         made = projects.calibration_behind(page.store, project_id, entry.judge_id)
         own = None if made is None else made.score_map
         curve = calibration_curve(compared.golden, compared.aspect, entry.judge, own=own, seed=SEED)
@@ -230,13 +221,10 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
             xs = np.linspace(curve.bins[0].low, curve.bins[-1].high, MAP_POINTS)
             line = list(zip(xs.tolist(), curve.score_map.apply(xs).tolist(), strict=True))
         drawn = curve_figure(curve.bins, line, compared.leaderboard.scale, on_scale=curve.before is not None, width=620)
-        if made is None:
-            return curve, drawn, None, None
-        sure = calibrated_sureness(compared.golden, made)
-        return curve, drawn, sure, kept_figure(sure.kept, wrong=sure.two_answers) if sure.kept else None
+        return curve, drawn, None if made is None else calibrated_sureness(compared.golden, made)
 
     try:
-        curve, drawn, sure, kept = cached(("curve", *key), measured)
+        curve, drawn, sure = cached(("curve", *key), measured)
     except ConcordError as error:
         st.info(plain(str(error)), icon=":material/info:")
         return
@@ -262,6 +250,4 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         return
     said = sureness_finding(sure)
     st.markdown(f"**{plain(said.headline)}** {plain(said.detail)}")
-    if kept is not None:
-        charts.place(kept, key="compare_kept", alt="Error against the share of verdicts kept")
     st.caption("The share is that of all verdicts; among high or low scores alone it may differ.")

@@ -1,7 +1,8 @@
-"""The ranking on screen: its finding, one table and one axis, every pair of judges, and all figures as a file."""
+"""The ranking on screen: its finding, one table and one axis, and every pair of judges."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import streamlit as st
 from core.comparison import Leaderboard
 from core.findings.agreement import STANDING_WORDS, alone_words
 from core.records import Alignment
-from core.report.figures.heat_maps import significance_figure
 from core.report.figures.whiskers import leaderboard_figure
 from core.stats import ALPHA, LEAST_SOURCES, NO_TEST, TOO_FEW, PairwiseComparison
 from core.stats.alignment import Difference
@@ -79,7 +79,7 @@ def draw(compared: Compared) -> None:
         )
     if board.pairwise is not None:
         with st.expander("Every judge against every other"):
-            _draw_pairs(compared, board.pairwise)
+            _draw_pairs(board, board.pairwise)
 
 
 def _draw_next(compared: Compared) -> None:
@@ -159,44 +159,24 @@ def _whiskers(compared: Compared) -> Drawing:
     return leaderboard_figure(marks, band, measure=compared.measure)
 
 
-def _draw_pairs(compared: Compared, pairwise: PairwiseComparison) -> None:
-    """The matrix of differences, and the significant ones in words, for a phone or a screen reader."""
-    board, n = compared.leaderboard, len(compared.leaderboard.rows)
-    st.markdown(
-        f"**{plain(compared.measure)}, row minus column.** "
-        ":green-background[The row agrees better with raters than the column], :orange-background[worse], "
-        f"or grey where nothing is significant (p above {ALPHA:g}, or no test). Paired test over sources; p "
-        "corrected after Holm over all pairs."
-    )
-
-    def drawn() -> Drawing:
-        words = [[_pair_words(board, pairwise, i, j) for j in range(n)] for i in range(n)]
-        names, gaps, p = [row.name for row in board.rows], pairwise.difference, pairwise.p_holm
-        return significance_figure(names, gaps, p, words, alpha=ALPHA, measure=compared.measure)
-
-    matrix = cached(("matrix", *compared.key), drawn)
-    charts.place(matrix, key="compare_matrix", alt="Every judge against every other")
+def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
+    """Every pair of judges, the significant differences first."""
+    st.caption("Paired test over sources; p corrected after Holm over all pairs.")
     if board.n_sources < LEAST_SOURCES:
         st.markdown(f"**No difference is tested:** {TOO_FEW}.")
-        return
-    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
-    real = [_pair_words(board, pairwise, i, j) for i, j in pairs if pairwise.p_holm[i, j] <= ALPHA]
-    st.markdown(f"**Significant differences: {len(real)} of {len(pairs)}**")
-    st.text("\n".join(real))
-
-
-def _pair_words(board: Leaderboard, pairwise: PairwiseComparison, i: int, j: int) -> str:
-    """`A is better than B by 0.050 [0.01, 0.09], p = 0.012, n = 800`."""
-    if i == j:
-        return ""
-    pair, p = pairwise.pair(i, j), float(pairwise.p_holm[i, j])
-    first, second = board.rows[i].name, board.rows[j].name
-    if pair.value is None:
-        return f"{first} and {second}: {pair.reason}"
-    gap = change_figures(pair.value, pair.interval)
-    if np.isnan(p):
-        return f"{first} minus {second}: {gap}, {pair.p_reason or NO_TEST}, n = {pair.n:,}"
-    sentence = f"{first} and {second} do not differ significantly: {gap}"
-    if p <= ALPHA:
-        sentence = f"{first} is {'better' if pair.value > 0 else 'worse'} than {second} by {gap}"
-    return f"{sentence}, {p_figure(p)}{alone_words(pair.interval, p)}, n = {pair.n:,}"
+    rows = []
+    for i, j in combinations(range(len(board.rows)), 2):
+        pair, p = pairwise.pair(i, j), float(pairwise.p_holm[i, j])
+        tested = pair.p_reason or NO_TEST if np.isnan(p) else p_figure(p) + alone_words(pair.interval, p)
+        rows.append(
+            {
+                "judge": board.rows[i].name,
+                "minus": board.rows[j].name,
+                "difference": pair.reason if pair.value is None else change_figures(pair.value, pair.interval),
+                "significant": "better" if p <= ALPHA and (pair.value or 0.0) > 0 else "worse" if p <= ALPHA else "no",
+                "p": tables.DASH if pair.value is None else tested,
+                "n": pair.n,
+            }
+        )
+    rows.sort(key=lambda row: row["significant"] == "no")
+    grid.draw(pd.DataFrame(rows), alt="Every judge against every other", rows=MOST_ROWS)

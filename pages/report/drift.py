@@ -12,9 +12,8 @@ from core.findings.over_time import recheck_details, recheck_finding
 from core.project_records import GoldenSummary
 from core.projects.calibration import RecheckRequest
 from core.projects.reports import MeasuredJudge
-from core.report.figures.whiskers import history_figure
 from core.wording import change_figures, measure_name, number, p_cell, percent
-from pages.ui import charts, grid, run_panel, tables
+from pages.ui import grid, run_panel, tables
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 from pages.ui.state import widget
@@ -54,11 +53,6 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
         )
     if not run_panel.note_imported(page, run):
         _draw_form(page, golden, aspect, run.run_id)
-    if own:
-        points = [(each.created_at, each.outcome.golden_name, each.outcome.now, each.outcome.decision) for each in own]
-        drawn = history_figure(points, own[-1].outcome.then)
-        alt = "Alignment at each recheck with its interval, next to the exported figure"
-        charts.place(drawn, key=f"rechecks_{run.run_id}", alt=alt)
     if history:
         rows = [
             {

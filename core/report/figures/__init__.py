@@ -5,7 +5,7 @@ and `heat_maps` are its forms.  `search_plots` draws calibrations, `curves` scor
 """
 
 from core.report.figures.curves import labels_figure
-from core.report.figures.search_plots import candidates_figure, race_figure
+from core.report.figures.search_plots import candidates_figure
 from core.report.figures.svg import Drawing, Theme
 from core.report.figures.whiskers import sides_figure
 from core.wording import LEVEL_NAMES, STATISTIC_NAMES, describe, measure_name
@@ -19,6 +19,5 @@ __all__ = [
     "describe",
     "labels_figure",
     "measure_name",
-    "race_figure",
     "sides_figure",
 ]

@@ -1,4 +1,4 @@
-"""Scores against labels, what scores mean, errors by share kept, and what changes as labels or texts come in."""
+"""Scores against labels, what scores mean, and what changes as labels or texts come in."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import numpy as np
 
 from core.records import AspectLabels, FloatArray, Interval, Scale
 from core.report.figures.chart import HALF, WIDE, Series, chart, level_line, snapped
-from core.report.figures.svg import AMBER, BLUE, PALE, QUIET, TEAL, Drawing, box, drawing, line, shortened, words
-from core.wording import counted, number, percent
+from core.report.figures.svg import AMBER, BLUE, QUIET, TEAL, Drawing, box, drawing, line, shortened, words
+from core.wording import counted, number
 
 if TYPE_CHECKING:
     from core.comparison.monitoring import Watched
     from core.comparison.sureness import ScoreBin
     from core.projects.label_passes import AspectAgreement
-    from core.stats.conformal import KeptShare
 
 JITTER = 0.12  # of a step, so that equal labels do not hide each other
 _MOST_TICKS = 14
@@ -52,28 +51,18 @@ def scatter_figure(
 
 
 def curve_figure(
-    bins: Sequence[ScoreBin],
-    line: Sequence[tuple[float, float]],
-    scale: Scale,
-    *,
-    on_scale: bool,
-    points: Sequence[tuple[float, float]] = (),
-    width: int = WIDE,
+    bins: Sequence[ScoreBin], line: Sequence[tuple[float, float]], scale: Scale, *, on_scale: bool, width: int = WIDE
 ) -> Drawing:
-    """Mean label at each stretch of scores, the map through them, and where score and label would be equal.
-
-    `points`: score and label of items, drawn behind.
-    """
+    """Mean label at each stretch of scores, the map through them, and where score and label would be equal."""
     ends = scale.low, scale.high
-    series = [Series("an item", PALE, points, size=2.6, opacity=0.7)] if points else []
-    series += (
+    series = (
         [Series("score = label", QUIET, [(end, end) for end in ends], None, line=2, dash="2 4")] if on_scale else []
     )
     series += [Series("isotonic map", TEAL, line, shape=None, line=3)] if line else []
     means = [(own.mean_score, own.mean_label) for own in bins]
     said = [f"{own.n:,}" for own in bins]
-    series.append(Series("mean label (number of items)", BLUE, means, size=6, line=1.5 if points else 0, said=said))
-    scores = [*(x for x, _ in (*means, *line, *points)), *(ends if on_scale else ())]
+    series.append(Series("mean label (number of items)", BLUE, means, size=6, said=said))
+    scores = [*(x for x, _ in (*means, *line)), *(ends if on_scale else ())]
     low, high = min(scores, default=scale.low), max(scores, default=scale.high)
     room, aside = 0.04 * (scale.high - scale.low), 0.04 * ((high - low) or 1.0)
     near = [f"scores near {number(own.mean_score)}: mean label {number(own.mean_label)} ({own.n:,})" for own in bins]
@@ -84,32 +73,6 @@ def curve_figure(
         series,
         x=("judge's score", low - aside, high + aside),
         y=("mean label of the raters", scale.low - room, scale.high + 3 * room),
-        width=width,
-    )
-
-
-def kept_figure(kept: Sequence[KeptShare], *, wrong: bool, width: int = WIDE) -> Drawing:
-    """The error of the surest verdicts against the share kept, and the least that any choice could have.
-
-    `wrong`: the error is a share of wrong answers, else points of the scale.
-    """
-    shown = [point for point in kept if round(100 * point.share) in (20, 40, 60, 80, 100)]
-    said = [f"{percent(point.share)} kept: {number(point.error)}" for point in shown]
-    best = [(100 * point.share, point.best) for point in kept]
-    return chart(
-        "kept",
-        "Error against the share of verdicts kept",
-        f"{'; '.join(said)}.",
-        [
-            Series("the least possible", QUIET, best, shape=None, line=2, dash="6 4"),
-            Series("the surest are kept", BLUE, [(100 * point.share, point.error) for point in kept], size=3, line=2),
-        ],
-        x=("% of the verdicts kept", 0, 100),
-        y=(
-            "wrong answers" if wrong else "mean error in points",
-            0.0,
-            1.1 * (max((point.error for point in kept), default=1.0) or 1.0),
-        ),
         width=width,
     )
 

@@ -1,9 +1,7 @@
-"""Coloured cells in rows and columns: every judge against every other, RepEval's layers and tokens."""
+"""RepEval's validation alignment by layer and token, and over layers."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,112 +11,26 @@ from core.records import FloatArray
 from core.report.figures.chart import WIDE, Series, chart, snapped
 from core.report.figures.svg import (
     ALIKE,
-    BETTER,
     COOL,
     INK,
     LETTER,
     LINES,
     QUIET,
     WARM,
-    WORSE,
     Drawing,
     box,
     drawing,
     shortened,
     words,
 )
-from core.wording import DASH, number, p_figure
+from core.wording import number
 
 if TYPE_CHECKING:
     from core.repeval.search import RepEvalResult
 
-_SIDE, _HEAD, _HIGH, _GAP = 200, 3, 44, 3
+_SIDE, _HIGH, _GAP = 200, 44, 3
 _LEAST, _MOST = 44, 130
 """Width of a column."""
-
-
-@dataclass(frozen=True, slots=True)
-class MatrixCell:
-    """`colour` at `strength` from 0 to 1, with at most two lines in it; `says` is the cell in words.
-
-    `frame` is "solid", "dashed", or "" for none.
-    """
-
-    colour: str
-    lines: tuple[str, ...] = ()
-    strength: float | None = None
-    says: str = ""
-    frame: str = ""
-
-
-def matrix(
-    name: str,
-    title: str,
-    columns: Sequence[str],
-    rows: Sequence[str],
-    cells: Sequence[Sequence[MatrixCell | None]],
-    *,
-    corner: str = "",
-) -> Drawing:
-    """`rows` at the side, `columns` as heads; a cell that is None stays empty."""
-    breadth = min(max((WIDE - _SIDE) / max(len(columns), 1), _LEAST), _MOST)
-    letters = int(breadth / (LETTER * 11))
-    heads = [textwrap.wrap(shortened(head, _HEAD * letters), letters)[:_HEAD] for head in columns]
-    top = 12 + 14 * max((len(head) for head in heads), default=0)
-    parts = [words(corner, _SIDE - 12, top - 8, "end", fill=QUIET, size=11)]
-    for j, head in enumerate(heads):
-        for k, text in enumerate(head):
-            y = top - 8 - 14 * (len(head) - 1 - k)
-            parts.append(words(text, _SIDE + breadth * (j + 0.5), y, "middle", fill=QUIET, size=11))
-    for i, (row, own) in enumerate(zip(rows, cells, strict=True)):
-        y = top + _HIGH * i
-        parts.append(words(shortened(row, 29), _SIDE - 12, y + _HIGH / 2 + 4, "end"))
-        for j, cell in enumerate(own):
-            if cell is None:
-                continue
-            x = _SIDE + breadth * j
-            inner = (x + _GAP / 2, y + _GAP / 2, breadth - _GAP, _HIGH - _GAP)
-            parts.append(box(*inner, cell.colour, fill_opacity=cell.strength, rx=3))
-            if cell.frame:
-                dash, thick = (None, 3) if cell.frame == "solid" else ("4 3", 1)
-                parts.append(box(*inner, "none", stroke=INK, stroke_width=thick, stroke_dasharray=dash, rx=3))
-            for k, text in enumerate(cell.lines):
-                size = 12 if len(text) * 12 * LETTER < breadth - _GAP else 10
-                middle = y + _HIGH / 2 + 4 + 14 * (k - (len(cell.lines) - 1) / 2)
-                parts.append(words(text, x + breadth / 2, middle, "middle", size=size))
-    said = "; ".join(cell.says for own in cells for cell in own if cell is not None and cell.says)
-    whole = (max(WIDE, _SIDE + breadth * len(columns)), top + _HIGH * len(rows) + 6)
-    return drawing(name, title, shortened(said, 1_500), whole, parts)
-
-
-def significance_figure(
-    names: Sequence[str],
-    difference: FloatArray,
-    p: FloatArray,
-    said: Sequence[Sequence[str]],
-    *,
-    alpha: float,
-    measure: str,
-) -> Drawing:
-    """Row against column: green where the row agrees better beyond chance, orange where worse, grey where open.
-
-    `difference` and `p` are (n, n), row minus column in alignment, NaN where undefined; `said` is each cell in words.
-    """
-
-    def cell(i: int, j: int) -> MatrixCell | None:
-        gap = float(difference[i, j])
-        if i == j or np.isnan(gap):
-            return None
-        colour = (BETTER if gap > 0 else WORSE) if p[i, j] <= alpha and gap else ALIKE
-        written = f"{gap:+.2f}".replace("0.", ".", 1).replace("-", "−")
-        return MatrixCell(colour, (written, p_figure(float(p[i, j]), "p —")), says=said[i][j] if i < j else "")
-
-    cells = [[cell(i, j) for j in range(len(names))] for i in range(len(names))]
-    title = f"Every judge against every other: {measure}, row minus column"
-    return matrix("significance", title, names, names, cells, corner="row minus column")
-
-
-# ── RepEval ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 Place = tuple[int, str]
 LAYER = "layer (0 = embeddings)"
@@ -149,19 +61,31 @@ class Heat:
 def heat_figure(heat: Heat, *, measure: str) -> Drawing:
     """Layers across, tokens down; undefined cells are grey, the best is framed, averaged ones have a dashed frame."""
     limit = max(0.1, float(np.nanmax(np.abs(heat.values))) if np.isfinite(heat.values).any() else 1.0)
-
-    def cell(layer: int, token: str, value: float) -> MatrixCell:
-        place = f"layer {layer}, token {token}"
-        frame = "solid" if (layer, token) == heat.chosen else "dashed" if (layer, token) in heat.used else ""
-        if np.isnan(value):
-            return MatrixCell(ALIKE, (DASH,), says=f"{place}: undefined", frame=frame)
-        says = f"{place}: validation {number(value, 3)}"
-        return MatrixCell(COOL if value >= 0 else WARM, (number(value),), abs(value) / limit, says, frame)
-
-    rows = zip(heat.tokens, heat.values.T.tolist(), strict=True)
-    cells = [[cell(layer, token, value) for layer, value in zip(heat.layers, row, strict=True)] for token, row in rows]
+    breadth, top = min(max((WIDE - _SIDE) / max(len(heat.layers), 1), _LEAST), _MOST), 26
+    parts, said = [words(LAYER, _SIDE - 12, top - 8, "end", fill=QUIET, size=11)], []
+    for j, layer in enumerate(heat.layers):
+        parts.append(words(str(layer), _SIDE + breadth * (j + 0.5), top - 8, "middle", fill=QUIET, size=11))
+    for i, token in enumerate(heat.tokens):
+        y = top + _HIGH * i
+        parts.append(words(shortened(token, 29), _SIDE - 12, y + _HIGH / 2 + 4, "end"))
+        for j, layer in enumerate(heat.layers):
+            x, value = _SIDE + breadth * j, float(heat.values[j, i])
+            known = not np.isnan(value)
+            inner = (x + _GAP / 2, y + _GAP / 2, breadth - _GAP, _HIGH - _GAP)
+            colour = ALIKE if not known else COOL if value >= 0 else WARM
+            parts.append(box(*inner, colour, fill_opacity=abs(value) / limit if known else None, rx=3))
+            if (layer, token) == heat.chosen:
+                parts.append(box(*inner, "none", stroke=INK, stroke_width=3, rx=3))
+            elif (layer, token) in heat.used:
+                parts.append(box(*inner, "none", stroke=INK, stroke_width=1, stroke_dasharray="4 3", rx=3))
+            text = number(value if known else None)
+            size = 12 if len(text) * 12 * LETTER < breadth - _GAP else 10
+            parts.append(words(text, x + breadth / 2, y + _HIGH / 2 + 4, "middle", size=size))
+            place = f"layer {layer}, token {token}"
+            said.append(f"{place}: validation {number(value, 3)}" if known else f"{place}: undefined")
     title = f"Validation alignment by layer and token ({measure})"
-    return matrix("heat", title, [str(layer) for layer in heat.layers], heat.tokens, cells, corner=LAYER)
+    whole = (max(WIDE, _SIDE + breadth * len(heat.layers)), top + _HIGH * len(heat.tokens) + 6)
+    return drawing("heat", title, shortened("; ".join(said), 1_500), whole, parts)
 
 
 def layers_figure(heat: Heat, *, measure: str) -> Drawing:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.records import Alignment
-from core.report.figures.chart import HALF, WIDE, Series, chart, ends_of, level_line, snapped
+from core.report.figures.chart import HALF, Series, chart, ends_of, level_line, snapped
 from core.report.figures.svg import AMBER, BLUE, PALE, QUIET, TEAL, Drawing, Shape
 from core.wording import counted, estimate, measure_name, number
 
 if TYPE_CHECKING:
     from core.calibration.ablate import Analyses, Kind
-    from core.calibration.calibration_records import TracePoint
 
 _COLOURS = {"stopped": PALE, "rejected": PALE, "not finished": BLUE, "kept": BLUE, "chosen": TEAL}
 """Groups of candidates, the last in front; those out of the race keep quiet."""
@@ -64,36 +63,6 @@ def candidates_figure(
         series.append(level_line(f"baseline {number(baseline.value)}", baseline.value, AMBER, x))
     held = [end for *_, alignment, _ in known for end in ends_of(alignment)] + ends_of(baseline)
     return chart("candidates", "Every candidate", says, series, x=x, y=(measure, *snapped(held)))
-
-
-def race_figure(
-    races: Sequence[tuple[str, Sequence[TracePoint]]], baseline: Sequence[TracePoint] = (), *, measure: str
-) -> Drawing:
-    """How the ranking came about: a line per candidate (group, its way) over the items scored, to where it ended."""
-    order = list(_COLOURS)
-    ranked = sorted(races, key=lambda race: order.index(race[0]) if race[0] in order else 0)
-    crowded, series, named = len(races) > CROWDED, [], set[str]()
-    for group, trace in [*ranked, *([("baseline", baseline)] if baseline else [])]:
-        colour = AMBER if group == "baseline" else _COLOURS.get(group, PALE)
-        colour = PALE if crowded and group not in ("chosen", "baseline") else colour
-        points, name = [(point.items, point.value) for point in trace], "" if group in named else group
-        if group == "baseline":
-            series.append(Series(name, colour, points, shape=None, line=2, dash="6 4"))
-        else:
-            series.append(Series(name, colour, points, size=3, line=3 if group == "chosen" else 1.5))
-        named.add(group)
-    drawn = [point for own in series for point in own.points]
-    most = max([1, *(items for items, _ in drawn)])
-    counts = [f"{group}: {sum(of == group for of, _ in races):,}" for group in order[::-1] if group in named]
-    return chart(
-        "race",
-        "How the ranking came about",
-        f"{counted(len(races), 'candidate')}, followed over up to {most:,} items. {'; '.join(counts)}.",
-        series,
-        x=("calibration items scored", 0, most * 1.03),
-        y=(measure, *snapped([value for _, value in drawn if value is not None])),
-        width=WIDE,
-    )
 
 
 def size_figure(found: Analyses) -> Drawing:

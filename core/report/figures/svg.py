@@ -26,7 +26,7 @@ BLUE, AMBER, TEAL, PALE = "#0B5CAD", "#A8480A", "#0F766E", "#C3CBD5"
 PURPLE, ROSE = "#7A3E9D", "#9F1239"
 PEOPLE = "#F6E7D8"
 """The band of people among themselves."""
-BETTER, WORSE, ALIKE = "#BFE3DC", "#F6D7B8", "#EEF1F5"
+ALIKE = "#EEF1F5"
 COOL, WARM = "#6BA0D8", "#DB9B55"
 """Above and below 0 in a matrix: light enough for dark numbers."""
 LINES = (BLUE, AMBER, TEAL, PURPLE, ROSE, "#4D7C0F", "#0E7490", QUIET)
@@ -42,8 +42,6 @@ DARK = {
     PURPLE: "#C79BE8",
     ROSE: "#F4829C",
     PEOPLE: "#3A2C1E",
-    BETTER: "#1F5A50",
-    WORSE: "#6B3E17",
     ALIKE: "#262F3A",
     COOL: "#2E5F94",
     WARM: "#85531B",

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from itertools import accumulate, groupby
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 from markupsafe import Markup
 
-from core.findings.weak_spots import DIVISIONS
 from core.records import Alignment, FloatArray, Interval, JudgeKind
 from core.report.figures.chart import WIDE, Axis, ends_of, snapped
 from core.report.figures.svg import (
@@ -34,12 +32,11 @@ from core.report.figures.svg import (
     shortened,
     words,
 )
-from core.wording import DASH, change_figures, estimate, measure_name
+from core.wording import DASH, change_figures, estimate
 
 if TYPE_CHECKING:
     from core.calibration.ablate import AblationRow
     from core.calibration.calibration_records import BothSides
-    from core.comparison.examination import Examination
     from core.stats.choices import Strengths
     from core.stats.system_means import SystemMeans
 
@@ -56,7 +53,6 @@ KIND_COLOURS: dict[JudgeKind, str] = {
     "repeval": ROSE,
     "fused": INK,
 }
-DECISIONS = {"holds": TEAL, "fallen": AMBER, "inconclusive": QUIET}
 _MOST_SAID = 30
 
 
@@ -219,17 +215,6 @@ def sides_figure(
     return whiskers("sides", title, shown, measure=measure, people=people, width=width)
 
 
-def history_figure(points: Sequence[tuple[datetime, str, Alignment, str]], then: Alignment) -> Drawing:
-    """Alignment at each recheck (when, golden set, alignment, decision) below the exported value, in order of time."""
-    rows = [WhiskerRow.of("exported with", then, BLUE, "open diamond")]
-    rows += [
-        WhiskerRow.of(f"{when:%Y-%m-%d}, {name}", now, DECISIONS[decision], kind=decision)
-        for when, name, now, decision in points
-    ]
-    measure = measure_name(then.statistic, then.level)
-    return whiskers("rechecks", "Alignment at each recheck", rows, measure=measure)
-
-
 def variant_name(row: AblationRow) -> str:
     """How a row is headed, e.g. "final judge (mean of 3)"."""
     if row.key != "final":
@@ -250,19 +235,6 @@ def ablation_figure(rows: Sequence[AblationRow], *, measure: str) -> Drawing:
         shown.append(WhiskerRow.of(variant_name(row), row.held_out, colour, kind=gap))
         shown.append(WhiskerRow.of("calibration", row.calibration, QUIET, "ring"))
     return whiskers("ablation", "What each part adds", shown, measure=measure)
-
-
-def parts_figure(examination: Examination, *, most: int = 40, width: int = WIDE) -> Drawing:
-    """Every subgroup with its interval, division by division; amber where the judge is shown to be worse."""
-    overall = examination.overall
-    rows = [WhiskerRow.of("all items", overall, QUIET, "open diamond")]
-    for division, parts in groupby(examination.parts, key=lambda part: part.division):
-        for part in parts:
-            kind = DIVISIONS[division].lower() + (", worse than the others" if part.worse else "")
-            rows.append(WhiskerRow.of(part.name, part.alignment, AMBER if part.worse else BLUE, kind=kind))
-    measure = measure_name(overall.statistic, overall.level)
-    title = "Agreement in every subgroup of the items"
-    return whiskers("parts", title, rows[: most + 1], measure=measure, width=width)
 
 
 def random_figure(values: FloatArray, projection: float | None, *, measure: str) -> Drawing:

@@ -81,7 +81,7 @@ def bias_of(examination: Examination, kind: str) -> Bias:
 def follows_length(rng: Generator, **how: Any) -> bool:
     """Is a judge said to favour, or to penalize, long texts?"""
     examination = examined_length(rng, **how)
-    return bias_of(examination, "length").shown or bias_of(examination, "verbosity").shown
+    return bias_of(examination, "length").shown
 
 
 def has_weak_part(

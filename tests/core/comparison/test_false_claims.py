@@ -18,16 +18,16 @@ def share(question: Callable[..., bool], runs: int, **how: Any) -> float:
 NOTHING: list[tuple[Callable[..., bool], int, dict[str, Any]]] = [
     (ask.follows_length, 40, {"noise": (1.0, 0.3)}),
     (ask.follows_length, 40, {"noise": (0.5, 1.2)}),
-    (ask.follows_length, 60, {"noise": (1.0, 0.3), "n_raters": 1}),
-    (ask.follows_length, 60, {"noise": (0.5, 1.2), "n_raters": 1}),
-    (ask.has_weak_part, 60, {}),
-    (ask.has_weak_part, 60, {"middle": 4.2, "step": 1.0}),
+    (ask.follows_length, 40, {"noise": (1.0, 0.3), "n_raters": 1}),
+    (ask.follows_length, 40, {"noise": (0.5, 1.2), "n_raters": 1}),
+    (ask.has_weak_part, 40, {}),
+    (ask.has_weak_part, 40, {"middle": 4.2, "step": 1.0}),
     (ask.has_weak_part, 40, {"n_raters": 3, "step": 0.01}),
     (ask.leans_to_a_place, 100, {"noise": (1.0, 0.3)}),
     (ask.leans_to_a_place, 100, {"noise": (0.3, 1.2)}),
     (ask.favours_its_family, 40, {"noise": (1.0, 0.3)}),
     (ask.favours_its_family, 40, {"noise": (0.3, 1.2)}),
-    (ask.best_is_above_a_rater, 60, {}),
+    (ask.best_is_above_a_rater, 30, {}),
     (ask.may_replace_a_rater, 400, {}),
 ]
 

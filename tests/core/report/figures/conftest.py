@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from lxml import etree
@@ -11,7 +10,6 @@ from lxml import etree
 from core.records import Alignment, Interval
 from core.report.figures import Drawing
 
-NOW = datetime(2026, 3, 1, tzinfo=UTC)
 SVG = "{http://www.w3.org/2000/svg}"
 
 

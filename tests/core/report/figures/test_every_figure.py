@@ -9,16 +9,15 @@ import pytest
 from lxml import etree
 
 from core.calibration.ablate import AblationRow, Analyses, ComparedCandidate
-from core.calibration.calibration_records import BothSides, TracePoint
+from core.calibration.calibration_records import BothSides
 from core.records import Interval, Scale
 from core.report import figures
-from core.report.figures.curves import kept_figure, scatter_figure
-from core.report.figures.heat_maps import Heat, layers_figure, significance_figure
+from core.report.figures.curves import scatter_figure
+from core.report.figures.heat_maps import Heat, layers_figure
 from core.report.figures.search_plots import length_figure, size_figure
 from core.report.figures.svg import (
     ALIKE,
     AMBER,
-    BETTER,
     BLUE,
     COOL,
     DARK,
@@ -30,11 +29,9 @@ from core.report.figures.svg import (
     ROSE,
     TEAL,
     WARM,
-    WORSE,
 )
-from core.report.figures.whiskers import ablation_figure, history_figure, leaderboard_figure
-from core.stats.conformal import kept_shares
-from tests.core.report.figures.conftest import NOW, SVG, aligned
+from core.report.figures.whiskers import ablation_figure, leaderboard_figure
+from tests.core.report.figures.conftest import SVG, aligned
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 GOOD, ENDS, ONE = aligned(0.5, 0.4, 0.6), Interval(0.4, 0.6), np.array([1.0])
@@ -47,20 +44,14 @@ FIGURES = {
     "leaderboard": lambda: leaderboard_figure(
         [(HOSTILE, "imported", aligned(None, reason=HOSTILE), GOOD)], GOOD, measure="m"
     ),
-    "significance": lambda: significance_figure(
-        (HOSTILE, "b"), np.zeros((2, 2)), np.ones((2, 2)), ((HOSTILE,) * 2,) * 2, alpha=0.05, measure="m"
-    ),
     "scatter": lambda: scatter_figure(ONE, ONE, scale=Scale(1, 5), of=HOSTILE, picked=0),
-    "kept": lambda: kept_figure(kept_shares(np.arange(3.0), np.array([0.1, 0.4, 0.2])), wrong=False),
     "layers": lambda: layers_figure(HEAT, measure="m"),
     "candidates": lambda: figures.candidates_figure([(HOSTILE, "kept", GOOD)], None, measure="m"),
-    "race": lambda: figures.race_figure([("chosen", (TracePoint(24, 0.3),))], measure="m"),
     "sides": lambda: figures.sides_figure({HOSTILE: BothSides(GOOD, GOOD)}, measure="m"),
-    "history": lambda: history_figure([(NOW, HOSTILE, GOOD, "holds")], GOOD),
 }
 
 
-NAMELESS = {"size", "length", "race", "kept"}
+NAMELESS = {"size", "length"}
 """Those that show no name of anybody."""
 
 
@@ -88,7 +79,7 @@ def test_what_no_document_may_hold_is_made_visible():
 
 
 COLOURED = [(INK, PAPER), (QUIET, PAPER), (BLUE, PAPER), (AMBER, PAPER), (TEAL, PAPER), (PURPLE, PAPER), (ROSE, PAPER)]
-COLOURED += [(INK, under) for under in (BETTER, WORSE, ALIKE, PEOPLE, COOL, WARM)]
+COLOURED += [(INK, under) for under in (ALIKE, PEOPLE, COOL, WARM)]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

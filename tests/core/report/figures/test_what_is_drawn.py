@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from core.records import AspectLabels, Scale
 from core.report import figures
 from core.report.figures.curves import label_bars
-from core.report.figures.heat_maps import Heat, heat_figure, significance_figure
-from core.report.figures.svg import BETTER, WORSE
+from core.report.figures.heat_maps import Heat, heat_figure
 from core.report.figures.whiskers import leaderboard_figure
 from tests.core.report.figures.conftest import Drawn, aligned
 
@@ -30,17 +29,6 @@ def test_an_undefined_judge_is_a_dash_with_its_reason_and_no_point():
     drawn = Drawn(leaderboard_figure(marks, None, measure="rho"))
     assert len(drawn.all("circle")) == 1
     assert {"— all equal", "—"} <= set(drawn.texts)
-
-
-def test_the_matrix_colours_what_is_significant_and_leaves_the_rest_open():
-    difference = np.array([[0.0, 0.2, 0.1], [-0.2, 0.0, NAN], [-0.1, NAN, 0.0]])
-    p = np.array([[NAN, 0.01, 0.3], [0.01, NAN, NAN], [0.3, NAN, NAN]])
-    words = (("", "a beats b", "open"), ("b loses", "", "—"), ("open", "—", ""))
-    drawn = Drawn(significance_figure(("a", "b", "c"), difference, p, words, alpha=0.05, measure="rho"))
-    assert [len(drawn.all("rect", fill=colour)) for colour in (BETTER, WORSE)] == [1, 1]
-    assert len(drawn.all("rect")) == 4  # nothing on the diagonal, nothing where undefined
-    assert {"+.20", "p = 0.010", "−.20"} <= set(drawn.texts)
-    assert drawn.says == "a beats b; open"
 
 
 def test_the_heat_map_says_each_cell_with_layers_across_and_tokens_down():
