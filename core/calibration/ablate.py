@@ -23,8 +23,7 @@ from typing import Any, Literal
 import numpy as np
 
 from core.calibration.calibration_records import Calibration, Estimate
-from core.calibration.candidate_pool import AskedJudge, ScoreTable
-from core.calibration.racing import step_items
+from core.calibration.racing import AskedJudge, ScoreTable, step_items
 from core.errors import UsageError
 from core.judging.judge_protocol import Judge
 from core.progress import Stage

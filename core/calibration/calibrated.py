@@ -17,7 +17,7 @@ from typing import Any
 from core.calibration import ablate as ablation
 from core.calibration import loop
 from core.calibration.calibration_records import Calibration, CalibrationSettings, Estimate
-from core.calibration.candidate_pool import AskedJudge, Keeper
+from core.calibration.racing import AskedJudge, Keeper
 from core.comparison.sureness import calibrated_sureness
 from core.data.split import task_of
 from core.errors import UsageError

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from core.calibration.calibration_records import BothSides, Calibration, CalibrationSettings, Estimate, WorkDone
-from core.calibration.candidate_pool import AskedJudge, CandidatePool, Keeper, ScoreTable, ensemble_scores
 from core.calibration.proposals import (
     draft_requests,
     fitting_request,
@@ -25,8 +24,13 @@ from core.calibration.proposals import (
     spread,
 )
 from core.calibration.racing import (
+    AskedJudge,
+    CandidatePool,
+    Keeper,
     Order,
+    ScoreTable,
     WorkPlan,
+    ensemble_scores,
     plan_work,
     racing_order,
     revisit,
@@ -446,7 +450,7 @@ def fitted_again(pool: CandidatePool, criteria: Sequence[Criteria]) -> tuple[Cri
 
 def seen_labels_warning(judge: Judge, criteria: Sequence[Criteria]) -> str:
     """Warn that scores of fitted `criteria` are not crossed; "" where no strengths are stated."""
-    from core.judging.offline.criteria_grammar import states_strength
+    from core.judging.offline.features import states_strength
 
     if not judge.fits_strengths or not any(states_strength(each.text) for each in criteria):
         return ""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from core.calibration.calibration_records import CalibrationSettings, RoundSettings
-from core.calibration.candidate_pool import AskedJudge, CandidatePool, ScoreTable
+from core.calibration.racing import AskedJudge, CandidatePool, ScoreTable
 from core.data.split import inner_fold
 from core.errors import UsageError
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Exemplar

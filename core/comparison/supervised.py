@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from core.judging.offline import features
-from core.judging.offline.induce import PENALTIES, ridge_path
+from core.judging.offline.judge import PENALTIES, ridge_path
 from core.records import FloatArray, GoldenSet, IntArray
 from core.stats.items import source_folds
 

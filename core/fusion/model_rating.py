@@ -36,10 +36,9 @@ from core.fusion.plan import (
     read_written,
 )
 from core.fusion.stack import Agreement
-from core.judging.llm_judge import LLMJudge
+from core.judging.llm_judge import LLMJudge, total_usage
 from core.judging.parse import without_thoughts
-from core.judging.render import KINDS, SCORING, item_block, neutral, range_words, shown_item
-from core.judging.reply_verdicts import total_usage
+from core.judging.scoring_styles import KINDS, SCORING, item_block, neutral, range_words, shown_item
 from core.progress import SILENT, Progress, Stage
 from core.providers.completions import Completion, Failure, Message, Reply, Request
 from core.records import (

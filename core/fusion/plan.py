@@ -24,7 +24,7 @@ from core.errors import JudgeError, UsageError
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import Agreement, beats_chance
 from core.judging.parse import read_rating, without_thoughts
-from core.judging.render import KINDS, neutral, plain, range_words
+from core.judging.scoring_styles import KINDS, neutral, plain, range_words
 from core.providers.completions import Completion, Message
 from core.records import GoldenSet, JudgeScores, Scale, Task, UnscoredReason
 from core.verdicts import Reading

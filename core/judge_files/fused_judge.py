@@ -18,10 +18,9 @@ from core.fusion.stack import restore_estimator
 from core.judge_files.documents import FusedPart, FusionDocument
 from core.judge_files.judge_reading import document_of
 from core.judge_files.loaded import CalibratedJudge, LoadedJudge, Metrics, allowed_repeval, restored
-from core.judging.judge_protocol import Judge, OnProgress
+from core.judging.judge_protocol import NO_TEXT, Judge, OnProgress
 from core.judging.judge_specs import CAREFUL, PART_NOT_RUN, Gate, restore_judge
 from core.judging.llm_judge import LLMJudge
-from core.judging.reply_verdicts import NO_TEXT
 from core.metrics import Metric, make_metric, model_of
 from core.providers.completions import ReplyStore
 from core.records import FloatArray, GoldenSet, Item, JudgeScores, Scored, Task, Unscored, Verdict

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.calibration.candidate_pool import ensemble_scores
+from core.calibration.racing import ensemble_scores
 from core.data import Table, build_golden
 from core.data.cells import read_id
 from core.data.columns import ALIASES, METRIC, mapping_of
@@ -28,7 +28,7 @@ from core.data.split import calibration_digests, text_digest
 from core.data.tables import first_error
 from core.errors import AuthError, ConcordError, ConsentError, GoldenError, JudgeError, UsageError
 from core.judge_files.judge_reading import document_of, is_as_exported, kept_columns, kind_of, read_card
-from core.judging.judge_protocol import CallEstimate, Judge, OnProgress, parts_read
+from core.judging.judge_protocol import NO_TEXT, CallEstimate, Judge, OnProgress, has_texts, parts_read
 from core.judging.judge_specs import (
     CAREFUL,
     NAMED,
@@ -41,7 +41,6 @@ from core.judging.judge_specs import (
 )
 from core.judging.llm_judge import LLMJudge, Requests
 from core.judging.parse import PARSER
-from core.judging.reply_verdicts import NO_TEXT, has_texts
 from core.judging.scoring_styles import Style
 from core.metrics import Metric, fitted_repeval
 from core.providers.completions import ReplyStore

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from core.errors import UsageError
 from core.records import Criteria, Item, Provenance, Task, Usage
+from core.texts import is_blank
 from core.verdicts import Scores
 
 OnProgress = Callable[[int, int], None]
@@ -169,3 +170,16 @@ def parts_read(spec: str, *, references: bool) -> tuple[str, ...]:
     if spec.partition(":")[0] == "recorded":
         return ()
     return ITEM_PARTS if references else ITEM_PARTS[:2]
+
+
+NO_TEXT = "The text to rate is empty."
+
+
+def orders_of(task: Task, item: Item) -> tuple[Item, ...]:
+    """The item as it is shown: a pair also with its texts exchanged, for a judge that likes the first place."""
+    return (item, replace(item, target=item.context, context=item.target)) if task.kind == "pair" else (item,)
+
+
+def has_texts(task: Task, item: Item) -> bool:
+    """Whether there is something to judge: of a pair, both texts."""
+    return not is_blank(item.target) and (task.kind != "pair" or not is_blank(item.context))

@@ -12,6 +12,11 @@
 A judge that a person names here and now gets the key.  One that a file names gets it only where it may go anyway; one
 that came with an imported project asks nobody (`core.projects.run_work.require_made_here`).  Whoever makes a judge and
 says nothing gets the careful gate.
+
+A recorded judge replays a file of replies or scores: for judges run elsewhere, and for published responses.  It scores
+by item id, whatever the criteria; it cannot draft.  The file is whatever `core.data.reply_files` reads, with `item_id`
+and either `responses` (replies) or `score` (a number, or empty for unscored), or aliases of these.  Several rows of one
+item are its samples where a column numbers them.
 """
 
 from __future__ import annotations
@@ -23,12 +28,24 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from core.errors import AuthError, ConsentError, JudgeError, UsageError
-from core.judging.judge_protocol import Judge
+from core.data.reply_files import (
+    OWN_NAMES,
+    RecordedRow,
+    Use,
+    entries,
+    load_recording,
+    number_in,
+    propose_columns,
+    readings_of,
+    verdict_of,
+    words_of,
+)
+from core.errors import AuthError, ConsentError, GoldenError, JudgeError, UsageError
+from core.judging.judge_protocol import NO_TEXT, DraftBatch, DraftRequest, Judge, OnProgress, has_texts
 from core.judging.llm_judge import LLMJudge
-from core.judging.recorded_judge import RecordedJudge
+from core.judging.parse import read_rating
 from core.judging.scoring_styles import Asking, Style
 from core.providers import simulated_reader
 from core.providers.cached import RecordedProvider, read_recording, with_cache
@@ -36,7 +53,93 @@ from core.providers.completions import ClosedProvider, Provider, ReplyStore
 from core.providers.endpoints import OPENAI_URL, Installation, checked_base_url, endpoint_name, trusted_with_the_key
 from core.providers.scripted import ScriptedProvider
 from core.providers.wire import ROOM_TO_THINK
+from core.records import Criteria, Item, Task, Unscored, Usage, Verdict
 from core.settings import Settings
+from core.verdicts import Scores
+
+_MOST_MB = 4096
+
+
+class RecordedJudge(Judge):
+    """Replays the file at `path`; made by `from_file`."""
+
+    is_llm = False
+
+    def __init__(
+        self, path: Path, recorded: Mapping[str, Sequence[RecordedRow]], aliases: Mapping[str, str] | None = None
+    ) -> None:
+        """`recorded`: item id → its rows; `aliases`: part → the column taken for it under another name."""
+        self.path = path
+        self.recorded = recorded
+        self._aliases = aliases or {}
+
+    @classmethod
+    def from_file(cls, path: Path) -> Self:
+        """Reads the whole file.  UsageError names the row that cannot be used."""
+        try:
+            recording = load_recording(path, max_mb=_MOST_MB)
+            columns = propose_columns(recording)
+            rows: dict[str, list[RecordedRow]] = {}
+            for entry in entries(recording, columns, once=True):
+                rows.setdefault(entry.item_id, []).append(entry)
+        except GoldenError as error:
+            raise UsageError(str(error)) from error
+        aliases = {OWN_NAMES[role]: columns.roles[role] for role, how in columns.found.items() if how == "alias"}
+        for claims in rows.values():
+            if any(entry.replies for entry in claims):
+                continue
+            if not any(entry.has_score for entry in claims):
+                raise UsageError(f"{path}, row {claims[0].row}: expected responses (a list of texts) or score.")
+            for entry in claims:
+                if isinstance(problem := number_in(entry.score), str):
+                    raise UsageError(f"{path}, row {entry.row}: the score must be a number or empty: {problem}.")
+        return cls(path, rows, aliases)
+
+    @property
+    def spec(self) -> str:
+        return f"recorded:{self.path}"
+
+    @property
+    def notice(self) -> str:
+        taken = ", ".join(f"{column} as {role}" for role, column in self._aliases.items())
+        taken_as = f" Columns were taken: {taken}." if taken else ""
+        return f"Scores are replayed from {self.path.name}; criteria do not change them.{taken_as}"
+
+    def score(
+        self,
+        task: Task,
+        items: Sequence[Item],
+        criteria: Sequence[Criteria],
+        *,
+        explain: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> Scores:
+        """The recorded scores, the same whatever the criteria; items the file does not hold are unscored."""
+        verdicts = [self._verdict(task, item) for item in items]
+        calls = len(items) * len(criteria)
+        if on_progress is not None:
+            on_progress(calls, calls)
+        return Scores.of(items, criteria, [verdicts] * len(criteria), Usage(cached=calls), explain=explain)
+
+    def draft(self, task: Task, requests: Sequence[DraftRequest]) -> DraftBatch:
+        """JudgeError: a recording cannot write criteria."""
+        raise JudgeError(
+            f"A recorded judge ({self.path.name}) replays scores and cannot write criteria. "
+            "Calibrate with offline or openai:MODEL, and use the recording to compare."
+        )
+
+    def _verdict(self, task: Task, item: Item) -> Verdict:
+        """What the rows of an item come to: the mean of all its replies that can be read, or of its scores."""
+        if not has_texts(task, item):
+            return Unscored(item.item_id, "missing input", NO_TEXT)
+        rows = self.recorded.get(item.item_id)
+        if rows is None:
+            return Unscored(item.item_id, "missing input", f"{self.path.name} holds no row for this item.")
+        use: Use = "replies" if any(entry.replies for entry in rows) else "scores"
+        answered = [entry for entry in rows if (entry.replies if use == "replies" else entry.has_score)]
+        read = [readings_of(entry, use, task.scale, task.aspect, read_rating) for entry in answered]
+        return verdict_of(answered, [reading for found in read for reading, _ in found], words_of(answered, use))
+
 
 # ── what a SPEC says ─────────────────────────────────────────────────────────────────────────────────────────
 

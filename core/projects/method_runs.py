@@ -18,8 +18,8 @@ from core.comparison.style_grid import (
 )
 from core.comparison.style_grid import styles as compared_styles
 from core.errors import NotFoundError, UsageError
+from core.judging.judge_protocol import NO_TEXT
 from core.judging.judge_specs import NAMED, language_model
-from core.judging.reply_verdicts import NO_TEXT
 from core.project_records import JUDGES
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.project_list import require_aspect

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from core.calibration.calibration_records import Calibration
-from core.calibration.candidate_pool import AskedJudge, Keeper
+from core.calibration.racing import AskedJudge, Keeper
 from core.errors import JobError, UsageError
 from core.jobs.launch import ensure_worker
 from core.jobs.queue import RunProgress

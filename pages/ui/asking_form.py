@@ -6,13 +6,14 @@ from typing import Any
 
 import streamlit as st
 
-from core.judging.render import PERSONAS, Persona
 from core.judging.scoring_styles import (
     MOST_SAMPLES,
     MOST_STEPS,
     MOST_TOKENS,
+    PERSONAS,
     STYLE_FORMS,
     Asking,
+    Persona,
     StyleForm,
 )
 from pages.ui.state import widget

@@ -21,7 +21,7 @@ from core.data import load_golden
 from core.data.split import task_of
 from core.errors import ProviderError
 from core.judging.llm_judge import LLMJudge
-from core.judging.render import score_messages
+from core.judging.scoring_styles import score_messages
 from core.providers.cached import reply_to_json, write_recording
 from core.providers.completions import Completion, OnReply, Reply, Request
 from core.providers.scripted import ScriptedProvider

@@ -14,7 +14,7 @@ from core.calibration.calibration_records import Calibration
 from core.data import load_golden
 from core.data.split import task_of
 from core.errors import ProviderError
-from core.judging.recorded_judge import RecordedJudge
+from core.judging.judge_specs import RecordedJudge
 from core.providers import cached as provider
 from core.records import Criteria, GoldenSet, Provenance
 from sample_data.recipe import recorded_session

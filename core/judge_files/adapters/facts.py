@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING, Any
 from core.errors import JudgeError, UsageError
 from core.judge_files.judge_reading import FORMATS, document_of
 from core.judging.judge_specs import endpoint_of_file, parse_spec
-from core.judging.render import KINDS, SCORING, item_block, neutral, plain, score_frame
-from core.judging.scoring_styles import HARMLESS_FIELDS, USUAL_TOKENS, Style, checked_extra
+from core.judging.scoring_styles import (
+    HARMLESS_FIELDS,
+    KINDS,
+    SCORING,
+    USUAL_TOKENS,
+    Style,
+    checked_extra,
+    item_block,
+    neutral,
+    plain,
+    score_frame,
+)
 from core.records import Item, ItemKind, Task
 from core.stats import IsotonicMap
 

@@ -26,7 +26,7 @@ from core.judge_files.adapters.facts import (
     unused,
 )
 from core.judge_files.judge_writing import yaml_text
-from core.judging.render import KINDS, neutral, range_words
+from core.judging.scoring_styles import KINDS, neutral, range_words
 from core.records import Scale
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from core.calibration.calibration_records import Calibration, CalibrationSettings
-from core.calibration.candidate_pool import Keeper
 from core.calibration.loop import calibrate
+from core.calibration.racing import Keeper
 from core.data import split_sources
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, OnProgress
 from core.records import (

@@ -11,7 +11,7 @@ from scipy import stats
 from core.calibration.ablate import ENOUGH, Ablation, AblationRow, analyse, estimate_ablation
 from core.calibration.ablate import ablate as ablate_asked
 from core.calibration.calibration_records import Calibration, CalibrationSettings
-from core.calibration.candidate_pool import AskedJudge
+from core.calibration.racing import AskedJudge
 from core.records import GoldenSet, ScoreMatrix
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, run_whole
 

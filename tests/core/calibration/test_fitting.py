@@ -11,11 +11,10 @@ import pytest
 import core
 from core.calibration.calibrated import CalibratedRun
 from core.calibration.calibration_records import Calibration
-from core.calibration.candidate_pool import AskedJudge
 from core.calibration.loop import measure
+from core.calibration.racing import AskedJudge
 from core.comparison.sureness import calibrated_sureness
-from core.judging.offline.criteria_grammar import read
-from core.judging.offline.features import GROUPED, KEYS
+from core.judging.offline.features import GROUPED, KEYS, read
 from core.records import AspectLabels, Criteria, Item, Scale
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.calibration.calibration_records import CalibrationSettings, RoundSettings
-from core.calibration.candidate_pool import AskedJudge
 from core.calibration.proposals import (
     RoundResult,
     draft_requests,
@@ -19,6 +18,7 @@ from core.calibration.proposals import (
     round_calls,
     stratified_sample,
 )
+from core.calibration.racing import AskedJudge
 from core.data.split import split_sources
 from core.errors import UsageError
 from core.records import Criteria

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from core.errors import JudgeError, UsageError
 from core.judging.judge_specs import NAMED, make_judge, restore_judge
 from core.judging.llm_judge import LLMJudge
-from core.judging.render import PERSONAS, PROMPTS
-from core.judging.scoring_styles import MIXED, SCHEMAS, STYLE_FORMS, Asking, Style
+from core.judging.scoring_styles import MIXED, PERSONAS, PROMPTS, SCHEMAS, STYLE_FORMS, Asking, Style
 from core.records import Criteria, Item, Scale, Task
 from core.settings import Settings
 from tests.fake_openai import RunningServer

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.errors import JudgeError
-from core.judging.recorded_judge import RecordedJudge
+from core.judging.judge_specs import RecordedJudge
 from core.records import Criteria, Item, Scale, Scored, Task, Unscored
 
 TASK = Task("coherence", "single", Scale(1, 5))

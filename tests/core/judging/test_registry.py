@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import AuthError, JudgeError, UsageError
-from core.judging.judge_specs import FORMS, make_judge, restore_judge
+from core.judging.judge_specs import FORMS, RecordedJudge, make_judge, restore_judge
 from core.judging.llm_judge import LLMJudge
-from core.judging.recorded_judge import RecordedJudge
 from core.judging.scoring_styles import Style
 from core.providers.cached import write_recording
 from core.records import Criteria, Item, Scale, Task

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.judging.render import (
+from core.judging.scoring_styles import (
     KINDS,
+    WEIGHTED_PROMPT,
     OutputForm,
     TextLimits,
     item_block,
@@ -23,7 +24,6 @@ from core.judging.render import (
     whole_ratings,
     whole_words,
 )
-from core.judging.scoring_styles import WEIGHTED_PROMPT
 from core.records import Item, ItemKind, Scale, Task
 
 TASK = Task("coherence", "source_target", Scale(1, 5), "How well the sentences hang together.")

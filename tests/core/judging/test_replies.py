@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.judging.llm_judge import verdict_of, weighted_rating
 from core.judging.parse import read_rating
-from core.judging.reply_verdicts import verdict_of, weighted_rating
 from core.providers.completions import Completion, Failure, TokenLogprobs
 from core.records import Item, Scale, Scored, Task, Usage
 

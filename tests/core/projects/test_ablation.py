@@ -9,7 +9,7 @@ import pytest
 
 from core import projects
 from core.calibration.ablate import Ablation, ablate
-from core.calibration.candidate_pool import AskedJudge
+from core.calibration.racing import AskedJudge
 from core.errors import JobError, NotFoundError
 from core.judging.judge_specs import make_judge
 from core.people import Actor

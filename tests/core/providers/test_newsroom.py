@@ -6,7 +6,7 @@ import pytest
 
 from core.judging.judge_protocol import DraftRequest, Exemplar
 from core.judging.parse import read_rating
-from core.judging.render import draft_messages, score_messages
+from core.judging.scoring_styles import draft_messages, score_messages
 from core.providers.completions import Message, Request
 from core.providers.simulated_reader import RULES, clauses_in, reply_to
 from core.records import Item, Provenance, Scale, Task

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from core.errors import JudgeError
-from core.judging.llm_judge import LLMJudge
-from core.judging.reply_verdicts import FIRST_RATINGS, FirstReplies, reading_of, unread_because, without_thoughts
+from core.judging.llm_judge import FIRST_RATINGS, FirstReplies, LLMJudge, reading_of, unread_because
+from core.judging.parse import without_thoughts
 from core.judging.scoring_styles import Style
 from core.providers.cached import reply_from_json, reply_to_json
 from core.providers.completions import Completion

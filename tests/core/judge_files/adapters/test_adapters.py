@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from core.judge_files.adapters import adapter
 from core.judge_files.adapters.facts import BODIES, comment, facts_of, headings, javascript, literal, open_prompts
-from core.judging.render import KINDS, score_frame
+from core.judging.scoring_styles import KINDS, score_frame
 from core.records import Item
 from tests.core.judge_files.adapters.conftest import HOSTILE, Card
 

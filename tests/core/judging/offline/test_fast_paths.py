@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.judging.offline import text
-from core.judging.offline.language import slips
 from core.judging.offline.text import (
     ABBREVIATIONS,
     CLASHES,
     cut,
+    slips,
 )
 
 PIECES = (

@@ -15,8 +15,7 @@ from scipy.stats import spearmanr
 
 from core.errors import JudgeError
 from core.judging.judge_protocol import DraftRequest, Exemplar
-from core.judging.offline.criteria_grammar import read
-from core.judging.offline.features import feature_matrix, prior
+from core.judging.offline.features import feature_matrix, prior, read
 from core.judging.offline.judge import OfflineJudge
 from core.records import Criteria, Item, Provenance, Scale, Scored, Task
 

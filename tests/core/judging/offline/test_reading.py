@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.judging.offline.criteria_grammar import LEVELS, Clause, read, write
-from core.judging.offline.features import KEYS, prior
+from core.judging.offline.features import KEYS, LEVELS, Clause, prior, read, write
 from core.records import Scale, Task
 
 KINDS = ("single", "source_target", "source_context_target", "conversation", "data_text")

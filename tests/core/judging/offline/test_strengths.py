@@ -6,10 +6,8 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from core.judging.judge_protocol import DraftRequest, Exemplar
-from core.judging.offline.criteria_grammar import read
-from core.judging.offline.features import GROUPED, INDEX, feature_matrix
-from core.judging.offline.induce import ridge
-from core.judging.offline.judge import OfflineJudge
+from core.judging.offline.features import GROUPED, INDEX, feature_matrix, read
+from core.judging.offline.judge import OfflineJudge, ridge
 from core.records import Criteria, Item, Provenance, Scale, Task
 
 TASK = Task("fluency", "single", Scale(1, 5))

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.judging.offline import grounding, language
+from core.judging.offline import grounding
 from core.judging.offline.features import FEATURES, INDEX, feature_matrix
-from core.judging.offline.text import cut, names, numbers, split_sentences
+from core.judging.offline.text import cut, measure_text, names, numbers, slips, split_sentences
 from core.records import Item
 
 SOURCE = "The red fox crossed the old bridge on Monday . Farmer Miller saw 3 hens . He did not shoot ."
 
 
 def language_of(text: str) -> dict[str, float]:
-    return language.measure(cut(text))
+    return measure_text(cut(text))
 
 
 def against(text: str, source: str = SOURCE) -> dict[str, float]:
@@ -106,7 +106,7 @@ def test_fluency_cues_rise_on_the_broken_text_only(feature: str, broken: str, so
     ],
 )
 def test_slips_of_grammar_are_counted(text: str, expected: int) -> None:
-    assert language.slips(cut(text)) == expected
+    assert slips(cut(text)) == expected
 
 
 def test_fragments_of_a_verbatim_text() -> None:
