@@ -77,15 +77,6 @@ def test_a_model_that_means_no_number_leaves_items_unscored_with_the_reason(tmp_
     assert "of the probability in the place of the answer lay on the numbers 1 to 5" in unscored[0].detail
 
 
-def test_a_written_form_reads_what_the_model_writes(folder: Path) -> None:
-    """The tiny model writes ratings, with seldom another sign: whatever it is, nothing is made up."""
-    judge = _judge(folder, sampling=Style("score_only", samples=2, temperature=1.0, max_tokens=3))
-    first, again = (judge.score(TASK, ITEMS, CRITERIA, explain=True) for _ in range(2))
-    for verdict, other in zip(first.explained, again.explained, strict=True):
-        assert verdict.raw == other.raw  # the same draw
-        assert not isinstance(verdict, Scored) or 1 <= verdict.value <= 5
-
-
 def test_samples_differ_and_what_is_fixed_is_asked_once(folder: Path) -> None:
     provider = LocalProvider(ModelSpec(str(folder)))
     asked = Request("m", (Message("user", "Say numbers"),), 1.0, 12)
