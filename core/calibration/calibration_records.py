@@ -199,15 +199,6 @@ class Candidate:
     trace: tuple[TracePoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BestSoFar:
-    """A point of the best-so-far curve: the alignment of the best complete candidate after `calls` calls."""
-
-    calls: int
-    value: float
-    criteria_id: str
-
-
 @dataclass(frozen=True)
 class LeaderboardSnapshot:
     """A snapshot for the live leaderboard; `candidates` are ranked, best first, the baseline among them."""
@@ -218,7 +209,6 @@ class LeaderboardSnapshot:
     calls: int
     calls_expected: int
     candidates: tuple[Candidate, ...]
-    curve: tuple[BestSoFar, ...]
     usage: Usage
 
 
@@ -328,7 +318,6 @@ class Calibration:
     gain: Difference
     scores: ScoreMatrix
     isotonic: Mapping[str, Any] | None
-    curve: tuple[BestSoFar, ...]
     calls: int
     usage: Usage
     work: WorkDone

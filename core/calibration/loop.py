@@ -124,7 +124,6 @@ def calibrate(
     if ended:
         run.out_of_budget("while the drafts were scored")
     pool.mark(complete, "kept")
-    pool.note_best()
     run.fitted = fit_strengths(pool, run.order) if plan.fitting else None
     for round_ in range(1, plan.rounds + 1):
         _refine_round(run, round_)
@@ -211,7 +210,6 @@ def _refine_round(run: _Run, round_: int) -> None:
         pool.rounds_done = round_
     else:
         pool.mark(complete, "stopped")
-    pool.note_best()
     pool.publish("refine", f"round {round_} done", round_)
 
 
@@ -284,7 +282,6 @@ def _report(run: _Run) -> Calibration:
         gain=gain,
         scores=scores,
         isotonic=None if score_map is None else score_map.as_json(),
-        curve=tuple(pool.curve),
         calls=table.calls,
         usage=table.usage,
         work=_work_done(run, held_out.n),

@@ -26,7 +26,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from core.calibration.calibration_records import (
-    BestSoFar,
     CalibrationSettings,
     Candidate,
     LeaderboardSnapshot,
@@ -169,7 +168,6 @@ class CandidatePool:
         self.judge, self.items, self.settings, self.table = judge, items, settings, table
         self.measure = Measure(settings.statistic, settings.level or items.usual_level)
         self.entries: dict[str, Candidate] = {}
-        self.curve: list[BestSoFar] = []
         self.calls_expected = 0
         self.rounds_done = 0
 
@@ -240,12 +238,6 @@ class CandidatePool:
     def with_status(self, status: Status) -> list[str]:
         return [name for name, entry in self.entries.items() if entry.status == status]
 
-    def note_best(self) -> None:
-        """Add a point to the best-so-far curve when the best complete candidate beats the last point."""
-        best = self.ranked(self.with_status("kept"))[:1]
-        if best and self.value(best[0]) > (self.curve[-1].value if self.curve else -np.inf):
-            self.curve.append(BestSoFar(self.table.calls, self.value(best[0]), best[0]))
-
     def candidates(self) -> tuple[Candidate, ...]:
         """All candidates, best first within their tier: in the race or kept, then rejected, stopped, waiting.
 
@@ -260,9 +252,9 @@ class CandidatePool:
         """Publish the leaderboard as it is now; `round_` None is the last one done."""
         self.refresh()
         round_, calls = self.rounds_done if round_ is None else round_, self.table.calls
-        expected, curve = max(self.calls_expected, calls), tuple(self.curve)
+        expected = max(self.calls_expected, calls)
         self.judge.progress.publish(
-            LeaderboardSnapshot(phase, round_, message, calls, expected, self.candidates(), curve, self.table.usage)
+            LeaderboardSnapshot(phase, round_, message, calls, expected, self.candidates(), self.table.usage)
         )
 
 
@@ -574,14 +566,15 @@ def plan_work(
     few = plan(paid, max(0, min(n_drafts, (int(budget) - sum(paid[1:]) - first) // (first + 1))), 0.0)
     chosen = next((each for each in (*refining(paid), *ranking_alone) if each.calls <= budget), few)
 
-    covered = [f"{chosen.drafts:,} of {n_drafts:,} drafts"] if chosen.drafts < n_drafts else []
-    if chosen.drafts and chosen.share < 1:
-        covered.append(f"their ranking on {sources.up_to(chosen.share):,} of {items.n:,} calibration items")
-    if (chosen.rounds, chosen.refined) != (whole.rounds, whole.refined):
-        each = f" with {chosen.refined:,} of {whole.refined:,} refinements each" if chosen.rounds else ""
-        covered.append(f"{chosen.rounds} of {whole.rounds} rounds of refining{each}")
-    if chosen.ensemble < whole.ensemble:
-        covered.append(f"a final judge of {chosen.ensemble} criteria, not {whole.ensemble}")
+    ranked = sources.up_to(chosen.share) if chosen.drafts and chosen.share < 1 else items.n
+    done: dict[str, tuple[int, int]] = {
+        "drafts": (chosen.drafts, n_drafts),
+        "calibration items to rank them on": (ranked, items.n),
+        "rounds of refining": (chosen.rounds, whole.rounds),
+        "refinements a round": (chosen.refined if chosen.rounds else whole.refined, whole.refined),
+        "criteria in the final judge": (chosen.ensemble, whole.ensemble),
+    }
+    covered = [f"{some:,} of {wanted:,} {what}" for what, (some, wanted) in done.items() if some < wanted]
     if chosen.fitting < fitting:
         covered.append(f"no strengths fitted to all labels (they take {fitting:,} calls)")
     if chosen.reserve < (chosen.ensemble + 1) * n_held_out:

@@ -14,14 +14,14 @@ import typer
 
 from core.cli.options import GoldenFile, JsonFlag, StyleOptions, reply_cache, with_options
 from core.cli.output import alignment_words, notes, spent, stages_shown, tell, written_to
-from core.errors import JudgeError, UsageError
-from core.files import small_text, write_json, write_text
+from core.errors import UsageError
+from core.files import write_json, write_text
 from core.records import setting
 from core.stats import MeasureSettings
 from core.wording import price_words
 
 if TYPE_CHECKING:
-    from core.comparison.style_grid import ComparedStyles, GivenCriteria, Replies, StylesView
+    from core.comparison.style_grid import ComparedStyles, Replies, StylesView
     from core.judging.scoring_styles import Style
     from core.records import GoldenSet, JudgeScores
 
@@ -38,9 +38,6 @@ class GridOptions:
     pilot: int | None = setting(None, "About that many items, of whole sources; else all.")
     budget: int | None = setting(None, "Most replies to ask for.")
     forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
-    criteria: Annotated[Path | None, typer.Option("--criteria", help="A judge.yaml, or a text file of criteria.")] = (
-        None
-    )
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the verdicts, a file a style.")] = None
 
 
@@ -57,7 +54,7 @@ def styles(
     as_json: JsonFlag = False,
 ) -> None:
     """Ask a language model in several styles and compare their agreement."""
-    from core.comparison.style_grid import GivenCriteria, StylesSettings, estimate_of_styles
+    from core.comparison.style_grid import StylesSettings, estimate_of_styles
     from core.comparison.style_grid import styles as compared_styles
     from core.judging.judge_specs import NAMED, language_model
     from core.settings import Settings
@@ -74,16 +71,15 @@ def styles(
         level=measured.level,
         resamples=measured.bootstrap,
     )
-    given = GivenCriteria() if sampled.criteria is None else _criteria_from(sampled.criteria, loaded, aspects)
     with closing(language_model(judge, Settings.from_environment(), reply_cache(judge), gate=NAMED)) as model:
-        first = estimate_of_styles(loaded, model, settings, given)
+        first = estimate_of_styles(loaded, model, settings)
         beyond = [f"{cell.aspect}, {cell.style}" for cell in first.cells if not cell.affordable]
         tokens = "" if first.prompt_tokens is None else f", about {first.prompt_tokens:,} prompt tokens"
         typer.echo(f"About {first.calls:,} calls{tokens}{price_words(first.cost)}.", err=True)
         if beyond:
             typer.echo(f"Beyond the budget: {'; '.join(beyond)}.", err=True)
         with stages_shown() as progress:
-            result = compared_styles(loaded, model, settings, given, keep_finished=True, progress=progress)
+            result = compared_styles(loaded, model, settings, keep_finished=True, progress=progress)
     body = _saved(judge, loaded, result, sampled.out)
     tell(body, [*_words(result.view), *written_to(body["out"])], as_json)
     if not result.view.cells:
@@ -93,11 +89,10 @@ def styles(
 def _words(view: StylesView) -> list[str]:
     lines = []
     for cell in view.cells:
-        seen = f", {cell.n_seen} seen by the criteria left out" if cell.n_seen else ""
         unread = f"{cell.n_unread:,} of {cell.n_replies:,} replies unread"
         lines += [
             f"{cell.aspect}, {cell.name}",
-            f"  {alignment_words(cell.alignment)}{seen}",
+            f"  {alignment_words(cell.alignment)}",
             f"  {unread}, {cell.n_replies:,} calls{spent(asdict(cell.usage))}",
         ]
     lines += [f"not run: {style.aspect}, {style.name}: {style.reason}" for style in view.unfinished]
@@ -111,44 +106,6 @@ def _styles_of(judge: str, forms: Sequence[str], how: StyleOptions, top_p: float
     how = replace(how, samples=how.samples or 1, steps=False)
     asked = (replace(how, weighted=how.weighted and form == "score_only").style(judge, form) for form in forms)
     return tuple(replace(style, top_p=top_p) for style in asked)
-
-
-def _criteria_from(path: Path, golden: GoldenSet, aspects: Sequence[str]) -> GivenCriteria:
-    """The criteria of a text file, or the best single criteria of a judge file, for the only one of `aspects`.
-
-    What criteria of a judge file saw follows from its split, on the same golden set.
-    """
-    from core.calibration.calibration_records import CalibrationSettings
-    from core.comparison.style_grid import GivenCriteria
-    from core.judge_files import read_card
-    from core.records import Criteria
-
-    if len(aspects) > 1:
-        raise UsageError("--criteria is for one --aspect: criteria belong to the aspect they were written for.")
-    aspect = aspects[0]
-    if path.suffix not in (".yaml", ".yml"):
-        text = small_text(path, "--criteria").strip()
-        if not text:
-            raise UsageError(f"--criteria: {path} is empty. Leave the option out to judge without criteria.")
-        origin = "Where the criteria come from is not known: if their author saw labels of these items, alignment"
-        return GivenCriteria({aspect: Criteria(text, aspect)}, notes=(f"{origin} is optimistic.",))
-    card = read_card(path)
-    try:
-        own_aspect, digest = str(card["task"]["aspect"]), str(card["golden"]["digest"])
-        criteria = {aspect: Criteria(str(card["criteria"][0]["text"]), own_aspect)}
-        chosen = CalibrationSettings.from_json(card["settings"])
-    except (KeyError, TypeError, IndexError) as error:
-        raise JudgeError(f"{path}: a part is missing or damaged ({error!r}). Export it again.") from error
-    if own_aspect != aspect:
-        raise UsageError(f"--criteria: {path} was calibrated on {own_aspect!r} and cannot judge {aspect!r}.")
-    several = f"{path.name} averages {len(card['criteria'])} criteria; here the best single one is used."
-    notes = [several] if len(card["criteria"]) > 1 else []
-    if digest != golden.digest:
-        notes.append("The criteria were calibrated on another golden set: if it shares items, alignment is optimistic.")
-        return GivenCriteria(criteria, notes=tuple(notes))
-    seen = chosen.split_of(golden, aspect).calibration
-    notes.append(f"Measured without the {len(seen)} items that the criteria were calibrated on.")
-    return GivenCriteria(criteria, {aspect: seen}, tuple(notes))
 
 
 def _saved(judge: str, golden: GoldenSet, result: ComparedStyles, out: Path | None) -> dict[str, Any]:

@@ -77,11 +77,10 @@ class StylesSettings:
 
 @dataclass(frozen=True)
 class GivenCriteria:
-    """Criteria by aspect, the positions whose labels they saw, and what there is to say about that."""
+    """Criteria by aspect, and the positions whose labels they saw."""
 
     criteria: Mapping[str, Criteria] = field(default_factory=dict)
     seen: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
 
 
 NO_CRITERIA = GivenCriteria()
@@ -307,7 +306,7 @@ def styles(
     with _opened(judge) as model:
         grid = _Grid(golden, model, settings, progress)
         grid.view = StylesView(
-            notes=given.notes if model.is_llm else (*given.notes, model.notice),
+            notes=() if model.is_llm else (model.notice,),
             calls_expected=expected if settings.budget is None else min(expected, settings.budget),
         )
 

@@ -1,7 +1,7 @@
 """Bent files of every format through the ways that users have: no traceback, at most 10 s of CPU and 1 GB for each.
 
 Files go through `check`, the upload of a golden set, `score`, `align`, the import of a judge, `read-ratings`,
-`score --judge-file`, the import of a project, `styles --criteria` and `fuse --plan`.
+`score --judge-file`, the import of a project, `fuse --criteria` and `fuse --plan`.
 """
 
 from __future__ import annotations
@@ -81,11 +81,8 @@ def test_bent_files_end_in_no_traceback(
     def command(*arguments: str | Path) -> Callable[[Path], None]:
         return lambda _path: told(capsys, *arguments)
 
-    text = (
-        command("fuse", *scripted, "--with", "overlap", "--method", "llm", "--plan", path, *out)
-        if name == "plan.txt"
-        else command("styles", *scripted, "--criteria", path, "--bootstrap", "5")
-    )
+    option = "--plan" if name == "plan.txt" else "--criteria"
+    text = command("fuse", *scripted, "--with", "overlap", "--method", "llm", option, path, *out)
     ways: dict[str, list[Callable[[Path], None]]] = {
         "golden": [command("check", path), upload, command("score", path, "--judge-file", JUDGE, *judged)],
         "verdicts": [command("align", SAMPLE, path, *aspect, "--bootstrap", "10"), import_judge],

@@ -11,7 +11,6 @@ import numpy as np
 
 from core import projects
 from core.calibration.calibration_records import (
-    BestSoFar,
     BothSides,
     Calibration,
     CalibrationSettings,
@@ -77,8 +76,7 @@ def candidates(n: int, status: str = "running") -> tuple[Candidate, ...]:
 
 
 def standing(ranked: tuple[Candidate, ...]) -> LeaderboardSnapshot:
-    curve = (BestSoFar(100, 0.4, "a"), BestSoFar(300, 0.6, "b"))
-    return LeaderboardSnapshot("revisit", 0, "heat 2 of 4", 600, 3000, ranked, curve, Usage(600, 20))
+    return LeaderboardSnapshot("revisit", 0, "heat 2 of 4", 600, 3000, ranked, Usage(600, 20))
 
 
 def calibration(ranked: tuple[Candidate, ...], **changes: Any) -> Calibration:
@@ -99,7 +97,6 @@ def calibration(ranked: tuple[Candidate, ...], **changes: Any) -> Calibration:
         gain=Difference(0.31, interval, 0.004, 70, changes.get("held_out", aligned(0.52, 70)), aligned(0.21, 70)),
         scores=ScoreMatrix(("final",), ("i0-0",), np.array([[3.0]])),
         isotonic=None,
-        curve=(),
         calls=3000,
         usage=Usage(3000),
         work=WorkDone(60, 58, 58, 1, 1, 96, 90, 4, 72, 72, 3200, 3000),

@@ -48,7 +48,7 @@ def test_a_plan_keeps_to_its_budget_and_says_what_it_cuts(
         assert plan == whole
         return
     assert (" drafts" in plan.cut) == (plan.drafts < whole.drafts)
-    assert ("rounds of refining" in plan.cut) == ((plan.rounds, plan.refined) != (whole.rounds, whole.refined))
+    assert ("refin" in plan.cut) == ((plan.rounds, plan.refined) != (whole.rounds, whole.refined))
     assert ("held-out items" in plan.cut) == (plan.reserve < (plan.ensemble + 1) * n_held_out)
     assert plan.cut
     if plan.rounds:  # parents and refinements are compared on all calibration items
@@ -64,7 +64,7 @@ def test_calls_by_hand() -> None:
     """
     side, quick = a_side(24, 1), CalibrationSettings(preset="quick", revisit="full")
     assert plan_work(quick, side, 10) == WorkPlan(12, 1.0, 1, 16, 3, 40, 764)
-    words = "The budget of 700 calls covers 10 of 12 drafts; 1 of 1 rounds of refining with 13 of 16 refinements each."
+    words = "The budget of 700 calls covers 10 of 12 drafts; 13 of 16 refinements a round."
     assert plan_work(replace(quick, budget=700), side, 10) == WorkPlan(10, 1.0, 1, 13, 3, 40, 639, cut=words)
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import core
-from tests.core.cli.conftest import SUMMARIES, Run, read_rows
+from tests.core.cli.conftest import SUMMARIES, Run
 from tests.fake_openai import RunningServer
 
 ASK = ("styles", SUMMARIES, "--aspect", "coherence", "--judge", "scripted", "--bootstrap", "50")
@@ -27,22 +27,6 @@ def test_each_style_is_told_and_its_file_aligns_again(run: Run) -> None:
         again = core.align(golden, style["out"], "coherence", core.MeasureSettings(bootstrap=50))
         assert again.as_json() == style["alignment"]
     assert json.loads(Path("out/styles.json").read_text()) == body
-
-
-def test_what_calibrated_criteria_saw_is_not_reported(run: Run) -> None:
-    command = ("calibrate", SUMMARIES, "--aspect", "coherence", "--preset", "quick", "--judge", "scripted")
-    code, calibrated = run(*command, "--seed", "3", "--out", "out")
-    assert code == 0
-    code, body = run(*ASK, "--criteria", "out/judge.yaml", "--out", "styles")
-    assert code == 0
-    (told,) = body["styles"]
-    held_out = calibrated["held_out_items"]
-    assert told["n_seen"] == 144 - len(held_out)
-    assert told["alignment"]["n"] == len(held_out)
-    scores = {row["item_id"]: row["score"] for row in read_rows(told["out"]) if row["item_id"] in held_out}
-    again = core.align(core.load_golden(SUMMARIES), scores, "coherence", core.MeasureSettings(bootstrap=50))
-    assert again.value == told["alignment"]["value"]
-    assert any("calibrated on" in note for note in body["notes"])
 
 
 def test_a_form_that_fails_costs_no_other(run: Run, server: RunningServer) -> None:
