@@ -3,7 +3,7 @@
 Tables (read once): `lexicon.yaml` holds the closed word classes, `features.yaml` every feature with its usual mean and
 spread, `concepts.yaml` and `measures.yaml` the phrases by which criteria name groups of features and single features.
 
-Code: `text` cuts texts into words and sentences; `language` and `grounding` measure them; `features` makes comparable
-concept values of that; `criteria_grammar` writes and reads criteria; `induce` drafts, refines and fits them; `judge`
-joins all this and says what moved a score.
+Code: `text` cuts texts into words and sentences and measures them by themselves, `grounding` against their source;
+`features` makes comparable concept values of that, and writes and reads criteria; `judge` scores, says what moved a
+score, and drafts, refines and fits criteria.
 """
