@@ -96,13 +96,6 @@ def test_rungs_by_hand() -> None:
     assert told == list(zip(arms, items, strict=True))
 
 
-def test_calls_by_hand() -> None:
-    # 10 arms on 5 items, then 4 arms on 15 more, then 2 on 30 more: 50 + 60 + 60, and one reference on all 50.
-    rungs = ((10, 5), (4, 20), (2, 50))
-    assert rung_calls(rungs) == 170
-    assert rung_calls(rungs, n_reference=1) == 220
-
-
 # ── the ranking ──
 
 RNG = np.random.default_rng(5)

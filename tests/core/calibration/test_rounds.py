@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from core.calibration.calibration_records import CalibrationSettings, RoundSettings
 from core.calibration.proposals import (
     RoundResult,
-    draft_requests,
     folds_of,
     refinement_round,
     round_calls,
@@ -123,10 +122,3 @@ def test_sample_covers_the_label_range() -> None:
     for seed in range(20):
         picks = stratified_sample(labels, 20, np.random.default_rng(seed))
         assert (labels[picks] < 5).sum() == 1
-
-
-def test_requests_depend_on_the_seed_alone() -> None:
-    items = LabelledItems.of(GOLDEN, "quality")
-    once, again, other = (draft_requests(GOLDEN, items, CalibrationSettings(seed=seed)) for seed in (1, 1, 2))
-    assert once == again
-    assert once != other

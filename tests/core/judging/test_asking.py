@@ -100,11 +100,6 @@ def styles(draw: st.DrawFn) -> Style:
 
 
 @given(styles())
-def test_a_style_comes_back_from_json(style: Style) -> None:
-    assert Style.from_json(json.loads(json.dumps(style.as_json()))) == style
-
-
-@given(styles())
 def test_every_style_can_be_sampled_and_its_prompts_are_files(style: Style) -> None:
     sampling = style
     assert len(sampling.slots) == style.samples

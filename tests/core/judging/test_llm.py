@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -130,13 +129,6 @@ def test_what_a_style_asks_for() -> None:
     assert shown in prompt_of(first)
 
 
-def test_a_json_reply_is_explained_by_its_reasons() -> None:
-    reply = json.dumps({"score": 4, "reasons": " It hangs together. "})
-    judge = judge_of(Listening(lambda _request: completion(reply)), structured=True)
-    (verdict,) = judge.score(TASK, ITEMS[:1], CRITERIA[:1], explain=True).explained
-    assert verdict == Scored("i0", 4.0, "It hangs together.", (reply,), n_read=1)
-
-
 # ── weights ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 UNSURE = completion("4", logprobs=[TokenLogprobs("4", (("4", math.log(0.6)), ("5", math.log(0.4))))])
@@ -179,20 +171,6 @@ def test_a_scale_that_cannot_be_asked_for_is_refused_before_anything_is(
 def _drafts(n: int, seed: int = 0) -> list[DraftRequest]:
     exemplars = tuple(Exemplar(item, 3.0) for item in ITEMS[:4])
     return [DraftRequest(exemplars, 1.0, 768, seed + k, Provenance("draft", sample=k)) for k in range(n)]
-
-
-def test_drafts_differ_by_seed_and_keep_their_provenance() -> None:
-    provider = Listening()
-    batch = judge_of(provider).draft(TASK, _drafts(12))
-    drafted = [each for each in batch.drafted if isinstance(each, Criteria)]
-    texts = [each.text for each in drafted]
-    assert len(texts) == 12
-    assert len(set(texts)) > 5
-    assert batch.usage.requests == 12
-    assert [each.provenance.sample for each in drafted] == list(range(12))
-    assert [(request.temperature, request.max_tokens, request.seed) for request in provider.asked] == [
-        (1.0, 768, k) for k in range(12)
-    ]
 
 
 def test_steps_are_written_once_from_the_task_and_the_criteria() -> None:

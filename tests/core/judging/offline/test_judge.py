@@ -216,11 +216,3 @@ def test_other_kinds_of_items_are_scored_and_explained() -> None:
         assert isinstance(verdict, Scored)
         assert 0 < verdict.value < 1
         assert seen in verdict.explanation
-
-
-def test_lines_that_cannot_be_read_are_listed(judge: OfflineJudge) -> None:
-    chosen = criteria("Reward purple prose. Reward texts that are short. Be kind.")
-    assert judge.unread_lines(chosen) == ("Reward purple prose.", "Be kind.")
-    unread = judge.score(TASK, items(), [chosen], explain=True).explained[0]
-    assert isinstance(unread, Scored)
-    assert "so without effect: Reward purple prose. / Be kind." in unread.explanation
