@@ -248,9 +248,6 @@ def _evidence(key: str, text: Text, item: Item, kind: ItemKind) -> str:
             return f"{len(text.words)} words in {counted(len(text.sentences), 'sentence')}"
         case "data_text", "slots_told" if item.source.strip():
             return _listed("not voiced", grounding.missing_slots(text, data_of(item.source))) or "all pieces voiced"
-        case "source_context_target", "uses_fact" | "responsive":
-            known = source_of(item.context if key == "uses_fact" else item.source).vocabulary
-            return _listed("shares", [stem for stem in text.counts if stem in known]) or "shares no content word"
         case "source_target", "faithful" | "names" if item.source.strip():
             source = source_of(item.source)
             if key == "faithful":

@@ -200,14 +200,12 @@ def test_explanations_point_at_what_they_rest_on(judge: OfflineJudge) -> None:
 
 
 def test_other_kinds_of_items_are_scored_and_explained() -> None:
-    reply = Item("r", "Jazz began in New Orleans.", source="Do you like jazz?", context="Jazz began in New Orleans.")
     data = Item("d", "The Old Inn is in Noma.", source="inform(name='old inn',area=noma,food=thai)")
     text = (
         "Reward texts that make use of the given facts. Reward texts that voice every piece of the data. "
         "Reward texts that are long and full."
     )
     for item, kind, seen in (
-        (reply, "source_context_target", "shares: jazz"),
         (data, "data_text", "not voiced: food thai"),
         (Item("s", "One fox ran."), "single", "3 words in 1 sentence"),
     ):
