@@ -86,12 +86,8 @@ forget_items = _vectors.clear
 
 def _vector(item: Item, kind: ItemKind) -> FloatArray:
     """(n_features,) of one item, found in the cache by a digest of its texts, so that no texts are kept alive."""
-    content = hashlib.blake2b(digest_size=16)
-    for part in (item.target, item.source, item.context, kind):
-        encoded = part.encode("utf-8", "surrogatepass")
-        content.update(b"%d:" % len(encoded))  # no text can be taken for the end of another
-        content.update(encoded)
-    known = _vectors.get(digest := content.digest())
+    content = repr((item.target, item.source, item.context, kind)).encode()
+    known = _vectors.get(digest := hashlib.blake2b(content, digest_size=16).digest())
     if known is not None:
         return known
     text = cut(item.target)

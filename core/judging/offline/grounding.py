@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from core.judging.offline.text import (
@@ -162,11 +163,7 @@ def align(sentence: Sentence, source: SourceText) -> tuple[int, float, float, in
     sentence or its neighbours; 1 for a negation in only one of the two.
     """
     content = sentence.content
-    votes: dict[int, int] = {}
-    vote = votes.get
-    for places in filter(None, map(source.sentences_of.get, content)):
-        for i in places:
-            votes[i] = vote(i, 0) + 1
+    votes = Counter(i for each in content for i in source.sentences_of.get(each, ()))
     if not votes:
         return 0, 0.0, 0.0, 0, 0
     shared = max(votes.values())

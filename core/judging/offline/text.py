@@ -18,7 +18,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from operator import eq
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -385,7 +384,6 @@ _HANGING = re.compile(
     r"[atomy](?<!\w.)(?:(?:(?<=t)(?:he|heir)|(?<=a)(?:n|nd)|(?<=o)(?:f|r)|(?<=m)y|(?<=y)our)\s*[,.;:!?]"
     r"|(?<=a)\s*[,;:!?])(?!\w)"
 )
-_VERB_AFTER_COMMA = re.compile(r",\s(?:is|are|was|were|has|have)\b")
 _SPLIT_VERB = re.compile(r"(?:^|[.!?]\s)[^,.!?]{1,60}?,\s(?:is|are|was|were|has|have)\b(?!\s*,)")
 _TWO_VERBS = re.compile(
     r"[ia](?<!\w.)(?:(?<=i)s|(?<=a)re)\s+(?!(?:that|what|which|who|it|how|there|where)\b)\w+\s+(?:is|are)\b"
@@ -406,14 +404,8 @@ def slips(text: Text) -> int:
     """
     raw = text.raw
     low = (raw if raw.isascii() else raw.translate(_LIKE_ASCII)).lower()
-    count = _bad_pairs(text.words) + len(_HANGING.findall(low))
-    if _VERB_AFTER_COMMA.search(low):
-        count += len(_SPLIT_VERB.findall(low))
-    if low.count("is") + low.count("are") > 1:
-        count += len(_TWO_VERBS.findall(low))
-    if "s that " in raw or "there is " in raw:  # without either the pattern cannot match
-        count += len(_AGREEMENT.findall(raw))
-    return count
+    found = sum(len(pattern.findall(low)) for pattern in (_HANGING, _SPLIT_VERB, _TWO_VERBS))
+    return _bad_pairs(text.words) + found + len(_AGREEMENT.findall(raw))
 
 
 def _bad_pairs(words: tuple[str, ...]) -> int:
@@ -434,13 +426,10 @@ def _bad_pairs(words: tuple[str, ...]) -> int:
 
 def doubled(text: Text) -> int:
     """How often a word, or a pair of words, follows right after itself ("the the", "restaurant restaurants")."""
-    words, stems = text.words, text.stems
-    same = map(eq, stems, stems[1:])
-    singles: int = sum(
-        words[i] not in MAY_DOUBLE and (words[i] == words[i + 1] or words[i] not in FUNCTION_WORDS)
-        for i in itertools.compress(itertools.count(), same)
+    words = text.words
+    singles = sum(
+        one == other and words[i] not in MAY_DOUBLE and (words[i] == words[i + 1] or words[i] not in FUNCTION_WORDS)
+        for i, (one, other) in enumerate(text.pairs)
     )
-    again: list[bool] = list(map(eq, words, words[2:]))  # two in a row: a pair that follows itself
-    if True not in again:
-        return singles
-    return singles + sum(again[i] and again[i + 1] and words[i] != words[i + 1] for i in range(len(again) - 1))
+    pairs = list(itertools.pairwise(words))
+    return singles + sum(pair == again and pair[0] != pair[1] for pair, again in zip(pairs, pairs[2:], strict=False))
