@@ -115,7 +115,7 @@ FORGED = st.lists(
 
 
 @pytest.mark.parametrize("prompt", SCORING_PROMPTS)
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(FORGED, FORGED, FORGED, FORGED)
 def test_no_text_of_others_can_forge_a_heading(
     prompt: str, target: str, criteria: str, steps: str, definition: str
