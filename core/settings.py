@@ -11,8 +11,6 @@
 | `CONCORD_LOCAL_MODELS` | none | models that a judge file may load: `ID`, `ID@REVISION` or folders, comma-separated |
 | `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
 | `CONCORD_CONCURRENCY` | `64` | most requests in flight per endpoint |
-| `CONCORD_REQUESTS_PER_MINUTE` | as the endpoint allows | most requests per minute and endpoint |
-| `CONCORD_TOKENS_PER_MINUTE` | as the endpoint allows | most prompt and reply tokens per minute and endpoint |
 | `CONCORD_MAX_TOKENS` | `512` | longest reply of a judge without a judge file; thinking gets extra room |
 | `CONCORD_REASONING_EFFORT` | the model's | how long a judge thinks: `low`, `medium`, `high`, … |
 | `CONCORD_ENDPOINTS` | `endpoints.yaml` in `CONCORD_HOME` | YAML file with settings and prices per endpoint |
@@ -59,8 +57,6 @@ class Settings:
     local_models: tuple[str, ...] = ()
     ray: str = ""
     concurrency: int = 64
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
     max_tokens: int | None = None
     reasoning_effort: str = ""
     endpoints: Path | None = None

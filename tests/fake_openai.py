@@ -35,7 +35,7 @@ from core.providers.completions import Completion, Failure, Message, Request
 from core.providers.scripted import ScriptedProvider
 
 MODEL = "fake-judge"
-REFUSABLE = frozenset({"n", "logprobs", "response_format", "temperature", "top_p", "seed", "max_tokens"})
+REFUSABLE = frozenset({"logprobs", "response_format", "temperature", "top_p", "seed", "max_tokens"})
 TEXTS = {
     "no-number": "A text with merits and faults.",
     "out-of-scale": "Score: 11\nFar above.",

@@ -48,7 +48,7 @@ from core.judging.llm_judge import LLMJudge
 from core.judging.parse import read_rating
 from core.judging.scoring_styles import Asking, Style
 from core.providers import simulated_reader
-from core.providers.cached import RecordedProvider, read_recording, with_cache
+from core.providers.cached import RecordedProvider, with_cache
 from core.providers.completions import ClosedProvider, Provider, ReplyStore
 from core.providers.endpoints import OPENAI_URL, Installation, checked_base_url, endpoint_name, trusted_with_the_key
 from core.providers.scripted import ScriptedProvider
@@ -374,7 +374,7 @@ def _local(
     name = f"{spec.model}@{spec.revision}" if spec.revision else spec.model
     inner: Provider
     if gate.may_run((name,), settings):
-        from core.providers.transformers_local import LocalProvider
+        from core.providers.local_model import LocalProvider
         from core.repeval.model import ModelSpec
 
         inner = LocalProvider(ModelSpec(spec.model, spec.revision or None))
@@ -401,8 +401,8 @@ def _recorded(path: Path, sampling: Style | None, gate: Gate) -> Judge:
         head = json.loads(opened.readline()) if file.suffix == ".jsonl" else None
     if not isinstance(head, dict) or "endpoint" not in head:
         return RecordedJudge.from_file(file)
-    recording = read_recording(file)
-    return LLMJudge(RecordedProvider(recording, path.name), recording.model, spec=f"recorded:{path}", sampling=sampling)
+    recording = RecordedProvider(file)
+    return LLMJudge(recording, recording.model, spec=f"recorded:{path}", sampling=sampling)
 
 
 def language_model(

@@ -321,11 +321,7 @@ class LLMJudge(Judge):
     # ── the rest of the protocol ─────────────────────────────────────────────────────────────────────────────
 
     def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
-        """Tokens by length (about 4 characters each) and the price if known.
-
-        Every sample is counted with its prompt. An endpoint that gives several samples a request charges the prompt
-        once, and comes out cheaper.
-        """
+        """Tokens by length (about 4 characters each) and the price if known."""
         self.require_askable(task)
         criteria = "x" * (criteria_words * CHARACTERS_PER_WORD)
         judged = [shown for item in items if not self.lacking(task, item) for shown in orders_of(task, item)]

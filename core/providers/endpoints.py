@@ -7,8 +7,8 @@ The endpoint file (`endpoints.yaml`) belongs to whoever runs this installation. 
 secrets, and an error never repeats what stands where a secret might.
 
 `Installation` is the only place that joins a host with the name of its key.  A judge file, a zip or an upload has no
-say.  A host in the file is sent the key that the file names for it, and no other.  Any other host is treated as if
-there were no file.  The exception: an OPENAI_API_KEY that the file gives to a host goes only there and to the
+say.  A base URL in the file is sent the key that the file names for it, and no other.  Any other is treated as if there
+were no file.  The exception: an OPENAI_API_KEY that the file gives to an endpoint goes only there and to the
 environment's own host.
 """
 
@@ -20,7 +20,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
@@ -33,8 +33,9 @@ from core.settings import Settings, variable
 
 OPENAI_URL = "https://api.openai.com/v1"
 _PORTS = {"http": 80, "https": 443}
-_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
-_PRINTED = re.compile(r"[!-~]+")  # ASCII without blanks and control characters
+_URL = re.compile(
+    r"https?://(?:[a-z0-9_][a-z0-9_.-]*|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?(?:/[!-~]*)?", re.IGNORECASE | re.ASCII
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +49,34 @@ class Host:
     @property
     def loopback(self) -> bool:
         """Whether it is this machine."""
-        if self.host == "localhost":
-            return True
         try:
-            return ipaddress.ip_address(self.host).is_loopback
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+
+def place_of(url: str) -> Host:
+    """The place that a request to `url` reaches.  UsageError as `checked_base_url`."""
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise UsageError("The base URL holds a user name or password. Leave it out; the key goes into OPENAI_API_KEY.")
+    if "?" in url or "#" in url:
+        raise UsageError("The base URL must end with its path: no '?' or '#'. A key goes into OPENAI_API_KEY.")
+    refused = UsageError(
+        "The base URL of an endpoint must look like http://127.0.0.1:8000/v1 or https://HOST/v1: no blanks, no "
+        "backslash, and a host in plain letters, digits, dots and hyphens."
+    )
+    if not _URL.fullmatch(url) or "\\" in url:
+        raise refused
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").rstrip("."), parts.port or _PORTS[parts.scheme]
+        if ":" in host:
+            ipaddress.IPv6Address(host)
+    except ValueError:
+        raise refused from None
+    if not all(0 < len(label) < 64 for label in host.split(".")):
+        raise refused
+    return Host(parts.scheme, host, port)
 
 
 def checked_base_url(url: str) -> str:
@@ -62,33 +85,15 @@ def checked_base_url(url: str) -> str:
     UsageError when it holds a secret or is no http(s) URL; it is never repeated in the message, since it may hold one.
     """
     place = place_of(url)
-    path = urlsplit(url).path.rstrip("/")
     host = f"[{place.host}]" if ":" in place.host else place.host
     port = "" if place.port == _PORTS[place.scheme] else f":{place.port}"
-    return f"{place.scheme}://{host}{port}{path}"
+    return f"{place.scheme}://{host}{port}{urlsplit(url).path.rstrip('/')}"
 
 
 def endpoint_name(base_url: str, extra_body: Mapping[str, Any]) -> str:
     """The name under which replies of an endpoint are cached: its URL, and what every request says in addition."""
     name = base_url.rstrip("/")
     return f"{name} with {json.dumps(extra_body, sort_keys=True)}" if extra_body else name
-
-
-def place_of(url: str) -> Host:
-    """The place that a request to `url` reaches.  UsageError as `checked_base_url`."""
-    try:
-        parts = urlsplit(url)
-        scheme, host, port = parts.scheme, (parts.hostname or "").rstrip("."), parts.port
-    except ValueError:
-        raise _unusable() from None
-    if "@" in parts.netloc:
-        raise UsageError("The base URL holds a user name or password. Leave it out; the key goes into OPENAI_API_KEY.")
-    if parts.query or parts.fragment:
-        raise UsageError("The base URL must end with its path: no '?' or '#'. A key goes into OPENAI_API_KEY.")
-    plain = _PRINTED.fullmatch(url) is not None and "\\" not in url
-    if not plain or scheme not in _PORTS or port == 0 or not _is_host(host):
-        raise _unusable()
-    return Host(scheme, host, port or _PORTS[scheme])
 
 
 def trusted_with_the_key(base_url: str, usual: str | None) -> bool:
@@ -99,22 +104,6 @@ def trusted_with_the_key(base_url: str, usual: str | None) -> bool:
     """
     place = place_of(base_url)
     return place in (place_of(usual or OPENAI_URL), place_of(OPENAI_URL)) or place.loopback
-
-
-def _is_host(host: str) -> bool:
-    if ":" not in host:
-        return _NAME.fullmatch(host) is not None
-    try:
-        return "%" not in host and ipaddress.ip_address(host).version == 6
-    except ValueError:
-        return False
-
-
-def _unusable() -> UsageError:
-    return UsageError(
-        "The base URL of an endpoint must look like http://127.0.0.1:8000/v1 or https://HOST/v1: no blanks, no "
-        "backslash, and a host in plain letters, digits, dots and hyphens."
-    )
 
 
 # ── prices and limits ────────────────────────────────────────────────────────────────────────────────────────
@@ -131,7 +120,7 @@ class Price:
     what a completion does.  ValueError for anything but finite numbers of at least 0.
     """
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "strict": True}
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     prompt: float
     completion: float
@@ -182,8 +171,7 @@ class RequestLimits:
 
 # ── the endpoint file ────────────────────────────────────────────────────────────────────────────────────────
 
-MOST_BYTES = 1 << 20
-VARIABLE = re.compile(r"\$(?:\{([A-Z][A-Z0-9_]*)\}|([A-Z][A-Z0-9_]*))")
+VARIABLE = re.compile(r"\$([A-Z][A-Z0-9_]*)")
 """An environment variable in the value of a header."""
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 _OF_THE_TRANSPORT = {"host", "content-length", "content-type", "transfer-encoding", "connection", "content-encoding"}
@@ -216,8 +204,6 @@ def _headers(headers: dict[str, str]) -> dict[str, str]:
             raise ValueError(f"the value of {name} must be plain ASCII on one line")
         if not VARIABLE.search(value) and (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value)):
             raise ValueError(f"{name} looks like a secret: put it into an environment variable, and write $NAME here")
-    if len({name.lower() for name in headers}) < len(headers):
-        raise ValueError("a header comes twice")
     return headers
 
 
@@ -229,58 +215,38 @@ def _extra_body(body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-Whole = Annotated[int, Field(ge=1)]
-_STRICT = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+_Positive = Annotated[int, Field(ge=1)]
 
 
 class EndpointSettings(BaseModel):
     """What the file says of one base URL; the README has the example."""
 
-    model_config = _STRICT
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    key: Annotated[str, AfterValidator(_variable)] | None = None
+    key: Annotated[str, AfterValidator(_variable)] = ""
     headers: Annotated[dict[str, str], AfterValidator(_headers)] = {}
     extra_body: Annotated[dict[str, JsonValue], AfterValidator(_extra_body)] = {}
     timeout: Annotated[float, Field(gt=0, le=86_400)] | None = None
-    retries: Annotated[int, Field(ge=0, le=100)] | None = None
-    concurrency: Whole | None = None
-    requests_per_minute: Whole | None = None
-    tokens_per_minute: Whole | None = None
+    concurrency: _Positive | None = None
+    requests_per_minute: _Positive | None = None
+    tokens_per_minute: _Positive | None = None
     prices: dict[str, Price] = {}
 
 
 class EndpointFile(BaseModel):
     """The whole file; `endpoints` by base URL in its one spelling."""
 
-    model_config = _STRICT
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     endpoints: dict[Annotated[str, AfterValidator(_base_url)], EndpointSettings] = {}
-    prices: dict[str, Price] = {}
 
 
 def read_endpoint_file(path: Path) -> EndpointFile:
     """The checked file.  UsageError names the place and what is allowed there."""
     try:
-        stamp = path.stat()
+        return EndpointFile.model_validate(yaml.safe_load(path.read_text("utf-8")) or {})
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
-    return _read(path, stamp.st_mtime_ns, stamp.st_size)
-
-
-@lru_cache(maxsize=4)
-def _read(path: Path, _changed_ns: int, size: int) -> EndpointFile:
-    if size > MOST_BYTES:
-        raise UsageError(f"{path} has {size:,} bytes; an endpoint file has {MOST_BYTES:,} at most.")
-    try:
-        value = yaml.safe_load(path.read_text("utf-8")) or {}
-        text = json.dumps(value, default=str)  # of JSON, strict takes an object as a record
-    except (yaml.YAMLError, RecursionError, UnicodeDecodeError, TypeError) as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-        where = f", line {mark.line + 1}" if mark else ""
-        words = str(problem or "it cannot be parsed").split("'")[0].strip()  # what is quoted might be a secret
-        raise UsageError(f"{path}{where}: is not YAML that Concord reads: {words}.") from None
-    try:
-        checked = EndpointFile.model_validate_json(text)
     except ValidationError as error:
         faults = sorted(error.errors(), key=lambda fault: fault["loc"][-1:] != ("[key]",))
         place = list(map(str, faults[0]["loc"]))
@@ -288,48 +254,47 @@ def _read(path: Path, _changed_ns: int, size: int) -> EndpointFile:
             place = place[:-2]
         words = faults[0]["msg"].removeprefix("Value error, ").removesuffix(".")
         raise UsageError(f"{path}: {': '.join(place) or 'the file'}: {words}.") from None
-    if len(checked.endpoints) < len(value.get("endpoints", {})):
-        raise UsageError(f"{path}: endpoints: two of the base URLs are one in other spellings.")
-    return checked
+    except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)  # its words would quote what might be a secret
+        where = f", line {mark.line + 1}" if mark else ""
+        raise UsageError(f"{path}{where}: is not YAML that Concord reads.") from None
 
 
 OPENAI_KEY = "OPENAI_API_KEY"
-FILE_NAME = "endpoints.yaml"
-_OF_SETTINGS = ("concurrency", "requests_per_minute", "tokens_per_minute")
-_LIMITS = {*_OF_SETTINGS, "timeout", "retries"}
+_NAMED_LIMITS = {"timeout", "concurrency", "requests_per_minute", "tokens_per_minute"}
 
 
 @dataclass(frozen=True)
 class Installation:
+    """What this installation says of endpoints: its settings, and its endpoint file."""
+
     settings: Settings
     file: EndpointFile = field(default_factory=EndpointFile)
 
     @classmethod
     def of(cls, settings: Settings) -> Installation:
         """With the file that `CONCORD_ENDPOINTS` names, or the one in `CONCORD_HOME`.  UsageError for a faulty one."""
-        path = settings.endpoints or settings.home / FILE_NAME
+        path = settings.endpoints or settings.home / "endpoints.yaml"
         there = settings.endpoints is not None or path.is_file()
         return cls(settings, read_endpoint_file(path)) if there else cls(settings)
 
-    def entry(self, base_url: str) -> EndpointSettings | None:
-        """What the file says of the longest base URL that `base_url` is or lies beneath."""
-        named = [url for url in self.file.endpoints if base_url == url or base_url.startswith(f"{url}/")]
-        return self.file.endpoints[max(named, key=len)] if named else None
+    def entry(self, base_url: str) -> EndpointSettings:
+        """What the file says of `base_url`; as usual where it says nothing."""
+        return self.file.endpoints.get(base_url) or EndpointSettings()
 
     def trusts(self, base_url: str) -> bool:
         """Whether keys of this installation may go to an endpoint that nobody has named here and now."""
-        return self.entry(base_url) is not None or trusted_with_the_key(base_url, self.settings.openai_base_url)
+        return base_url in self.file.endpoints or trusted_with_the_key(base_url, self.settings.openai_base_url)
 
     def key_name(self, base_url: str) -> str:
         """The environment variable whose value is the key for `base_url`; "" without one."""
-        named, usual = self.entry(base_url), OPENAI_KEY if self.settings.openai_api_key else ""
-        if named and named.key:
-            return named.key
+        if name := self.entry(base_url).key:
+            return name
+        usual = OPENAI_KEY if self.settings.openai_api_key else ""
         given_away = any(entry.key == OPENAI_KEY for entry in self.file.endpoints.values())
-        if not named and not given_away:
+        if base_url not in self.file.endpoints and not given_away:
             return usual
-        of_environment = place_of(base_url) == place_of(self.settings.openai_base_url or OPENAI_URL)
-        return usual if of_environment else ""
+        return usual if place_of(base_url) == place_of(self.settings.openai_base_url or OPENAI_URL) else ""
 
     def key(self, base_url: str) -> str | None:
         """The key for `base_url`.  AuthError if its variable is not set."""
@@ -338,26 +303,23 @@ class Installation:
 
     def headers(self, base_url: str) -> Mapping[str, str]:
         """The headers that every request to `base_url` has, filled with their variables.  AuthError as `key`."""
-        headers = (self.entry(base_url) or EndpointSettings()).headers
         return {
-            name: VARIABLE.sub(lambda match: self._value(match[1] or match[2], base_url), text)
-            for name, text in headers.items()
+            name: VARIABLE.sub(lambda match: self._value(match[1], base_url), text)
+            for name, text in self.entry(base_url).headers.items()
         }
 
     def extra_body(self, base_url: str) -> Mapping[str, Any]:
         """What every request to `base_url` says in addition to its own words."""
-        return (self.entry(base_url) or EndpointSettings()).extra_body
+        return self.entry(base_url).extra_body
 
     def limits(self, base_url: str) -> RequestLimits:
-        """Time, retries and pace for `base_url`."""
-        named = self.entry(base_url) or EndpointSettings()
-        usual = {name: getattr(self.settings, name) for name in _OF_SETTINGS}
-        return RequestLimits(**usual | named.model_dump(include=_LIMITS, exclude_none=True))
+        """Time and pace for `base_url`."""
+        named = self.entry(base_url).model_dump(include=_NAMED_LIMITS, exclude_none=True)
+        return RequestLimits(**{"concurrency": self.settings.concurrency} | named)
 
     def price(self, base_url: str, model: str) -> Price | None:
         """What `model` costs at `base_url`; None where nobody says."""
-        own = (self.entry(base_url) or EndpointSettings()).prices
-        return own.get(model) or self.file.prices.get(model) or list_price(base_url, model)
+        return self.entry(base_url).prices.get(model) or list_price(base_url, model)
 
     def _value(self, name: str, base_url: str) -> str:
         """The value of an environment variable: a line of plain ASCII."""

@@ -1,49 +1,62 @@
-"""Get completions from any OpenAI-compatible endpoint.
+"""Get completions from any OpenAI-compatible endpoint: ask, ask again where that helps, and keep its pace.
 
 A 429 slows everybody down (`Pace`) and does not end the run. Requests go out in the order of submission with a bounded
-number in flight. Samples of one prompt go in one request (`n`) if the endpoint does that. The first request of each
-kind goes alone: it shows a wrong key or URL, refused parameters, and whether the endpoint does `n`, logprobs and JSON.
-Refusals cost a second request, never the run.
+number in flight. The first request of each kind goes alone: it shows a wrong key or URL, refused parameters, and
+whether the endpoint does logprobs and JSON. Refusals cost a second request, never the run.
+
+Keys and headers belong to one place (scheme, host, port), so no redirect is followed.  Whatever a server sends becomes
+the bytes of a bounded body or an `UnansweredError` without foreign words: messages of aiohttp hold the headers of the
+request, the key among them, so none of them goes on from here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import email.utils
+import json
 import logging
+import math
 import os
 import queue
 import random
 import re
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
+from urllib.request import getproxies, proxy_bypass
 
-from core.errors import ProviderError
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from core.errors import (
+    AuthError,
+    BadReplyError,
+    EndpointDownError,
+    ModelNotFoundError,
+    ProviderError,
+    RateLimitError,
+    hide,
+    remember,
+)
 from core.providers.completions import Completion, Failure, OnReply, Reply, Request
 from core.providers.endpoints import Price, RequestLimits, endpoint_name
-from core.providers.openai_client import (
-    FIRST_WAIT,
-    Connection,
-    as_provider_error,
-    concerns_everything,
-    used_up_quota,
-    worth_another_try,
-)
 from core.providers.wire import (
     ROOM_TO_THINK,
     Capabilities,
-    Prompt,
     UnansweredError,
     better_reply,
-    came_empty,
-    charged,
     cut_off_thinking,
+    is_empty,
     left_out,
-    prompts_of,
-    read_completions,
+    read_completion,
+    refused_part,
     request_body,
+    roles_in,
     without,
 )
 from core.records import Usage
@@ -53,23 +66,22 @@ log = logging.getLogger(__name__)
 FAILURES_IN_A_ROW = 8
 """Failed requests in a row that mean that the endpoint is down, not that one reply is bad."""
 
-_LONGEST_BACKOFF = 8.0
+MOST_BYTES = 8 << 20
+"""Bytes of a decompressed body that are read; a completion has some thousands."""
+
+FIRST_WAIT, LONGEST_BACKOFF = 0.5, 8.0
+"""Seconds before a request is sent again, doubled each time."""
+
+_CONNECT_SECONDS = 10.0
+_PATH = "/chat/completions"
+_SEARCHED, _SHOWN, _ECHO_WINDOW = 20_000, 200, 20
 _REFUSES = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|extra|permitted|allowed|cannot|can ?not|can't|must|only|invalid|"
     r"incompatible|deprecated|disabled|not enabled|removed|not accept",
     re.IGNORECASE,
 )
 _ONE_PROMPT = re.compile(r"context_length_exceeded|content_filter|string_above_max_length|context length")
-
-
-class _Session:
-    """What lives in the event loop: the connection to the endpoint, and what has been tried out there."""
-
-    def __init__(self, connection: Connection, concurrency: int) -> None:
-        self.connection, self.places = connection, asyncio.Semaphore(concurrency)
-        self.probing, self.probed = asyncio.Lock(), set[tuple[object, ...]]()
-        self.failed_in_a_row, self.ever_answered = 0, False
-        self.fatal: ProviderError | None = None
+_NO_QUOTA = re.compile(r"insufficient.quota|exceeded your current quota|billing|credit balance", re.IGNORECASE)
 
 
 class OpenAIProvider:
@@ -94,7 +106,7 @@ class OpenAIProvider:
         self.endpoint = endpoint_name(base_url, self.extra_body)
         self.headers = headers or {}
         self._api_key = api_key
-        self.key_name = key_name
+        self.key_name = key_name or "OPENAI_API_KEY"
         self.limits = limits or RequestLimits()
         self.prices = prices or {}
         self._capabilities: dict[str, Capabilities] = {}
@@ -140,108 +152,94 @@ class OpenAIProvider:
             future.cancel()  # else each request would be sent again as after a lost connection
         session, self._session = self._session, None
         if session is not None:
-            asyncio.run_coroutine_threadsafe(session.connection.close(), _loop()).result()
+            asyncio.run_coroutine_threadsafe(session.http.close(), _loop()).result()
 
     async def _run(self, requests: Sequence[Request], arrivals: queue.SimpleQueue[tuple[int, Reply] | None]) -> None:
         """Put every reply into `arrivals`; raises what ended the batch, without the task group around it."""
         if self._session is None:
-            connection = Connection(self.base_url, self._api_key, self.headers, self.limits)
-            self._session = _Session(connection, self.limits.concurrency)
+            self._session = _Session(self.base_url, self._api_key, self.headers, self.limits)
         session = self._session
         session.fatal = None
 
-        async def ask(prompt: Prompt) -> None:
+        async def ask(index: int, request: Request) -> None:
             async with session.places:
-                left = prompt.places
-                while left:  # an endpoint may give one sample a request
-                    came = (await self._answer(session, Prompt(prompt.request, left)))[: len(left)]
-                    for arrival in zip(left, came, strict=False):
-                        arrivals.put(arrival)
-                    left = left[len(came) :]
+                arrivals.put((index, await self._answer(session, request)))
 
         try:
             async with asyncio.TaskGroup() as group:
-                for prompt in prompts_of(requests):
-                    group.create_task(ask(prompt))
+                for index, request in enumerate(requests):
+                    group.create_task(ask(index, request))
         except BaseExceptionGroup as errors:
             cause: BaseException = errors
             while isinstance(cause, BaseExceptionGroup):
                 cause = cause.exceptions[0]
             raise cause from None
 
-    async def _answer(self, session: _Session, prompt: Prompt) -> list[Reply]:
-        """Replies to the first samples of `prompt`, at least one; the first request of each shape goes alone."""
-        if self._shape(prompt) not in session.probed:
+    async def _answer(self, session: _Session, request: Request) -> Reply:
+        """The reply; the first request of each shape (model, roles, optional parts that are sent) goes alone."""
+
+        def shape() -> tuple[object, ...]:
+            body = request_body(request, self.capabilities(request.model))
+            return request.model, frozenset(body), roles_in(body)
+
+        if shape() not in session.probed:
             async with session.probing:
                 if session.fatal is not None:
                     raise session.fatal
-                if (shape := self._shape(prompt)) not in session.probed:
-                    replies = await self._judged(session, prompt)
-                    session.probed |= {shape, self._shape(prompt)}  # what was refused just now is left out by now
-                    return replies
-        return await self._judged(session, prompt)
+                if shape() not in session.probed:
+                    reply = await self._judged(session, request)
+                    session.probed.add(shape())  # what was refused just now is left out by now
+                    return reply
+        return await self._judged(session, request)
 
-    def _shape(self, prompt: Prompt) -> tuple[object, ...]:
-        """The model and the optional parts that a request sends: what has to be tried out once."""
-        body = request_body(prompt.request, self.capabilities(prompt.request.model), len(prompt.places))
-        return prompt.request.model, frozenset(body), frozenset(message["role"] for message in body["messages"])
-
-    async def _judged(self, session: _Session, prompt: Prompt) -> list[Reply]:
-        """The replies, or a `Failure` each for an error that leaves the rest worth asking; raises for the others."""
-        request = prompt.request
+    async def _judged(self, session: _Session, request: Request) -> Reply:
+        """The reply, or a `Failure` for an error that leaves the rest worth asking; raises for the others."""
         try:
-            replies = await self._send(session, prompt)
+            reply = await self._send(session, request)
         except UnansweredError as error:
-            has_key, key_name = self._api_key is not None, self.key_name
-            mapped = as_provider_error(
-                error, endpoint=self.endpoint, request=request, has_key=has_key, key_name=key_name
-            )
+            mapped = as_provider_error(error, self.endpoint, request, self.key_name, has_key=self._api_key is not None)
             if not _concerns_one_prompt(error):
                 session.failed_in_a_row += 1
                 down = not session.ever_answered or session.failed_in_a_row >= FAILURES_IN_A_ROW
-                if down or concerns_everything(error):
+                # the key, the model, the path, the quota or a redirect: one such error is enough
+                if down or error.status in (401, 402, 403, 404, 429) or error.kind == "redirect":
                     session.fatal = mapped
                     raise mapped from None
-            return [Failure(str(mapped))] * len(prompt.places)
+            return Failure(str(mapped))
         session.failed_in_a_row, session.ever_answered = 0, True
-        names = left_out(request, self.capabilities(request.model))
-        return [replace(reply, without=names) if isinstance(reply, Completion) else reply for reply in replies]
+        if isinstance(reply, Failure):
+            return reply
+        return replace(reply, without=left_out(request, self.capabilities(request.model)))
 
-    async def _send(self, session: _Session, prompt: Prompt) -> list[Reply]:
+    async def _send(self, session: _Session, request: Request) -> Reply:
         """Ask, and ask again without what the endpoint refuses or has not shown to do."""
-        known = self.capabilities(prompt.request.model)
+        known = self.capabilities(request.model)
         while True:
-            body = request_body(prompt.request, known, len(prompt.places))
+            body = request_body(request, known)
             try:
-                replies = await self._post(session, body)
+                reply = await self._post(session, body)
             except UnansweredError as error:
-                refuses = error.status in (400, 422) and _REFUSES.search(error.told)
-                named = known.named_in(error.told, error.param, body) if refuses else None
-                extras = known.unproven(body)
                 if _concerns_one_prompt(error):
                     raise
-                if named:
-                    self._go_on_without(prompt.request.model, {named})
-                elif error.kind == "timeout" and "n" in body:
-                    self._go_on_without(prompt.request.model, {"n"})  # a slow server may do one at a time in time
-                elif not extras or error.kind not in ("status", "odd body") or error.status in (401, 402, 403, 429):
+                refuses = error.status in (400, 422) and _REFUSES.search(error.told)
+                if refuses and (name := refused_part(error, body)):
+                    self._go_on_without(request.model, {name})
+                    continue
+                extras = known.unproven(body)
+                if not extras or error.kind not in ("status", "odd body") or error.status in (401, 402, 403, 429):
                     raise
-                else:  # what an answer comes without was the trouble
-                    replies = await self._post(session, without(body, extras))
-                    self._go_on_without(prompt.request.model, extras)
-                    return replies
-            else:
-                return await self._with_room(session, prompt.request, body, replies)
+                reply = await self._post(session, without(body, extras))
+                self._go_on_without(request.model, extras)  # what an answer comes without was the trouble
+                return reply
+            return await self._with_room(session, request, body, reply)
 
-    async def _with_room(
-        self, session: _Session, request: Request, body: dict[str, Any], replies: list[Reply]
-    ) -> list[Reply]:
-        """Ask again with a higher limit where thoughts used it up; what is needed is kept.  All are counted."""
+    async def _with_room(self, session: _Session, request: Request, body: dict[str, Any], reply: Reply) -> Reply:
+        """Ask again with a higher limit where thoughts used it up.  All replies are counted."""
         known = self.capabilities(request.model)
         limit = "max_tokens" if "max_tokens" in body else "max_completion_tokens"
         used = body[limit] - request.max_tokens
         for room in ROOM_TO_THINK:
-            if room <= used or not any(map(cut_off_thinking, replies)):
+            if room <= used or not cut_off_thinking(reply):
                 continue
             try:
                 again = await self._post(session, body | {limit: request.max_tokens + room})
@@ -253,32 +251,30 @@ class OpenAIProvider:
             if room > known.room:
                 known.room = room
                 log.warning("%s thinks: its replies may take %d tokens more than asked for", request.model, room)
-            replies = list(map(better_reply, replies, again))
-        return [replace(reply, room=used) if isinstance(reply, Completion) else reply for reply in replies]
+            reply = better_reply(reply, again)
+        return replace(reply, room=used) if isinstance(reply, Completion) else reply
 
-    async def _post(self, session: _Session, body: dict[str, Any]) -> list[Reply]:
-        """The replies to `body`, sent again where that may help; raises what the last attempt came to."""
-        failed, for_nothing, pace = 0, Usage(), session.connection.pace
+    async def _post(self, session: _Session, body: dict[str, Any]) -> Reply:
+        """The reply to `body`, sent again where that may help; raises what the last attempt came to."""
+        failed, for_nothing, pace = 0, Usage(), session.pace
         while True:
             begun, wait = await pace.begin(), None
             try:
-                raw = await session.connection.post({**self.extra_body, **body})
-                replies = read_completions(raw, self.prices.get(body["model"]))
-                usages = [reply.usage for reply in replies]
-                pace.answered(begun, sum(usage.prompt_tokens + usage.completion_tokens for usage in usages))
-                if not came_empty(replies) or failed >= self.limits.retries:
-                    self.capabilities(body["model"]).learn_from_answer(body, replies)
-                    return charged(replies[: body.get("n", 1)], for_nothing)
-                for_nothing += replies[0].usage
+                reply = read_completion(await session.post({**self.extra_body, **body}), self.prices.get(body["model"]))
+                pace.answered(begun, reply.usage.prompt_tokens + reply.usage.completion_tokens)
+                if not is_empty(reply) or failed >= self.limits.retries:
+                    self.capabilities(body["model"]).learn_from_answer(body, reply)
+                    return reply if for_nothing == Usage() else replace(reply, usage=for_nothing + reply.usage)
+                for_nothing += reply.usage
             except UnansweredError as error:
-                if error.status == 429 and not used_up_quota(error) and pace.refused(begun, error.wait):
+                if error.status == 429 and not _used_up_quota(error) and pace.refused(begun, error.wait):
                     continue
-                if failed >= self.limits.retries or not worth_another_try(error, known=session.ever_answered):
+                if failed >= self.limits.retries or not _worth_another_try(error, known=session.ever_answered):
                     raise
                 wait = error.wait
             finally:
                 pace.end()
-            await asyncio.sleep(wait or min(_LONGEST_BACKOFF, FIRST_WAIT * 2.0**failed) * random.uniform(0.75, 1.0))
+            await asyncio.sleep(wait or min(LONGEST_BACKOFF, FIRST_WAIT * 2.0**failed) * random.uniform(0.75, 1.0))
             failed += 1
 
     def _go_on_without(self, model: str, names: set[str]) -> None:
@@ -300,6 +296,238 @@ def _loop() -> asyncio.AbstractEventLoop:
         return _loops[os.getpid()]
 
 
+# ── the connection ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Session:
+    """The connection to an endpoint, and what has been tried out there; lives in one event loop.
+
+    Without an `api_key`, no `Authorization` is sent unless `headers` hold one.
+    """
+
+    def __init__(self, base_url: str, api_key: str | None, headers: Mapping[str, str], limits: RequestLimits) -> None:
+        own = CIMultiDict({"Authorization": f"Bearer {api_key}"} if api_key else {})
+        own.update(headers)
+        for value in own.values():
+            remember(value)
+        self._url = URL(base_url + _PATH)
+        self._proxy = None if proxy_bypass(self._url.host or "") else getproxies().get(self._url.scheme)
+        self.http = aiohttp.ClientSession(
+            headers=own,
+            connector=aiohttp.TCPConnector(limit=0),  # the pace says how many
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(limits.timeout, sock_connect=min(_CONNECT_SECONDS, limits.timeout)),
+        )
+        self.pace, self.places = Pace(limits), asyncio.Semaphore(limits.concurrency)
+        self.probing, self.probed = asyncio.Lock(), set[tuple[object, ...]]()
+        self.failed_in_a_row, self.ever_answered = 0, False
+        self.fatal: ProviderError | None = None
+
+    async def post(self, body: Mapping[str, Any]) -> bytes:
+        """The body of a 200 reply.  UnansweredError for everything else."""
+        try:
+            async with self.http.post(self._url, json=body, allow_redirects=False, proxy=self._proxy) as response:
+                raw = bytearray()
+                async for chunk in response.content.iter_any():
+                    raw += chunk
+                    if len(raw) > MOST_BYTES:
+                        raise UnansweredError("odd body", f"a body of more than {MOST_BYTES >> 20} MB")
+                if response.status < 300:
+                    return bytes(raw)
+                problem = self._refusal(response, bytes(raw))
+        except UnansweredError:
+            raise
+        except Exception as error:
+            problem = UnansweredError(_kind(error))
+        raise problem  # outside of the handler, so that it carries no foreign error along
+
+    def _refusal(self, response: aiohttp.ClientResponse, raw: bytes) -> UnansweredError:
+        if response.status < 400:
+            place = "a URL that cannot be read"
+            with suppress(ValueError):
+                target = self._url.join(URL(response.headers.get("location", "")))
+                place = str(target.origin()) + target.path.removesuffix(_PATH)
+            return UnansweredError("redirect", place, status=response.status)
+        fields: Any = None
+        with suppress(ValueError, RecursionError):
+            fields = json.loads(raw)
+        fields = fields.get("error", fields) if isinstance(fields, dict) else {}
+        words, param = (
+            str(fields.get(name) or "") if isinstance(fields, dict) else "" for name in ("message", "param")
+        )
+        told, wait = raw[:_SEARCHED].decode("utf-8", "replace"), wait_asked_for(response.headers)
+        return UnansweredError("status", words, status=response.status, told=told, param=param, wait=wait)
+
+
+def _kind(error: Exception) -> str:
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return "unreachable"
+        case TimeoutError():
+            return "timeout"
+        case aiohttp.ClientSSLError():
+            return "no TLS"
+        case aiohttp.ClientConnectionError() | aiohttp.ClientHttpProxyError() | OSError():
+            return "unreachable"
+        case _:
+            return "no HTTP"
+
+
+def wait_asked_for(headers: Mapping[str, str]) -> float | None:
+    """Seconds that `retry-after-ms` or `retry-after` (a number or a date) asks for; None if nothing usable."""
+    told, wait = headers.get("retry-after", ""), math.nan
+    try:
+        wait = float(headers["retry-after-ms"]) / 1000.0 if "retry-after-ms" in headers else float(told)
+    except ValueError:
+        with suppress(ValueError, TypeError, OverflowError):
+            wait = email.utils.parsedate_to_datetime(told).timestamp() - time.time()
+    return wait if wait > 0 else None
+
+
+# ── what went wrong ──────────────────────────────────────────────────────────────────────────────────────────
+
+
 def _concerns_one_prompt(error: UnansweredError) -> bool:
     """Whether `error` is about this prompt alone (too long, filtered), so that the others may go on."""
     return error.status in (400, 413, 422) and bool(_ONE_PROMPT.search(error.told))
+
+
+def _used_up_quota(error: UnansweredError) -> bool:
+    """Whether there is no credit left (often told as 429), which no waiting changes."""
+    return error.status == 402 or (error.status in (403, 429) and bool(_NO_QUOTA.search(error.told)))
+
+
+def _worth_another_try(error: UnansweredError, *, known: bool) -> bool:
+    """Whether the same request may be answered a little later.
+
+    A web page, or what is not HTTP, from an endpoint that is not `known` to answer is a wrong URL.
+    """
+    if error.status:
+        return error.status in (408, 409) or error.status >= 500
+    return known or not (error.kind in ("no HTTP", "no TLS") or "HTML" in error.words)
+
+
+def as_provider_error(
+    error: UnansweredError, endpoint: str, request: Request, key_name: str, *, has_key: bool
+) -> ProviderError:
+    """The `ProviderError` for whatever ended `request`; it names the endpoint, the model and the way out."""
+    where, status = f"{endpoint} (model {request.model!r})", error.status
+    again = "and start again: replies so far are kept."
+    if error.kind == "redirect":
+        return ProviderError(
+            f"{where} redirects to {hide(error.words)}, which is another place: nothing was sent there.",
+            hint="If you trust that place, name its own URL.",
+        )
+    kind: type[ProviderError] = BadReplyError if error.kind in ("no HTTP", "odd body") else EndpointDownError
+    match error.kind:
+        case "no HTTP":
+            words, hint = "does not speak HTTP", "Is it https? Check the URL and its port."
+        case "no TLS":
+            words, hint = "cannot be reached over TLS", "Is it http? Check the URL, its port and its certificate."
+        case "odd body":
+            words = f"answered 200 with {error.words}, not with a completion"
+            hint = "Check the URL: it should be an OpenAI-compatible API (often ending in /v1), not a web page."
+        case "timeout":
+            words, hint = "did not answer in time", "Check that it is not overloaded, then start again."
+        case "unreachable":
+            words, hint = "cannot be reached", "Check the URL and that the server runs, then start again."
+        case _ if _used_up_quota(error):
+            kind = RateLimitError
+            words = f"has no quota left for this key ({status}, insufficient_quota); waiting does not help"
+            hint = f"Add credit or raise the spending limit at the endpoint, or use another key, {again}"
+        case _ if status in (401, 403):
+            kind, words = AuthError, f"{'refused the key' if has_key else 'asks for a key'} ({status})"
+            hint = f"Put a valid key into {key_name}." if has_key else f"Set {key_name}."
+        case _ if status == 404:
+            kind, words = ModelNotFoundError, "answered 404: it knows no such model or path"
+            hint = "Check the model's name and that the URL ends where the API starts (often /v1)."
+        case _ if status == 429:
+            kind, words = RateLimitError, "still answered 429 (too many requests) after waiting"
+            words += f" and asks for a wait of {error.wait:,.0f} s" if error.wait else ""
+            hint = f"Lower CONCORD_CONCURRENCY, or set requests_per_minute in endpoints.yaml, {again}"
+        case _ if status >= 500:
+            words = f"still answered {status} after the retries"
+            hint = "The server has trouble of its own: look at its log, or start again later."
+        case _:  # the server's own words, unless they repeat a piece of the prompt
+            told = " ".join(hide(error.words)[:_SHOWN].split())
+            prompt = " ".join(" ".join(part.content for part in request.messages).split())
+            pieces = (told[start : start + _ECHO_WINDOW] for start in range(max(1, len(told) - _ECHO_WINDOW + 1)))
+            hint = f"It says: {told}" if told and not any(piece in prompt for piece in pieces) else ""
+            kind, words = ProviderError, f"refused the request ({status})"
+    return kind(f"{where} {words}.", hint=hint)
+
+
+# ── pace ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LONGEST_WAIT = 3600.0
+"""Seconds that an endpoint may ask for with no answer in between."""
+
+_LONGEST_OWN_WAIT = 30.0
+_LOGGED_FROM = 5.0
+_CALM = 4
+
+
+class Pace:
+    """As many requests at once as the endpoint takes, no sooner than it allows.
+
+    A 429 takes away a place in flight and makes everybody wait, longer with each refusal in a row; answers give the
+    places back one by one. So a strict endpoint makes a run slow and does not end it. A run ends if nothing but 429
+    comes for `patience` seconds, or if the endpoint asks for a wait of more than `LONGEST_WAIT`.
+    """
+
+    def __init__(self, limits: RequestLimits) -> None:
+        self.limits = limits
+        self.limit, self.in_flight = limits.concurrency, 0
+        self._open_at = self._waited = self._asked = self._refused_at = 0.0
+        self._in_a_row = self._calm = 0
+        self._turn, self._freed = asyncio.Lock(), asyncio.Event()
+
+    async def begin(self) -> float:
+        """Wait for a place, in the order of the calls; the time goes back into `answered` or `refused`."""
+        async with self._turn:
+            while self.in_flight >= self.limit:
+                self._freed.clear()
+                await self._freed.wait()
+            while (wait := self._open_at - time.monotonic()) > 0:
+                await asyncio.sleep(wait)
+            begun = time.monotonic()
+            if self.limits.requests_per_minute:
+                self._open_at = begun + 60.0 / self.limits.requests_per_minute
+            self.in_flight += 1
+            return begun
+
+    def end(self) -> None:
+        """Give the place back, whatever came of the request."""
+        self.in_flight -= 1
+        self._freed.set()
+
+    def answered(self, begun: float, tokens: int) -> None:
+        """An answer of so many tokens came: go faster by and by."""
+        if begun >= self._refused_at:
+            self._in_a_row, self._waited, self._asked = 0, 0.0, 0.0
+            self._calm += 1
+        most = self.limits.concurrency
+        if self.limit < most and self._calm >= _CALM * self.limit:
+            self.limit, self._calm = min(most, self.limit + max(1, self.limit // 4)), 0
+        if self.limits.tokens_per_minute:
+            self._open_at = max(self._open_at, time.monotonic()) + 60.0 * tokens / self.limits.tokens_per_minute
+
+    def refused(self, begun: float, asked: float | None) -> bool:
+        """A 429 came, asking for a wait of so many seconds; False if it is no use to try again."""
+        self.limit = max(1, min(self.limit, self.in_flight) - 1)
+        self._calm = 0
+        patience = self.limits.patience
+        if begun < self._refused_at:  # sent before others were refused: nothing new
+            return patience > 0
+        own = min(_LONGEST_OWN_WAIT, FIRST_WAIT * 2.0 ** min(self._in_a_row, 10)) * random.uniform(0.8, 1.0)
+        self._asked += asked or 0.0
+        self._waited += 0.0 if asked else own
+        if self._waited > patience or self._asked > LONGEST_WAIT or not patience:
+            return False
+        self._refused_at = time.monotonic()
+        self._in_a_row += 1
+        wait = asked or own
+        self._open_at = max(self._open_at, self._refused_at + wait)
+        if wait >= _LOGGED_FROM:
+            log.warning("The endpoint answers 429 (too many requests): waiting %.0f s.", wait)
+        return True

@@ -25,10 +25,9 @@ from core.judging.judge_protocol import CallEstimate
 from core.judging.llm_judge import LLMJudge, LocalJudge
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
-from core.providers.batch_file import BatchResults, request_lines, write_lines
 from core.providers.cached import CachedProvider
 from core.providers.completions import ReplyStore, Request
-from core.providers.wire import Capabilities
+from core.providers.wire import BatchResults, Capabilities, request_lines, write_lines
 from core.records import Item
 from core.scoring.item_file import ItemFile, columns_behind, file_digest, validate_items
 from core.scoring.output import (

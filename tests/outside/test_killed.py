@@ -215,7 +215,7 @@ class Bench:
     def __init__(self, folder: Path, url: str, endpoint: CountingEndpoint) -> None:
         self._folder, self._url, self._endpoint, self._forks = folder, url, endpoint, Forks(WORKER)
         prices = folder / "endpoints.yaml"
-        prices.write_text("prices: {fake-judge: {prompt: 2, completion: 10}}", "utf-8")
+        prices.write_text(f"endpoints: {{{url}: {{prices: {{fake-judge: {{prompt: 2, completion: 10}}}}}}}}", "utf-8")
         self._settings = {"CONCORD_ENDPOINTS": str(prices), "CONCORD_CONCURRENCY": "8"}
         self._projects: dict[str, Project] = {}
         self._pairs: dict[str, tuple[Ending, Ending]] = {}

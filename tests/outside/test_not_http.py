@@ -18,8 +18,7 @@ import pytest
 from core.errors import ProviderError
 from core.providers.completions import Completion, Failure, Message, Request
 from core.providers.endpoints import RequestLimits
-from core.providers.openai_api import OpenAIProvider
-from core.providers.openai_client import MOST_BYTES
+from core.providers.openai_api import MOST_BYTES, OpenAIProvider
 
 KEY, GATEWAY = "canary-key-4f1d9a", "canary-gateway-77b2"
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
@@ -155,7 +154,7 @@ def test_the_command_line_never_prints_a_key(
     with answering(ANSWERS[kind]) as (port, _):
         url = f"http://127.0.0.1:{port}/v1"
         headers = {"x-gateway": "$GATEWAY_TOKEN"}
-        entry = {"endpoints": {url: {"key": "CANARY_KEY", "headers": headers, "retries": 0}}}
+        entry = {"endpoints": {url: {"key": "CANARY_KEY", "headers": headers}}}
         (home / "endpoints.yaml").write_text(json.dumps(entry), encoding="utf-8")
         home.chmod(0o700)
         command = ["calibrate", "sample_data/summaries.jsonl", "--aspect", "coherence", "--preset", "quick"]

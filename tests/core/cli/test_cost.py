@@ -9,7 +9,7 @@ import pytest
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
 from tests.fake_openai import RunningServer
 
-PRICED = "prices:\n  fake-judge: {prompt: 100, cached: 10, completion: 200}\n"
+PRICED = "endpoints: {{{}: {{prices: {{fake-judge: {{prompt: 100, cached: 10, completion: 200}}}}}}}}"
 CALIBRATE = ("calibrate", SUMMARIES, "--aspect", "relevance", "--preset", "quick", "--rounds", "0", "--budget", "60")
 
 
@@ -22,7 +22,7 @@ def judge(server: RunningServer) -> str:
 def test_calibrate_and_score_say_what_they_cost(run: Run, say: Say, judge: str, known: bool) -> None:
     if known:
         Path("home").mkdir()
-        Path("home/endpoints.yaml").write_text(PRICED, "utf-8")
+        Path("home/endpoints.yaml").write_text(PRICED.format(judge.partition("@")[2]), "utf-8")
     code, body = run(*CALIBRATE, "--judge", judge, "--out", "out")
     assert code == 0
     assert body["cost"] == body["usage"]["cost"]

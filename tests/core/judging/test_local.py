@@ -14,9 +14,9 @@ from core.errors import ConsentError, JudgeError, ModelNotFoundError, UsageError
 from core.judging.judge_specs import NAMED, SILENT, language_model, make_judge, restore_judge
 from core.judging.llm_judge import ONE_PASS, LocalJudge
 from core.judging.scoring_styles import Style
-from core.providers import transformers_local
+from core.providers import local_model
 from core.providers.completions import Completion, Failure, Message, Request
-from core.providers.transformers_local import LocalProvider, prompt_rows
+from core.providers.local_model import LocalProvider, prompt_rows
 from core.records import Criteria, Item, Scale, Scored, Task, Unscored
 from core.repeval.model import ModelSpec
 from core.settings import Settings
@@ -159,14 +159,14 @@ def test_models_that_cannot_judge_are_refused_in_words(tmp_path: Path, folder: P
 
 def test_threads_that_ask_at_once_load_the_model_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two loadings at a time mix up torch's number format, which holds for all threads, and take twice the memory."""
-    begun, load = [], transformers_local.load_causal_model
+    begun, load = [], local_model.load_causal_model
 
     def slow(spec: ModelSpec) -> Any:
         begun.append(spec)
         time.sleep(0.2)
         return load(spec)
 
-    monkeypatch.setattr(transformers_local, "load_causal_model", slow)
+    monkeypatch.setattr(local_model, "load_causal_model", slow)
     providers = [LocalProvider(ModelSpec(str(folder)))] * 2 + [LocalProvider(ModelSpec(str(folder)))]
     asked = [Request("m", (Message("user", "x"),), 0.0, 4, numbers=("1", "2"))]
     with ThreadPoolExecutor(3) as threads:

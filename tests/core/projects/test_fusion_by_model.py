@@ -221,7 +221,8 @@ def test_the_cost_is_counted_and_a_second_run_sends_nothing(
     store: Store, settings: Settings, request_: FusionRequest, server: RunningServer, tmp_path: Path, drive: Drive
 ) -> None:
     prices = tmp_path / "prices.yaml"
-    prices.write_text("prices: {fake-judge: {prompt: 2, completion: 10}}", "utf-8")
+    entry = f"{server.base_url}: {{prices: {{fake-judge: {{prompt: 2, completion: 10}}}}}}"
+    prices.write_text(f"endpoints: {{{entry}}}", "utf-8")
     settings = replace(settings, endpoints=prices)
     request = changed(request_, judge_spec=f"openai:fake-judge@{server.base_url}", n_items=N)
     estimate = projects.estimate_fusion(store, settings, request)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.providers.batch_file import BatchResults, read_result, request_lines
 from core.providers.completions import Completion, Failure, Message, Request
-from core.providers.wire import Capabilities, Price, request_body
+from core.providers.endpoints import Price
+from core.providers.wire import BatchResults, Capabilities, read_result, request_body, request_lines
 from tests.replies import MemoryReplies
 
 MODEL = "fake-judge"
@@ -27,25 +27,19 @@ def samples() -> list[Request]:
 
 
 def answer(line: dict[str, Any]) -> str:
-    choices = [
-        {"message": {"content": f"{line['custom_id'][-6:]} {k}"}, "finish_reason": "stop"}
-        for k in range(line["body"].get("n", 1))
-    ]
+    choices = [{"message": {"content": line["custom_id"][-6:]}, "finish_reason": "stop"}]
     body = {"choices": choices, "usage": {"prompt_tokens": 100, "completion_tokens": 0}}
     return json.dumps({"custom_id": line["custom_id"], "response": {"status_code": 200, "body": body}})
 
 
-@pytest.mark.parametrize("several", [True, False])
-def test_samples_go_in_one_line_and_come_as_replies_of_their_own(
-    samples: list[Request], several: bool, tmp_path: Path
+def test_every_request_is_a_line_and_its_result_a_reply_at_half_the_price(
+    samples: list[Request], tmp_path: Path
 ) -> None:
-    """The second prompt is cut in two by the walk; the first sample of the first is in the cache."""
-    known, cache, name = Capabilities(set() if several else {"n"}), MemoryReplies(), "http://host/v1"
+    """The first request is in the cache; results come in another order."""
+    known, cache, name = Capabilities(), MemoryReplies(), "http://host/v1"
     cache.put_replies([(samples[0].key(name), '{"text": "4"}')])
     lines = [json.loads(line) for line in request_lines([samples[:10], samples[10:]], name, known, cache)]
-    assert [line["body"].get("n", 1) for line in lines] == ([5, 4, 2, 6, 6] if several else [1] * 23)
-    if several:
-        assert lines[3]["body"] == request_body(samples[12], known, 6)
+    assert [line["body"] for line in lines] == [request_body(request, known) for request in samples[1:]]
     file = tmp_path / "results.jsonl"
     file.write_text("\n".join(map(answer, reversed(lines))), "utf-8")
     results = BatchResults(name, Price(2.0, 8.0), ("seed",))
@@ -56,8 +50,7 @@ def test_samples_go_in_one_line_and_come_as_replies_of_their_own(
     assert isinstance(replies[0], Failure)
     completions = [reply for reply in replies[1:] if isinstance(reply, Completion)]
     assert len({reply.text for reply in completions}) == len(completions) == 23
-    assert sum(reply.usage.requests for reply in completions) == len(lines)
-    cost = len(lines) * 100 * 2.0 / 1e6 / 2  # half the price of direct requests
+    cost = 23 * 100 * 2.0 / 1e6 / 2
     assert sum(reply.usage.cost or 0.0 for reply in completions) == pytest.approx(cost)
     assert {reply.without for reply in completions} == {("seed",)}
 
@@ -79,7 +72,7 @@ known_names = st.sampled_from(("custom_id", "response", "error", "status_code", 
 )
 def test_a_line_of_any_content_is_read_or_refused(line: bytes) -> None:
     result = read_result(line, Price(1.0, 1.0))
-    assert result is None or (isinstance(result[0], str) and bool(result[1]) != bool(result[2]))
+    assert result is None or (isinstance(result[0], str) and bool(result[1]))
 
 
 @pytest.mark.parametrize(
@@ -94,4 +87,4 @@ def test_a_line_of_any_content_is_read_or_refused(line: bytes) -> None:
 )
 def test_lines_of_errors_say_which(line: dict[str, Any], problem: str) -> None:
     result = read_result(json.dumps({"custom_id": "a", **line}).encode(), None)
-    assert result == ("a", (), problem)
+    assert result == ("a", problem)

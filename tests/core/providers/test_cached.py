@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import AuthError, CancelledRunError, ProviderError, StoreFullError, UsageError
-from core.providers.cached import CachedProvider, RecordedProvider, read_recording, write_recording
+from core.providers.cached import CachedProvider, RecordedProvider, write_recording
 from core.providers.completions import Completion, Message, Reply, Request
 from core.providers.scripted import ScriptedProvider, reply_to
 from core.records import Usage
@@ -79,7 +79,7 @@ def test_a_session_is_replayed(tmp_path: Path, memory: Any, requests: list[Reque
     live = CachedProvider(ScriptedProvider(), memory).complete(requests)
     path = tmp_path / "session.jsonl"
     write_recording(path, ScriptedProvider().endpoint, "fake-judge", memory.replies.items())
-    provider = RecordedProvider(read_recording(path), path.name)
+    provider = RecordedProvider(path)
     replies = provider.complete(requests)
     assert [reply.text for reply in replies if isinstance(reply, Completion)] == [reply.text for reply in live]
     assert all(isinstance(reply, Completion) and reply.usage.requests == 0 for reply in replies)
@@ -101,4 +101,4 @@ def test_a_damaged_recording_names_the_line(tmp_path: Path, text: str, says: str
     path = tmp_path / "session.jsonl"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=says):
-        read_recording(path)
+        RecordedProvider(path)

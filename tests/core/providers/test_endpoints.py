@@ -15,7 +15,6 @@ from core.providers.endpoints import Installation, Price, RequestLimits, checked
 from core.providers.openai_api import OpenAIProvider
 from core.records import Usage
 from core.settings import Settings
-from tests.fake_openai import RunningServer
 from tests.replies import MemoryReplies
 
 SECRET = "sk-never-to-be-seen"
@@ -25,20 +24,15 @@ endpoints:
     key: EXAMPLE_KEY
     headers:
       x-team: judges
-      x-token: token ${TEAM_TOKEN}
+      x-token: token $TEAM_TOKEN
     extra_body: {service_tier: flex}
     timeout: 300
-    retries: 9
     concurrency: 3
     requests_per_minute: 60
     tokens_per_minute: 90000
     prices:
       m: {prompt: 1, cached: 0.1, completion: 4}
-  https://models.example.org/v1/inner:
-    key: INNER_KEY
-  http://10.0.0.5:8000: {}
-prices:
-  m: {prompt: 7, completion: 8}
+  http://10.0.0.5:8000/v1: {}
 """
 HOST, OPENAI = "https://models.example.org/v1", "https://api.openai.com/v1"
 Here = Callable[..., Installation]
@@ -46,7 +40,7 @@ Here = Callable[..., Installation]
 
 @pytest.fixture(autouse=True)
 def variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("EXAMPLE_KEY", "TEAM_TOKEN", "INNER_KEY"):
+    for name in ("EXAMPLE_KEY", "TEAM_TOKEN"):
         monkeypatch.setenv(name, f"{SECRET}-{name.lower()}")
 
 
@@ -76,11 +70,8 @@ def test_a_host_is_sent_what_the_file_names_for_it(here: Here) -> None:
     assert installed.key(HOST) == f"{SECRET}-example_key"
     assert installed.headers(HOST) == {"x-team": "judges", "x-token": f"token {SECRET}-team_token"}
     assert installed.extra_body(HOST) == {"service_tier": "flex"}
-    assert installed.limits(HOST) == RequestLimits(
-        3, timeout=300.0, retries=9, requests_per_minute=60, tokens_per_minute=90_000
-    )
-    assert installed.key(f"{HOST}/inner/deeper") == f"{SECRET}-inner_key", "the longest base URL counts"
-    assert installed.key("https://models.example.org/v11") == "sk-usual", "beneath, not beginning alike"
+    assert installed.limits(HOST) == RequestLimits(3, timeout=300.0, requests_per_minute=60, tokens_per_minute=90_000)
+    assert installed.key(f"{HOST}/inner") == "sk-usual", "another base URL"
     assert installed.key("http://10.0.0.5:8000/v1") is None, "the file names no key for it"
     assert SECRET not in repr(installed)
 
@@ -102,10 +93,10 @@ def test_a_variable_that_is_not_set_is_named(here: Here, monkeypatch: pytest.Mon
     assert SECRET not in str(caught.value)
 
 
-def test_prices_of_the_endpoint_go_before_those_of_the_file_and_of_the_list(here: Here) -> None:
+def test_prices_of_the_endpoint_go_before_those_of_the_list(here: Here) -> None:
     installed = here()
     assert installed.price(HOST, "m") == Price(1.0, 4.0, 0.1)
-    assert installed.price(OPENAI, "m") == Price(7.0, 8.0)
+    assert installed.price(OPENAI, "m") is None
     assert installed.price(OPENAI, "gpt-4o-mini") == Price(0.15, 0.6, 0.075)
     assert installed.price(HOST, "gpt-4o-mini") is None
 
@@ -153,21 +144,18 @@ ENTRY = f"endpoints:\n  {HOST}:\n    "
         (ENTRY + f"headers: {{x-note: {SECRET}}}", "x-note looks like a secret"),
         (ENTRY + f'headers: {{x-note: "a\\r\\nx-key: {SECRET}"}}', "x-note must be plain ASCII on one line"),
         (ENTRY + "headers: {Host: other.org}", "'Host' is not a header that may be set"),
-        (ENTRY + "headers: {X-A: one, x-a: two}", "headers: a header comes twice"),
         (ENTRY + f"extra_body: {{nested: [{{api_key: {SECRET}}}]}}", "it may hold no secret"),
         (ENTRY + "extra_body: {stream: true}", "stream belongs to the judge"),
         (ENTRY + "timeout: -1", "timeout: .*greater than 0"),
         (ENTRY + "concurrency: 0", "concurrency: .*greater than or equal to 1"),
         (f"endpoints:\n  https://user:{SECRET}@models.example.org/v1: {{}}", "endpoints: .*user name or pass"),
         (f"endpoints:\n  https://models.example.org/v1?key={SECRET}: {{}}", "endpoints: "),
-        (f"endpoints:\n  {HOST}: {{}}\n  {HOST.upper().replace('V1', 'v1')}/: {{}}", "two of the base URLs are one"),
-        ("prices:\n  m: {prompt: -1, completion: 2}", "prices: m: .*at least 0"),
-        ("prices:\n  m: {prompt: .inf, completion: 2}", "prices: m: "),
-        ("prices:\n  m: {prompt: 1}", "prices: m: completion: Field required"),
+        (ENTRY + "prices: {m: {prompt: -1, completion: 2}}", "prices: m: .*at least 0"),
+        (ENTRY + "prices: {m: {prompt: .inf, completion: 2}}", "prices: m: "),
+        (ENTRY + "prices: {m: {prompt: 1}}", "prices: m: completion: Field required"),
         ("endpoints: !!python/name:os.system x", "line 1: is not YAML"),
         ("[" * 3000, "is not YAML"),
         ("a: \x00", "is not YAML"),
-        ("#" * 1_100_000, "1,100,000 bytes"),
     ],
 )
 def test_nonsense_is_told_with_its_key_and_without_any_secret(here: Here, text: str, told: str) -> None:
@@ -177,9 +165,7 @@ def test_nonsense_is_told_with_its_key_and_without_any_secret(here: Here, text: 
     assert SECRET not in str(caught.value)
 
 
-def test_the_example_of_the_readme_is_read(
-    here: Here, repository: Path, monkeypatch: pytest.MonkeyPatch, server: RunningServer
-) -> None:
+def test_the_example_of_the_readme_is_read(here: Here, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     example = (repository / "core/providers/README.md").read_text("utf-8").split("```yaml\n", 1)[1].split("```", 1)[0]
     for name in ("EXAMPLE_API_KEY", "GATEWAY_TOKEN"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -189,12 +175,21 @@ def test_the_example_of_the_readme_is_read(
         installed.key(url)
         installed.headers(url)
     assert installed.price(HOST, "judge-large") == Price(2.0, 8.0, 0.2)
-    assert installed.price(server.base_url, "judge-small") == Price(0.2, 0.8, 0.02)
 
 
 @pytest.mark.parametrize(
     "url",
-    ["http://me:hunter2@host/v1", "https://hunter2@host/v1", "https://host/v1?key=hunter2", "ftp://hunter2", "hunter2"],
+    [
+        *("http://me:hunter2@host/v1", "https://hunter2@host/v1", "https://host/v1?key=hunter2", "ftp://hunter2"),
+        *(
+            "hunter2",
+            "https://hunter2\\@evil/v1",
+            "https://ho\u017ft/hunter2",
+            "http://hunter2:99999/v1",
+            "http://h..2/",
+        ),
+        *("http://[::hunter2]/v1", "http://host /hunter2", "http://ho%73t/hunter2", "http://-hunter2/v1"),
+    ],
 )
 def test_a_base_url_with_a_secret_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.errors import JudgeError
-from core.providers.one_pass import NextTokens, number_tokens, weigh
+from core.providers.local_model import NextTokens, number_tokens, weigh
 from core.repeval.model import ModelSpec, load_causal_model
 from tests.core.local_models import save_model, tokenizer
 

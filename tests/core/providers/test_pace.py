@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import RateLimitError
 from core.providers.completions import Completion, Message, Request
-from core.providers.openai_client import LONGEST_WAIT, wait_asked_for
+from core.providers.openai_api import LONGEST_WAIT, wait_asked_for
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
 
@@ -42,7 +42,7 @@ def test_more_at_once_than_allowed_falls_and_rises_again(make: Make, server: Run
 
 def test_a_quota_that_is_used_up_is_told_at_once(make: Make, server: RunningServer) -> None:
     server.fake.fault = "quota"
-    with pytest.raises(RateLimitError, match=r"quota of this key is used up.*Add credit"):
+    with pytest.raises(RateLimitError, match=r"no quota left for this key.*Add credit"):
         make(retries=5, patience=60.0).complete(asked(5))
     assert server.fake.requests == 1
 

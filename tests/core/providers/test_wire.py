@@ -9,15 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.errors import AuthError, EndpointDownError
 from core.providers.cached import CachedProvider
 from core.providers.completions import Completion, Failure, Message, Reply, Request
-from core.providers.endpoints import Price
-from core.providers.openai_client import as_provider_error
-from core.providers.wire import Capabilities, UnansweredError, read_completions, request_body
+from core.providers.openai_api import as_provider_error
+from core.providers.wire import Capabilities, UnansweredError, read_completion, refused_part, request_body
 from core.records import Usage
 from tests.core.providers.conftest import Make
 from tests.fake_openai import RunningServer
@@ -28,7 +25,7 @@ def _body(**choice: Any) -> bytes:
 
 
 def test_a_reply_without_usage_is_a_request_of_unknown_cost() -> None:
-    assert read_completions(_body(), None) == [Completion("Score: 4", "stop", Usage(requests=1))]
+    assert read_completion(_body(), None) == Completion("Score: 4", "stop", Usage(requests=1))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +39,7 @@ def test_a_reply_without_usage_is_a_request_of_unknown_cost() -> None:
     ],
 )
 def test_odd_completions(body: bytes, text: str, finish: str) -> None:
-    (reply,) = read_completions(body, None)
+    reply = read_completion(body, None)
     assert isinstance(reply, Completion)
     assert (reply.text, reply.finish) == (text, finish)
 
@@ -51,7 +48,7 @@ def test_odd_completions(body: bytes, text: str, finish: str) -> None:
     "body", [_body(message=None), _body(message={"content": [1]}), b'{"choices": []}', b'{"choices": [7]}']
 )
 def test_completions_without_text_are_failures(body: bytes) -> None:
-    (reply,) = read_completions(body, None)
+    reply = read_completion(body, None)
     assert isinstance(reply, Failure)
 
 
@@ -61,13 +58,13 @@ def test_completions_without_text_are_failures(body: bytes) -> None:
 )
 def test_what_is_no_completion_says_what_it_looks_like(body: bytes, says: str) -> None:
     with pytest.raises(UnansweredError, match=says):
-        read_completions(body, None)
+        read_completion(body, None)
 
 
 def _refused(message: str, prompt: str) -> str:
     request = Request("m", (Message("user", prompt),), 0.0, 64)
     error = UnansweredError("status", message, status=400)
-    return str(as_provider_error(error, endpoint="http://h/v1", request=request, has_key=True))
+    return str(as_provider_error(error, "http://h/v1", request, "OPENAI_API_KEY", has_key=True))
 
 
 def test_the_servers_own_words_are_told_unless_they_repeat_the_prompt() -> None:
@@ -92,7 +89,6 @@ def texts(replies: Sequence[Reply]) -> list[str]:
 
 
 EXTRAS: dict[str, dict[str, Any]] = {
-    "n": {},
     "logprobs": {"prompt": NUMBER.format(0), "logprobs": 20},
     "response_format": {"json_schema": SCHEMA},
 }
@@ -104,24 +100,14 @@ def test_where_an_extra_is_not_done_replies_come_without_it(
     make: Make, server: RunningServer, how: str, extra: str
 ) -> None:
     setattr(server.fake, how, frozenset({extra}))
-    provider, n = make(), 5 if extra == "n" else 1
-    replies = [reply for _ in range(4) for reply in provider.complete(samples(n, **EXTRAS[extra]))]
-    assert len(texts(replies)) == 4 * n
+    provider = make()
+    replies = [reply for _ in range(4) for reply in provider.complete(samples(1, **EXTRAS[extra]))]
+    assert len(texts(replies)) == 4
     assert extra in provider.capabilities("m").refused
     assert not any(reply.logprobs for reply in replies if isinstance(reply, Completion))
     asked = [extra in body for body in server.fake.bodies]
     assert asked == [True] + [False] * (len(asked) - 1), "found out with the first request alone, and kept"
-    assert len(asked) == 4 * n + (how != "ignore")
-
-
-@given(st.lists(st.text(max_size=30), min_size=1, max_size=8), st.integers(0, 500))
-def test_shares_add_up_to_what_the_endpoint_told(answers: list[str], tokens: int) -> None:
-    choices = [{"message": {"content": text}, "finish_reason": "stop"} for text in answers]
-    usage = {"prompt_tokens": 9, "completion_tokens": tokens}
-    replies = read_completions(json.dumps({"choices": choices, "usage": usage}).encode(), Price(1.0, 1.0))
-    total = sum((reply.usage for reply in replies if isinstance(reply, Completion)), Usage())
-    assert (total.requests, total.prompt_tokens, total.completion_tokens) == (1, 9, tokens)
-    assert total.cost == pytest.approx((9 + tokens) / 1_000_000)
+    assert len(asked) == 4 + (how != "ignore")
 
 
 def test_logprobs_come_with_the_reply_and_through_the_cache(make: Make, memory: Any) -> None:
@@ -161,33 +147,31 @@ def test_an_endpoint_that_fails_anyway_is_no_finding_about_extras(
     assert provider.capabilities("m") == Capabilities()
     server.fake.fault = ""
     assert len(texts(provider.complete(samples(3, logprobs=20)))) == 3
-    assert provider.capabilities("m").proven == {"n", "logprobs"}
+    assert provider.capabilities("m").proven == {"logprobs"}
 
 
 @pytest.mark.parametrize(
     ("message", "param", "named"),
     [
-        ("Unsupported value: 'n' does not support 2", "n", "n"),
-        ("This model doesn't support n > 1.", None, "n"),
-        ("Unknown field `top_logprobs`", None, "logprobs"),
+        ("Unknown field `top_logprobs`", "", "logprobs"),
         ("logprobs are not supported with this model", "top_logprobs", "logprobs"),
-        ("System role not supported", None, "system"),
-        ("`temperature` and `top_p` cannot both be specified for this model.", None, "top_p"),
-        ("`temperature` is deprecated for this model.", None, "temperature"),
-        ("temperature: may only be set to 1 when thinking is enabled", None, "temperature"),
-        ("'max_tokens' is not supported with this model. Use 'max_completion_tokens'.", None, "max_tokens"),
-        ("Unsupported content in line 3", None, None),
-        ("Unsupported content: 'one\\n\\ntwo'", None, None),
+        ("System role not supported", "", "system"),
+        ("`temperature` and `top_p` cannot both be specified for this model.", "", "top_p"),
+        ("`temperature` is deprecated for this model.", "", "temperature"),
+        ("temperature: may only be set to 1 when thinking is enabled", "", "temperature"),
+        ("'max_tokens' is not supported with this model. Use 'max_completion_tokens'.", "", "max_tokens"),
+        ("Unsupported content in line 3", "", None),
+        ("Unsupported content: 'one\\n\\ntwo'", "", None),
     ],
 )
-def test_refusals_in_the_words_of_real_servers(message: str, param: str | None, named: str | None) -> None:
+def test_refusals_in_the_words_of_real_servers(message: str, param: str, named: str | None) -> None:
     request = Request("m", (Message("system", "s"), Message("user", "u")), 1.0, 64, 0.9, logprobs=5)
-    capabilities = Capabilities()
-    assert capabilities.named_in(message, param, request_body(request, capabilities, 2)) == named
+    error = UnansweredError("status", status=400, told=message, param=param)
+    assert refused_part(error, request_body(request, Capabilities())) == named
 
 
 @pytest.mark.parametrize(
-    "name", ["temperature", "top_p", "max_tokens", "n", "logprobs", "response_format", "seed", "system"]
+    "name", ["temperature", "top_p", "max_tokens", "logprobs", "response_format", "seed", "system"]
 )
 def test_each_parameter_refused_is_learnt_once_and_for_its_model_alone(
     make: Make, server: RunningServer, name: str
@@ -195,11 +179,11 @@ def test_each_parameter_refused_is_learnt_once_and_for_its_model_alone(
     server.fake.refuse = frozenset({name})
     messages = (Message("system", "You are careful."), Message("user", NUMBER.format(0)))
     one = Request("m", messages, 1.0, 64, 0.9, 7, json_schema=SCHEMA, logprobs=5)
-    asked = [replace(one, seed=seed, sample=k) for seed in range(4) for k in range(2)]
+    asked = [replace(one, seed=seed) for seed in range(4)]
     provider = make()
-    assert len(texts(provider.complete(asked))) == 8
+    assert len(texts(provider.complete(asked))) == 4
     assert provider.capabilities("m").refused - {"response_format"} == {name} - {"response_format"}
     assert provider.capabilities("another") == Capabilities()
-    assert server.fake.requests == 1 + (8 if name == "n" else 4), "one refusal, and no answer paid for twice"
+    assert server.fake.requests == 1 + 4, "one refusal, and no answer paid for twice"
     assert len(texts(provider.complete([replace(one, seed=9)]))) == 1
     assert server.fake.requests == server.fake.answered + 1
