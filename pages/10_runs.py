@@ -33,7 +33,8 @@ def draw(page: Opened, runs: list[Run]) -> None:
     wanted = state.url_id("run") or grid.picked(state.RUNS)
     picked = wanted if wanted in ids else runs_table.foremost(shown).run_id
     draw_picked(page, shown[ids.index(picked)])
-    starters = page.store.events.first_actors(page.project.project_id, Action, ids)
+    begun = reversed(page.store.events.all(page.project.project_id, Action))  # the oldest entry of each run counts
+    starters = {entry.subject: entry.actor for entry in begun}
     goldens = {golden.golden_id: golden.name for golden in page.store.goldens.all(page.project.project_id)}
     grid.draw(
         runs_table.columns(shown, starters, goldens),

@@ -47,9 +47,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(
         ("torch", "transformers", "nltk", "rouge_score", "bert_score", "sentence_transformers"),
-        (
-            *("core.repeval.model", "core.repeval.states", "core.metrics", "core.providers.local_model"),
-        ),
+        (*("core.repeval.model", "core.repeval.states", "core.metrics", "core.providers.local_model"),),
     ),
     "ray": ("core.cluster", "core.scoring.on_ray", "core.repeval.states_on_ray"),
     **dict.fromkeys(("pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"), ()),

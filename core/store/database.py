@@ -226,6 +226,12 @@ def record_of(kind: type[T], row: sa.Row[Any], **other: Any) -> T:
     return kind(**values)
 
 
+def row_of(table: sa.Table, record: object, **other: Any) -> dict[str, Any]:
+    """The row of `table` with `other`, and what `record` has under the names of the other columns; no `number`."""
+    names = [c.name for c in table.columns if c.name not in (*other, "number") and hasattr(record, c.name)]
+    return {name: getattr(record, name) for name in names} | other
+
+
 def given(**columns: Any) -> dict[str, Any]:
     """Those of the columns that are to be filtered by: None filters nothing."""
     return {name: value for name, value in columns.items() if value is not None}
@@ -241,32 +247,40 @@ def in_chunks(items: Iterable[T]) -> Iterator[list[T]]:
 class Transaction:
     """Queries and changes that are committed together."""
 
-    def __init__(self, database: Database, connection: sa.Connection) -> None:
-        self._database, self.connection = database, connection
+    def __init__(self, connection: sa.Connection) -> None:
+        self.connection = connection
         self.execute = connection.execute
+        self._dialect: Any = sqlite if connection.dialect.name == "sqlite" else postgresql
 
     @property
     def now(self) -> float:
-        """Seconds since 1970 by the clock that all workers share."""
-        return self._database.now(self.connection)
+        """Seconds since 1970: by the clock of the database's server, or by this machine's for a file.
+
+        SQLite's own clock counts whole milliseconds, and two transactions fit into one.
+        """
+        return time.time() if self._dialect is sqlite else float(self.execute(sa.text(_CLOCK)).scalar_one())
 
     def rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
         return self.execute(query).all()
 
     def insert_new(self, table: sa.Table, rows: Rows) -> None:
-        """Insert rows; one whose key is there already stays as it is."""
+        """Insert rows, created now; one whose key is there already stays as it is."""
         if rows:
-            self.execute(self._insert(table).on_conflict_do_nothing(), rows)
+            self.execute(self._dialect.insert(table).on_conflict_do_nothing(), self._stamped(table, rows))
 
     def upsert(self, table: sa.Table, rows: Rows, keep: str = "") -> None:
-        """Insert rows over those with the same key; only the column `keep` stays as it is."""
-        insert, keys = self._insert(table), [column.name for column in table.primary_key]
+        """Insert rows, created now, over those with the same key; only the column `keep` stays as it is."""
+        insert, keys = self._dialect.insert(table), [column.name for column in table.primary_key]
         changed = {c.name: insert.excluded[c.name] for c in table.columns if c.name not in (*keys, keep)}
         if rows:
-            self.execute(insert.on_conflict_do_update(index_elements=keys, set_=changed), rows)
+            self.execute(insert.on_conflict_do_update(index_elements=keys, set_=changed), self._stamped(table, rows))
 
-    def _insert(self, table: sa.Table) -> Any:
-        return (sqlite if self._database.is_sqlite else postgresql).insert(table)
+    def _stamped(self, table: sa.Table, rows: Rows) -> list[dict[str, Any]]:
+        listed = rows if isinstance(rows, list) else [rows]
+        if "created_at" not in table.c or "created_at" in listed[0]:
+            return listed
+        now = self.now
+        return [row | {"created_at": now} for row in listed]
 
 
 class Database:
@@ -320,7 +334,7 @@ class Database:
             self.engine.connect().execution_options(**options) as connection,
             connection.begin(),
         ):
-            yield Transaction(self, connection)
+            yield Transaction(connection)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -335,7 +349,7 @@ class Database:
         with in_our_words(self.folder):
             try:
                 with self.engine.connect().execution_options(**options) as connection, connection.begin():
-                    yield Transaction(self, connection)
+                    yield Transaction(connection)
                     if not self.is_sqlite:  # None where nothing was changed
                         number = connection.execute(sa.text(_OWN_NUMBER)).scalar_one()
             except sa.exc.DBAPIError as error:
@@ -366,13 +380,6 @@ class Database:
         """The only row of a query, if there is one."""
         with self.read() as transaction:
             return transaction.execute(query).one_or_none()
-
-    def now(self, connection: sa.Connection) -> float:
-        """Seconds since 1970: by the clock of the database's server, or by this machine's for a file.
-
-        SQLite's own clock counts whole milliseconds, and two transactions fit into one.
-        """
-        return time.time() if self.is_sqlite else float(connection.execute(sa.text(_CLOCK)).scalar_one())
 
     def pauses(self) -> Iterator[float]:
         """Wait for a database that is away: pauses that grow, for up to `PATIENCE` seconds."""
@@ -464,9 +471,7 @@ class StorePart:
 
     def __init_subclass__(cls) -> None:
         for name, method in list(vars(cls).items()):
-            if not inspect.isfunction(method) or name.startswith("_"):
-                continue
-            if not inspect.isgeneratorfunction(method):
+            if inspect.isfunction(method) and not name.startswith("_") and not inspect.isgeneratorfunction(method):
                 setattr(cls, name, _retried(method))
 
 

@@ -28,7 +28,7 @@ from core.errors import ConflictError
 from core.people import Actor
 from core.project_records import moment
 from core.store.codec import pack, plain, unpack
-from core.store.database import StorePart, drafts, events, given, labels, projects, record_of
+from core.store.database import StorePart, drafts, events, given, labels, projects, record_of, row_of
 
 KINDS: dict[str, type[Entry]] = {}
 """Name in the store → record; every kind of entry enters itself."""
@@ -101,16 +101,6 @@ class Action(Entry):
         return {"did": self.done, **self.about}
 
 
-@dataclass(frozen=True, slots=True)
-class LogPage:
-    """A part of the log, newest first: `n` entries fit the filters; `people` and `kinds` are what the whole log has."""
-
-    entries: tuple[Entry, ...]
-    n: int
-    people: tuple[str, ...]
-    kinds: tuple[str, ...]
-
-
 E = TypeVar("E", bound=Entry)
 
 
@@ -129,6 +119,7 @@ class Events(StorePart):
                 transaction.execute(sa.select(projects.c.name).filter_by(project_id=project_id).with_for_update())
             if first := transaction.execute(newest.filter_by(form=form)).one_or_none():
                 return int(first.number)
+            row = event_row(project_id, entry, actor, form)
             if expected is not None:
                 same = transaction.execute(newest.filter_by(kind=entry.kind, subject=entry.subject)).one_or_none()
                 if same is not None and same.number != expected:
@@ -136,9 +127,9 @@ class Events(StorePart):
                         f"{same.actor or 'Somebody'} decided on this while you were looking at it. Look at what they "
                         "did, then decide again; nothing was overwritten.",
                         theirs=same.body,
-                        yours=_body_text(entry),
+                        yours=row["body"],
                     )
-            transaction.insert_new(events, event_row(project_id, entry, actor, form, transaction.now))
+            transaction.insert_new(events, row)
             return int(transaction.execute(newest.filter_by(form=form)).one().number)
 
     def all(self, project_id: str, kind: type[E], subject: str | None = None) -> list[E]:
@@ -147,45 +138,21 @@ class Events(StorePart):
         query = sa.select(events).filter_by(project_id=project_id, **given(subject=subject))
         return [_entry(row) for row in self._db.rows(query.where(events.c.kind.in_(kinds)).order_by(events.c.number))]
 
-    def page(
-        self, project_id: str, *, actor: str | None = None, kind: str | None = None, offset: int = 0, limit: int = 50
-    ) -> LogPage:
-        """Up to `limit` entries from `offset` on, newest first; of one person ("": nobody said) or kind."""
-        where = {"project_id": project_id, **given(actor=actor, kind=kind)}
-        query = sa.select(events).filter_by(**where).order_by(events.c.number.desc()).offset(offset).limit(limit)
-        with self._db.read() as transaction:
-            rows = transaction.rows(query)
-            n = transaction.execute(sa.select(sa.func.count()).select_from(events).filter_by(**where)).scalar_one()
-        return LogPage(tuple(_entry(row) for row in rows), n, *self.occurring(project_id))
+    def page(self, project_id: str, offset: int = 0, limit: int | None = None) -> list[Entry]:
+        """The entries from `offset` on, newest first, up to `limit`."""
+        query = sa.select(events).filter_by(project_id=project_id).order_by(events.c.number.desc())
+        return [_entry(row) for row in self._db.rows(query.offset(offset).limit(limit))]
 
-    def first_actors(self, project_id: str, kind: type[Entry], subjects: Sequence[str]) -> dict[str, str]:
-        """Subject → who acted in the oldest entry of this kind about it; no key for a subject without one."""
-        query = sa.select(events.c.subject, events.c.actor).filter_by(project_id=project_id, kind=kind.kind)
-        query = query.where(events.c.subject.in_(subjects)).order_by(events.c.number.desc())
-        return {row.subject: row.actor for row in self._db.rows(query)}
-
-    def occurring(self, project_id: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names of all who did something ("" where nobody said), and the kinds of what they did; both sorted."""
-        rows = self._db.rows(sa.select(events.c.actor, events.c.kind).filter_by(project_id=project_id).distinct())
-        return tuple(sorted({row.actor for row in rows})), tuple(sorted({row.kind for row in rows}))
+    def count(self, project_id: str) -> int:
+        """How many entries the project's log has."""
+        (row,) = self._db.rows(sa.select(sa.func.count()).select_from(events).filter_by(project_id=project_id))
+        return int(row[0])
 
 
-def event_row(project_id: str, entry: Entry, actor: Actor, form: str, now: float) -> dict[str, Any]:
+def event_row(project_id: str, entry: Entry, actor: Actor, form: str) -> dict[str, Any]:
     """The row of an entry that `actor` writes now; the store numbers it."""
-    return {
-        "project_id": project_id,
-        "kind": entry.kind,
-        "subject": entry.subject,
-        "actor": actor.name,
-        "role": actor.role,
-        "form": form,
-        "body": _body_text(entry),
-        "created_at": now,
-    }
-
-
-def _body_text(entry: Entry) -> str:
-    return pack({name: getattr(entry, name) for name in entry.body_fields()}).body
+    body = pack({name: getattr(entry, name) for name in entry.body_fields()}).body
+    return row_of(events, entry, project_id=project_id, actor=actor.name, role=actor.role, form=form, body=body)
 
 
 @lru_cache(maxsize=256)
@@ -254,17 +221,13 @@ class Draft:
     kept_at: datetime
 
 
-_SAID = ("rater", "item_id", "aspect", "value", "comment", "pass_id")
-
-
 class LabelStore(StorePart):
     def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
         """Store what one form said (one label an aspect); the same form a second time changes nothing."""
+        # `taken_from` is a column of earlier versions, which took labels over from another pass
+        same = {"project_id": project_id, "golden_id": golden_id, "form": form, "taken_from": ""}
         with self._db.write() as transaction:
-            # `taken_from` is a column of earlier versions, which took labels over from another pass
-            where = {"project_id": project_id, "golden_id": golden_id, "form": form, "created_at": transaction.now}
-            rows = [where | {name: getattr(label, name) for name in _SAID} | {"taken_from": ""} for label in new]
-            transaction.insert_new(labels, rows)
+            transaction.insert_new(labels, [row_of(labels, label, **same) for label in new])
 
     def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
         """The newest label of each rater (or of one) of a pass for each item and aspect, in the order of saving.

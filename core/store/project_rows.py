@@ -198,8 +198,8 @@ class Transfers(StorePart):
                             transaction.insert_new(schema.metadata.tables[table], chunk)
                         else:
                             transaction.execute(into, chunk)
-                brought = event_row(new_id, log, actor, uuid.uuid4().hex, now)
-                transaction.execute(sa.insert(schema.events), brought | {"subject": new_id})
+                brought = event_row(new_id, log, actor, uuid.uuid4().hex)
+                transaction.execute(sa.insert(schema.events), brought | {"subject": new_id, "created_at": now})
             except sa.exc.IntegrityError as error:
                 words = "Two rows of the file have the same key, or a row refers to none. Nothing was stored."
                 raise StoreError(words) from error

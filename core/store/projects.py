@@ -58,6 +58,7 @@ from core.store.database import (
     project_goldens,
     projects,
     record_of,
+    row_of,
     runs,
 )
 
@@ -67,8 +68,7 @@ class Projects(StorePart):
         """Enter a project; with a `project_id` that exists already nothing changes.  Returns the id."""
         identity = project_id or f"p{uuid.uuid4().hex[:12]}"
         with self._db.write() as transaction:
-            row = {"project_id": identity, "name": name, "created_at": transaction.now}
-            transaction.insert_new(projects, row)
+            transaction.insert_new(projects, {"project_id": identity, "name": name})
         return identity
 
     def all(self) -> list[ProjectSummary]:
@@ -143,12 +143,15 @@ class Goldens(StorePart):
     def add(self, project_id: str, golden: GoldenSet) -> str:
         """Store and link; a second time changes nothing.  Returns the digest, the golden set's id."""
         known = sa.select(goldens.c.golden_id).filter_by(golden_id=golden.digest)
+        items = [
+            {"golden_id": golden.digest, "position": k, "body": json.dumps(_item_body(item), ensure_ascii=False)}
+            for k, item in enumerate(golden.items)
+        ]
+        link = {"project_id": project_id, "golden_id": golden.digest, "name": golden.name}
         with self._db.write() as transaction:
-            now = transaction.now
             if transaction.execute(known).one_or_none() is None:
-                transaction.insert_new(goldens, golden_row(golden, now))
-                transaction.insert_new(golden_items, item_rows(golden))
-            link = {"project_id": project_id, "golden_id": golden.digest, "name": golden.name, "created_at": now}
+                transaction.insert_new(goldens, golden_row(golden))
+                transaction.insert_new(golden_items, items)
             transaction.insert_new(project_goldens, link)
         return golden.digest
 
@@ -203,7 +206,7 @@ class Goldens(StorePart):
             values = [rating.value for rating in golden.ratings if rating.aspect == aspect]
             if not all(map(labels.scale.holds, [*values, *(value for value in labels.values if value is not None)])):
                 raise ValueError(f"a label of {aspect[:40]!r} is not on its scale")
-        told = golden_row(golden, row.created_at)
+        told = golden_row(golden)
         same = all(told[name] == row._mapping[name] for name in told if name.startswith("n_"))
         if not same or json.loads(told["aspects"]) != json.loads(row.aspects) or golden.kind not in get_args(ItemKind):
             raise ValueError("the columns of a golden set are not those of its content")
@@ -222,34 +225,20 @@ def _golden(row: sa.Row[Any]) -> GoldenSummary:
     return record_of(GoldenSummary, row, aspects=unpack(_Aspects, row.aspects)["rows"])  # type: ignore[type-abstract]
 
 
-def golden_row(golden: GoldenSet, now: float) -> dict[str, Any]:
+def golden_row(golden: GoldenSet) -> dict[str, Any]:
     """The row of `goldens` for a golden set."""
     aspects = [AspectSummary(aspect, labels.scale, labels.n_labelled) for aspect, labels in golden.aspects.items()]
     body = GoldenBody(dict(golden.aspects), dict(golden.metrics), golden.given_split, dict(golden.columns))
-    return {
-        "golden_id": golden.digest,
-        "kind": golden.kind,
-        "n_items": len(golden.items),
-        "n_sources": golden.n_sources,
-        "n_systems": golden.n_systems,
-        "n_ratings": len(golden.ratings),
-        "aspects": pack({"rows": aspects}).body,
-        "body": pack(body).body,
-        "ratings": json.dumps(_rating_columns(golden.ratings)),
-        "created_at": now,
-    }
-
-
-def item_rows(golden: GoldenSet) -> list[dict[str, Any]]:
-    """The rows of `golden_items` for a golden set, in its order."""
-    return [
-        {
-            "golden_id": golden.digest,
-            "position": position,
-            "body": json.dumps(_item_body(item), ensure_ascii=False),
-        }
-        for position, item in enumerate(golden.items)
-    ]
+    return row_of(
+        goldens,
+        golden,
+        golden_id=golden.digest,
+        n_items=len(golden.items),
+        n_ratings=len(golden.ratings),
+        aspects=pack({"rows": aspects}).body,
+        body=pack(body).body,
+        ratings=json.dumps(_rating_columns(golden.ratings)),
+    )
 
 
 def _item_body(i: Item) -> list[Any]:
@@ -296,20 +285,8 @@ class KeptCriteria(StorePart):
 
     def record(self, project_id: str, new: Sequence[CriteriaAlignment]) -> None:
         """Store alignments of criteria (stored before) in runs; a repetition overwrites the same."""
+        rows = [row_of(alignments, each, project_id=project_id, body=pack(each.alignment).body) for each in new]
         with self._db.write() as transaction:
-            now = transaction.now
-            rows = [
-                {
-                    "project_id": project_id,
-                    "criteria_id": aligned.criteria_id,
-                    "run_id": aligned.run_id,
-                    "side": aligned.side,
-                    "status": aligned.status,
-                    "body": pack(aligned.alignment).body,
-                    "created_at": now,
-                }
-                for aligned in new
-            ]
             transaction.upsert(alignments, rows, keep="created_at")
 
     def all(
@@ -359,23 +336,14 @@ class KeptCriteria(StorePart):
                 _insert(transaction, project_id, parent.golden_id, [edit])
                 row = {"project_id": project_id, "parent_id": parent_id, "criteria_id": edit.criteria_id}
                 transaction.execute(sa.delete(edits).filter_by(**row))
-                transaction.execute(sa.insert(edits), row | {"created_at": transaction.now})
+                transaction.insert_new(edits, row)
         return edit.criteria_id
 
 
 def _insert(transaction: Transaction, project_id: str, golden_id: str, new: Sequence[Criteria]) -> None:
-    now = transaction.now
-    rows = [
-        {
-            "project_id": project_id,
-            "criteria_id": text.criteria_id,
-            "golden_id": golden_id,
-            "aspect": text.aspect,
-            "body": pack(CriteriaBody(text.text, text.provenance)).body,
-            "created_at": now,
-        }
-        for text in new
-    ]
+    bodies = [pack(CriteriaBody(each.text, each.provenance)).body for each in new]
+    where = {"project_id": project_id, "golden_id": golden_id}
+    rows = [row_of(criteria, each, body=body, **where) for each, body in zip(new, bodies, strict=True)]
     transaction.insert_new(criteria, rows)
 
 
@@ -441,17 +409,16 @@ class Judges(StorePart):
             n_items = transaction.execute(sa.select(goldens.c.n_items).filter_by(golden_id=golden_id)).scalar()
             if n_items != judge.values.size:
                 raise StoreError(f"The judge has {judge.values.size} scores and its golden set {n_items} items.")
-            row = {
-                "project_id": project_id,
-                "judge_id": judge_id,
-                "golden_id": golden_id,
-                "aspect": judge.aspect,
-                "name": judge.name,
-                "body": packed.body,
-                "blob": packed.blob,
-                "replies": zlib.compress(json.dumps(dict(replies)).encode()) if replies else None,
-                "created_at": transaction.now,
-            }
+            row = row_of(
+                judges,
+                judge,
+                project_id=project_id,
+                judge_id=judge_id,
+                golden_id=golden_id,
+                body=packed.body,
+                blob=packed.blob,
+                replies=zlib.compress(json.dumps(dict(replies)).encode()) if replies else None,
+            )
             transaction.insert_new(judges, row)
         return judge_id
 

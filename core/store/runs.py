@@ -60,29 +60,14 @@ class Runs(StorePart):
     ) -> str:
         """Enter a run as queued; returns its id.  `request` is JSON text that the store does not read."""
         run_id = f"r{uuid.uuid4().hex[:12]}"
+        row: dict[str, Any] = dict.fromkeys(("phase", "error", "begun_by", "worker_id"), "")
+        row |= dict.fromkeys(("calls", "calls_expected", "snapshots"), 0)
+        row |= {"run_id": run_id, "project_id": project_id, "golden_id": golden_id, "kind": kind, "title": title}
+        row |= {"aspect": aspect, "judge_spec": judge_spec, "request": request, "status": "queued", "message": WAITING}
+        row |= {"usage": pack(Usage()).body, "attempt": 1, "version": 1, "cancel_requested": False}
         with self._db.write() as transaction:
             now = transaction.now
-            row = {
-                "run_id": run_id,
-                "project_id": project_id,
-                "golden_id": golden_id,
-                "kind": kind,
-                "title": title,
-                "aspect": aspect,
-                "judge_spec": judge_spec,
-                "request": request,
-                "status": "queued",
-                "message": WAITING,
-                "usage": pack(Usage()).body,
-                "attempt": 1,
-                "version": 1,
-                "cancel_requested": False,
-                "created_at": now,
-                "updated_at": now,
-            }
-            row |= dict.fromkeys(("phase", "error", "begun_by", "worker_id"), "")
-            row |= dict.fromkeys(("calls", "calls_expected", "snapshots"), 0)
-            transaction.execute(sa.insert(runs), row)
+            transaction.insert_new(runs, row | {"created_at": now, "updated_at": now})
         return run_id
 
     def get(self, run_id: str) -> Run:
@@ -417,8 +402,8 @@ def _shared(transaction: Transaction, keys: Sequence[str]) -> dict[str, str]:
 def _share(transaction: Transaction, new: Sequence[tuple[str, str]]) -> set[str]:
     """Store the texts that serve everybody; the keys whose stored text is now the one given here."""
     serving = {key: text for key, text in reversed(new) if _serves_everybody(text)}
-    there, now = _shared(transaction, list(serving)), transaction.now
-    rows = [{"reply_key": k, "body": text, "created_at": now} for k, text in serving.items() if k not in there]
+    there = _shared(transaction, list(serving))
+    rows = [{"reply_key": k, "body": text} for k, text in serving.items() if k not in there]
     transaction.insert_new(replies, rows)
     return {key for key, text in serving.items() if there.get(key, text) == text}
 
@@ -448,7 +433,7 @@ class MetricBlocks(StorePart):
     def put(self, key: str, text: str) -> None:
         """Store a text; one that is there already stays."""
         with self._db.write() as transaction:
-            transaction.insert_new(blocks, {"block_key": key, "body": text, "created_at": transaction.now})
+            transaction.insert_new(blocks, {"block_key": key, "body": text})
 
 
 # ── what takes room ──────────────────────────────────────────────────────────────────────────────────────────────────

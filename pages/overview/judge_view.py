@@ -58,7 +58,7 @@ def report_of(page: Opened, golden_id: str, aspect: str, run_id: str) -> Report:
     """The report of a run, gathered anew only if something of the project has changed."""
     store, project_id = page.store, page.project.project_id
     key = (
-        *("report", run_id, page.project.name, store.events.page(project_id, limit=1).n),
+        *("report", run_id, page.project.name, store.events.count(project_id)),
         *((past.run_id, past.status) for past in projects.list_runs(store, project_id)),
         *((judge.judge_id, judge.name) for judge in store.judges.all(project_id, golden_id, aspect)),
     )

@@ -49,7 +49,7 @@ def draw_download(page: Opened, run_id: str, *, first: bool = False) -> None:
 
 def _stamp(page: Opened, run_id: str) -> tuple[str, int]:
     """Changes with every entry of the log, and so with what the files say of approvals."""
-    return run_id, page.store.events.page(page.project.project_id, limit=1).n
+    return run_id, page.store.events.count(page.project.project_id)
 
 
 def _judge_file(page: Opened, run_id: str) -> str:

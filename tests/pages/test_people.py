@@ -360,7 +360,7 @@ def log_of(screen: AppTest) -> list[tuple[str, str, str]]:
     return list(zip(frame["who"], frame["role"], frame["what"], strict=True))
 
 
-def test_the_log_shows_who_did_what_newest_first_and_its_filters_stand_in_the_link(store: Store, project: str) -> None:
+def test_the_log_shows_who_did_what_newest_first(store: Store, project: str) -> None:
     store.events.add(project, Comment("why\nso?", subject="c1"), Actor("<b>Ann</b>", "annotator"))
     screen = open_log(run(prepared("10_runs", project=project)))
     assert log_of(screen) == [
@@ -369,14 +369,8 @@ def test_the_log_shows_who_did_what_newest_first_and_its_filters_stand_in_the_li
         ("nobody named", "admin", "made the project"),
     ]
     assert grids(screen)[0]["said"][0] == "why so?"
-    screen.selectbox(key="form_log_who").set_value("<b>Ann</b>").run()
-    assert screen.query_params["who"] == "<b>Ann</b>"
-    assert [who for who, _, _ in log_of(screen)] == ["<b>Ann</b>"]
-    screen.selectbox(key="form_log_who").set_value(log_view.UNNAMED).run()
-    assert [what for _, _, what in log_of(screen)] == ["added a golden set", "made the project"]
-    for strange in ({"what": "<b>"}, {"page": "99"}, {"page": "0x"}, {"who": "Zoe"}):
-        screen = run(prepared("10_runs", project=project, section="log", **strange))
-    press(screen, "Show everything")
+    for strange in ("99", "0x"):
+        run(prepared("10_runs", project=project, section="log", page=strange))
 
 
 def test_a_long_log_comes_in_pages(store: Store, project: str) -> None:

@@ -96,7 +96,7 @@ def test_people_name_criteria(store: Store, project: str, golden_id: str) -> Non
     projects.rename_criteria(ann, project, ONE.criteria_id, "  What a\treader believes ")
     names = projects.criteria_names(store, project, ASPECT)
     assert names == {**shown, ONE.criteria_id: "What a reader believes"}
-    assert ann.events.page(project).entries[0].sentence == "named criteria “What a reader believes”"
+    assert ann.events.page(project)[0].sentence == "named criteria “What a reader believes”"
     with pytest.raises(NotFoundError):
         projects.rename_criteria(ann, project, "c-none", "Nobody's")
 

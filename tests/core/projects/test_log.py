@@ -86,7 +86,7 @@ def test_an_entry_of_a_kind_that_earlier_versions_wrote_still_reads_as_a_sentenc
     store.events.add(project_id, Action("commented", subject="c1"), store.actor)
     with store.events._db.write() as transaction:
         transaction.execute(sa.update(events).values(kind="lock", body='{"locked": true}'))
-    (entry,) = store.events.page(project_id).entries
+    (entry,) = store.events.page(project_id)
     assert (entry.sentence, entry.subject, entry.body["locked"]) == ("locked or unlocked criteria", "c1", True)
 
 
@@ -95,8 +95,7 @@ HOSTILE = "<b>Be</b> **brief**\nand name the source, the date, the place and eve
 
 def about(store: Store, project: str) -> dict[str, str]:
     """What was done → what it was about."""
-    page = store.events.page(project, limit=100)
-    return dict(projects.log_lines(store, project, page.entries))
+    return dict(projects.log_lines(store, project, store.events.page(project)))
 
 
 def test_what_entries_are_about_in_words(store: Store, project: str, golden_id: str) -> None:

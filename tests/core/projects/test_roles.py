@@ -123,9 +123,8 @@ def test_changes_are_logged_with_their_author(store: Store, project: str, golden
     assert logged[1:] == [("Ann", "admin", "added a golden set"), ("=Bo", "reviewer", "added a judge")]
     rows = list(csv.DictReader(io.StringIO(projects.log_csv(store, project))))
     assert [row["actor"] for row in rows] == ["", "Ann", "'=Bo"]  # no formula
-    page = store.events.page(project, limit=1)
-    assert ([entry.sentence for entry in page.entries], page.n) == (["added a judge"], 3)
-    assert [entry.actor for entry in store.events.page(project, actor="Ann").entries] == ["Ann"]
+    assert [entry.sentence for entry in store.events.page(project, limit=1)] == ["added a judge"]
+    assert store.events.count(project) == 3
 
 
 @pytest.mark.parametrize(
