@@ -87,7 +87,6 @@ def test_a_model_in_the_worker_scores_as_on_the_command_line(
         settle("Before the start")
         page.get_by_text("LLM in the worker, of those that this installation lists").click()
         settle("Model in the worker")
-        page.get_by_text("Left empty, the judge writes it").click()  # so small a model writes none
         page.get_by_text("Advanced: presets").click()
         enter(page.get_by_role("spinbutton", name="Budget in calls"), "200")
         calibrated(page, settle, judge)

@@ -100,7 +100,7 @@ def test_triage_refine_and_accept(
     settle("Undone on 2 items.")
 
     page.get_by_text("Rounds", exact=True).click()
-    settle("Operations to suggest")
+    settle("Items shown at a time")
     page.get_by_role("button", name="Start the round").click()
     settle("to decide")
     expect(page.get_by_text("Of the 3 picked items")).to_be_visible()
