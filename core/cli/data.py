@@ -31,7 +31,6 @@ def check(
         golden.golden,
         values=golden.values or None,
         mapping=golden.mapped,
-        sheet=golden.sheet,
     )
     tell(report, _check_words(report, str(golden.golden), verbose=verbose), as_json)
     if any(finding["severity"] == "error" for finding in report["findings"]):

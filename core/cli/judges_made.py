@@ -237,7 +237,7 @@ def repeval(
             golden.load(),
             aspect,
             settings,
-            train_on=None if train_on is None else replace(golden, golden=train_on, sheet=None).load(),
+            train_on=None if train_on is None else replace(golden, golden=train_on).load(),
             train_aspect=train_aspect,
             progress=progress,
         )

@@ -32,7 +32,7 @@ report export-project import-project demo worker storage
 fetch
 """.split()
 
-SELDOM = "values mapped sheet verbose as_json out help".split()
+SELDOM = "values mapped verbose as_json out help".split()
 """Options that come last in the help of a command."""
 
 

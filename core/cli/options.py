@@ -104,7 +104,6 @@ class ReadOptions:
         "best=low. For one aspect: missing=ASPECT:99.",
     )
     mapped: MapOption = None
-    sheet: str | None = setting(None, "Sheet of the golden set's workbook; by default the first visible one.")
 
     def load_file(
         self, file: Path, *, scales: Mapping[str, Scale] | None = None, kept: Mapping[str, str] | None = None
@@ -118,7 +117,6 @@ class ReadOptions:
             kept=kept,
             scales=scales,
             values=self.values or None,
-            sheet=self.sheet,
         )
 
 

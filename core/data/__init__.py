@@ -9,7 +9,7 @@
     load_golden(path) is all of it in one call and raises GoldenError; load_items(path) does without labels
     check_file(path) is as_check_json of a file, findings instead of an error
     split_sources(golden, aspect=…) ── Split;   inner_fold(positions, source_codes, …) ── to fit, to validate on
-    added_to(old, new) ── what a newer golden set adds;   grown_split(split, old, new, aspect=…) ── Split
+    grown_split(split, old, new, aspect=…) ── Split
 
 Formats: CSV, TSV, JSONL (NDJSON), JSON arrays (these also .gz), Parquet, XLSX.  The content of a file decides the
 digest, not its format.  `split.usable_aspect(golden, aspect)` is the one guard before an aspect is used.
@@ -17,14 +17,13 @@ digest, not its format.  `split.usable_aspect(golden, aspect)` is the one guard 
 
 from core.data.columns import Mapping, propose_mapping
 from core.data.golden import BuiltGolden, as_check_json, build_golden, check_file, load_golden, load_items
-from core.data.split import added_to, grown_split, inner_fold, split_sources
+from core.data.split import grown_split, inner_fold, split_sources
 from core.data.tables import Table, open_table, read_table, read_upload
 
 __all__ = [
     "BuiltGolden",
     "Mapping",
     "Table",
-    "added_to",
     "as_check_json",
     "build_golden",
     "check_file",

@@ -43,16 +43,15 @@ def parquet_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
         opened = parquet.ParquetFile(file, buffer_size=1 << 20, pre_buffer=False)
         _bound_rows(opened.metadata.num_rows, options)
         pandas = (opened.schema_arrow.pandas_metadata or {}).get("index_columns", ())
-        named = [one for one in pandas if isinstance(one, dict) and isinstance(one.get("name"), str)]
-        index = [(one["name"], int(one["start"]), int(one["step"])) for one in named]  # no column of the file holds it
-        yield [*opened.schema_arrow.names, *(name for name, _, _ in index)]
+        index = [one for one in pandas if isinstance(one, dict) and isinstance(one.get("name"), str)]
+        # a numbered index with a name is in no column of the file
+        yield [*opened.schema_arrow.names, *(one["name"] for one in index)]
         for field in opened.schema_arrow:
             _check_type(field.name, field.type)
         for batch in opened.iter_batches(PARQUET_ROWS, use_threads=False):
             columns = [_cells(batch, k, done) for k in range(batch.num_columns)]
             for k in range(batch.num_rows):
-                cells = [column[k] for column in columns]
-                yield [*cells, *(first + step * done for _, first, step in index)]
+                yield [*(column[k] for column in columns), *(one["start"] + one["step"] * done for one in index)]
                 done += 1
             _bound_rows(done, options)
     except MemoryError:
@@ -118,8 +117,7 @@ def xlsx_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
 
     Hidden rows are left out.  A merged cell has its value in each of its rows.
 
-    `options`: ``rows`` and ``cells`` that are read at most, ``unpacked`` bytes that the parts may have together,
-    and ``sheet``, the name of the sheet to read instead.
+    `options`: ``rows`` and ``cells`` that are read at most, ``unpacked`` bytes that the parts may have together.
     """
     _bound_workbook(file, options["unpacked"])
     file.seek(0)
@@ -132,7 +130,7 @@ def xlsx_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
             if not book.worksheets:
                 raise GoldenError("The workbook has no sheet with cells.")
             visible = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"] or book.worksheets
-            sheet = visible[0] if options["sheet"] is None else _named(book.worksheets, options["sheet"])
+            sheet = visible[0]
             if sheet.max_row * sheet.max_column > options["cells"]:
                 raise GoldenError(f"The sheet spans too many cells; at most {options['cells']} are read.")
             hidden = {number for number, row in sheet.row_dimensions.items() if row.hidden}
@@ -141,7 +139,18 @@ def xlsx_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
                 value = sheet.cell(area.min_row, area.min_col).value
                 for number in range(area.min_row + 1, area.max_row + 1):
                     merged.setdefault(number, {})[area.min_col - 1] = value
-            yield _notes(sheet, book.worksheets, [] if options["sheet"] else visible, len(hidden))
+            notes, name = [], repr(sheet.title[:60])
+            if len(visible) > 1:
+                message = (
+                    f"The first of {len(visible)} visible sheets was read, {name}. Save others as files to read them."
+                )
+                notes.append(["note", message])
+            if sheet is not book.worksheets[0]:
+                notes.append(["note", f"Hidden sheets are skipped; {name} was read."])
+            if hidden:
+                what = "1 hidden row was" if len(hidden) == 1 else f"{len(hidden):,} hidden rows were"
+                notes.append(["warning", f"{what} left out. Clear the filter or unhide rows to use them."])
+            yield notes
             n_rows = 0
             for number, cells in enumerate(sheet.iter_rows(values_only=True), start=1):
                 if number in hidden or all(cell is None or cell == "" for cell in cells):
@@ -154,30 +163,6 @@ def xlsx_rows(file: IO[bytes], options: Options) -> abc.Iterator[list[Any]]:
         raise
     except Exception as problem:  # a hostile workbook can make the XML reader raise nearly anything
         raise GoldenError(f"The workbook cannot be read: {str(problem)[:200]}.") from problem
-
-
-def _notes(sheet: Any, sheets: abc.Sequence[Any], visible: abc.Sequence[Any], n_hidden: int) -> list[list[str]]:
-    """Severity and message of what was left out; `visible` sheets are told of unless a person named one."""
-    notes, name = [], repr(sheet.title[:60])
-    if others := " or ".join(repr(other.title[:60]) for other in visible[:9] if other is not sheet):
-        message = f"The first of {len(visible)} visible sheets was read, {name}."
-        notes.append(["note", f"{message} To read {others}, use --sheet or save it as a file."])
-    if visible and sheet is not sheets[0]:
-        notes.append(["note", f"Hidden sheets are skipped; {name} was read."])
-    if n_hidden:
-        what = "1 hidden row was" if n_hidden == 1 else f"{n_hidden:,} hidden rows were"
-        message = f"{what} left out. Clear the filter or unhide rows in the workbook to use them."
-        notes.append(["warning", message])
-    return notes
-
-
-def _named(sheets: abc.Sequence[Any], name: str) -> Any:
-    """The sheet of that name, in any case where none is exact.  GoldenError lists the sheets for an unknown one."""
-    alike = [sheet for sheet in sheets if sheet.title.strip().casefold() == name.strip().casefold()]
-    if not alike:
-        names = ", ".join(repr(sheet.title[:60]) for sheet in sheets[:20])
-        raise GoldenError(f"The workbook has no sheet {name[:60]!r}. It has: {names}.")
-    return max(alike, key=lambda sheet: sheet.title == name)
 
 
 def _bound_workbook(file: IO[bytes], limit: int) -> None:

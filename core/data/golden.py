@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections import Counter, abc
 from dataclasses import asdict, dataclass, field, replace
@@ -41,7 +40,6 @@ from core.records import AspectLabels, FloatArray, GoldenSet, Item, Rating, Scal
 from core.texts import is_blank
 from core.wording import counted
 
-_ROUNDING = 0.01
 _FEW_UNLABELLED = 0.1
 """Share of items without a label up to which they look like an oversight."""
 
@@ -74,7 +72,6 @@ def load_golden(
     scales: abc.Mapping[str, Scale] | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
     name: str | None = None,
-    sheet: str | None = None,
 ) -> GoldenSet:
     """Read, map, check and freeze a golden file (CSV, TSV, JSONL, JSON, Parquet, XLSX; text formats also .gz).
 
@@ -90,13 +87,12 @@ def load_golden(
         scales: Aspect → confirmed scale; others are found.
         values: What codes and choices mean, such as ``"missing=99"`` (`core.data.columns`).
         name: The name of the golden set; None: that of the file.
-        sheet: A workbook's sheet; None: the first visible one.
 
     Raises:
         GoldenError: The first thing that forbids the use of the file, with row and column; `build_golden` gives all
             findings.
     """
-    table, chosen = _read(path, mapping, kept, values=values, sheet=sheet)
+    table, chosen = _read(path, mapping, kept, values=values)
     return _usable(build_golden(table, chosen, scales, name=name), path)
 
 
@@ -106,10 +102,9 @@ def load_items(
     mapping: Mapped | None = None,
     kept: abc.Mapping[str, str] | None = None,
     name: str | None = None,
-    sheet: str | None = None,
 ) -> GoldenSet:
     """As `load_golden`, for items to be scored: labels are neither needed nor read; `aspects` is empty."""
-    table, chosen = _read(path, mapping, kept, sheet=sheet)
+    table, chosen = _read(path, mapping, kept)
     return _usable(build_golden(table, chosen, name=name, labels_needed=False), path)
 
 
@@ -118,13 +113,12 @@ def check_file(
     *,
     mapping: Mapped | None = None,
     values: Values | str | abc.Sequence[str] | None = None,
-    sheet: str | None = None,
 ) -> dict[str, Any]:
-    """`as_check_json` of a file; `mapping`, `values` and `sheet` as `load_golden` takes them.
+    """`as_check_json` of a file; `mapping` and `values` as `load_golden` takes them.
 
     GoldenError only when it cannot be read at all; the rest are findings.
     """
-    return as_check_json(build_golden(*_read(path, mapping, values=values, sheet=sheet)))
+    return as_check_json(build_golden(*_read(path, mapping, values=values)))
 
 
 def golden_table(table: Table, named: abc.Collection[str] = ()) -> Table:
@@ -143,12 +137,11 @@ def _read(
     kept: abc.Mapping[str, str] | None = None,
     *,
     values: Values | str | abc.Sequence[str] | None = None,
-    sheet: str | None = None,
 ) -> tuple[Table, Mapping]:
     """The table of a file, a row per item, and its mapping with what a person said of columns and values."""
     given = read_map(mapped)
     paths = {*given.values(), *(kept or {}).values()}
-    table = read_table(path, max_mb=LIMITS.mb, max_rows=LIMITS.items, sheet=sheet, paths=paths)
+    table = read_table(path, max_mb=LIMITS.mb, max_rows=LIMITS.items, paths=paths)
     given = chosen_roles(table.columns, given, kept or {})
     table = golden_table(table, set(given.values()))
     mapping = mapping_of(table.columns, table.rows, given, {})
@@ -212,7 +205,7 @@ def build_golden(
             continue
         scale, asked = settle(cells, known.get(aspect), mapping, table.worded, log)
         questions += asked
-        _check_aspect(cells, scale, rows, log, pairs=mapping.kind == "pair")
+        _check_aspect(cells, rows, log)
         labels[aspect] = AspectLabels(aspect, scale, cells.values)
     if aspects and not labels:
         log.add("error", "There is not one human label in the file.")
@@ -312,8 +305,8 @@ def _groups(labels: FloatArray, items: abc.Sequence[Item]) -> tuple[int, int, li
     return len(groups), sum(len(values) < 3 for values in groups.values()), constant
 
 
-def _check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: FindingLog, *, pairs: bool) -> None:
-    """Findings on one aspect: unusable, constant labels, constant or small groups, gold against ratings."""
+def _check_aspect(cells: AspectCells, rows: ItemRows, log: FindingLog) -> None:
+    """Findings on one aspect: unusable or constant labels, constant or small groups, items without a label."""
     labels = np.array(cells.values, dtype=np.float64)
     known, aspect, column = labels[~np.isnan(labels)], cells.aspect, cells.column
     if known.size < 2:
@@ -337,15 +330,6 @@ def _check_aspect(cells: AspectCells, scale: Scale, rows: ItemRows, log: Finding
     if known.size and 0 < len(missing) <= _FEW_UNLABELLED * len(labels):
         message = f"{counted(len(missing), 'item')} without a label of {aspect} (first here)."
         log.add("note", message, row=rows.row_of_item[missing[0]], column=column)
-    if not cells.gold_given or pairs:
-        return
-    means = replace(cells, ratings=[rating for rating in cells.ratings if not rating.panel]).means()
-    far = _ROUNDING * (scale.high - scale.low)
-    gold = cells.gold
-    if apart := [gold[k] for k, mean in means.items() if k in gold and abs(gold[k].value - mean) > far]:
-        where = f"In {counted(len(apart), 'item')} the label of {aspect}"  # a median, say, and no fault
-        message = f"{where} is not the mean of its ratings (first here); the label is used as it is."
-        log.add("note", message, row=apart[0].row, column=apart[0].column)
 
 
 def as_check_json(built: BuiltGolden) -> dict[str, Any]:
@@ -404,8 +388,6 @@ ITEM_ROLES = ("item_id", "target", "source_id", "system_id", "source", "context"
 _NO_COLUMN = "\0"
 """No column has this name: readers of files replace the character."""
 
-_MOJIBAKE = re.compile("Ã[\x80-\xbf]|â€[™œ\x9d“”\x80-\xa0]|\ufffd")
-
 
 class RowReader:
     """Reads one row after the other into an item; what is wrong with a row goes to `log`.  Holds few texts."""
@@ -424,7 +406,7 @@ class RowReader:
         item_id, target, source_id, system_id, source, context, references = map(row.get, self.columns)
         texts = () if references is None or references == "" else reference_texts(references)
         for text in texts:
-            self._examine(number, "references", text, damaged=False)
+            self._examine(number, "references", text)
         return Item(
             item_id=self._name(number, "item_id", item_id) or self._made_id(place, number),
             target=self._text(number, "target", target),
@@ -469,14 +451,11 @@ class RowReader:
             self.texts[key] = text
         return text
 
-    def _examine(self, number: int, role: str, text: str, *, damaged: bool = True) -> None:
+    def _examine(self, number: int, role: str, text: str) -> None:
         column = self.roles[role]
         if len(text) > LONGEST_TEXT:
             message = f"The text has {len(text)} characters; at most {LONGEST_TEXT} can be used."
             self.log.add("error", message, row=number, column=column, kind="long")
-        if damaged and not text.isascii() and (match := _MOJIBAKE.search(text)):
-            message = f"Characters look damaged ({shown(text[max(match.start() - 8, 0) : match.end() + 8])}): encoding?"
-            self.log.add("warning", message, row=number, column=column, kind="mojibake")
 
 
 def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
@@ -535,19 +514,13 @@ def repeated_id(item_id: str, first: int, again: int) -> str:
     )
 
 
-# ── findings on texts and systems ────────────────────────────────────────────────────────────────────────────
+# ── findings on texts ────────────────────────────────────────────────────────────────────────────
 
 
 def check_items(rows: ItemRows, mapping: Mapping, log: FindingLog) -> None:
-    """Findings on texts and systems: empty and repeated texts, one system or none."""
-    pair = mapping.kind == "pair"
+    """Findings on empty and repeated texts."""
     for _ in checked_texts(zip(rows.row_of_item, rows.items, strict=True), mapping, log):
         pass
-    named = {item.system_id for item in rows.items if item.system_id}
-    if len(named) < 2:
-        only = "All pairs are of the same two systems" if pair else "Only one system is named"
-        why = only if named else "Systems are not named"
-        log.add("note", f"{why}: system-level alignment and splits by system are not available.")
     found: dict[str, list[tuple[int, int]]] = {}
     for again, first in repeated_texts(enumerate(rows.items)):
         one, other = rows.items[again], rows.items[first]

@@ -47,14 +47,13 @@ class ItemRows:
 
 
 class LabelCell(NamedTuple):
-    """A number and its cell: the position of its item, data row (from 1) and column; its rater and panel, if named."""
+    """A number and its cell: the position of its item, data row (from 1) and column; its rater, if named."""
 
     value: float
     position: int
     row: int
     column: str
     rater: str = ""
-    panel: str = ""
 
 
 @dataclass(slots=True)
@@ -193,7 +192,7 @@ class _Reader:
             self.log.once("warning", f"{shown(cell)} counts as no label, first in this row.", row=row, column=column)
             return None
         try:
-            value = self.read(cell, column)
+            return self.read(cell, column)
         except CellError as problem:
             message = f"{capital(str(problem))}."
             if isinstance(problem, AmbiguousCommaError):
@@ -205,9 +204,6 @@ class _Reader:
                 )
             self.log.add("error", message, row=row, column=column, kind="label")
             return None
-        if isinstance(cell, str) and "," in cell:
-            self.log.once("note", "Decimal commas were read as decimal points.", row=row, column=column)
-        return value
 
     def read(self, cell: Any, column: str) -> float | None:
         """The number in a cell; its comma stands for what the other numbers of its column show."""
@@ -227,16 +223,12 @@ class _Reader:
                 message = f"{len(entries)} ratings but {len(raters)} raters; the raters are numbered here instead."
                 self.log.add("warning", message, row=number, column=raters_column, kind="raters")
                 raters = []
-            times: Counter[str] = Counter()
-            for slot, (entry, name) in enumerate(zip(entries, raters or [""] * len(entries), strict=True), start=1):
-                times[name] += 1
-                rater = name or f"{panel or 'r'}{slot}"
-                if name and times[name] > 1:
-                    message = "A rater is named twice in one row; the later rating counts as another rater's."
-                    self.log.once("note", message, row=number, column=raters_column)
-                    rater = f"{name} ({times[name]})"
+            for slot, entry in enumerate(entries, start=1):
+                rater = raters[slot - 1] if raters else ""
+                times = raters[:slot].count(rater)
+                rater = f"{rater} ({times})" if rater and times > 1 else rater or f"{panel or 'r'}{slot}"
                 if (value := self.number(entry, number, column)) is not None:
-                    cells.ratings.append(LabelCell(value, position, number, column, rater, panel))
+                    cells.ratings.append(LabelCell(value, position, number, column, rater))
 
     def read_long(self) -> dict[str, AspectCells]:
         """One row per rating; gold labels are means over the raters.  The aspect is a cell or the column's name."""

@@ -57,7 +57,7 @@ MAX_ROWS = 400_000
 _HEAD_ROWS = 1_000
 """Rows that say which columns a recording of any length has."""
 
-_LONGEST_ID, _DEEPEST, _DEEPEST_TEXT = 500, 4, 8
+_DEEPEST, _DEEPEST_TEXT = 4, 8
 _TOO_DEEP = "(nested too deeply to be read)"
 
 
@@ -131,13 +131,8 @@ def load_recording(
 
 
 def open_recording(path: Path) -> Recording:
-    """As `load_recording`, for a file of any length, with the columns of its first `_HEAD_ROWS` rows.
-
-    An encoding is not guessed: text has to be UTF-8 or UTF-16.
-    """
+    """As `load_recording`, for a file of any length, with the columns of its first `_HEAD_ROWS` rows."""
     table = open_table(path, suffix=_suffix(path.name), max_mb=None)
-    if table.encoding == "cp1252":
-        raise table.source.refuse("The text is not UTF-8; save the file as UTF-8.")
     return _recording(path.name, table, islice(table.rows(), _HEAD_ROWS))
 
 
@@ -264,14 +259,11 @@ class RecordedRow:
     cells: Row
 
 
-def entries(
-    recording: Recording, columns: Columns, aspect: str = "", *, any_id: bool = False, once: bool = False
-) -> Iterator[RecordedRow]:
+def entries(recording: Recording, columns: Columns, aspect: str = "", *, once: bool = False) -> Iterator[RecordedRow]:
     """What each row says, in the file's order.
 
     Where a column names the aspect of each row, only the rows of `aspect` are given.  GoldenError without a column of
-    item ids, and for a row whose id is missing or cannot be shown; `any_id` takes those that cannot be shown, as golden
-    sets do.  With `once` also for an item that came before and that no sample number tells apart.
+    item ids or in a row; with `once` also for an item that came before and that no sample number tells apart.
     """
     roles, name = columns.roles, recording.name
     if "item_id" not in roles:
@@ -291,9 +283,6 @@ def entries(
         item_id = "" if isinstance(cell, bool | list | dict) else read_id(cell)
         if not item_id:
             raise GoldenError("there is no item_id", file=name, row=row, column=id_column)
-        plain = cell.strip() if isinstance(cell, str) else item_id  # `read_id` mends what is damaged
-        if not any_id and (not plain.isprintable() or len(item_id) > _LONGEST_ID):
-            raise GoldenError(f"the item_id {shown(item_id)} cannot be shown", file=name, row=row, column=id_column)
         entry = RecordedRow(
             row,
             item_id,
@@ -381,24 +370,23 @@ def verdict_of(
     rows: Sequence[RecordedRow],
     readings: Sequence[Reading],
     raw: tuple[str, ...] = (),
-    place: Callable[[float], float] = float,
 ) -> Verdict:
     """What the `rows` of one item come to: the mean of their `readings`, and what our own files say next to it.
 
     That are the mapped score, the calibration mark, and the score of each order of a pair.  `raw` are the judge's words
-    as they came.  `place` puts a score of the file on the scale that is wanted.
+    as they came.
     """
     verdict, cells = mean_verdict(rows[0].item_id, readings, explanation=raw[0] if raw else "", raw=raw), rows[0].cells
     marked = _is_marked(cells)
     if not isinstance(verdict, Scored):
         return replace(verdict, calibration_item=marked)
-    value, turned = place(verdict.value), None
+    turned = None
     mapped, *orders = (number_in(cells.get(name)) for name in (CALIBRATED, *BY_ORDER))
-    first, second = (place(score) if isinstance(score, float) else math.nan for score in orders)
-    if math.isclose((first + second) / 2.0, value, abs_tol=1e-9):
+    first, second = (score if isinstance(score, float) else math.nan for score in orders)
+    if math.isclose((first + second) / 2.0, verdict.value, abs_tol=1e-9):
         turned = second
     calibrated = mapped if isinstance(mapped, float) and verdict.n_read + verdict.n_unread == 1 else None
-    return replace(verdict, value=value, turned=turned, calibrated=calibrated, calibration_item=marked)
+    return replace(verdict, turned=turned, calibrated=calibrated, calibration_item=marked)
 
 
 def _is_marked(cells: Row) -> bool:
@@ -438,7 +426,7 @@ def read_scored(path: Path, aspect: str = "") -> ScoredRows | None:
     ids, scores = list[str](), list[float | None]()
     named: tuple[list[str], list[str]] = ([], [])
     marked: set[str] = set()
-    for entry in entries(recording, columns, aspect, any_id=True, once=True):
+    for entry in entries(recording, columns, aspect, once=True):
         ids.append(entry.item_id)
         scores.append(given_number(entry, path.name))
         for names, column in zip(named, groups, strict=True):

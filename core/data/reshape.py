@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections import abc
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 from core.data.cells import aspect_key, folded, read_numbers
@@ -86,28 +85,17 @@ def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
 
 
 def _rater_columns(table: Table, kept: abc.Collection[str]) -> dict[str, dict[str, str]]:
-    """Aspect → column → rater, of the aspects that two or more columns hold."""
-
-    @cache  # only columns whose names could be those of raters are looked through
-    def numbers(column: str) -> list[float] | None:
-        """The numbers of a column, None where some cells hold none; empty where all cells are."""
-        found, others = read_numbers(row.get(column) for row in table.rows[:_SAMPLE])
-        return found if len(others) <= _OTHERS * (len(found) + len(others)) else None
-
-    free = [name for name in table.columns if name not in kept]
-    found: dict[str, dict[str, str]] = {}
-    for name in free:
-        if (parts := numbered_rater(aspect_key(name))) and (ratings := numbers(name)):
-            if re.fullmatch("r_?[0-9]+", aspect_key(name)) and not all(map(float.is_integer, ratings)):
-                continue  # ROUGE-1 and ROUGE-2
-            found.setdefault(parts[0], {})[name] = parts[1]
-    taken = {name for columns in found.values() for name in columns}
-    named = {name: parts for name in free if name not in taken and (parts := _named(aspect_key(name), digits=True))}
+    """Aspect → column → rater, of the aspects that two or more columns of numbers hold."""
     # quality_1 and quality_2 next to answer_1 and answer_2 are labels of two texts, and not of two raters
-    sides = bool(named) and any(re.search(r"_?[0-9a]$", aspect_key(name)) and numbers(name) is None for name in free)
-    for name, (aspect, rater) in named.items():
-        if numbers(name) and (not sides or _named(aspect_key(name), digits=False)):
-            found.setdefault(aspect, {})[name] = rater
+    digits = pair_in(table.columns) is None
+    found: dict[str, dict[str, str]] = {}
+    for name in table.columns:
+        key = aspect_key(name)
+        if name in kept or not (parts := numbered_rater(key) or _named_rater(key, digits=digits)):
+            continue
+        numbers, others = read_numbers(row.get(name) for row in table.rows[:_SAMPLE])
+        if numbers and len(others) <= _OTHERS * (len(numbers) + len(others)):
+            found.setdefault(parts[0], {})[name] = parts[1]
     return {
         aspect: columns
         for aspect, columns in found.items()
@@ -117,24 +105,19 @@ def _rater_columns(table: Table, kept: abc.Collection[str]) -> dict[str, dict[st
 
 def numbered_rater(key: str) -> tuple[str, str] | None:
     """(aspect, rater) of ``rater_1_quality``, ``quality_r1`` or ``rater1``."""
+    key = key.removeprefix(HUMAN).removeprefix(ANN) or key
     if re.fullmatch(_RATER, key):
-        return "overall", key
-    for prefix in (HUMAN, ANN):
-        if key.startswith(prefix) and (parts := numbered_rater(key.removeprefix(prefix))):
-            return parts
+        return None if key[0] == "r" and key[1:].strip("_").isdigit() else ("overall", key)  # ROUGE-1 and ROUGE-2
     if match := _NUMBERED.fullmatch(key):
         return _aspect(match["of_first"] or match["of_last"]), match["first"] or match["last"]
     return None
 
 
-def _named(key: str, *, digits: bool) -> tuple[str, str] | None:
-    """(aspect, rater) of ``quality_alice`` or ``alice_quality``; `digits`: of ``quality_1`` too."""
+def _named_rater(key: str, *, digits: bool) -> tuple[str, str] | None:
+    """(aspect, rater) of ``quality_alice`` or ``alice_quality``; `digits`: of ``quality_1`` and ``rating1`` too."""
+    key = re.sub(r"(?<=[^\W\d_])(?=[0-9]{1,2}$)", "_", key) if digits and "_" not in key else key
     words = key.removeprefix(HUMAN).removeprefix(ANN).split("_")
-    if len(words) == 1 and digits and (match := re.fullmatch(r"([^\W\d_]+)([0-9]{1,2})", words[0])):
-        words = [match[1], match[2]]
-    if len(words) != 2:
-        return None
-    for aspect, rater in (words, words[::-1]):
+    for aspect, rater in (words, words[::-1]) if len(words) == 2 else ():
         name = re.fullmatch(r"[^\W\d_]{2,}[0-9]*" + (r"|[0-9]{1,2}" if digits else ""), rater)
         known = aspect in KNOWN_ASPECTS or aspect in ("score", "rating", "label")
         if known and name and rater not in _NO_RATERS and not MODELS.fullmatch(rater):

@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from core.errors import AspectError, GoldenError, UsageError
 from core.records import AspectLabels, GoldenSet, IntArray, Item, Scale, Split, Task, content_digest
-from core.wording import counted
 
 SplitKind = Literal["sources", "sources+systems"]
 _Mask = NDArray[np.bool_]
@@ -385,26 +384,3 @@ def calibration_digests(card: Mapping[str, Any]) -> frozenset[str]:
 def _digests(golden: GoldenSet, positions: Iterable[int]) -> tuple[str, ...]:
     """Each once, sorted."""
     return tuple(sorted({text_digest(golden.items[k]) for k in positions}))
-
-
-# ── what a newer golden set adds ─────────────────────────────────────────────────────────────────────────────────
-
-
-def added_to(old: GoldenSet, new: GoldenSet) -> str:
-    """What `new` adds to `old`, such as "2 new sources and 30 more labels"; "" where they share no source.
-
-    A source is known when one of its texts is (`source_digest`).
-    """
-    by_source = has_sources(old) and has_sources(new)
-    before = {source_digest(item, by_source=by_source) for item in old.items}
-    known = {item.source_id for item in new.items if source_digest(item, by_source=by_source) in before}
-    if not known:
-        return ""
-    texts = [{text_digest(item) for item in golden.items} for golden in (old, new)]
-    n_labels = [sum(labels.n_labelled for labels in golden.aspects.values()) for golden in (old, new)]
-    n_of = {
-        "new source": new.n_sources - len(known),
-        "new text": len(texts[1] - texts[0]),
-        "more label": n_labels[1] - n_labels[0],
-    }
-    return " and ".join(counted(n, what) for what, n in n_of.items() if n > 0) or "nothing new"

@@ -28,7 +28,7 @@ from typing import IO, Any, Literal, cast
 
 from core.data.cells import MAX_DEPTH, cell_at, clean_text, folded, n_values, shown
 from core.data.columns import is_role
-from core.errors import GoldenError, UsageError
+from core.errors import GoldenError
 from core.sandbox import Reader, RefusedError, allowance
 from core.spreadsheets import original_cell
 from core.texts import visible_name
@@ -210,11 +210,11 @@ class Source:
 
         Returns:
             The codec, and the first line that is not UTF-8 where the text is taken for Windows-1252.  UTF-16 is known
-            by its mark or by its zeros.
+            by its mark.
 
         Raises:
-            GoldenError: There is no text, more of it than may be, bytes of no encoding, or a workbook, Parquet, gzip
-                or HTML file under the name of a text.
+            GoldenError: There is no text, more of it than may be, bytes of no encoding, or a workbook, Parquet or
+                gzip file under the name of a text.
         """
         with self.reading() as file:
             head = file.read(HEAD)
@@ -223,15 +223,9 @@ class Source:
         for magic, kind in ((b"PK\x03\x04", ".xlsx"), (b"PAR1", ".parquet"), (_GZIP, ".gz")):
             if head.startswith(magic):
                 raise self.refuse(f"The content is that of a {kind} file; give it that ending.")
-        if head.removeprefix(codecs.BOM_UTF8).lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
-            raise self.refuse("This is a web page (HTML), not a table; was it saved from a sign-in page?")
-        encoding, start = "utf-8-sig", head[:1000]
+        encoding = "utf-8-sig"
         if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             encoding = "utf-16"
-        elif start[1::2].count(0) > len(start) * 0.3:
-            encoding = "utf-16-le"
-        elif start[0::2].count(0) > len(start) * 0.3:
-            encoding = "utf-16-be"
         damage = self._first_damage(encoding)
         if damage is None:
             return encoding, None
@@ -492,14 +486,13 @@ def open_table(
     suffix: str | None = None,
     max_mb: float | None = USUAL_MB,
     max_rows: int | None = None,
-    sheet: str | None = None,
     paths: abc.Collection[str] = (),
 ) -> TableFile:
     """Look at a file: its format, encoding and delimiter.  `file`, `name`, `suffix`, `max_mb` as in `open_source`.
 
-    `max_mb` None reads a file of any length row by row; what has to be read whole is bounded all the same.  `sheet`
-    names a workbook's sheet, hidden or not; None: the first visible one.  `paths` are columns within nested JSON, as
-    `TableFile` has them.  UsageError for a sheet of any other format.
+    `max_mb` None reads a file of any length row by row; what has to be read whole is bounded all the same.
+    `paths` are columns within nested JSON, as
+    `TableFile` has them.
     """
     nested = tuple(path for path in dict.fromkeys(paths) if "." in path or "[" in path)
     source = open_source(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows)
@@ -507,9 +500,7 @@ def open_table(
         source = open_source(file, name, suffix=suffix, max_rows=max_rows)
     most = None if source.limit is None else min(MAX_ROWS, max_rows or MAX_ROWS)
     if source.suffix == ".xlsx":
-        return _workbook(source, most or MAX_ROWS, sheet)
-    if sheet is not None:
-        raise UsageError(f"{source.name} has no sheets. Leave out --sheet, or give an XLSX workbook.")
+        return _workbook(source, most or MAX_ROWS)
     if source.suffix == ".parquet":
         return TableFile(source, most, paths=nested)
     encoding, damaged = source.encoding()
@@ -538,16 +529,15 @@ def read_table(
     suffix: str | None = None,
     max_mb: float = USUAL_MB,
     max_rows: int | None = None,
-    sheet: str | None = None,
     paths: abc.Collection[str] = (),
 ) -> Table:
     """Read a CSV, TSV, JSONL, JSON, Parquet or XLSX file (text formats also ``.gz``) whole.
 
     `file` is a path or the bytes of an upload (then `name` gives the suffix).  `max_mb` bounds the file and what it
-    unpacks to; rows, columns and values are bounded too.  `sheet` and `paths` as `open_table`; formulas of a workbook
+    unpacks to; rows, columns and values are bounded too.  `paths` as `open_table`; formulas of a workbook
     stay text.  GoldenError for anything that cannot be read.
     """
-    rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, sheet=sheet, paths=paths).rows()
+    rows = open_table(file, name, suffix=suffix, max_mb=max_mb, max_rows=max_rows, paths=paths).rows()
     numbered = [(rows.number, row) for row in rows]
     return _table_of(rows.file.source.name, rows.columns, rows.findings, numbered)
 
@@ -588,9 +578,9 @@ def _decoded(
         raise source.refuse(refused.message, row=refused.row, column=refused.column) from refused
 
 
-def _workbook(source: Source, most_rows: int, sheet: str | None) -> TableFile:
-    """A sheet of a workbook, by default the first visible one, its first filled row the header."""
-    options = {"rows": most_rows, "cells": MAX_CELLS, "unpacked": source.unpacked, "sheet": sheet}
+def _workbook(source: Source, most_rows: int) -> TableFile:
+    """The first visible sheet of a workbook, its first filled row the header."""
+    options = {"rows": most_rows, "cells": MAX_CELLS, "unpacked": source.unpacked}
     columns: tuple[str, ...] = ()
     rows: list[Row] = []
     numbers: list[int] = []
@@ -605,7 +595,7 @@ def _workbook(source: Source, most_rows: int, sheet: str | None) -> TableFile:
                 numbers.append(number)
                 rows.append(dict(zip(columns, cells, strict=False)))
     if not columns:
-        raise source.refuse("The sheet is empty. Use --sheet, or save another sheet as a file.")
+        raise source.refuse("The sheet is empty. Save another sheet as a file.")
     return TableFile(source, most_rows, columns=columns, document=tuple(rows), findings=notes, numbers=tuple(numbers))
 
 
@@ -687,7 +677,7 @@ def _json_line(line: str, number: int, source: Source) -> dict[str, Any]:
 
 
 def _json_document(source: Source, encoding: str) -> tuple[dict[str, Any], ...] | None:
-    """The objects of a JSON array, alone or as the ``data`` of one page of an API's list; None for JSON lines."""
+    """The objects of a JSON array; None for JSON lines."""
     with source.reading() as file:
         text = file.read().decode(encoding, "replace")
     try:
@@ -698,7 +688,7 @@ def _json_document(source: Source, encoding: str) -> tuple[dict[str, Any], ...] 
         where = f" at line {problem.lineno}" if isinstance(problem, json.JSONDecodeError) else ""
         raise source.refuse(f"The file is not JSON{where}: {_reason(problem)}.") from problem
     if isinstance(value, dict):
-        value = value["data"] if isinstance(value.get("data"), list) else [value]
+        value = [value]
     if not isinstance(value, list):
         raise source.refuse(f"A JSON array of objects was expected, a {type(value).__name__} came.")
     for row, entry in enumerate(value, start=1):

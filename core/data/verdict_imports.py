@@ -52,13 +52,11 @@ class ImportChoices:
     """What a person decided; all of it has a default that takes the file at its word.
 
     `columns` corrects the roles (None: nothing plays it).  `use` says what to take where a file holds both replies
-    and scores.  `scale` is the scale that the judge was given, None for the aspect's; another one is mapped linearly to
-    the aspect's ends.  With `own_scale` scores are taken as they are.
+    and scores.  With `own_scale` scores are taken as they are, whatever their scale.
     """
 
     columns: Mapping[Role, str | None] = field(default_factory=dict)
     use: Use | None = None
-    scale: Scale | None = None
     own_scale: bool = False
     higher_is_better: bool = True
 
@@ -115,8 +113,7 @@ def match(
     aspect that the golden set does not have, GoldenError for a row without a usable item id, UsageError for a choice
     that cannot be.
     """
-    onto, choices = task_of(golden, aspect).scale, choices or ImportChoices()
-    scale = choices.scale or onto
+    scale, choices = task_of(golden, aspect).scale, choices or ImportChoices()
     columns = propose_columns(recording, aspect, tuple(golden.aspects))
     for role, column in choices.columns.items():
         columns = columns.with_role(role, column)
@@ -135,10 +132,6 @@ def match(
         found = (number_in(entry.score) for own in rows.values() for entry in own)
         given = np.array([number for number in found if isinstance(number, float)], dtype=np.float64)
         codes = set(given[off_scale(given, scale)[0]].tolist())
-
-    def placed(score: float) -> float:
-        share = (score - scale.low) / (scale.high - scale.low)
-        return score if choices.own_scale else onto.low + share * (onto.high - onto.low)
 
     n, numbers, unread = 0, set[float](), Counter[UnscoredReason]()
     examples: dict[UnscoredReason, list[tuple[str, int, str]]] = {}
@@ -161,11 +154,10 @@ def match(
                     of_reason += [(item_id, entry.row, text[:_EXAMPLE_TEXT])] if len(of_reason) < _EXAMPLES else []
                 readings.append(reading)
         if own:
-            found_verdicts.append(verdict_of(own, readings, words_of(own, use), placed))
+            found_verdicts.append(verdict_of(own, readings, words_of(own, use)))
     verdicts = Verdicts(found_verdicts).of_items(golden.item_ids)
-    on_scale, mapped = use == "replies" or not choices.own_scale, (scale.low, scale.high) != (onto.low, onto.high)
-    how = f"on {scale}, mapped linearly to {onto}" if mapped else f"on {scale}"
-    how = how if on_scale else "as they are, on a scale of their own"
+    on_scale = use == "replies" or not choices.own_scale
+    how = f"on {scale}" if on_scale else "as they are, on a scale of their own"
     lower = "" if choices.higher_is_better else "; lower is better"
     judge = JudgeScores(
         name=recording.name,
@@ -186,12 +178,11 @@ def match(
         _check_ids(rows, tuple(unknown), log)
         for named in columns.found_by("alias"):
             log.add("note", f"is taken for the {OWN_NAMES[named]}", column=columns.roles[named])
-        if pairs and use == "scores" and not choices.scale and numbers and numbers <= _CHOICES:
+        if pairs and use == "scores" and numbers and numbers <= _CHOICES:
             log.add(
                 "error",
                 f"The scores are {', '.join(f'{number:g}' for number in sorted(numbers))}, and none is 3, which "
-                "prefers the second text. Say on which scale the judge answered, such as another from 1 to 2, mapped "
-                "to that of the aspect.",
+                "prefers the second text. Write A, B and tie in the file, or 1, 3 and 2.",
             )
         _check_numbers(judge, log, numbers=numbers, unread=unread, n=n, scale=scale, use=use)
     return ImportPreview(
@@ -282,7 +273,7 @@ def _check_numbers(
             hint = "" if fits is None else f" They would fit {fits}."
         message = (
             f"{off:,} of {n:,} {use}{ends} lie outside {scale} and are not used.{hint} If the judge was given "
-            "another scale, say which, or take the numbers as they are."
+            "another scale, take the numbers as they are."
         )
         log.add("warning", message)
     if others:

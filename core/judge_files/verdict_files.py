@@ -90,7 +90,7 @@ def read_verdicts(
     rows: dict[str, list[RecordedRow]] = {}
     readings: list[tuple[str, Reading]] = []
     texts: dict[str, tuple[str, ...]] = {}
-    for entry in entries(recording, columns, wanted, any_id=True, once=True):
+    for entry in entries(recording, columns, wanted, once=True):
         name = entry.item_id
         rows.setdefault(name, []).append(entry)
         if entry.replies is not None and (columns.replies_first or not entry.has_score):

@@ -14,7 +14,6 @@ from core.data.verdict_imports import ImportChoices, ImportPreview
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
 from core.projects.project_judges import MetricsRequest, RepEvalFile
-from core.records import Scale
 from core.repeval import EMBEDDED
 from core.wording import counted
 from pages.ui import grid, metrics_view, people, state, tables
@@ -34,7 +33,7 @@ ROLE_WORDS: dict[Role, str] = {
 }
 HOW_WORDS = {"exact": "by its name", "alias": "by another usual name", "corrected": "chosen here"}
 MOST_NAMED, LARGEST_REPEVAL_MB = 30, 16
-AS_ASPECT, MAPPED, OWN = "the scale of the aspect", "another, mapped to it", "another, taken as they are"
+AS_ASPECT, OWN = "the scale of the aspect", "another, taken as they are"
 
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
@@ -95,7 +94,7 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
         columns = columns.with_role(role, column)
     roles = columns.roles
     use: Use | None = None
-    scale, view = None, golden.aspect(aspect)
+    view = golden.aspect(aspect)
     left, middle, right = st.columns([2, 3, 2], gap="large")
     with left:
         if roles.keys() >= {"replies", "score"}:
@@ -103,21 +102,13 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
             uses: list[Use] = ["replies", "scores"]
             use = st.radio("Take the", uses, default, key=widget(f"{key}_use"), horizontal=True)
     with middle:
-        named = {AS_ASPECT: f"{view.scale}, as the raters" if view else AS_ASPECT, MAPPED: MAPPED, OWN: OWN}
+        named = {AS_ASPECT: f"{view.scale}, as the raters" if view else AS_ASPECT, OWN: OWN}
         picked = st.selectbox(
             "Scale that the judge was given", list(named), key=widget(f"{key}_scale"), format_func=named.__getitem__
         )
-        if picked == MAPPED:
-            low, high = st.columns(2)
-            bottom = low.number_input("from", value=0.0, key=widget(f"{key}_low"))
-            top = high.number_input("to", value=10.0, key=widget(f"{key}_high"))
-            if bottom < top:
-                scale = Scale(float(bottom), float(top), given=True)
-            else:
-                st.warning("The upper end must be above the lower end.", icon=":material/edit:")
     with right:
         lower = st.checkbox("Lower is better", key=widget(f"{key}_lower"), help="For error counts and distances.")
-    return ImportChoices(changes, use, scale, picked == OWN, not lower)
+    return ImportChoices(changes, use, picked == OWN, not lower)
 
 
 def _show(preview: ImportPreview) -> None:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.data.golden import sentence
-from core.data.split import ENOUGH, LEAST, added_to, calibration_labels
+from core.data.split import ENOUGH, LEAST, calibration_labels
 from core.project_records import GoldenSummary
 from core.report.figures.svg import shortened
 from core.wording import counted
@@ -33,11 +33,6 @@ def _glance(golden_id: str, _page: Opened) -> tuple[str, int]:
     return sentence(golden), max(counts, default=0)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def _added(older_id: str, newer_id: str, _page: Opened) -> str:
-    return added_to(kept_golden(older_id, _page.store), kept_golden(newer_id, _page.store))
-
-
 def choose(goldens: Sequence[GoldenSummary]) -> GoldenSummary:
     """The golden set in the URL, else the newest, with the picker where there is more than one."""
     known = {golden.golden_id: golden for golden in goldens}
@@ -58,7 +53,6 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) 
     sees = not golden.aspects or label_blind.may_see(page, golden.golden_id)
     words, n = _glance(golden.golden_id, page)
     finding(f"{shortened(golden.name, LONGEST)}: {words}")
-    _draw_related(page, goldens, golden)
     _draw_next(page, golden, n)
     if not sees:
         return
@@ -78,20 +72,6 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) 
         number = st.pagination(-(-len(names) // MOST_PICTURES), key=f"aspects_{golden.golden_id}")
         names = names[(number - 1) * MOST_PICTURES : number * MOST_PICTURES]
     charts.place_labels(kept_golden(golden.golden_id, page.store), names)
-
-
-def _draw_related(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) -> None:
-    """Say what the newest other set with known texts adds to this one, or this one to an older set."""
-    place = goldens.index(golden)
-    near = goldens[max(0, place - MOST_RELATED) : place + MOST_RELATED + 1]
-    for other in near:
-        newer = goldens.index(other) < place
-        ids = (golden.golden_id, other.golden_id) if newer else (other.golden_id, golden.golden_id)
-        if other is not golden and (added := _added(*ids, page)):
-            name = shortened(other.name, LONGEST)
-            words = f"{name} is newer. It adds {added} to this one." if newer else f"It adds {added} to {name}."
-            st.markdown(plain(words))
-            return
 
 
 def _draw_next(page: Opened, golden: GoldenSummary, n: int) -> None:

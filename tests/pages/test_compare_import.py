@@ -85,16 +85,6 @@ def test_a_column_can_be_corrected(screen: AppTest, store: Store) -> None:
     assert judges(store)[0].judge.values[0] == 4
 
 
-def test_another_scale_is_asked_about(screen: AppTest, store: Store) -> None:
-    bring(screen, [{"id": f"i{k}", "score": 25 * k} for k in range(4)])
-    assert "lie outside 1-5 and are not used" in told(screen)
-    choose(screen, "Scale", "another, mapped to it")
-    choose(screen, "to", 100.0)
-    assert "Items scored 4" in told(screen)
-    press(screen, "Add this judge")
-    np.testing.assert_allclose(judges(store)[0].judge.values, [1, 2, 3, 4])  # 1 + 4 s / 100
-
-
 def test_scores_can_stay_on_their_own_scale(screen: AppTest, store: Store) -> None:
     bring(screen, [{"id": f"i{k}", "score": -k} for k in range(4)])
     choose(screen, "Scale", "another, taken as they are")

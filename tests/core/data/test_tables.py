@@ -39,7 +39,7 @@ def test_delimiters_are_found_even_among_others_in_quotes(delimiter: str) -> Non
     assert table.rows[0] == {"item_id": "1", "target": "a, b; c | d, e; f", "human_a": "3,5"}
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])
 def test_unicode_encodings_are_read_without_a_finding(encoding: str, ending: str) -> None:
     text = "item_id,target\n1,né à Łódź\n" if ending == ".csv" else '{"item_id": "1", "target": "né à Łódź"}\n'
@@ -64,7 +64,6 @@ BROKEN: list[tuple[str, bytes, str, int | None]] = [
     ("a.csv", b"target,human_a\n", "no data rows", None),
     ("a.csv", b"\n\n", "empty", None),
     ("a.csv", b"", "empty", None),
-    ("a.csv", b"<!DOCTYPE html><html>", "web page", None),
     ("a.csv", b"PK\x03\x04rest", r"\.xlsx", None),
     ("a.csv", b"x" * 201 + b"\n1\n", "longer than 200", None),
     ("a.csv", b",".join(b"c%d" % i for i in range(2001)) + b"\n1\n", "at most 2000", None),

@@ -102,10 +102,6 @@ def test_scores_on_another_scale_are_counted_and_asked_about_never_clipped() -> 
     assert not own.judge.on_scale
     assert not own.unread
     assert "scale of their own" in own.judge.note
-    told = preview(rows, ImportChoices(scale=Scale(0, 100)))
-    np.testing.assert_array_equal(told.judge.values, [1, 2, 5, 1 + 4 * 0.03])  # 1 + 4 s / 100
-    assert told.judge.on_scale
-    assert "mapped linearly to 1-5" in told.judge.note
 
 
 def test_a_choice_between_two_texts_is_a_preference() -> None:
@@ -153,10 +149,7 @@ def test_what_cannot_be_used_is_a_problem_in_words(rows: Any, words: str) -> Non
     assert words in preview(rows).problems[0]
 
 
-def test_the_score_of_each_order_is_mapped_as_the_verdict_is() -> None:
-    """By hand: 0 and 50 of 0 to 100 lie at 1 and 3 of 1 to 5, and their mean at 2."""
+def test_the_score_of_each_order_is_kept() -> None:
     row = {"item_id": "a", "score": 25.0, "score_a_first": 0.0, "score_b_first": 50.0}
-    result = preview([row], ImportChoices(scale=Scale(0, 100)))
-    assert (result.judge.values[0], result.judge.turned[0]) == (2.0, 3.0)
     own = preview([row], ImportChoices(own_scale=True))
     assert (own.judge.values[0], own.judge.turned[0]) == (25.0, 50.0)
