@@ -4,7 +4,7 @@
 
     base         what a metric is; scored or left out with a reason; numbers kept   Metric score_or_reason kept as_judge
     registry     names → metrics; columns, scores from elsewhere, RepEval           make_metric metrics_for
-    word_metrics overlap with the source; ROUGE, BLEU, chrF, METEOR
+    word_metrics overlap with the source; ROUGE, BLEU, chrF
     checkpoints  entailment, learned regression, likelihood, BERTScore, cosines of MiniLM; safe loading
 
 torch, transformers, rouge_score, nltk and bert_score are imported when a metric that needs them scores.

@@ -316,7 +316,7 @@ def _weights(metric: Metric) -> str:
         return ""
     from core.repeval.model import folder_digest
 
-    named = metric.name.removeprefix("hf:").partition(":")[2]
+    named = metric.name.partition(":")[2]
     places = [Path(name).expanduser() for name in (named, named.rpartition("@")[0]) if name]
     return next((folder_digest(place) for place in places if place.is_dir()), "")
 

@@ -2,12 +2,10 @@
 
 ===============================================  =======================================================================
 ``overlap`` ``overlap_pairs``                  share of the target's words, or pairs of words, found in the source
-``overlap_context``                            the same words looked for in the context
-``rouge1`` ``rouge2`` … ``rougeL``             ROUGE F1, mean over the references; ``rouge`` is ``rougeL``
-``rouge1_best`` …                              the best reference instead of the mean; ``_p``, ``_r``: precision, recall
+``rouge1`` ``rouge2`` ``rougeL``               ROUGE F1, mean over the references
 ``rouge1_source_p`` …                          ROUGE precision against the source
-``bleu`` ``chrf`` ``meteor``                   against the references
-``similarity``                                 MiniLM cosine with the source; ``_reference``, ``_context``
+``bleu`` ``chrf``                              against the references
+``similarity`` ``similarity_reference``        MiniLM cosine with the source, or with the best reference
 ``metric_<name>``                              a column of the upload
 ``nli:MODEL``                                  entailment of the target by the source, best chunk of a long source
 ``regression:MODEL`` ``…_reference:MODEL``     a trained score next to the source (SumBLEURT) or the reference (BLEURT)
@@ -15,7 +13,7 @@
 ``likelihood:MODEL`` ``…_reference:MODEL``     mean log-likelihood of the target given the source or a reference
 ===============================================  =======================================================================
 
-MODEL is a Hugging Face id or a folder; ``hf:`` may stand before such a name.  Scores that come from elsewhere (a
+MODEL is a Hugging Face id or a folder.  Scores that come from elsewhere (a
 calibrated judge, replies, RepEval) become metrics by `given_scores`.
 """
 
@@ -33,7 +31,7 @@ from core.errors import UsageError
 from core.judging.judge_protocol import OnProgress
 from core.metrics.base import FIELDS, Metric, MetricScores, Need, scores_of
 from core.metrics.checkpoints import bertscore, likelihood, nli, regression, similarity
-from core.metrics.word_metrics import ROUGE_NAME, bleu, chrf, meteor, overlap, rouge
+from core.metrics.word_metrics import bleu, chrf, overlap, rouge
 from core.records import GoldenSet, Item, JudgeScores, Unscored, content_digest
 
 PREFIX = "metric_"
@@ -44,18 +42,18 @@ LOWER_IS_BETTER = frozenset(
 
 _LOWER_NAMES = frozenset({"lev_dist", "edit_dist", "edit_distance"})
 
-_ROUGES = "rouge1 rouge2 rougeL rouge1_best rouge2_best rougeL_best rouge1_source_p rouge2_source_p rougeL_source_p"
 _PLAIN: dict[str, tuple[str, Callable[[str], Metric]]] = {
     "overlap": ("Word overlap with the source", overlap),
     "overlap_pairs": ("Word-pair overlap with the source", partial(overlap, pairs=True)),
-    "overlap_context": ("Word overlap with the context", partial(overlap, against="context")),
-    **dict.fromkeys(_ROUGES.split(), ("", rouge)),
+    **{f"rouge{kind}": (f"ROUGE-{kind}", partial(rouge, kind=kind)) for kind in "12L"},
+    **{
+        f"rouge{kind}_source_p": (f"ROUGE-{kind} precision (source)", partial(rouge, kind=kind, source=True))
+        for kind in "12L"
+    },
     "bleu": ("BLEU", bleu),
     "chrf": ("chrF", chrf),
-    "meteor": ("METEOR", meteor),
     "similarity": ("Similarity to the source", similarity),
     "similarity_reference": ("Similarity to the reference", partial(similarity, against="references")),
-    "similarity_context": ("Similarity to the context", partial(similarity, against="context")),
 }
 """Names that need no checkpoint, in the order in which they are offered, with a display name."""
 
@@ -86,10 +84,8 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
         raise UsageError(f"{given[:60]} rates one text, and the items of {golden.name} are pairs of texts.")
     if given in _PLAIN:
         return _PLAIN[given][1](given)
-    if given == "rouge" or ROUGE_NAME.fullmatch(given):
-        return rouge(given)
     if model := model_of(given):
-        return _WITH_MODEL[given.removeprefix("hf:").partition(":")[0]][1](given, model)
+        return _WITH_MODEL[given.partition(":")[0]][1](given, model)
     if given.partition(":")[0] in ("offline", "repeval", "judge", "replies"):
         raise UsageError(f"The scores of {given[:60]!r} are computed elsewhere; hand them in with given_scores.")
     kinds = ", ".join(f"{kind}:MODEL" for kind in _WITH_MODEL)
@@ -103,12 +99,8 @@ def metrics_for(golden: GoldenSet) -> list[Metric]:
     """Every metric that needs no checkpoint, and one for each metric column; `missing` tells which cannot run.
 
     None of the first kind rates pairs of texts.
-    Where no item has two references, the best one is the mean, and is not offered a second time.  METEOR needs data
-    that does not come with Concord, so it is computed by its name alone.
     """
-    several = any(len(item.references) > 1 for item in golden.items)
-    names = () if golden.kind == "pair" else tuple(_PLAIN)
-    plain = [make_metric(name) for name in names if name != "meteor" and (several or not name.endswith("_best"))]
+    plain = [] if golden.kind == "pair" else [make_metric(name) for name in _PLAIN]
     return plain + [metric_column(golden, column) for column in golden.metrics]
 
 
@@ -117,12 +109,8 @@ def readable(judge: JudgeScores) -> JudgeScores:
     if judge.kind != "metric":
         return judge
     name = judge.name
-    kind, _, model = name.removeprefix("hf:").partition(":")
-    if match := ROUGE_NAME.fullmatch(name):
-        part = {"p": " precision", "r": " recall"}.get(match["part"] or "", "")
-        against = " (source)" if match["source"] else " (best reference)" if match["several"] == "best" else ""
-        name = f"ROUGE-{match['kind']}{part}{against}"
-    elif name in _PLAIN:
+    kind, _, model = name.partition(":")
+    if name in _PLAIN:
         name = _PLAIN[name][0]
     elif model and kind in _WITH_MODEL:
         name = f"{_WITH_MODEL[kind][0]} by {model.rstrip('/').rpartition('/')[2]}"
@@ -133,7 +121,7 @@ def readable(judge: JudgeScores) -> JudgeScores:
 
 def model_of(name: str) -> str:
     """The MODEL (id or folder) that the metric of that name runs; "" for one that runs none of a person's choice."""
-    kind, _, model = name.strip().removeprefix("hf:").partition(":")
+    kind, _, model = name.strip().partition(":")
     return model.strip() if kind in _WITH_MODEL else ""
 
 

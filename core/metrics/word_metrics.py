@@ -1,12 +1,10 @@
-"""Words in common: shares found in the source; ROUGE, BLEU and chrF (sacrebleu) and METEOR (nltk).
+"""Words in common: shares found in the source; ROUGE, and BLEU and chrF of sacrebleu.
 
 ROUGE-N and ROUGE-L (Lin 2004) have rouge_score's tokens, stems and counts; every text is tokenised once.
 
-Several references: the *mean* of the scores by default, which is what ROUGE-1.5.5 does and the papers' SummEval rows
-(11 references) show, or the *best* one by F (``_best``), as rouge_score's `score_multi`.  Neither wins everywhere: the
-mean on SummEval's ROUGE-2, the best where references are short and differ much (SFRES, ASSET).  Words are stemmed
-(Porter), as `ROUGE-1.5.5 -m`.  The original tokenizer keeps a-z and 0-9 only.  Here
-words of other scripts count too, and each character of a script without spaces is a word.
+Of several references the score is the *mean*, which is what ROUGE-1.5.5 does and the papers' SummEval rows (11
+references) show.  Words are stemmed (Porter), as `ROUGE-1.5.5 -m`.  The original tokenizer keeps a-z and 0-9 only.
+Here words of other scripts count too, and each character of a script without spaces is a word.
 
 ROUGE-L is that of the whole text.  (ROUGE-1.5.5 on texts split into sentences unites the matches of each sentence,
 which rouge_score calls rougeLsum: another number.)  Its longest common subsequence is our own, a bit-parallel one
@@ -18,22 +16,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from core.errors import JudgeError, UsageError
 from core.judging.offline.text import cut
-from core.metrics.base import Against, Field, Metric, Need, item_by_item, texts_of
+from core.metrics.base import Field, Metric, Need, item_by_item, texts_of
 from core.records import Item
 from core.texts import with_spaces, words_of
 
 if TYPE_CHECKING:
     from rouge_score.scoring import Score
 
-ROUGE_NAME = re.compile(r"rouge(?P<kind>[1-9L])(?P<source>_source)?(?:_(?P<part>[fpr]))?(?:_(?P<several>mean|best))?")
 MAX_CHARS = 60_000
 """Texts are compared with references up to here (about 10,000 words): chrF counts every run of six characters."""
 
-_WORD = re.compile(r"\w+|[^\w\s]")
 _APOSTROPHE = re.compile("['’]")
 _NO_WORDS = "The {} holds no words."
 
@@ -49,8 +44,8 @@ def _of_words(
     return Metric(name, measures, needs, cost, item_by_item(needs, prepare))
 
 
-def overlap(name: str, against: Literal["source", "context"] = "source", *, pairs: bool = False) -> Metric:
-    """The share of the target's words (`pairs`: of its pairs of neighbouring words) that occur in `against`.
+def overlap(name: str, *, pairs: bool = False) -> Metric:
+    """The share of the target's words (`pairs`: of its pairs of neighbouring words) that occur in the source.
 
     Words are compared by their stems; each occurrence in the target counts.  A target of one word has no pair and is
     Unscored there.
@@ -65,7 +60,7 @@ def overlap(name: str, against: Literal["source", "context"] = "source", *, pair
         known = cache(lambda text: frozenset(runs(text)))  # a source is that of many items
 
         def measure(item: Item) -> float | str:
-            there, written = known(texts_of(item, against)[0]), runs(item.target)
+            there, written = known(texts_of(item, "source")[0]), runs(item.target)
             if not written:
                 return f"The target holds fewer than {size} words."
             return sum(run in there for run in written) / len(written)
@@ -73,7 +68,7 @@ def overlap(name: str, against: Literal["source", "context"] = "source", *, pair
         return measure
 
     counted = "pairs of neighbouring words" if pairs else "words"
-    return _of_words(name, f"Share of the target's {counted} found in the {against}.", against, prepare)
+    return _of_words(name, f"Share of the target's {counted} found in the source.", "source", prepare)
 
 
 # ── with references ──────────────────────────────────────────────────────────────────────────────────────────
@@ -113,52 +108,14 @@ def _sentence_score(metric: Any, separate: Callable[[str], str] = str) -> Callab
     return measure
 
 
-def meteor(name: str = "meteor") -> Metric:
-    """METEOR (Banerjee and Lavie 2005) of nltk, 0 to 1, the best reference.  Needs nltk's wordnet, which is not part
-    of the installation: it is not offered, and without it no item is scored."""
-
-    def prepare() -> Callable[[Item], float | str]:
-        from nltk.corpus import wordnet  # type: ignore[import-untyped]
-        from nltk.translate.meteor_score import meteor_score  # type: ignore[import-untyped]
-
-        try:
-            wordnet.ensure_loaded()
-        except LookupError as error:
-            raise JudgeError(
-                "METEOR needs nltk's wordnet data, which is not in nltk's usual folders or where NLTK_DATA says; "
-                "`python -m nltk.downloader wordnet` brings it."
-            ) from error
-
-        def words(text: str) -> list[str]:
-            return _WORD.findall(with_spaces(text[:MAX_CHARS]))
-
-        def measure(item: Item) -> float | str:
-            references = [words(text) for text in texts_of(item, "references")]
-            return float(meteor_score(references, words(item.target), wordnet=wordnet))
-
-        return measure
-
-    measures = "METEOR: words, stems and synonyms in common with the best reference, in a similar order."
-    return _of_words(name, measures, "references", prepare)
-
-
 # ── ROUGE ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def rouge(name: str) -> Metric:
-    """The metric of that name: ``rouge1``, ``rouge2``, … ``rougeL``, with ``_source``, ``_p``/``_r``, ``_best``.
-
-    ``rouge2`` is F1 against the references, ``rouge2_p`` precision; ``rouge2_source_p`` is the share of the target's
-    bigrams that occur in the source; ``rouge`` is ``rougeL``.  UsageError for anything else.
-    """
-    match = ROUGE_NAME.fullmatch("rougeL" if name == "rouge" else name)
-    if match is None:
-        raise UsageError(f"No ROUGE is called {name[:60]!r}; rouge1 … rouge9 and rougeL are, with _source, _p or _r.")
-    kind, part, best = match["kind"], match["part"] or "f", match["several"] == "best"
-    against: Against = "source" if match["source"] else "references"
+def rouge(name: str, kind: str, *, source: bool = False) -> Metric:
+    """ROUGE of `kind` "1", "2" or "L": F1 against the references; precision against the `source`."""
+    against: Field = "source" if source else "references"
     what = {"L": "longest common subsequence of words", "1": "words"}.get(kind, f"runs of {kind} words")
-    over = "" if against == "source" else ", best reference" if best else ", mean over the references"
-    named, attribute = {"f": ("F1", "fmeasure"), "p": ("precision",) * 2, "r": ("recall",) * 2}[part]
+    named, over = ("precision", "") if source else ("F1", ", mean over the references")
 
     def prepare() -> Callable[[Item], float | str]:
         from rouge_score.rouge_scorer import RougeScorer
@@ -166,21 +123,20 @@ def rouge(name: str) -> Metric:
         tokens = Tokens()
         scorer = None if kind == "L" else RougeScorer([f"rouge{kind}"], tokenizer=tokens)
 
-        def compared(target: str, reference: str) -> Score:
+        def compared(target: str, reference: str) -> float:
             if scorer is None:
-                return lcs_score(tokens.tokenize(reference), tokens.tokenize(target))
-            return scorer.score(reference, target)[f"rouge{kind}"]
+                score = lcs_score(tokens.tokenize(reference), tokens.tokenize(target))
+            else:
+                score = scorer.score(reference, target)[f"rouge{kind}"]
+            return float(score.precision if source else score.fmeasure)
 
         def measure(item: Item) -> float | str:
             if not tokens.tokenize(item.target):
                 return _NO_WORDS.format("target")
-            references = [text for text in texts_of(item, against) if tokens.tokenize(text)]
-            if not references:
-                return _NO_WORDS.format(against if against == "source" else "reference")
-            scores = [compared(item.target, reference) for reference in references]
-            if best:
-                return float(getattr(max(scores, key=lambda score: score.fmeasure), attribute))
-            return float(sum(getattr(score, attribute) for score in scores) / len(scores))
+            texts = [text for text in texts_of(item, against) if tokens.tokenize(text)]
+            if not texts:
+                return _NO_WORDS.format("source" if source else "reference")
+            return sum(compared(item.target, text) for text in texts) / len(texts)
 
         return measure
 

@@ -161,7 +161,7 @@ def test_a_command_of_the_table_runs_as_it_is_written(
     if head == "fuse":
         named = {name.strip() for name in words[words.index("--with") + 1].split(",")}
         lost = named - set(body["parts"])
-        assert {name: body["left_out"][name] for name in lost if "wordnet" not in body["left_out"][name]} == {}
+        assert {name: body["left_out"][name] for name in lost} == {}
         folders = [models(kind) for kind in ("encoder", "bart", "regression", "classifier", "decoder")]
         monkeypatch.setenv("CONCORD_LOCAL_MODELS", ",".join(folders))  # a file alone brings no model in
         assert (

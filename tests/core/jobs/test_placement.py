@@ -36,7 +36,7 @@ def added(store: Store, kind: RunKind, **options: Any) -> str:
         ("repeval", {"settings": RepEvalSettings(model=ModelSpec("org/large"))}, "gpu"),
         ("repeval", {"settings": RepEvalSettings(model=ModelSpec("org/large", device="cpu"))}, "any"),
         ("metrics", {"names": ("rouge1", "similarity", "hf:bleu")}, "any"),
-        ("metrics", {"names": ("rouge1", "hf:nli:org/model")}, "gpu"),
+        ("metrics", {"names": ("rouge1", "nli:org/model")}, "gpu"),
         ("repeval", {"body": '{"of": "another version"}'}, "any"),
     ],
 )

@@ -51,7 +51,6 @@ def refuse(items: Sequence[Item]) -> object:
         ),
         (made("one only", lambda items: [NAN, 2.0, NAN, NAN]), "it scored 1 of the 4 items; at least 2 are needed"),
         (made("too few", lambda items: [1.0, 2.0]), "too few returned numbers of shape (2,) for 4 items."),
-        (make_metric("overlap_context"), "no item of this golden set has a context"),
     ],
     ids=lambda value: value.name if isinstance(value, Metric) else "",
 )

@@ -35,12 +35,9 @@ def test_vectors_are_masked_means_of_the_last_layer_at_unit_length():
 
 
 def test_cosines_are_those_of_the_vectors():
-    vectors = sentence_vectors([NEAR.target, NEAR.source, FAR.source, NEAR.context])
+    vectors = sentence_vectors([NEAR.target, NEAR.source, FAR.source])
     scores = make_metric("similarity").score([NEAR, FAR])
     np.testing.assert_allclose(scores.values, [vectors[0] @ vectors[1], vectors[0] @ vectors[2]], atol=1e-5)
-    context = make_metric("similarity_context").score([NEAR, FAR])
-    assert context.values[0] == pytest.approx(float(vectors[0] @ vectors[3]), abs=1e-5)
-    assert context.unscored[0].detail == "The item has no context."
 
 
 def test_the_best_reference_counts():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.data import load_golden
-from core.errors import UsageError
-from core.metrics import make_metric, word_metrics
-from core.metrics.word_metrics import Tokens, lcs_length, rouge
+from core.metrics import make_metric
+from core.metrics.word_metrics import Tokens, lcs_length
 from core.records import FloatArray, GoldenSet, Item, Measure
 from core.stats import LabelledItems, align
 from tests.core.metrics.conftest import ITEMS
@@ -34,7 +32,7 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rouge3", "rougeL"])
+@pytest.mark.parametrize("kind", ["rouge1", "rouge2", "rougeL"])
 def test_every_form_equals_rouge_score(kind):
     from rouge_score.rouge_scorer import RougeScorer
 
@@ -42,10 +40,6 @@ def test_every_form_equals_rouge_score(kind):
     each = [[scorer.score(r, i.target)[kind] for r in i.references] for i in WRITTEN]
     expected = {
         kind: [sum(s.fmeasure for s in of) / 2 for of in each],
-        f"{kind}_mean": [sum(s.fmeasure for s in of) / 2 for of in each],
-        f"{kind}_p": [sum(s.precision for s in of) / 2 for of in each],
-        f"{kind}_r": [sum(s.recall for s in of) / 2 for of in each],
-        f"{kind}_best": [scorer.score_multi(i.references, i.target)[kind].fmeasure for i in WRITTEN],
         f"{kind}_source_p": [scorer.score(i.source, i.target)[kind].precision for i in WRITTEN],
     }
     for name, values in expected.items():
@@ -58,10 +52,9 @@ def test_by_hand():
     # target: the cat sat (3); reference: the cat was here (4): 2 words in common, p 2/3, r 2/4, F = 4/7
     # pairs: the-cat of (2, 3): p 1/2, r 1/3, F = 2/5; in order: the cat, as for words
     item = Item("a", "The cat sat.", references=("the cat was here",))
-    assert rouge("rouge1").score([item]).values[0] == pytest.approx(4 / 7)
-    assert rouge("rouge2").score([item]).values[0] == pytest.approx(2 / 5)
-    assert rouge("rougeL").score([item]).values[0] == pytest.approx(4 / 7)
-    assert rouge("rouge").score([item]).values[0] == pytest.approx(4 / 7)
+    assert make_metric("rouge1").score([item]).values[0] == pytest.approx(4 / 7)
+    assert make_metric("rouge2").score([item]).values[0] == pytest.approx(2 / 5)
+    assert make_metric("rougeL").score([item]).values[0] == pytest.approx(4 / 7)
 
 
 def table_length(first: list[str], second: list[str]) -> int:
@@ -87,7 +80,7 @@ def test_texts_without_words_are_unscored_not_zero():
         Item("empty", "", references=("the cat",)),
         Item("alone", "the cat"),
     ]
-    verdicts = rouge("rouge1").score(items)
+    verdicts = make_metric("rouge1").score(items)
     assert verdicts.values[2] == 1.0  # the readable reference counts
     assert [u.item_id for u in verdicts.unscored] == ["signs", "dots", "none", "empty", "alone"]
     assert "holds no words" in verdicts.unscored[0].detail
@@ -99,17 +92,9 @@ def test_hostile_words_and_long_texts_are_measured():
     # Porter's rules are defined by recursion over runs of y; two texts of 20,000 words have 4e8 cells in a table
     wall = Item("y", "y" * 50_000, source="y" * 50_000)
     long = Item("long", "a b c d " * 5_000, source="d c b a " * 5_000)
-    assert rouge("rougeL_source_p").score([wall, long]).values[0] == 1.0
-    assert 0.25 <= rouge("rougeL_source_p").score([wall, long]).values[1] <= 1.0
+    assert make_metric("rougeL_source_p").score([wall, long]).values[0] == 1.0
+    assert 0.25 <= make_metric("rougeL_source_p").score([wall, long]).values[1] <= 1.0
     assert Tokens().tokenize("Cities <b>running</b>") == ["citi", "b", "run", "b"]
-
-
-@pytest.mark.parametrize(
-    "name", ["rouge0", "rouge10", "rougeW", "rouge1_x", "rouge1_source_reference", "rouge_p", "Rouge1"]
-)
-def test_other_names_mean_nothing(name):
-    with pytest.raises(UsageError, match="No ROUGE is called"):
-        rouge(name)
 
 
 def stored(golden: GoldenSet, name: str) -> FloatArray:
@@ -141,9 +126,8 @@ def test_rouge_aligns_as_rouge_1_5_5_does_on_summeval(shared_data):
 
 def test_overlap_by_hand():
     # stems: cat sat mat | source: the cat is sitting on mats.  "cats" and "mat" are there, "flew" is not: 2 of 3
-    item = Item("a", "Cats flew mat", source="The cat is here, on mats.", context="it flew")
+    item = Item("a", "Cats flew mat", source="The cat is here, on mats.")
     assert make_metric("overlap").score([item]).values[0] == pytest.approx(2 / 3)
-    assert make_metric("overlap_context").score([item]).values[0] == pytest.approx(1 / 3)
     # pairs of the target: (the, cat) there, (cat, on) not, (on, mats) there
     pairs = Item("b", "the cat on mats", source="The cat is here, on mats.")
     assert make_metric("overlap_pairs").score([pairs]).values[0] == pytest.approx(2 / 3)
@@ -169,23 +153,3 @@ def test_bleu_and_chrf_are_sacrebleu_s():
     same = Item("same", "the cat", references=("the cat",))
     assert make_metric("bleu").score([same]).values[0] == pytest.approx(100)  # too short for 4-grams, and not 0
     assert make_metric("chrf").score([same]).values[0] == pytest.approx(100)
-
-
-def test_meteor_takes_the_best_reference(monkeypatch):
-    import nltk.corpus
-    from nltk.translate.meteor_score import single_meteor_score
-
-    class NoSynonyms:
-        """A wordnet that knows no word: METEOR then matches words and stems only."""
-
-        def ensure_loaded(self) -> None:
-            pass
-
-        def synsets(self, word: str) -> list[Any]:
-            return []
-
-    monkeypatch.setattr(nltk.corpus, "wordnet", NoSynonyms())
-    item = Item("a", "The cats sat.", references=("a dog", "the cat sat on it"))
-    expected = single_meteor_score(["the", "cat", "sat", "on", "it"], ["The", "cats", "sat", "."], wordnet=NoSynonyms())
-    assert word_metrics.meteor().score([item]).values[0] == pytest.approx(expected)
-    assert expected > 0.3
