@@ -24,7 +24,6 @@ from core.files import write_json, write_text
 from core.fusion.fusion_settings import CALIBRATED, FusionSettings
 from core.fusion.model_rating import (
     FusionJudge,
-    ModelRatings,
     estimate_rating,
     fusion_state,
     measured_ratings,
@@ -40,16 +39,15 @@ from core.judge_files.judge_reading import kind_of, read_card
 from core.judge_files.judge_writing import golden_entry, task_entry, written, yaml_text
 from core.judge_files.loaded import load_judge
 from core.judging.judge_specs import NAMED, language_model
-from core.judging.llm_judge import require_references
 from core.judging.offline.judge import OfflineJudge
 from core.judging.parse import read_rating
-from core.judging.scoring_styles import Asking
 from core.metrics import ScoreFolder, as_judge, kept, make_metric, score_or_reason
 from core.progress import SILENT, Progress, Stage
 from core.providers.completions import ReplyStore
 from core.records import Alignment, FloatArray, GoldenSet, Item, JudgeScores, Scored, Split, Verdict
 from core.settings import Settings
 from core.verdicts import Verdicts
+from core.wording import price_words
 
 MODEL_WRITES = "model"
 """In the place of a plan: the model writes one."""
@@ -382,23 +380,21 @@ def _rated(made: Parts, spec: str) -> FusedRun:
     aspects = tuple(dict.fromkeys((aspect, *settings.also)))
     tasks = tuple(task_of(golden, name) for name in aspects)
     criteria = _given_criteria(settings.criteria, aspects, made)
-    asking = Asking.of(spec, references=settings.references)
-    with closing(language_model(spec, made.here, made.replies, asking=asking, gate=NAMED)) as model:
-        for task in tasks:
-            require_references(model.sampling, task, [golden.items[k] for k in report])
+    with closing(language_model(spec, made.here, made.replies, gate=NAMED)) as model:
         if settings.plan == MODEL_WRITES:
             plan = None
         elif settings.plan:
             plan = read_plan(settings.plan, aspects, [part.name for part in parts])
         else:
             plan = measured_plan(golden, dict.fromkeys(aspects, parts), split.fit.tolist(), settings)
-        asked = FusionJudge(tasks, parts, plan, criteria=criteria, references=settings.references)
+        asked = FusionJudge(tasks, parts, plan, criteria=criteria)
         estimate = estimate_rating(asked, golden.items, report, settings, cost_of=model.cost_of)
-        made.progress.publish(Stage("estimate", f"{estimate.words}{estimate.price}", 0, estimate.calls))
+        made.progress.publish(Stage("estimate", f"{estimate.words}{price_words(estimate.cost)}", 0, estimate.calls))
         ratings = rate_by_model(model, golden.items, asked, report, settings, progress=made.progress)
     rated = {name: ratings.values(name, len(golden.items)) for name in ratings.verdicts}
     result = measured_ratings(golden, tasks, rated, split.report, settings)
-    usage, remarks = ratings.usage, _notes(ratings, made, settings)
+    usage, left = ratings.usage, ratings.n_left
+    remarks = [f"The budget of {settings.budget} calls left {left} items out."] if left else []
     body: dict[str, Any] = {
         "aspect": aspect,
         "method": "llm",
@@ -448,17 +444,6 @@ def _next_to_parts(made: Parts, split: FusionSplit, fused: FloatArray) -> dict[s
         "against_best": None if against is None else against.as_json(),
         **side_by_side(agreement, dict(zip(("fusion", *names), (fused, *matrix), strict=True)), split.report),
     }
-
-
-def _notes(ratings: ModelRatings, made: Parts, settings: FusionSettings) -> list[str]:
-    """What the budget left out, and assistants that say nothing."""
-    notes = [f"The budget of {settings.budget} calls left {ratings.n_left} items out."] if ratings.n_left else []
-    for part in made.parts:
-        given = np.unique(part.values[list(ratings.positions)])
-        given = given[~np.isnan(given)]
-        if given.size == 1 and part.name in ratings.plan.assistants:
-            notes.append(f"{part.name} gives every item here the same number ({given[0]:g}).")
-    return notes
 
 
 def _given_criteria(said: str, aspects: Sequence[str], made: Parts) -> FusionCriteria:

@@ -31,7 +31,7 @@ class FusionSettings:
     Of method "llm" alone: `plan` is a plan's text, "model" to let the model write one, "none" to rate without, "" for
     one that is measured.  `criteria` are a text of criteria by aspect, "calibrated" for those of the calibrated parts,
     "none" to rate without; the model writes those of every aspect that has none said.  `also` are aspects rated in the
-    same calls.  `references` shows the model an item's references; it then rates no item without any.
+    same calls.
     """
 
     method: Literal["average", "ridge", "nnls", "llm"] = setting(
@@ -54,9 +54,6 @@ class FusionSettings:
         "model writes them.",
     )
     also: tuple[str, ...] = setting((), "For llm: another aspect to rate in the same calls; may be repeated.")
-    references: bool = setting(
-        False, "For llm: show each item's references; items without are not rated.", flag="--with-references"
-    )
     budget: int | None = setting(None, "For llm: most calls.", low=1)
 
     def __post_init__(self) -> None:
@@ -72,7 +69,6 @@ class FusionSettings:
             "--also": self.also,
             "--criteria": self.criteria,
             "--plan": self.plan,
-            "--with-references": self.references,
             "--budget": self.budget,
         }
         if self.method != "llm" and (option := next((name for name, value in given.items() if value), "")):
@@ -107,14 +103,6 @@ class FusionEstimate(CallEstimate):
     n_items: int
     to_write: tuple[str, ...] = ()
     writes_plan: bool = False
-
-    @property
-    def price(self) -> str:
-        """``", about $0.12"``, ``", price —"`` where nobody knows it; nothing where it costs nothing."""
-        if self.cost is None:
-            return ", price —"
-        digits = 2 if self.cost >= 0.1 else 4
-        return f", about ${self.cost:,.{digits}f}" if self.cost else ""
 
     @property
     def words(self) -> str:

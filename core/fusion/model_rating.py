@@ -77,7 +77,7 @@ class FusionJudge:
     """What an LLM fusion asks: aspects in `tasks` (one kind of item), with the assistants `parts`, by `criteria`.
 
     `plan` is that of the assistants' use (None: the model writes it first).  `introduced` is how they were introduced
-    where the plan was made; "" does it by these numbers.  `references` shows the references of an item.
+    where the plan was made; "" does it by these numbers.
     """
 
     tasks: tuple[Task, ...]
@@ -85,7 +85,6 @@ class FusionJudge:
     plan: FusionPlan | None
     introduced: str = ""
     criteria: FusionCriteria = field(default_factory=FusionCriteria)
-    references: bool = False
 
     @cached_property
     def planned(self) -> FusionPlan:
@@ -123,7 +122,7 @@ class FusionJudge:
             for name in self.planned.assistants
         ]
         values = self._fixed | {
-            "item": item_block(self.tasks[0].kind, shown_item(item, references=self.references), SCORING),
+            "item": item_block(self.tasks[0].kind, shown_item(item, references=False), SCORING),
             "numbers": "\n".join(lines) or "- none",
         }
         return (Message("user", filled(_prompt(self.planned), values)),)
@@ -219,6 +218,11 @@ class ModelRatings:
         return dict(Counter(verdict.reason for verdict in self.verdicts[name].unscored))
 
 
+def with_texts(items: Sequence[Item], positions: Sequence[int]) -> list[int]:
+    """Those of the `positions` whose items have a text to rate."""
+    return [k for k in positions if not is_blank(items[k].target)]
+
+
 def rate_by_model(
     model: LLMJudge,
     items: Sequence[Item],
@@ -234,7 +238,7 @@ def rate_by_model(
     text to rate cost no call; of a `budget` in calls criteria and plan are paid first and then the items.  PlanError
     where the model writes nothing that can be used.
     """
-    rateable, lacking = _rateable(items, positions, judge), judge.criteria.lacking(judge.tasks)
+    rateable, lacking = with_texts(items, positions), judge.criteria.lacking(judge.tasks)
     asking = _Asking(model, (judge.plan is None) + bool(lacking) + len(rateable), progress, settings.budget)
     aspects = [task.aspect for task in judge.tasks]
     if lacking:
@@ -270,11 +274,6 @@ def rate_by_model(
     return ModelRatings(judge.planned, judge.criteria, tuple(rated), rows, replies, asking.calls, asking.usage, n_left)
 
 
-def _rateable(items: Sequence[Item], positions: Sequence[int], judge: FusionJudge) -> list[int]:
-    """Positions of items with a text, and with a reference where the model is to see references."""
-    return [k for k in positions if not is_blank(items[k].target) and (items[k].references or not judge.references)]
-
-
 def estimate_rating(
     judge: FusionJudge,
     items: Sequence[Item],
@@ -285,7 +284,7 @@ def estimate_rating(
 ) -> FusionEstimate:
     """What `rate_by_model` will ask for."""
     to_write = tuple(task.aspect for task in judge.criteria.lacking(judge.tasks))
-    rateable, writes = _rateable(items, positions, judge), (judge.plan is None) + bool(to_write)
+    rateable, writes = with_texts(items, positions), (judge.plan is None) + bool(to_write)
     rated = rateable if settings.budget is None else rateable[: max(settings.budget - writes, 0)]
     prompt, completion = judge.tokens(items, rated)
     return FusionEstimate(

@@ -190,25 +190,25 @@ def seen_sources(golden: GoldenSet, parts: Sequence[JudgeScores]) -> NDArray[np.
     return np.isin(golden.source_codes, golden.source_codes[seen]) if seen else np.zeros(len(golden.items), dtype=bool)
 
 
-def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore, folds: int = PART_FOLDS) -> FloatArray:
+def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) -> FloatArray:
     """(n_items,) scores: calibration items by a fit without their source, all others by the fit on all of them.
 
-    `fit_and_score` is called `folds` + 1 times, with the whole `split` first.  UsageError with fewer calibration
+    `fit_and_score` is called `PART_FOLDS` + 1 times, with the whole `split` first.  UsageError with fewer calibration
     sources than folds.
     """
     calibration = np.array(split.calibration, dtype=np.intp)
     codes = golden.source_codes[calibration]
     sources = np.unique(codes)
-    if sources.size < folds:
+    if sources.size < PART_FOLDS:
         raise UsageError(
-            f"A part that learns needs at least {folds} calibration sources, so that none teaches its own score; "
+            f"A part that learns needs at least {PART_FOLDS} calibration sources, so that none teaches its own score; "
             f"{sources.size} are there."
         )
     scores = np.array(fit_and_score(split), dtype=np.float64)
     if scores.shape != (len(golden.items),):
         raise UsageError(f"Scores of shape {scores.shape} came for {len(golden.items)} items.")
-    fold = np.random.default_rng([split.seed, 4]).permutation(sources.size) % folds
-    for k in range(folds):
+    fold = np.random.default_rng([split.seed, 4]).permutation(sources.size) % PART_FOLDS
+    for k in range(PART_FOLDS):
         left_out = np.isin(codes, sources[fold == k])
         kept, out = (tuple(calibration[side].tolist()) for side in (~left_out, left_out))
         inner = Split(kept, out, split.kind, split.seed)
@@ -358,7 +358,7 @@ def fuse(
         alone.append(agreement.align(scores[None, :], report)[0])
         lost.append(agreement.difference(values, scores, report))
     fused, *of_parts = agreement.align(np.vstack([values, matrix]), report)
-    best = max(usable, key=lambda k: _height(on_fit[k]))
+    best = max(usable, key=lambda k: float(-np.inf if (value := on_fit[k].value) is None else value))
     joined = [parts[k] for k in usable]
     costs = [part.calls_per_item for part in joined]
     judge = JudgeScores(
@@ -434,10 +434,6 @@ def side_by_side(agreement: Agreement, rows: Mapping[str, FloatArray], at: IntAr
 def beats_chance(alignment: Alignment) -> bool:
     """Whether the whole interval lies above 0."""
     return alignment.value is not None and alignment.interval is not None and alignment.interval.low > 0
-
-
-def _height(alignment: Alignment) -> float:
-    return -np.inf if alignment.value is None else alignment.value
 
 
 def holm_corrected(differences: Sequence[Difference]) -> list[Difference]:

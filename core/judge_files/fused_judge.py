@@ -210,6 +210,10 @@ class FusedJudge(LoadedJudge):
         model = self._rater()
         if not isinstance(model, LLMJudge):
             raise JudgeError("The judge of this fusion is not a language model that can be asked here.")
+        if model.sampling.references:
+            raise JudgeError(
+                "This fusion was made with references in its prompts, which fusions show no more. Fuse again."
+            )
         tasks = tuple(entry.as_task() for entry in how.aspects)
         names = [task.aspect for task in tasks]
         parts = tuple(
@@ -217,8 +221,7 @@ class FusedJudge(LoadedJudge):
             for part, values in zip(self.parts, numbers, strict=True)
         )
         criteria = FusionCriteria(how.criteria).with_more(no_criteria(names), names)
-        plan, references = read_plan(how.plan, names, how.parts), model.sampling.references
-        asked = FusionJudge(tasks, parts, plan, how.introduced, criteria, references)
+        asked = FusionJudge(tasks, parts, read_plan(how.plan, names, how.parts), how.introduced, criteria)
         rated = rate_by_model(model, golden.items, asked, range(len(golden.items)), FusionSettings(method="llm"))
         verdicts = dict(zip(rated.positions, rated.verdicts[self.task.aspect], strict=True))
         return Verdicts(

@@ -184,7 +184,6 @@ def asked_fusion(
         tuple(parts.values()),
         read_plan(said.plan, request.aspects, list(parts)) if texts and (said.plan or needs_plan) else None,
         criteria=read_criteria(said.criteria if texts else "", request.aspects),
-        references=said.references,
     )
     return golden, judge_asked, tuple(positions.tolist())
 
@@ -264,14 +263,9 @@ def estimate_fusion(store: Store, settings: Settings, request: FusionRequest) ->
     """
     from core.fusion.model_rating import estimate_rating
     from core.judging.judge_specs import language_model
-    from core.judging.llm_judge import require_references
-    from core.judging.scoring_styles import Asking
 
     golden, judge, positions = asked_fusion(store, request)
-    asking = Asking.of(request.judge_spec, references=judge.references)
-    with closing(language_model(request.judge_spec, settings, asking=asking)) as model:
-        for task in judge.tasks:
-            require_references(model.sampling, task, [golden.items[k] for k in positions])
+    with closing(language_model(request.judge_spec, settings)) as model:
         return estimate_rating(judge, golden.items, positions, request.settings, cost_of=model.cost_of)
 
 
@@ -291,13 +285,11 @@ def run_fusion(work: RunWork) -> FusionRunView:
     from core.fusion.model_rating import rate_by_model
     from core.fusion.plan import OVERALL, PlanError, folded
     from core.judging.judge_specs import NAMED, language_model
-    from core.judging.scoring_styles import Asking
 
     request = work.request(FusionRequest)
     settings, aspects, spec = request.settings, request.aspects, request.judge_spec
     golden, judge, positions = asked_fusion(work.store, request)
-    asking = Asking.of(spec, references=settings.references)
-    with closing(language_model(spec, work.settings, work.replies, asking=asking, gate=NAMED)) as model:
+    with closing(language_model(spec, work.settings, work.replies, gate=NAMED)) as model:
         try:
             ratings = rate_by_model(model, golden.items, judge, positions, settings, progress=work.progress)
         except PlanError as error:  # never lost: people find it among the plans, to be mended

@@ -56,7 +56,7 @@ DECODER_TOKENS = ("-4", "-3", "-2", "-1")
 ENCODER_TOKENS = ("first", "mean", *DECODER_TOKENS)
 COMPARED_TOKENS = ("first", "mean", "-1")
 MOST_TOKENS = 2048
-COUNTED = "n_truncated n_short n_lacking n_not_finite n_halved prompts cached tokens seconds".split()
+COUNTED = "n_truncated n_short n_lacking n_not_finite prompts cached tokens seconds".split()
 CHUNK = 64  # items looked at together
 EXPONENT = np.uint16(0x7C00)
 
@@ -166,8 +166,8 @@ class States:
     `values` is (n_items, n_layers, n_tokens, dim) float16 in the order of items, `layers` and `token_names`.
     `n_truncated` items were cut to fit; `n_short` have fewer tokens than the furthest one asked for (their first token
     stands in); `n_lacking` have no source (or context) to be compared with, so an empty text stands in; `n_not_finite`
-    cells (layer x token) hold a value that is not a finite number and are undefined; `n_halved` counts how often a
-    batch was halved for want of memory.  `prompts` are the distinct texts read, `cached` of them found in the cache;
+    cells (layer x token) hold a value that is not a finite number and are undefined.  `prompts` are the distinct texts
+    read, `cached` of them found in the cache;
     `tokens` and `seconds` are those of the computed rest.  `fingerprint` changes with the model's weights.
     """
 
@@ -182,7 +182,6 @@ class States:
     n_truncated: int = 0
     n_short: int = 0
     n_lacking: int = 0
-    n_halved: int = 0
     prompts: int = 0
     cached: int = 0
     tokens: int = 0
@@ -204,8 +203,6 @@ class States:
             (self.n_not_finite, "cells hold states that are not finite numbers; they are undefined."),
         )
         words = [f"{count} {text.format(n)}" for count, text in said if count]
-        if self.n_halved:
-            words.append(f"The device ran out of memory {self.n_halved} times; the batch was halved each time.")
         return tuple(words)
 
     def summary(self) -> dict[str, Any]:
@@ -300,8 +297,8 @@ def texts_to_read(items: Sequence[Item], extraction: Extraction) -> set[str]:
 # ── reading them ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 OnProgress = Callable[[int, int], None]
-Computed = tuple[IntArray, HalfArray, int]
-"""Numbers (b,) of prompts, their states (b, n_layers, n_tokens, dim), and how often memory ended before they came."""
+Computed = tuple[IntArray, HalfArray]
+"""Numbers (b,) of prompts and their states (b, n_layers, n_tokens, dim)."""
 
 BATCH_TOKENS = {"cpu": 512, "mps": 8_192, "cuda": 16_384}
 """Tokens in a batch, padding counted.  On a CPU small batches of like length keep the caches warm."""
@@ -380,7 +377,7 @@ class StateReader:
         about = canonical_json([CACHE_VERSION, f"{facts.fingerprint} {precision}", [*layers], [*tokens]])
         kept = StateCache(cache_dir, about, prompts, (len(layers), len(tokens), facts.dim))
         missing = np.array([row for row in range(len(prompts)) if row not in kept], dtype=np.intp)
-        done, n_halved, seconds = len(prompts) - missing.size, 0, 0.0
+        done, seconds = len(prompts) - missing.size, 0.0
         if on_progress is not None:
             on_progress(done, len(prompts))
         if missing.size:
@@ -394,10 +391,10 @@ class StateReader:
             else:
                 read = compute(self._model, (layers, tokens), prompts, missing, budget)
             started = time.perf_counter()
-            for rows, states, halved in read:
+            for rows, states in read:
                 for row, values in zip(rows.tolist(), states, strict=True):
                     kept.put(row, values)
-                done, n_halved, seconds = done + len(rows), n_halved + halved, time.perf_counter() - started
+                done, seconds = done + len(rows), time.perf_counter() - started
                 if on_progress is not None:
                     on_progress(done, len(prompts))
         own = [tokens.index(token) for _, _, token in named]
@@ -423,7 +420,6 @@ class StateReader:
             n_truncated=int(cut.sum()),
             n_short=int(short[uses].any(axis=1).sum()),
             n_lacking=n_lacking(items, *others),
-            n_halved=n_halved,
             prompts=len(prompts),
             cached=len(prompts) - missing.size,
             tokens=sum(len(prompts[row]) for row in missing),
@@ -593,13 +589,12 @@ def compute(
     When the device runs out of memory the batch is halved, for all that follow too; JudgeError when even one text is
     too much.
     """
-    waiting, halved = token_rows(prompts, rows, budget)[::-1], 0  # to be taken from the end
+    waiting = token_rows(prompts, rows, budget)[::-1]  # to be taken from the end
     while waiting:
         batch = waiting.pop()
         values = unless_memory_ends(partial(read_batch, model, *cells, [prompts[row] for row in batch]))
         if values is not None:
-            yield batch, values, halved
-            halved = 0
+            yield batch, values
             continue
         longest = max(len(prompts[row]) for row in batch)
         if len(batch) == 1:
@@ -607,5 +602,4 @@ def compute(
                 f"The device {model.device} ran out of memory on a single text of {longest} tokens. Lower max_tokens, "
                 "or use a smaller model or another device."
             )
-        halved += 1
         waiting = token_rows(prompts, np.concatenate([batch, *waiting]), len(batch) * longest // 2)[::-1]

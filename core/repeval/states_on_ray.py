@@ -75,7 +75,7 @@ def compute_on(
                 if part["problem"]:
                     raise JudgeError(f"On the node {part['node']}: {part['problem']}")
                 values = np.frombuffer(part["values"], dtype=np.float16).reshape(part["shape"])
-                yield np.array(part["rows"], dtype=np.intp), values, part["n_halved"]
+                yield np.array(part["rows"], dtype=np.intp), values
 
 
 class StateActor:
@@ -103,16 +103,15 @@ class StateActor:
 
         answers = []
         for asked in table.to_pylist():
-            prompts, n_halved = asked["prompts"], 0
-            answer = {"rows": asked["rows"], "values": b"", "shape": [0], "n_halved": 0, "problem": "", "node": ""}
+            prompts = asked["prompts"]
+            answer = {"rows": asked["rows"], "values": b"", "shape": [0], "problem": "", "node": ""}
             try:
                 read = dict[int, HalfArray]()
                 whole = len(prompts) * max(map(len, prompts))
-                for rows, states, halved in compute(self.model, self.cells, prompts, np.arange(len(prompts)), whole):
+                for rows, states in compute(self.model, self.cells, prompts, np.arange(len(prompts)), whole):
                     read.update(zip(rows.tolist(), states, strict=True))
-                    n_halved += halved
                 values = np.stack([read[row] for row in range(len(prompts))])
-                answer |= {"values": values.tobytes(), "shape": [*values.shape], "n_halved": n_halved}
+                answer |= {"values": values.tobytes(), "shape": [*values.shape]}
             except ConcordError as error:
                 answer |= {"problem": str(error), "node": str(ray.util.get_node_ip_address())}
             answers.append(answer)

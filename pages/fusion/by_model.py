@@ -59,12 +59,7 @@ def draw(page: Opened, fused: Fused) -> None:
         budget = st.number_input(
             "Most calls (0: no limit)", min_value=0, value=0, step=50, key=state.widget("fusion_budget"), width=220
         )
-        references = st.checkbox(
-            "Show references",
-            key=state.widget("fusion_references"),
-            help="Adds each item's references to the prompt. Items without one are not rated.",
-        )
-    settings = replace(request.settings, budget=int(budget) or None, references=references)
+    settings = replace(request.settings, budget=int(budget) or None)
     request = replace(request, settings=settings, n_items=int(limit) or None)
     if not spec:
         st.caption("Name the model to see what the fusion would cost.")

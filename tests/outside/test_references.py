@@ -103,7 +103,6 @@ def test_references_that_are_not_there_are_refused(concord: Concord, repository:
     for command in (
         ("calibrate", golden, "--preset", "quick", "--out", tmp_path / "o"),
         ("styles", golden),
-        ("fuse", golden, "--with", "overlap,chrf", "--method", "llm", "--out", tmp_path / "f"),
     ):
         said = concord(*command, "--aspect", "coherence", "--judge", "scripted", "--with-references")
         assert said.code == 2

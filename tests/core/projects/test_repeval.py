@@ -80,9 +80,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
         seen.check()
 
     def computed(*about: Any) -> Iterator[Any]:
-        for rows, states, halved in compute(*about):
+        for rows, states in compute(*about):
             seen.read += rows.tolist()
-            yield rows, states, halved
+            yield rows, states
 
     monkeypatch.setattr(RunProgress, "publish", published)
     monkeypatch.setattr(RunProgress, "advance", advanced)
