@@ -1,6 +1,10 @@
-"""What is kept, as the store hands it out: projects, golden sets, criteria, runs, judges, workers.
+"""Who acts, and what is kept as the store hands it out: projects, golden sets, criteria, runs, judges, workers.
 
 Frozen records that hold no store and no SQL.  Times are timezone-aware UTC.  What is not known is None, never 0.
+
+Every change carries its author.  Local use knows no accounts: whoever sits at the machine may do everything, under the
+name they give; at a screen nothing is changed before they gave one.  Where people sign in, their role comes from the
+settings.
 """
 
 from __future__ import annotations
@@ -10,6 +14,39 @@ from datetime import UTC, datetime
 from typing import Literal, Protocol
 
 from core.records import Alignment, Criteria, ItemKind, JudgeScores, Origin, Provenance, Scale, Usage
+
+Role = Literal["viewer", "annotator", "reviewer", "admin"]
+ROLES: tuple[Role, ...] = ("viewer", "annotator", "reviewer", "admin")
+"""From the least to the most: each may do what those before it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Somebody who acts: `name` as others see it ("" = nobody said), `subject` the identity they signed in with.
+
+    `at_screen`: they sit at a screen, where whoever changes something says who they are first.
+    """
+
+    name: str = ""
+    role: Role = "admin"
+    subject: str = ""
+    at_screen: bool = False
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether somebody at a screen has yet to say who they are: they may read, and change nothing."""
+        return self.at_screen and not self.name
+
+    def may(self, role: Role) -> bool:
+        """Whether this person's role is at least `role`."""
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+LOCAL = Actor()
+"""Whoever sits at the machine: the command line and the worker."""
+
+
+# ── what is kept ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 RunKind = Literal[
     "calibration",
@@ -22,7 +59,6 @@ RunKind = Literal[
     "repeval",
     "fusion",
     "recheck",
-    "trial",
 ]
 RunStatus = Literal["queued", "running", "done", "failed", "cancelled", "budget"]
 Side = Literal["calibration", "held-out"]
@@ -177,12 +213,10 @@ class RunRequest(Protocol):
 class Run:
     """A run at the time `now` of the database.
 
-    `request_json` is what was asked for (`core.projects.run_kinds` reads it); `error` is a message, empty unless it
+    `request_json` is what was asked for (`core.projects.run_work` reads it); `error` is a message, empty unless it
     failed; `calls_expected` 0 means not known yet.  `attempt` counts how often it was taken up, `snapshots` what it
-    has published; `begun_by` is the version of Concord that took it up first.
-    `beat_at` is the last sign of life of its worker and `capability` what that one computes on (cuda, mps, gpu or cpu);
-    None and "" without a worker.  `placement` says why a queued run waits, or what is to be said of the worker that has
-    it; "" for nothing.
+    has published.
+    `beat_at` is the last sign of life of its worker, None without one.
     """
 
     run_id: str
@@ -202,10 +236,8 @@ class Run:
     usage: Usage
     attempt: int
     snapshots: int
-    begun_by: str
     cancel_requested: bool
     worker_id: str
-    capability: str
     version: int
     now: datetime
     created_at: datetime
@@ -213,7 +245,6 @@ class Run:
     started_at: datetime | None
     finished_at: datetime | None
     beat_at: datetime | None
-    placement: str = ""
 
     @property
     def finished(self) -> bool:
@@ -253,7 +284,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A worker: its name, where it runs, what it computes on (cuda, mps, gpu or cpu), when it came up.
+    """A worker: its name, where it runs, when it came up.
 
     `silent_for` are the seconds since its last sign of life; None once it signed off.
     """
@@ -263,15 +294,11 @@ class Worker:
     pid: int
     started_at: datetime
     silent_for: float | None
-    capability: str = "cpu"
-
-    def heard_within(self, seconds: float) -> bool:
-        """Whether it gave a sign of life within so many seconds."""
-        return self.silent_for is not None and self.silent_for <= seconds
 
     @property
     def alive(self) -> bool:
-        return self.heard_within(ALIVE_SECONDS)
+        """Whether it gave a sign of life within `ALIVE_SECONDS`."""
+        return self.silent_for is not None and self.silent_for <= ALIVE_SECONDS
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@
 | `CONCORD_DATABASE_URL` | SQLite in `CONCORD_HOME` | Postgres URL, to share one database between hosts |
 | `CONCORD_WORKER` | `auto` | `auto`: the app starts a worker; `external`: you run workers yourself |
 | `CONCORD_WORKER_ID` | host name | name of this worker; two running workers need different names |
-| `CONCORD_CAPABILITIES` | detected | device of the worker: `cpu`, `gpu`, `cuda` or `mps` |
 | `CONCORD_REMOTE_CODE` | none | models whose own code RepEval may run: `ORG/MODEL@COMMIT` or folders, comma-separated |
 | `CONCORD_LOCAL_MODELS` | none | models that a judge file may load: `ID`, `ID@REVISION` or folders, comma-separated |
 | `CONCORD_RAY` | none | Ray cluster that reads hidden states: `auto`, or `HOST:PORT` of its head |
@@ -36,12 +35,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from core.errors import UsageError
-from core.people import ROLES, Role
+from core.project_records import ROLES, Role
 
 USUAL_GOLDEN_ITEMS = 250_000
-
-CAPABILITIES = ("cuda", "mps", "gpu", "cpu")
-"""What a worker can compute on, the best first."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,6 @@ class Settings:
     database_url: str = ""
     worker: Literal["auto", "external"] = "auto"
     worker_id: str = ""
-    capability: str = ""
     remote_code: tuple[str, ...] = ()
     local_models: tuple[str, ...] = ()
     ray: str = ""
@@ -116,18 +111,6 @@ def home_of(environ: Mapping[str, str] | None = None) -> Path:
     return Path(env.get("CONCORD_HOME") or ".concord").expanduser().absolute()
 
 
-def capability_named(raw: str, where: str) -> str:
-    """The best of the capabilities in `raw` (several are separated by commas); "" leaves it to the machine.
-
-    UsageError, naming `where` it was said, for a word that is none.
-    """
-    words = _listed(raw.lower())
-    for word in words:
-        if word not in CAPABILITIES:
-            raise UsageError(f"{where} must be one of {', '.join(CAPABILITIES)}, not {word!r}.")
-    return min(words, key=CAPABILITIES.index, default="")
-
-
 def _listed(raw: str, where: str = "") -> tuple[str, ...]:
     """The words between commas, without blanks around them."""
     return tuple(word.strip() for word in raw.split(",") if word.strip())
@@ -177,7 +160,6 @@ def _number(raw: str, where: str) -> int:
 
 _ITEMS = "CONCORD_MAX_GOLDEN_ITEMS"
 _VARIABLES = {
-    "capability": "CONCORD_CAPABILITIES",
     "log_form": "CONCORD_LOG",
     "roles_file": "CONCORD_ROLES",
     "openai_api_key": "OPENAI_API_KEY",
@@ -185,7 +167,6 @@ _VARIABLES = {
 }
 """Field → variable, where that is not CONCORD_ and the field's name."""
 _READERS: dict[str, Callable[[str, str], Any]] = {
-    "capability": capability_named,
     "remote_code": _listed,
     "local_models": _listed,
     "ray": ray_address,

@@ -2,9 +2,8 @@
 
 import streamlit as st
 
-from core import projects
 from core.project_records import Run
-from core.projects.calibration import RecheckRequest
+from core.projects.method_runs import RecheckRequest
 from core.store.log import Action
 from pages.runs import log_view, runs_table
 from pages.runs.log_view import pages_of
@@ -49,7 +48,7 @@ def draw_worker(page: Opened) -> None:
     """Which workers are alive; what to do where none is."""
     if workers := page.store.workers.alive():
         words = "a worker is alive" if len(workers) == 1 else f"{len(workers)} workers are alive"
-        names = ", ".join(f"{worker.worker_id} · {worker.capability}" for worker in workers)
+        names = ", ".join(worker.worker_id for worker in workers)
         st.markdown(f":material/check_circle: {plain(f'{words}: {names}')}")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -100,7 +99,7 @@ if view == LOG:
     log_view.draw(page)
 else:
     run_panel.follow(
-        lambda: projects.list_runs(page.store, page.project.project_id),
+        lambda: page.store.runs.all(page.project.project_id),
         lambda runs: all(run.finished for run in runs),
         lambda runs: draw(page, runs),
         every=LOOK_SECONDS,

@@ -5,7 +5,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.calibration import CalibrationRequest
-from core.projects.run_kinds import RunDetail
+from core.projects.run_work import RunDetail
 from pages.calibrate import calibration_view, ranking
 from pages.ui import forms, run_panel, state
 from pages.ui.page import Opened, link_to, open_page, stop_with
@@ -53,7 +53,7 @@ def show_form(page: Opened) -> None:
     run_panel.draw_start(
         page,
         "Start the calibration",
-        lambda: projects.start_calibration(page.store, page.settings, request),
+        lambda: projects.start_run(page.store, page.settings, request),
         run_panel.show_started,
     )
 

@@ -1,4 +1,4 @@
-"""Criteria: one text, which can be edited and tried, with the effect of its edit; versions; the review."""
+"""Criteria: one text, which can be edited, with the effect of its edit; versions; the review."""
 
 import streamlit as st
 
@@ -10,7 +10,6 @@ from pages.criteria import (
     criteria_judge,
     criteria_list,
     criteria_text,
-    criteria_try,
     versions_view,
 )
 from pages.review import review
@@ -29,7 +28,7 @@ def choose_section() -> str | None:
 
     def switch() -> None:
         chosen = next(name for name, label in SECTIONS.items() if label == st.session_state[key])
-        state.put_in_url(section=chosen, rescore=None, trial=None, edit=None)
+        state.put_in_url(section=chosen, rescore=None, edit=None)
 
     st.segmented_control(
         "Section",
@@ -47,13 +46,12 @@ def show(page: Opened) -> None:
     if section == review.SECTION:
         review.draw(page)
         return
-    for run_id in filter(None, map(state.url_id, ("rescore", "trial"))):
-        if state.url_id("criteria") is None:  # a link to a run alone opens the criteria that it was about
-            try:
-                linked = getattr(run_panel.read_run(page, run_id).request, "criteria_id", None)
-            except ConcordError as error:
-                stop_with("This run cannot be shown.", str(error))
-            state.put_in_url(criteria=linked)
+    if (run_id := state.url_id("rescore")) and state.url_id("criteria") is None:  # a link to a run alone
+        try:
+            linked = getattr(run_panel.read_run(page, run_id).request, "criteria_id", None)
+        except ConcordError as error:
+            stop_with("This run cannot be shown.", str(error))
+        state.put_in_url(criteria=linked)
     entries = criteria_list.choose(page)
     if not entries:
         st.info("No criteria yet. A calibration drafts them.", icon=":material/rule:")
@@ -80,8 +78,7 @@ def show(page: Opened) -> None:
                 criteria_edit.draw_way_in(page, opened)
                 criteria_text.draw_comment_form(page, opened)
     with right, st.container(key="effect"):
-        if not criteria_try.draw(page, opened):
-            criteria_effect.draw(page, opened, names, rescore_id)
+        criteria_effect.draw(page, opened, names, rescore_id)
         criteria_text.draw_comments(page, opened, comments)
     criteria_list.draw(page, entries, names)
     key = state.widget("criteria_origin")

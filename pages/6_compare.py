@@ -29,7 +29,7 @@ def show(page: Opened) -> None:
         st.space("stretch")
         compared = choices.choose(page, golden, aspect, shown)
         icon = ":material/add:"
-        st.button("Add, rename", icon=icon, on_click=state.put_in_url, kwargs={"section": CHANGE})
+        st.button("Add, remove", icon=icon, on_click=state.put_in_url, kwargs={"section": CHANGE})
     match section:
         case "ranking":
             leaderboard.draw(compared)

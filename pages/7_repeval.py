@@ -5,7 +5,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.method_runs import RepEvalOutcome, RepEvalRequest
-from core.projects.run_kinds import RunDetail
+from core.projects.run_work import RunDetail
 from pages.repeval import repeval_form, repeval_view
 from pages.ui import chosen, run_panel
 from pages.ui.page import Opened, link_to, open_page, stop_with
@@ -33,7 +33,7 @@ def draw(page: Opened, view: RunDetail) -> None:
 def show_form(page: Opened) -> None:
     golden = chosen.choose_golden(page)
     aspect = chosen.choose_aspect(page, golden)
-    runs = projects.list_runs(page.store, page.project.project_id)
+    runs = page.store.runs.all(page.project.project_id)
     if not any(run.kind == "repeval" and run.golden_id == golden.golden_id for run in runs):
         st.info(
             "No RepEval has been run on this golden set. The settings below work as they are. MiniLM comes with "
@@ -49,7 +49,7 @@ def show_form(page: Opened) -> None:
     run_panel.draw_start(
         page,
         "Read the hidden states",
-        lambda: projects.start_repeval(page.store, page.settings, request),
+        lambda: projects.start_run(page.store, page.settings, request),
         run_panel.show_started,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -170,19 +170,12 @@ def demo(
 
 
 @commands.command(rich_help_panel="Projects")
-def worker(
-    capability: Annotated[
-        str, typer.Option(help="What it computes on: cpu, gpu, cuda or mps.  Empty: what this machine has.")
-    ] = "",
-    as_json: JsonFlag = False,
-) -> None:
+def worker(as_json: JsonFlag = False) -> None:
     """Run a worker that takes runs from the queue until you stop it."""
     from core.jobs.worker import run_worker
-    from core.settings import Settings, capability_named
+    from core.settings import Settings
 
-    settings = Settings.from_environment()
-    own = capability_named(capability, "--capability")
-    run_worker(replace(settings, capability=own or settings.capability))
+    run_worker(Settings.from_environment())
     tell({"stopped": True}, ["worker stopped"], as_json)
 
 

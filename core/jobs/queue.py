@@ -1,8 +1,10 @@
-"""The queue of runs, one worker's part in it, and the progress of a running run.  Knows no domain and holds no SQL.
+"""The queue of runs, a worker's part in it, the progress of a running run, and how a worker is started.
+
+It knows no domain and holds no SQL.
 
 The queue is the table of runs itself: a worker takes a queued run by an update that only one can win, calls the
 function of its kind, and stores the result or why there is none.  A resumed run is called again: it finds what it was
-answered, and what it stored (`core.projects.run_kinds`).
+answered, and what it stored (`core.projects.run_work`).
 
 ::
 
@@ -12,72 +14,41 @@ answered, and what it stored (`core.projects.run_kinds`).
 
 Whatever still runs of an older attempt cannot write any more, and stops when it next says how far it is.
 
-Runs that want a GPU wait for a worker with one, as long as there is hope::
-
-    run wants  workers with a GPU                          is taken by
-    "any"      —                                           every worker
-    "now"      —                                           every worker, however many others it runs
-    "gpu"      one gave a sign of life within PATIENCE     such workers only
-    "gpu"      none did, or it signed off                  every worker, so that nobody waits for ever
+The worker is a process of its own, in a session of its own: a web process that ends or restarts leaves it running.
+It ends by itself when no run is left and the web process that last asked for it has been gone for
+`core.jobs.worker.LINGER_SECONDS`.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import subprocess
+import sys
 import threading
-from collections import Counter
+import time
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
-from core.errors import CancelledRunError, ConcordError, LostRunError
+from filelock import FileLock, Timeout
+from pydantic import TypeAdapter
+
+from core.errors import CancelledRunError, ConcordError, JobError, LostRunError, StoreError, hide
+from core.files import make_private
 from core.progress import Snapshot, Stage
-from core.project_records import WITH_RESULT, Run, Worker
-from core.records import VERSION
-from core.store.runs import SNAPSHOT, WAITING
+from core.project_records import WITH_RESULT, Run
+from core.settings import Settings
+from core.store.runs import SNAPSHOT
 from core.store.store import Store
 
-Wants = Literal["any", "now", "gpu"]
-GPU_CAPABILITIES = ("cuda", "mps", "gpu")
-PATIENCE = 60.0
-"""Seconds a run waiting for a GPU worker that was lost without a word: it may be on its way up again."""
-
-
-def takes(capability: str, wants: Wants, workers: Sequence[Worker]) -> bool:
-    """Whether a worker of this capability takes such a run now; `workers` is everybody who ever signed on."""
-    return wants != "gpu" or capability in GPU_CAPABILITIES or not _with_gpu(workers)
-
-
-def _with_gpu(workers: Sequence[Worker]) -> list[str]:
-    """The workers with a GPU that gave a sign of life within `PATIENCE`."""
-    return [w.worker_id for w in workers if w.capability in GPU_CAPABILITIES and w.heard_within(PATIENCE)]
-
-
-def in_turn(active: Sequence[Run]) -> list[Run]:
-    """The queued runs of `active` (newest first), in the order in which workers take them.
-
-    The project with the fewest running runs comes first, then the next of each; within a project the oldest run.
-    """
-    ahead = Counter(run.project_id for run in active if run.status == "running")
-    turns: list[tuple[int, Run]] = []
-    for run in reversed(active):
-        if run.status == "queued":
-            turns.append((ahead[run.project_id], run))
-            ahead[run.project_id] += 1
-    return [run for _, run in sorted(turns, key=lambda turn: turn[0])]
-
-
-def placement(run: Run, wants: Wants, workers: Sequence[Worker]) -> str:
-    """Why a queued run waits, or what is to be said of the worker that has it; "" for nothing."""
-    if run.status != "queued":
-        without = wants == "gpu" and run.capability and run.capability not in GPU_CAPABILITIES
-        return "on a worker without a GPU, because none with a GPU was there" if without else ""
-    names = _with_gpu(workers) if wants == "gpu" else []
-    return f"waiting for a GPU worker: {', '.join(names)}" if names else WAITING
-
+Lane = Literal["usual", "model"]
 
 # ── a running run: what it writes about itself, and how it learns that it must stop ──────────────────────────────
 
@@ -189,14 +160,12 @@ class RunProgress:
 # ── the queue ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-RUNS_AT_ONCE: dict[Wants, int] = {"any": 4, "now": 4, "gpu": 1}
-"""Of one worker, by what they want: two models at once would have to share the memory of one GPU, and what somebody
-waits for has room of its own."""
+RUNS_AT_ONCE: dict[Lane, int] = {"usual": 4, "model": 1}
+"""Of one worker, by lane: two models in one process would have to share its memory, or that of one GPU."""
 _STOP_SECONDS = 3.0
 
 Work = Callable[[Run, RunProgress], str]
 """Does a run, stores its result, and returns its final status ("done", "budget")."""
-WantsOf = Callable[[Run], Wants]
 log = logging.getLogger("concord.jobs")
 
 
@@ -204,18 +173,10 @@ class Queue:
     """One per worker process."""
 
     def __init__(
-        self,
-        store: Store,
-        worker_id: str,
-        work: Work,
-        *,
-        capability: str = "cpu",
-        wants: WantsOf = lambda run: "any",
+        self, store: Store, worker_id: str, work: Work, lane_of: Callable[[Run], Lane] = lambda run: "usual"
     ) -> None:
-        """`capability` is what this worker computes on, `wants` what a run wants."""
-        self._store, self._worker_id, self._work = store, worker_id, work
-        self._capability, self._wants = capability, wants
-        self._active: dict[str, Wants] = {}
+        self._store, self._worker_id, self._work, self._lane_of = store, worker_id, work, lane_of
+        self._active: dict[str, Lane] = {}
         self._changed = threading.Condition()
         self._stopping = threading.Event()
 
@@ -233,26 +194,21 @@ class Queue:
         self.launch()
 
     def tick(self) -> None:
-        """Queue again what lost workers left, and take queued runs in fair order between projects."""
+        """Queue again what lost workers left, and take queued runs, the oldest first."""
         runs, active = self._store.runs, self._store.runs.active()
-        workers = self._store.workers.all() if active else []
         for run in active:
             lost = run.status == "running" and run.worker_alive is False and run.worker_id != self._worker_id
             if lost and runs.pass_on(run.run_id, run.attempt):
                 log.warning("run %s: passed on from worker %s", run.run_id, run.worker_id)
-        for run in in_turn(active):
-            wants = self._wants(run)
+        for run in reversed(active):
+            lane = self._lane_of(run)
             with self._changed:  # the attempt before, just cancelled, may still be ending
                 room = run.run_id not in self._active
-                room = room and list(self._active.values()).count(wants) < RUNS_AT_ONCE[wants]
-            if not room or not takes(self._capability, wants, workers):
-                continue
+                room = room and list(self._active.values()).count(lane) < RUNS_AT_ONCE[lane]
             message = "resuming" if run.snapshots else "starting"
-            if run.begun_by not in ("", VERSION):
-                message = f"begun by Concord {run.begun_by}, resuming with {VERSION}: it may take another way"
-            if runs.claim(run.run_id, run.attempt, self._worker_id, message):
+            if run.status == "queued" and room and runs.claim(run.run_id, run.attempt, self._worker_id, message):
                 with self._changed:
-                    self._active[run.run_id] = wants
+                    self._active[run.run_id] = lane
                 claimed, name = runs.get(run.run_id), f"run-{run.run_id}"
                 threading.Thread(target=self._do, args=(claimed,), name=name, daemon=True).start()
 
@@ -290,3 +246,113 @@ class Queue:
             with self._changed:
                 del self._active[run.run_id]
                 self._changed.notify_all()
+
+
+# ── start the worker process from the web process ────────────────────────────────────────────────────────────────────
+
+_STARTING_SECONDS = 20.0
+_KEPT_LOG_BYTES = 2_000_000
+_CODE = "import sys; sys.path.insert(0, sys.argv[1]); from core.jobs.worker import main; main()"
+
+
+def lock_file(settings: Settings) -> Path:
+    """Held by the one worker of this `CONCORD_HOME` for as long as it lives."""
+    return settings.home.absolute() / "worker.lock"
+
+
+def watch_file(settings: Settings) -> Path:
+    """Process id of the web process that last asked for a worker."""
+    return settings.home.absolute() / "worker.watch"
+
+
+_started: dict[Path, tuple[subprocess.Popen[bytes], float]] = {}
+"""Home → the worker process that this process last started for it, and when."""
+
+
+def ensure_worker(settings: Settings) -> None:
+    """Start a worker unless one is alive, or `settings.worker` says that workers run elsewhere.
+
+    Cheap enough (well under a millisecond) to call at every opening of a screen.  JobError when it cannot start.
+    """
+    if settings.worker != "auto":
+        return
+    home, watch, me = settings.home.absolute(), watch_file(settings), str(os.getpid())
+    try:
+        if not watch.exists() or watch.read_text() != me:
+            make_private(home)
+            watch.write_text(me)
+    except OSError as error:
+        raise JobError(f"{home} cannot be written: {error.strerror}. Set CONCORD_HOME.") from error
+    if home in _started:
+        process, at = _started[home]
+        if process.poll() is None and time.monotonic() - at < _STARTING_SECONDS:
+            return  # it is still on its way to the lock
+    try:
+        with FileLock(lock_file(settings), timeout=0):
+            pass
+    except Timeout:  # a worker is alive
+        return
+    _start(replace(settings, home=home))
+
+
+def _start(settings: Settings) -> None:
+    """Settings go through a pipe: the key stands neither in the process list nor in a file."""
+    file = settings.home / "worker.log"  # tracebacks of failed runs among it
+    if file.exists() and file.stat().st_size > _KEPT_LOG_BYTES:
+        file.replace(file.with_suffix(".old.log"))
+    command = [sys.executable, "-c", _CODE, str(Path(__file__).parents[2])]
+    try:
+        with file.open("ab") as sink:
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sink, stderr=sink, start_new_session=True)
+        assert child.stdin is not None
+        with child.stdin as pipe:
+            pipe.write(TypeAdapter(Settings).dump_json(settings))
+    except OSError as error:
+        raise JobError(f"The worker process cannot be started: {error.strerror}.") from error
+    _started[settings.home] = child, time.monotonic()
+
+
+# ── its log: no key, prompt, item's text or reply; errors are named by their class and place ───────────────────────
+
+
+LogForm = Literal["text", "json"]
+_ROOT = Path(__file__).parents[2]
+_PLAIN = (StoreError, JobError)  # their messages are ours alone; others may quote a file or an endpoint
+
+
+def log_to_stderr(form: LogForm) -> None:
+    """Write Concord's own log lines to standard error, as text or as one JSON object each."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LineFormatter(form))
+    logging.basicConfig(handlers=[handler])
+    for name in ("concord", "core"):
+        logging.getLogger(name).setLevel(logging.INFO)
+
+
+class LineFormatter(logging.Formatter):
+    """A log record as a line: errors by their class and where they came up, without what they say of data."""
+
+    def __init__(self, form: LogForm) -> None:
+        super().__init__()
+        self._form = form
+
+    def format(self, record: logging.LogRecord) -> str:
+        error = record.exc_info[1] if record.exc_info else None
+        arguments = record.args if isinstance(record.args, tuple) else ()
+        said = record.msg % tuple(map(_bare, arguments)) if arguments else str(_bare(record.msg))
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
+        where = []
+        for frame in traceback.extract_tb(error.__traceback__) if error else ():  # the outermost first
+            file = Path(frame.filename)
+            short = file.relative_to(_ROOT) if file.is_relative_to(_ROOT) else file.name
+            where.append(f"{short}:{frame.lineno} in {frame.name}")
+        if self._form == "json":
+            fields: dict[str, Any] = {"at": at, "level": record.levelname, "logger": record.name, "message": said}
+            fields |= {} if error is None else {"error": type(error).__name__, "where": where}
+            return hide(json.dumps(fields, ensure_ascii=False))
+        ending = "" if error is None else f"\n  {type(error).__name__} at " + "\n    ".join(where)
+        return hide(f"{at} {record.levelname} {record.name}: {said}{ending}")
+
+
+def _bare(value: object) -> object:
+    return type(value).__name__ if isinstance(value, BaseException) and not isinstance(value, _PLAIN) else value

@@ -1,9 +1,8 @@
 """The worker process: runs what the web process, the command line or another host put in the queue.
 
 ``python -m core worker`` runs one until it is told to stop (SIGTERM, Ctrl-C).  The app starts one by itself
-(`core.jobs.launch`), which ends when there is nothing to do and nobody watches.  Several hosts may run one each on
-the same Postgres; each needs its own `CONCORD_WORKER_ID` (default: the host's name).  A worker on a machine with a
-GPU takes the runs that want one (`core.jobs.queue`); `CONCORD_CAPABILITIES` overrides what it finds.
+(`core.jobs.queue`), which ends when there is nothing to do and nobody watches.  Several hosts may run one each on
+the same Postgres; each needs its own `CONCORD_WORKER_ID` (default: the host's name).
 
 Stopping at any moment, kill -9 included, loses nothing: the next worker resumes runs in progress.
 It listens on no port.
@@ -26,11 +25,9 @@ from pydantic import TypeAdapter
 
 from core.errors import ConcordError, JobError
 from core.files import make_private, owner_only, secure_home
-from core.jobs.launch import lock_file, log_to_stderr, watch_file
-from core.jobs.queue import Queue
+from core.jobs.queue import Queue, lock_file, log_to_stderr, watch_file
 from core.projects.project_list import open_store
-from core.projects.run_kinds import do_run, wants_of
-from core.repeval.model import find_capability
+from core.projects.run_work import do_run, lane_of
 from core.settings import Settings, collect_seldom
 from core.store.store import Store
 
@@ -75,14 +72,7 @@ class _Worker:
         self._watch = watch_file(settings)
         self._id = settings.worker_id or socket.gethostname()
         self._place = f"{socket.gethostname()}, {settings.home.absolute()}"
-        self._capability = settings.capability or find_capability()
-        self._queue = Queue(
-            store,
-            self._id,
-            lambda run, progress: do_run(store, settings, run, progress),
-            capability=self._capability,
-            wants=wants_of,
-        )
+        self._queue = Queue(store, self._id, lambda run, progress: do_run(store, settings, run, progress), lane_of)
         self._stop = threading.Event()
         self._pause = _TICK
 
@@ -93,13 +83,13 @@ class _Worker:
                     f"A worker named {self._id!r} is alive on {other.place}. "
                     "Give this one another name with CONCORD_WORKER_ID."
                 )
-        self._store.workers.enter(self._id, self._place, os.getpid(), self._capability)
+        self._store.workers.enter(self._id, self._place, os.getpid())
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop.set())
         threading.Thread(target=self._keep_beating, name="heartbeat", daemon=True).start()
         self._queue.launch()
         collect_seldom()
-        log.info("worker %s (%s) is ready (process %s)", self._id, self._capability, os.getpid())
+        log.info("worker %s is ready (process %s)", self._id, os.getpid())
         needed_at = time.monotonic()
         while not self._stop.wait(self._pause):
             try:

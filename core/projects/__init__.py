@@ -3,24 +3,22 @@
 Importing this is cheap (no judge, no statistics beyond numpy, no job engine); algorithms are imported inside the
 functions that need them.
 
-Whoever acts through the store (`Store.acting`) needs the role that a task names (`core.projects.roles`), else
+Whoever acts through the store (`Store.acting`) needs the role that a task names (`core.projects.project_list`), else
 AccessError.  Unknown ids raise NotFoundError; every error raised on purpose is a ConcordError.
 """
 
-from core.jobs.launch import ensure_worker
+from core.jobs.queue import ensure_worker
 from core.projects.calibration import (
-    analyse_candidates,
     calibrations_of,
     estimate,
-    estimate_ablation,
+    estimate_version,
+    in_place_of_parent,
     judge_runs,
     keeping_sides,
     key_named,
-    last_ablation,
-    list_rechecks,
-    start_ablation,
-    start_calibration,
-    start_recheck,
+    make_version,
+    measure_version,
+    version_run,
 )
 from core.projects.criteria import (
     add_comment,
@@ -28,31 +26,22 @@ from core.projects.criteria import (
     criteria_names,
     draft_of,
     drop_draft,
+    family_tree,
     keep_draft,
+    list_proposals,
     rename_criteria,
+    round_cost,
     save_edit,
     settle_comment,
 )
-from core.projects.exports import fused_file, judge_adapters, judge_file, repeval_file
-from core.projects.fusion import (
-    calibrated_criteria,
-    estimate_fusion,
-    fuse_judges,
-    fusion_result,
-    keep_fusion,
-    kept_fusion,
-    list_plans,
-    propose_plan,
-    save_plan,
-    start_fusion,
-)
-from core.projects.judge_line import as_claimed, decide_version, judge_line, judge_lines, use_version, usual_measure
-from core.projects.judge_versions import (
-    estimate_version,
-    in_place_of_parent,
-    make_version,
-    measure_version,
-    version_run,
+from core.projects.judge_line import (
+    as_claimed,
+    decide_version,
+    judge_line,
+    judge_lines,
+    seen_labels,
+    use_version,
+    usual_measure,
 )
 from core.projects.label_passes import (
     adjudicate,
@@ -61,7 +50,6 @@ from core.projects.label_passes import (
     label_planning,
     pass_summary,
     picked_labels,
-    seen_labels,
     start_pass,
 )
 from core.projects.labelling import (
@@ -80,7 +68,15 @@ from core.projects.labelling import (
     undo_label,
     unmark_words,
 )
-from core.projects.method_runs import estimate_repeval, estimate_styles, start_repeval, start_styles, styles_so_far
+from core.projects.method_runs import (
+    analyse_candidates,
+    estimate_ablation,
+    estimate_repeval,
+    estimate_styles,
+    last_ablation,
+    list_rechecks,
+    styles_so_far,
+)
 from core.projects.misaligned_items import (
     explain_item,
     item_changes,
@@ -94,7 +90,6 @@ from core.projects.project_files import (
     ensure_demo,
     export_project,
     import_project,
-    preview_project,
     reset_demo,
     start_replay,
     welcome,
@@ -103,13 +98,19 @@ from core.projects.project_judges import (
     add_judge,
     as_compared,
     calibration_behind,
+    estimate_fusion,
+    fuse_judges,
+    fusion_result,
     import_judge,
     judges_shown,
+    keep_fusion,
+    kept_fusion,
+    list_plans,
     preview_import,
+    propose_plan,
     read_recording,
     remove_judge,
-    rename_judge,
-    start_metrics,
+    save_plan,
 )
 from core.projects.project_list import (
     add_golden,
@@ -117,22 +118,11 @@ from core.projects.project_list import (
     create_project,
     ensure_sample_project,
     find_project,
-    list_public_sets,
     open_store,
     read_upload,
     rows_csv,
 )
-from core.projects.refining import (
-    decide_proposal,
-    family_tree,
-    list_proposals,
-    round_cost,
-    start_rescore,
-    start_round,
-    start_trial,
-    trial_items,
-)
-from core.projects.reports import measured_judges, report
+from core.projects.reports import fused_file, judge_adapters, judge_file, measured_judges, repeval_file, report
 from core.projects.review import (
     cast_vote,
     decide_point,
@@ -142,13 +132,14 @@ from core.projects.review import (
     open_review,
     review_moved,
 )
-from core.projects.run_kinds import ask_again, list_runs, run_view
 from core.projects.run_work import (
     cancel_run,
     list_held_out_accesses,
     load_calibration,
     load_scores,
     resume_run,
+    run_view,
+    start_run,
     unread_replies,
 )
 

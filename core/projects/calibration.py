@@ -1,38 +1,46 @@
-"""Calibrations of a project: what is asked for, what one will cost, its start, its run, and the sides of its split.
+"""Calibrations of a project, and the versions of a judge that people make: asked for, estimated, run, entered.
 
-A *judge run* is a calibration, or the measurement of a version that people made: both come to a judge.  Of a finished
-one, ablations say what each part of its judge brings, analyses what the candidates tell, and rechecks whether the judge
-still holds on newer labels.
+A *judge run* is a calibration, or the measurement of a version: both come to a judge.  Known sources keep their side of
+the split as labels grow.
 """
 
 from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
-from core.calibration.ablate import Ablation, AblationRow, Analyses
-from core.calibration.calibration_records import Calibration, CalibrationSettings, Estimate
-from core.comparison.recheck import Recheck, RecheckSettings, newer_items, recheck
-from core.errors import JobError, UsageError
+import numpy as np
+
+from core.calibration.calibration_records import Calibration, CalibrationSettings, Estimate, LeaderboardSnapshot
+from core.errors import CriteriaError, JobError, UsageError
 from core.judging.scoring_styles import Asking
-from core.project_records import JUDGES, WITH_RESULT, Run
-from core.projects.judge_line import judge_line
-from core.projects.project_list import require_aspect
-from core.projects.roles import requires
+from core.project_records import JUDGES, WITH_RESULT, CriteriaAlignment, Run, Side
+from core.projects.judge_line import (
+    JudgeLine,
+    VersionMade,
+    VersionMeasured,
+    VersionOrigin,
+    compared_before,
+    judge_line,
+)
+from core.projects.project_list import require_aspect, requires
 from core.projects.run_work import (
+    KINDS,
     JudgeState,
+    Kind,
     RunWork,
+    is_imported,
     judge_run,
+    list_held_out_accesses,
     load_calibration,
-    load_scores,
     require_judge,
     start_run,
 )
-from core.records import GoldenSet, JudgeScores, Scale, Split, Task
+from core.records import FloatArray, GoldenSet, JudgeScores, Scale, Split, Task
 from core.settings import Settings
+from core.stats import Difference
 from core.store.codec import unpack
-from core.store.runs import JUDGE, RESULT
+from core.store.runs import JUDGE, SNAPSHOT
 from core.store.store import Store
 from core.wording import judge_words
 
@@ -108,14 +116,12 @@ def key_named(settings: Settings, base_url: str) -> str:
     return Installation.of(settings).key_name(endpoint_of(JudgeSpec("openai", base_url=base_url), settings))
 
 
-@requires("reviewer", "started a calibration")
-def start_calibration(store: Store, settings: Settings, request: CalibrationRequest) -> str:
-    """Start a calibration (`start_run`).  NotFoundError for an unknown golden set, or one without that aspect."""
+def _check_calibration(
+    store: Store, settings: Settings, request: CalibrationRequest
+) -> tuple[CalibrationRequest, str, str]:
     golden, _ = require_aspect(store, request.golden_id, request.aspect)
     title = f"{request.aspect} · {golden.name} · {judge_words(request.judge_spec)}"
-    opens = "a calibration reports its winner on them"
-    request = keeping_sides(store, request)
-    return start_run(store, settings, "calibration", request, title=title, judge_spec=request.judge_spec, opens=opens)
+    return keeping_sides(store, request), title, request.judge_spec
 
 
 def run_calibration(work: RunWork) -> Calibration:
@@ -221,201 +227,307 @@ def calibrations_of(store: Store, project_id: str, golden_id: str, aspect: str) 
     return sorted(runs, key=lambda run: run.created_at, reverse=True)
 
 
-# ── what is asked of a finished calibration ────────────────────────────────────────────────────────────────────────
+# ── versions of the judge: made, and measured ────────────────────────────────────────────────────────────────────
 
 
-__all__ = ["Ablation", "AblationRow", "Analyses"]  # for screens, which do not reach into the algorithms
+@requires("reviewer")
+def make_version(
+    store: Store,
+    settings: Settings,
+    request: VersionRequest,
+    *,
+    origin: VersionOrigin = "criteria",
+    note: str = "",
+    seen: int | None = None,
+) -> str:
+    """Make the next version of the judge of these criteria, and start measuring it; returns the id of the run.
 
+    `note` says what changed; `seen` is `JudgeLine.seen` as the person saw it.
 
-@dataclass(frozen=True, slots=True)
-class AblationRequest:
-    """The ablation table of the finished calibration `run_id`."""
-
-    project_id: str
-    golden_id: str
-    aspect: str
-    run_id: str
-
-
-def analyse_candidates(store: Store, run_id: str) -> Analyses:
-    """Alignment by exemplar size and by length of a calibration's candidates; raises as `load_calibration`."""
-    from core.calibration.ablate import analyse
-
-    return analyse(load_calibration(store, run_id))
-
-
-def estimate_ablation(store: Store, settings: Settings, request: AblationRequest) -> Estimate:
-    """Calls, tokens and price of the ablation before it starts: only for scores that the calibration has not stored.
-
-    Raises what the start would.
+    Raises:
+        ConflictError: somebody made a version first.
+        UsageError: the criteria are a version already, or more than 25.
+        CriteriaError: criteria of another aspect, or without a text.
+        JobError: there is no judge yet.
     """
-    from core.calibration.ablate import estimate_ablation as estimate
-    from core.judging.judge_specs import SILENT, restore_judge
+    project_id, aspect = request.project_id, request.aspect
+    line, ids = judge_line(store, project_id, aspect), tuple(dict.fromkeys(request.criteria_ids))
+    for criteria in [store.criteria.get(project_id, criteria_id).criteria for criteria_id in ids]:
+        if criteria.aspect != aspect:
+            raise CriteriaError(f"These criteria are for {criteria.aspect}, not for {aspect}.")
+        if not criteria.text:
+            raise CriteriaError("A version of the judge needs criteria; the judge without any is the baseline.")
+    request = _completed(store, line, replace(request, criteria_ids=ids))
+    for version in line.versions:
+        if (version.made.base_run, version.criteria_ids) == (request.run_id, ids):
+            raise UsageError(f"These criteria with this judge are version {version.number} already ({version.state}).")
+    parent = line.default.number if line.default else 0
+    made = VersionMade(request.run_id, ids, origin, parent, note.strip(), subject=aspect)
+    require_judge(store, request.run_id)
+    entered = store.events.add(project_id, made, store.actor, expected=line.seen if seen is None else seen)
+    number = judge_line(store, project_id, aspect).made_by(entered).number
+    return start_run(store, settings, replace(request, version=number))
 
-    _require_calibration(store, request)
-    calibration = load_calibration(store, request.run_id)
-    golden = store.goldens.load(request.golden_id)
-    state = require_judge(store, request.run_id)
-    with closing(restore_judge(state, settings, store.replies, gate=SILENT)) as judge:
-        return estimate(judge, golden, calibration, load_scores(store, request.run_id))
 
+@requires("reviewer")
+def measure_version(
+    store: Store,
+    settings: Settings,
+    project_id: str,
+    aspect: str,
+    number: int,
+    *,
+    golden_id: str = "",
+    held_out: bool = True,
+) -> str:
+    """Measure a version again: on a newer golden set, on held-out items, or after a run that failed; returns the run.
 
-@requires("reviewer", "started an ablation")
-def start_ablation(store: Store, settings: Settings, request: AblationRequest) -> str:
-    """Start the ablation of a finished calibration (`start_run`); its new variants enter the project's judges.
-
-    NotFoundError for an unknown run; JobError for one that is no finished calibration of this golden set and aspect.
+    NotFoundError for an unknown version or golden set; JobError where its judge is gone.
     """
-    _require_calibration(store, request)
+    line = judge_line(store, project_id, aspect)
+    made = line.get(number).made
+    require_judge(store, made.base_run)
+    request = VersionRequest(project_id, aspect, made.criteria_ids, golden_id, made.base_run, number, held_out)
+    return start_run(store, settings, _completed(store, line, request))
+
+
+def _check_version(store: Store, settings: Settings, request: VersionRequest) -> tuple[VersionRequest, str, str]:
     spec = store.runs.get(request.run_id).judge_spec
-    title, opens = f"{request.aspect} · ablation · {judge_words(spec)}", "an ablation measured variants on them"
-    return start_run(store, settings, "ablation", request, title=title, judge_spec=spec, opens=opens)
+    return request, f"{request.aspect} · judge version {request.version} · {judge_words(spec)}", spec
 
 
-def run_ablation(work: RunWork) -> Ablation:
-    """Score what is missing for the table, and enter the variants that are new among the judges."""
-    from core.calibration.ablate import ablate
+def estimate_version(store: Store, settings: Settings, request: VersionRequest) -> Estimate:
+    """What measuring a version asks at most; what was asked before is not paid again.
 
-    request = work.request(AblationRequest)
-    calibration = load_calibration(work.store, request.run_id)
-    with work.asking(require_judge(work.store, request.run_id), calibration.task) as judge:
-        scores = load_scores(work.store, request.run_id)
-        result = ablate(judge, calibration, scores)
-    called = judge_words(result.judge_spec)
-    rows = dict(zip(result.scores.criteria_ids, result.scores.values, strict=True))
-    for row in result.rows:
-        if row.key in ("final", "without criteria"):  # among the judges since the calibration
-            continue
-        variant = JudgeScores(
-            name=f"{called} · {row.key}",
-            kind="calibrated",
-            aspect=result.task.aspect,
-            values=rows[row.key],
-            unscored=result.scores.unscored.get(row.key, ()),
-            seen=result.calibration_positions,  # their labels chose its criteria
-            note=f"{row.what} The judge {called}, from an ablation of its calibration.",
-            run_id=work.run.run_id,
-            calls_per_item=float(len(row.criteria_ids)),
-        )
-        work.add_judge(variant)
-    return result
-
-
-def last_ablation(store: Store, run_id: str) -> Run | None:
-    """The newest ablation of a calibration: one that is going on or done before one that failed; None without any."""
-    runs = [run for run in store.runs.all(store.runs.get(run_id).project_id) if run.kind == "ablation"]
-    ablations = [run for run in runs if unpack(AblationRequest, run.request_json).run_id == run_id]
-    usable = [run for run in ablations if not run.finished or run.status in WITH_RESULT]
-    return next(iter(usable or ablations), None)
-
-
-def _require_calibration(store: Store, request: AblationRequest) -> None:
-    store.projects.get(request.project_id)
-    run = store.runs.get(request.run_id)
-    ours = (run.project_id, run.golden_id, run.aspect) == (request.project_id, request.golden_id, request.aspect)
-    if run.kind != "calibration" or run.status not in WITH_RESULT or not ours:
-        raise JobError(
-            f"Run {request.run_id} ({run.kind} of {run.aspect}, {run.status}) is no finished calibration of "
-            f"{request.aspect} on this golden set. Run a calibration to its end first."
-        )
-
-
-# ── rechecks: the judge on newer labels, compared with its exported alignment ────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class RecheckRequest:
-    """Recheck the judge of run `run_id` (a calibration or a version) on the labels of the golden set `golden_id`.
-
-    `fall` is the fall that matters, `alpha` the accepted chance of a false alarm; with `no_criteria` the same judge
-    without criteria scores the items too, at one more call an item.
+    Errors as `make_version`; JudgeError for a judge that cannot be made.
     """
+    from core.calibration.loop import CRITERIA_WORDS, crossing_calls, unread_lines_warning
+    from core.data.split import few_labels
+    from core.judging.judge_specs import NAMED, restore_judge
+    from core.stats import LabelledItems
 
-    project_id: str
-    golden_id: str
-    aspect: str
-    run_id: str
-    fall: float = 0.1
-    alpha: float = 0.05
-    no_criteria: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class DatedRecheck:
-    """A finished recheck: when it was, of which version of the judge, on which golden set, and what it found.
-
-    `judged_id` is the run that came to that judge; `version` is 0 where that is no version.
-    """
-
-    run_id: str
-    created_at: datetime
-    judged_id: str
-    version: int
-    golden_id: str
-    outcome: Recheck
-
-    @property
-    def judge_name(self) -> str:
-        return f"version {self.version}" if self.version else "a calibration"
-
-
-def list_rechecks(store: Store, project_id: str, aspect: str) -> tuple[DatedRecheck, ...]:
-    """The finished rechecks of the versions of the judge of an aspect, oldest first."""
-    rechecks, line = [], judge_line(store, project_id, aspect)
-    for run in reversed(store.runs.all(project_id)):
-        if run.kind == "recheck" and run.aspect == aspect and run.status in WITH_RESULT:
-            outcome = store.results.read(run.run_id, RESULT, Recheck)
-            judged = unpack(RecheckRequest, run.request_json).run_id
-            version = line.of_run(judged)
-            if outcome is not None:
-                number = 0 if version is None else version.number
-                rechecks.append(DatedRecheck(run.run_id, run.created_at, judged, number, run.golden_id, outcome))
-    return tuple(rechecks)
-
-
-@requires("reviewer", "started a recheck")
-def start_recheck(store: Store, settings: Settings, request: RecheckRequest) -> str:
-    """Start a recheck (`start_run`).
-
-    NotFoundError for an unknown run or golden set, JobError for a calibration without a result, UsageError for one of
-    another project, a golden set without labels on the aspect, or a `fall` or `alpha` that is no such number,
-    GoldenError where none of the labels is newer than the judge.
-    """
-    from core.judge_files import judge_card
-
-    run = store.runs.get(request.run_id)
-    calibration = load_calibration(store, request.run_id)
-    if run.project_id != request.project_id:
-        raise UsageError("The judge belongs to another project.")
-    if request.aspect != calibration.task.aspect:
-        raise UsageError(f"The judge rates {calibration.task.aspect!r}, not {request.aspect!r}.")
-    summary, aspect = require_aspect(store, request.golden_id, request.aspect)
-    if aspect.n_labelled < 2:
-        raise UsageError(
-            f"{summary.name} has {aspect.n_labelled} labels of {request.aspect}; a recheck needs at least 2."
+    request = _completed(store, judge_line(store, request.project_id, request.aspect), request)
+    golden, asked = store.goldens.load(request.golden_id), calibration_asked(store, request.run_id)
+    split = carried_split(store, request.split_from or request.run_id, golden)
+    n_calibration, n_held_out = len(split.calibration), len(split.held_out) if request.held_out else 0
+    calls = (len(request.criteria_ids) + 1) * (n_calibration + n_held_out)
+    criteria = [store.criteria.get(request.project_id, name).criteria for name in request.criteria_ids]
+    state = require_judge(store, request.run_id)
+    with closing(restore_judge(state, settings, store.replies, gate=NAMED)) as judge:
+        if len(criteria) == 1:
+            calls += crossing_calls(judge, asked.settings, LabelledItems.of(golden, request.aspect, split.calibration))
+        once = judge.estimate(asked.task(golden), [golden.items[p] for p in split.calibration], CRITERIA_WORDS)
+        return Estimate(
+            calls,
+            *once.scaled(calls / max(1, once.calls)),
+            n_calibration=n_calibration,
+            n_held_out=n_held_out,
+            notes=tuple(filter(None, (judge.notice, unread_lines_warning(judge, criteria)))),
+            few_labels=few_labels(n_calibration),
         )
-    if not 0 < request.fall <= 1 or not 0 < request.alpha < 0.5:
-        raise UsageError("The fall that matters lies between 0 and 1, the chance of a false alarm between 0 and 0.5.")
-    newer_items(judge_card(calibration), store.goldens.load(request.golden_id), request.aspect)
-    spec = str(calibration.judge_state.get("spec", ""))
-    version = judge_line(store, run.project_id, run.aspect).of_run(run.run_id)
-    which = "" if version is None else f" of {version.name}"
-    return start_run(store, settings, "recheck", request, title=f"recheck{which} · {summary.name}", judge_spec=spec)
 
 
-def run_recheck(work: RunWork) -> Recheck:
-    """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
-    from core.judge_files import judge_card
-    from core.judge_files.loaded import restored
-    from core.judging.judge_specs import NAMED
+def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> VersionRequest:
+    """The request with the judge, the golden set, and the run whose sides are kept."""
+    default, base = line.default, request.run_id
+    if not base and default is not None and not is_imported(store, default.made.base_run):
+        base = default.made.base_run
+    if not base:
+        project = store.projects.get(request.project_id)
+        runs = [run for run in store.runs.all(request.project_id) if not project.came_with(run)]
+        own = (run.run_id for run in runs if run.kind == "calibration" and run.aspect == line.aspect)
+        base = next((run_id for run_id in own if store.results.document(run_id, JUDGE)), "")
+    if not base:
+        raise JobError(f"No calibration of {line.aspect} has come to a judge yet. Start one; it need not be finished.")
+    calibrated_on = store.runs.get(base).golden_id
+    last = None if default is None else default.newest
+    golden_id = request.golden_id or (calibrated_on if last is None else last.golden_id)
+    require_aspect(store, golden_id, line.aspect)
+    split_from = ""
+    if golden_id != calibrated_on and default is not None and last is not None:
+        split_from = (default.on(golden_id) or last).run_id
+    return replace(request, golden_id=golden_id, run_id=base, split_from=split_from)
 
-    request = work.request(RecheckRequest)
-    calibration = load_calibration(work.store, request.run_id)
-    with closing(restored(judge_card(calibration), work.settings, work.replies, gate=NAMED)) as judge:
-        return recheck(
-            judge,
-            work.golden,
-            request.aspect,
-            settings=RecheckSettings(request.alpha, request.fall, request.no_criteria),
-            progress=work.progress,
-        )
+
+def in_place_of_parent(store: Store, project_id: str, aspect: str, criteria_id: str) -> tuple[str, ...]:
+    """The criteria of the judge in use with these in place of what they were made of; () where that changes nothing.
+
+    It stands for the nearest ancestors among them; a judge of one set of criteria is simply followed by these.
+    """
+    version = judge_line(store, project_id, aspect).default
+    ids = version.criteria_ids if version is not None else ()
+    if len(ids) < 2 or criteria_id in ids:
+        return ()
+    seen: set[str] = set()
+    parents = store.criteria.get(project_id, criteria_id).parents
+    while parents and not set(parents) & set(ids):
+        seen.update(parents)
+        known = [store.criteria.get(project_id, parent) for parent in parents]
+        parents = tuple({name for entry in known for name in entry.parents} - seen)
+    if not parents:
+        return ()
+    return tuple(dict.fromkeys(criteria_id if known in parents else known for known in ids))
+
+
+def version_run(store: Store, project_id: str, aspect: str, number: int) -> Run | None:
+    """The newest run that measures a version, whatever came of it; None where none was started."""
+    runs = (run for run in store.runs.all(project_id) if run.kind == "version" and run.aspect == aspect)
+    return next((run for run in runs if version_asked(run).version == number), None)
+
+
+# ── the run, and what a judge run adds to the project ────────────────────────────────────────────────────────
+
+
+def run_version_measurement(work: RunWork) -> Calibration:
+    """Score what is missing, and measure the version."""
+    from core.calibration.loop import measure
+
+    request, golden = work.request(VersionRequest), work.golden
+    asked, state = calibration_asked(work.store, request.run_id), require_judge(work.store, request.run_id)
+    work.keep(JUDGE, JudgeState(state))
+    criteria = [work.store.criteria.get(request.project_id, name).criteria for name in request.criteria_ids]
+    task, split = asked.task(golden), sides_of(work.store, work.run.run_id, golden)
+    with work.asking(state, task) as judge:
+        return measure(judge, split, asked.settings, criteria, held_out=request.held_out)
+
+
+def enter_judge(work: RunWork, result: Calibration) -> None:
+    """Enter what a calibration or the measurement of a version came to; all of it once, however often it is resumed.
+
+    That is its criteria and their alignments, its judge and the baseline, and the measured version.  A calibration
+    that found no criteria proposes none.
+    """
+    run, store = work.run, work.store
+    version = work.request(VersionRequest) if run.kind == "version" else None
+    base_run = run.run_id if version is None else version.run_id
+    criteria = {candidate.criteria.criteria_id: candidate.criteria for candidate in result.candidates}
+    work.add_criteria(list((criteria | {chosen.criteria_id: chosen for chosen in result.chosen}).values()))
+    work.add_alignments(_alignments(work, result))
+    called = judge_words(str(result.judge_state.get("spec", "judge")))
+    members = "one set of criteria" if len(result.chosen) == 1 else f"the mean of {len(result.chosen)} sets of criteria"
+    turned = result.scores.turned
+    final = JudgeScores(
+        name=f"{called} · calibrated" if version is None else f"{called} · version {version.version}",
+        kind="calibrated",
+        aspect=result.task.aspect,
+        values=_over_all(result.scores.values[0], result, work.golden),
+        unscored=result.scores.unscored.get("final", ()),
+        seen=result.split.calibration,
+        note=f"The judge {called} with {members}, calibrated on {len(result.split.calibration)} items.",
+        run_id=run.run_id,
+        calls_per_item=float(len(result.chosen)),
+        turned=None if turned is None else _over_all(turned[0], result, work.golden),
+    )
+    work.add_judge(final)
+    listed = store.judges.all(run.project_id, run.golden_id, run.aspect)
+    if not any(entry.judge.kind == "no criteria" and entry.judge.run_id == base_run for entry in listed):
+        bare = work.scores([each.criteria.criteria_id for each in result.candidates if each.status == "baseline"])
+        for k, name in enumerate(bare.criteria_ids):
+            baseline = replace(
+                final,
+                name=f"{called} · baseline",
+                kind="no criteria",
+                values=bare.values[k],
+                unscored=bare.unscored.get(name, ()),
+                seen=(),
+                note=f"The judge {called} that knows the name of the aspect and no criteria.",
+                calls_per_item=1.0,
+                turned=None if bare.turned is None else bare.turned[k],
+            )
+            work.add_judge(baseline)
+    if version is not None:
+        _enter_measurement(work, version.version, result)
+    elif any(chosen.text for chosen in result.chosen):
+        line = judge_line(store, run.project_id, run.aspect)
+        ids, parent = tuple(chosen.criteria_id for chosen in result.chosen), line.default.number if line.default else 0
+        made = VersionMade(run.run_id, ids, "calibration", parent, subject=run.aspect)
+        entered = store.events.add(run.project_id, made, store.actor, form=f"version:{run.run_id}")
+        _enter_measurement(work, judge_line(store, run.project_id, run.aspect).made_by(entered).number, result)
+
+
+def _alignments(work: RunWork, result: Calibration) -> list[CriteriaAlignment]:
+    """Of all candidates on calibration, of the best single one and the baseline on held-out too."""
+    alignments = [
+        work.alignment(candidate.criteria.criteria_id, "calibration", candidate.alignment, candidate.status)
+        for candidate in result.candidates
+        if candidate.alignment is not None
+    ]
+    best = result.chosen[0]
+    if best.text:
+        alignments.append(work.alignment(best.criteria_id, "held-out", result.best_single.held_out, "chosen"))
+    bare = [candidate.criteria.criteria_id for candidate in result.candidates if candidate.status == "baseline"]
+    without = result.no_criteria.held_out
+    return alignments + [work.alignment(criteria_id, "held-out", without, "baseline") for criteria_id in bare]
+
+
+def _enter_measurement(work: RunWork, number: int, result: Calibration) -> None:
+    """Log what a run measured of a version, next to the version in use; once, however often the run is taken up.
+
+    Both are compared on the items that lie on the same side for both.
+    """
+    from core.stats import LabelledItems, paired_difference
+
+    run, store, golden, chosen = work.run, work.store, work.golden, result.settings
+    line = judge_line(store, run.project_id, run.aspect)
+    other = line.default if line.default is not None and line.default.number != number else None
+    known = None if other is None else other.on(run.golden_id)
+    gains: dict[Side, Difference] = {}
+    if known is not None:
+        theirs = load_calibration(store, known.run_id)
+        new, old = (_over_all(each.scores.values[0], each, golden) for each in (result, theirs))
+        shared: dict[Side, set[int]] = {"calibration": {*result.split.calibration} & {*theirs.split.calibration}}
+        if result.held_out.n and theirs.held_out.n:
+            shared["held-out"] = {*result.split.held_out} & {*theirs.split.held_out}
+        for side, positions in shared.items():
+            if positions:
+                items = LabelledItems.of(golden, result.task.aspect, sorted(positions))
+                at, measure = items.positions, result.calibration.measure
+                gains[side] = paired_difference(
+                    new[at], old[at], items, measure, resamples=chosen.resamples, seed=chosen.seed
+                )
+    held_out = gains.get("held-out")
+    accesses = list_held_out_accesses(store, run.project_id, run.golden_id, run.aspect)
+    if held_out is not None and (reason := compared_before(line, run.golden_id, accesses)):
+        held_out = replace(held_out, p=None, p_reason=reason)
+    opened = result.held_out.n > 0
+    entry = VersionMeasured(
+        number,
+        run.run_id,
+        run.golden_id,
+        result.calibration,
+        result.held_out if opened else None,
+        other.number if other is not None and gains else 0,
+        gains.get("calibration"),
+        held_out,
+        len(accesses) if opened else 0,
+        subject=run.aspect,
+    )
+    store.events.add(run.project_id, entry, store.actor, form=f"measured:{run.run_id}")
+
+
+def _over_all(scores: FloatArray, result: Calibration, golden: GoldenSet) -> FloatArray:
+    """(n_items,) scores of a judge run over all items of `golden`, NaN where it gave none."""
+    known = dict(zip(result.scores.item_ids, scores.tolist(), strict=True))
+    return np.array([known.get(item_id, np.nan) for item_id in golden.item_ids], dtype=np.float64)
+
+
+KINDS["calibration"] = Kind(
+    CalibrationRequest,
+    Calibration,
+    "started a calibration",
+    _check_calibration,
+    run_calibration,
+    opens=lambda request: "a calibration reports its winner on them",
+    documents={SNAPSHOT: LeaderboardSnapshot},
+    enter=enter_judge,
+)
+KINDS["version"] = Kind(
+    VersionRequest,
+    Calibration,
+    "started measuring a version of the judge",
+    _check_version,
+    run_version_measurement,
+    opens=lambda request: "a version of the judge was measured on them" if request.held_out else "",
+    documents={SNAPSHOT: LeaderboardSnapshot},
+    enter=enter_judge,
+)

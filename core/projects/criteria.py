@@ -1,4 +1,4 @@
-"""Criteria of a project: their names, edits and comments; drafts of texts.
+"""Criteria of a project: names, edits, comments, drafts of texts; edits scored next to their parent; refinement rounds.
 
 People sign off versions of the judge (`core.projects.judge_line`), not texts.
 """
@@ -13,11 +13,21 @@ from itertools import combinations
 from textwrap import shorten
 from typing import Literal
 
-from core.errors import CriteriaError, UsageError
-from core.projects.roles import requires
-from core.records import Criteria, Provenance
+from core.calibration.calibration_records import RoundSettings
+from core.calibration.proposals import RoundResult
+from core.errors import CriteriaError, JobError, UsageError
+from core.progress import Stage
+from core.project_records import CriteriaEntry
+from core.projects.calibration import calibration_asked, sides_of
+from core.projects.project_list import requires
+from core.projects.run_work import KINDS, Kind, RunWork, judge_run, require_judge
+from core.records import Alignment, Criteria, Interval, Measure, Provenance, Usage
+from core.settings import Settings
+from core.stats import Difference, holm
 from core.store.log import Draft, Entry
+from core.store.runs import RESULT
 from core.store.store import Store
+from core.wording import judge_words
 
 LONGEST_TEXT = 20_000
 """Characters of criteria at most."""
@@ -260,3 +270,236 @@ def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:
 def drop_draft(store: Store, project_id: str, subject: str) -> None:
     """Take away what whoever acts has typed of `subject`: it was saved, or they begin again."""
     store.drafts.drop(project_id, subject, [store.actor.name])
+
+
+# ── with the judge of a run ──────────────────────────────────────────────────────────────────────────────────────
+
+ProposalState = Literal["open", "accepted", "rejected"]
+
+
+@dataclass(frozen=True, slots=True)
+class RescoreRequest:
+    """Score edited criteria next to their parent, with the judge of `run_id` on that run's calibration items."""
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    criteria_id: str
+    parent_id: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRequest:
+    """Refine `parent_ids` with the judge of calibration `run_id`.
+
+    `item_ids` are the calibration items to learn from; empty to sample each parent's most misaligned ones.
+    """
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    run_id: str
+    parent_ids: tuple[str, ...]
+    item_ids: tuple[str, ...] = ()
+    settings: RoundSettings = field(default_factory=RoundSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """Alignment of the new criteria minus the parent's on the same items, paired over sources.
+
+    `p` is two-sided; None (like `value`) where a side is undefined.
+    """
+
+    value: float | None
+    interval: Interval | None
+    p: float | None
+    n: int
+
+    @classmethod
+    def of(cls, difference: Difference) -> PairedDifference:
+        return cls(difference.value, difference.interval, difference.p, difference.n)
+
+
+# ── an edit next to its parent ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class RescoreResult:
+    """What a re-scoring found on calibration items; those that are held out are left alone."""
+
+    parent: Alignment
+    new: Alignment
+    difference: PairedDifference
+
+
+def _check_rescore(store: Store, settings: Settings, request: RescoreRequest) -> tuple[RescoreRequest, str, str]:
+    """A re-scoring or a round has the judge of the calibration it began from."""
+    author = store.criteria.get(request.project_id, request.criteria_id).author
+    store.criteria.get(request.project_id, request.parent_id)
+    request = replace(request, run_id=judge_run(store, request.run_id))
+    require_judge(store, request.run_id)
+    spec = store.runs.get(request.run_id).judge_spec
+    return request, f"{request.aspect} · edit{f' by {author}' if author else ''} · {judge_words(spec)}", spec
+
+
+def run_rescore(work: RunWork) -> RescoreResult:
+    """Score both, compare them on calibration items, and enter their alignments."""
+    from core.stats import LabelledItems, paired_difference
+
+    request, golden = work.request(RescoreRequest), work.golden
+    of = calibration_asked(work.store, request.run_id)
+    task, split, chosen = of.task(golden), sides_of(work.store, request.run_id, golden), of.settings
+    ids = (request.criteria_id, request.parent_id)
+    pair = [work.store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in ids]
+    items = LabelledItems.of(golden, task.aspect, split.calibration)
+    measure = Measure(chosen.statistic, chosen.level or items.usual_level)
+    expected = 2 * len(split.calibration)
+    with work.asking(require_judge(work.store, request.run_id), task) as judge:
+        work.progress.publish(Stage("revisit", "scoring calibration items", 0, expected, Usage()))
+        scored = judge.score(pair, split.calibration)
+        new, parent = (scored.values[scored.criteria_ids.index(criteria_id)] for criteria_id in ids)
+        work.progress.publish(Stage("done", "done", expected, expected, scored.usage))
+    both = paired_difference(new, parent, items, measure, resamples=chosen.resamples, seed=chosen.seed)
+    measured = zip(ids, (both.a, both.b), strict=True)
+    work.add_alignments([work.alignment(criteria_id, "calibration", each) for criteria_id, each in measured])
+    return RescoreResult(both.b, both.a, PairedDifference.of(both))
+
+
+# ── rounds ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def round_cost(store: Store, run_id: str, n_parents: int, settings: RoundSettings) -> int:
+    """Calls of a round at most, before it starts; replies that are stored already cost nothing."""
+    from core.calibration.proposals import round_calls
+
+    golden = store.goldens.load(calibration_asked(store, run_id).golden_id)
+    return round_calls(len(sides_of(store, run_id, golden).calibration), n_parents, settings)
+
+
+def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tuple[RoundRequest, str, str]:
+    from core.calibration.proposals import require_affordable
+
+    if not request.parent_ids:
+        raise UsageError("Choose at least one set of criteria to refine.")
+    parents = [store.criteria.get(request.project_id, criteria_id).criteria for criteria_id in request.parent_ids]
+    if any(parent.aspect != request.aspect for parent in parents):
+        raise UsageError(f"All criteria of a round must be for {request.aspect}.")
+    require_judge(store, request.run_id)
+    golden = store.goldens.load(request.golden_id)
+    split = sides_of(store, request.run_id, golden)
+    require_affordable(len(split.calibration), len(parents), request.settings)
+    allowed = {golden.items[k].item_id for k in split.calibration}
+    strange = [item_id for item_id in request.item_ids if item_id not in allowed]
+    if strange:
+        raise UsageError(
+            f"{len(strange)} of the picked items are no labelled calibration items of that run ({strange[0][:60]}). "
+            "A round learns from calibration items only, so that held-out ones stay held out."
+        )
+    learnt = f"{len(request.item_ids)} picked items" if request.item_ids else "sampled items"
+    spec = store.runs.get(request.run_id).judge_spec
+    return request, f"{request.aspect} · round on {len(parents)} criteria, {learnt} · {judge_words(spec)}", spec
+
+
+def run_round(work: RunWork) -> RoundResult:
+    """Ask for proposals, and enter them and their alignments."""
+    from core.calibration.proposals import refinement_round
+
+    request, golden = work.request(RoundRequest), work.golden
+    of, split = calibration_asked(work.store, request.run_id), sides_of(work.store, request.run_id, golden)
+    entries = [work.store.criteria.get(request.project_id, criteria_id) for criteria_id in request.parent_ids]
+    parents = tuple(entry.criteria for entry in entries)
+    positions = tuple(golden.item_ids.index(item_id) for item_id in request.item_ids)
+    number = 1 + max(parent.provenance.round for parent in parents)
+    with work.asking(require_judge(work.store, request.run_id), of.task(golden)) as judge:
+        result = refinement_round(judge, split, of.settings, parents, request.settings, picks=positions, number=number)
+    work.add_criteria([proposal.criteria for proposal in result.proposals])
+    alignments = {}
+    for proposal in result.proposals:
+        new_id, parent_id, measured = proposal.criteria.criteria_id, proposal.parent_id, proposal.calibration
+        alignments[parent_id] = work.alignment(parent_id, "calibration", measured.b)
+        alignments[new_id] = work.alignment(new_id, "calibration", measured.a, "proposed")
+    work.add_alignments(list(alignments.values()))
+    return result
+
+
+@dataclass(frozen=True)
+class ListedProposal:
+    """A proposal next to its parent: differences proposal minus parent, on calibration and on the inner fold.
+
+    Their p values are corrected (Holm) over the proposals of the round.  `decision` is what somebody decided on it,
+    None for nobody.
+    """
+
+    run_id: str
+    criteria: Criteria
+    parent: Criteria
+    calibration: PairedDifference
+    inner: PairedDifference
+    decision: ProposalDecided | None = None
+
+    @property
+    def state(self) -> ProposalState:
+        return "open" if self.decision is None else self.decision.verdict
+
+
+def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
+    """The proposals of a finished round with what was decided on each; empty before its end.
+
+    The largest difference on the inner fold comes first.  p is corrected over the proposals.
+    """
+    run = store.runs.get(run_id)
+    if run.kind != "round":
+        raise JobError(f"Run {run_id} is not a refinement round.")
+    result = store.results.read(run_id, RESULT, RoundResult)
+    if result is None:
+        return []
+
+    def corrected(differences: list[Difference]) -> list[PairedDifference]:
+        """With p after Holm; None stays None and does not count."""
+        raised = holm([float("nan") if each.p is None else each.p for each in differences]).tolist()
+        pairs = zip(map(PairedDifference.of, differences), raised, strict=True)
+        return [each if each.p is None else replace(each, p=p) for each, p in pairs]
+
+    decided = {decision.subject: decision for decision in store.events.all(run.project_id, ProposalDecided)}
+    whole = corrected([proposal.calibration for proposal in result.proposals])
+    inner = corrected([proposal.inner for proposal in result.proposals])
+    return [
+        ListedProposal(
+            run_id,
+            proposal.criteria,
+            store.criteria.get(run.project_id, proposal.parent_id).criteria,
+            on_whole,
+            on_inner,
+            decided.get(f"{run_id}:{proposal.criteria.criteria_id}"),
+        )
+        for proposal, on_whole, on_inner in zip(result.proposals, whole, inner, strict=True)
+    ]
+
+
+def open_proposals(store: Store, project_id: str, golden_id: str, aspect: str) -> list[ListedProposal]:
+    """The proposals of rounds that nobody has decided on, newest round first."""
+    about = ("round", golden_id, aspect)
+    rounds = [run.run_id for run in store.runs.all(project_id) if (run.kind, run.golden_id, run.aspect) == about]
+    return [each for run_id in rounds for each in list_proposals(store, run_id) if each.decision is None]
+
+
+def family_tree(store: Store, project_id: str, aspect: str, golden_id: str) -> list[tuple[CriteriaEntry, int]]:
+    """All criteria for an aspect of a golden set, each with its generation from 0, ancestors before descendants.
+
+    A parent that is unknown is skipped.
+    """
+    listed = {entry.criteria_id: entry for entry in store.criteria.all(project_id, aspect, golden_id)}
+    depth = {name: 0 for name, entry in listed.items() if not set(entry.parents) & set(listed) - {name}}
+    waiting = list(depth)
+    for name in waiting:  # grows as it goes; each is reached once, though two texts may name each other as parents
+        new = [child for child, entry in listed.items() if name in entry.parents and child not in depth]
+        depth |= dict.fromkeys(new, depth[name] + 1)
+        waiting += new
+    family = [(entry, depth.get(name, 0)) for name, entry in listed.items()]
+    return sorted(family, key=lambda each: (each[1], each[0].created_at, each[0].criteria_id))
+
+
+KINDS["rescore"] = Kind(RescoreRequest, RescoreResult, "re-scored an edit", _check_rescore, run_rescore)
+KINDS["round"] = Kind(RoundRequest, RoundResult, "started a refinement round", _check_round, run_round)

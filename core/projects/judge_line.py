@@ -11,16 +11,18 @@ another version, which nobody has approved.  An approval from before an import i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from core.calibration.calibration_records import Calibration
+from core.data.split import text_digest
 from core.errors import NotFoundError, UsageError
 from core.project_records import Run, Side
-from core.projects.roles import given_reason, requires
+from core.projects.project_list import given_reason, requires
 from core.projects.run_work import EDIT_SCORED, HeldOutAccess, list_held_out_accesses
-from core.records import Alignment, GoldenSet, Measure
+from core.records import Alignment, GoldenSet, JudgeScores, Measure
 from core.stats import Difference
 from core.store.log import IMPORTED, Entry
 from core.store.store import Store
@@ -354,3 +356,32 @@ def as_claimed(store: Store, run_id: str, result: Calibration) -> Calibration:
     gain = replace(result.gain, p=None, p_reason=reason)
     said, says = gain_warning(result.gain), gain_warning(gain)
     return replace(result, gain=gain, warnings=tuple(says if words == said else words for words in result.warnings))
+
+
+# ── labels that a version has seen ───────────────────────────────────────────────────────────────────────────────
+
+
+def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScores) -> tuple[int, ...]:
+    """Positions in a golden set whose labels may have chosen or fitted what gives the scores of `judge`.
+
+    They are `judge.seen`.  A version that was made before the golden set came, and was only measured on it, can have
+    learnt from labels of earlier golden sets of the project alone: there it has seen the texts that had one.
+    """
+    version = judge_line(store, project_id, judge.aspect).of_run(judge.run_id)
+    return judge.seen if version is None else learnt_from(store, project_id, golden_id, version, judge.seen)
+
+
+def learnt_from(
+    store: Store, project_id: str, golden_id: str, version: JudgeVersion, calibration: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Those of the `calibration` items of a golden set whose labels may have chosen or fitted a version's scores."""
+    if version.made.at >= store.goldens.get(golden_id).created_at:
+        return calibration
+    known: set[str] = set()
+    for earlier in store.goldens.all(project_id):
+        if earlier.created_at <= version.made.at:
+            golden = store.goldens.load(earlier.golden_id)
+            labels = golden.labels(version.aspect) if version.aspect in golden.aspects else ()
+            known |= {text_digest(golden.items[k]) for k, label in enumerate(labels) if not math.isnan(label)}
+    items = store.goldens.load(golden_id).items
+    return tuple(k for k in calibration if text_digest(items[k]) in known)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from core.comparison.sureness import expected_errors
-from core.data.split import text_digest
 from core.errors import AccessError, UsageError
 from core.project_records import GoldenSummary
-from core.projects.judge_line import JudgeVersion, judge_line
+from core.projects.judge_line import judge_line
 from core.projects.labelling import (
     ORDERS,
     PICKING,
@@ -29,8 +28,8 @@ from core.projects.labelling import (
 )
 from core.projects.misaligned_items import Triage, list_triage
 from core.projects.project_judges import judges_shown
-from core.projects.roles import given_reason, requires
-from core.records import AspectLabels, FloatArray, GoldenSet, Interval, JudgeScores, Rating
+from core.projects.project_list import given_reason, requires
+from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
 from core.stats.change import LabelPilot, LabelPlanning, plan_labels
 from core.stats.raters import alpha_interval
@@ -38,10 +37,9 @@ from core.store.log import Label
 from core.store.store import Store
 from core.texts import visible_name
 
-Combine = Literal["fill", "decided", "replace"]
+Combine = Literal["fill", "replace"]
 Which = tuple[str, str]
 """Aspect and item id."""
-GROWTH_POINTS = 20
 _LONGEST_NAME = 120
 
 
@@ -71,22 +69,15 @@ def start_pass(
 
 
 def _in_order(store: Store, project_id: str, golden: GoldenSet, plan: LabelPlan) -> list[int]:
-    """Positions of all items, first things first, ties at random.
+    """Positions of all items; "unsure" takes those without a label first, and of these where a judge errs most.
 
-    "disagreement" puts those first on which judges (of any scales) or raters disagree most.  "unsure" takes the items
-    without a label first, and of these first where a judge is expected to err most.  UsageError for an order that
-    needs judges or labels that are not there.
+    Ties come at random.  UsageError for an order that needs a judge or labels that are not there.
     """
     if plan.order not in ORDERS:
         raise UsageError(f"The order is one of {', '.join(ORDERS)}, not {plan.order!r}.")
     n, aspect = len(golden.items), plan.aspects[0].aspect
     positions = np.arange(n) if plan.order == "file" else np.random.default_rng(0).permutation(n)
-    if plan.order == "disagreement":
-        shown = judges_shown(store, project_id, golden.digest, aspect)
-        ratings = ratings_of(golden, store.labels.of_golden(project_id, golden.digest), aspect).values
-        spread = disagreement(n, [row.judge for row in shown.entries], ratings)
-        positions = positions[np.argsort(-spread[positions], kind="stable")]
-    elif plan.order == "unsure":
+    if plan.order == "unsure":
         shown = judges_shown(store, project_id, golden.digest, aspect)
         rows = sorted(shown.entries, key=lambda row: row.judge_id != shown.own)  # ours first
         judges = [row.judge for row in rows] if aspect in golden.aspects else []
@@ -101,31 +92,6 @@ def _in_order(store: Store, project_id: str, golden: GoldenSet, plan: LabelPlan)
         positions = positions[np.lexsort((-unsure, ~np.isnan(golden.labels(aspect)[positions])))]
     found: list[int] = positions.tolist()
     return found
-
-
-def disagreement(n_items: int, judges: Sequence[JudgeScores], ratings: FloatArray | None = None) -> FloatArray:
-    """(n_items,) how far judges and raters disagree on each item, in standard deviations; 0 where only one has spoken.
-
-    Judges are compared by standardised scores, raters by their own; the larger of the two spreads counts.
-    """
-
-    def standardised(values: FloatArray) -> np.ma.MaskedArray[Any, Any]:
-        """By the mean and standard deviation of all known values, unknown ones masked; zeros where they do not vary."""
-        known = np.ma.masked_invalid(values)
-        scaled: np.ma.MaskedArray[Any, Any] = (known - known.mean()) / (known.std() or 1.0)
-        return scaled
-
-    scores = [standardised(judge.upward[None, :]) for judge in judges if judge.values.size == n_items]
-    groups = [np.ma.vstack(scores)] if len(scores) > 1 else []
-    if ratings is not None and ratings.shape[0] > 1:
-        groups.append(standardised(ratings))
-    if not groups:
-        raise UsageError(
-            "To label first where judges and raters disagree, there must be at least two judges, or labels of two "
-            "raters. Calibrate or import judges first, or choose the random order."
-        )
-    spread: FloatArray = np.max([group.std(axis=0).filled(0.0) for group in groups], axis=0)
-    return spread
 
 
 def label_planning(
@@ -175,8 +141,7 @@ def ratings_of(golden: GoldenSet, labels: Sequence[Label], aspect: str) -> Rater
 class AspectAgreement:
     """How raters agree on an aspect so far; `alpha` None is undefined, `n_double` items have two labels or more.
 
-    `growth` holds (n, alpha of the first n doubly rated items).  `interval` is None where alpha is undefined or the
-    items come from too few sources.
+    `interval` is None where alpha is undefined or the items come from too few sources.
     """
 
     aspect: str
@@ -184,23 +149,18 @@ class AspectAgreement:
     alpha_metric: str
     n_double: int
     n_labels: int
-    growth: tuple[tuple[int, float | None], ...]
     interval: Interval | None = None
 
 
-def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect, order: Sequence[int]) -> AspectAgreement:
-    """Agreement on an aspect, and how it came about; `order` are the positions of the items in the order of rating."""
+def agreement(golden: GoldenSet, labels: Sequence[Label], aspect: LabelAspect) -> AspectAgreement:
+    """Agreement of raters on an aspect so far."""
     ratings, metric = ratings_of(golden, labels, aspect.aspect), alpha_metric(aspect.scale)
-    double = set(ratings.rated_twice.tolist())
-    there = [position for position in order if position in double]
-    ends = np.unique(np.linspace(1, len(there), min(GROWTH_POINTS, len(there))).round().astype(int)) if there else ()
     return AspectAgreement(
         aspect=aspect.aspect,
         alpha=krippendorff_alpha(ratings.values, metric).value if ratings.raters else None,
         alpha_metric=metric,
-        n_double=len(double),
+        n_double=len(ratings.rated_twice),
         n_labels=int(ratings.rated.sum()),
-        growth=tuple((int(end), krippendorff_alpha(ratings.values[:, there[:end]], metric).value) for end in ends),
         interval=alpha_interval(ratings, aspect.scale, golden.source_codes),
     )
 
@@ -253,7 +213,7 @@ class PassSummary:
 
 @requires("reviewer")
 def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
-    """A pass from above: who has done how much, agreement as it grew, and the items to decide.
+    """A pass from above: who has done how much, agreement, and the items to decide.
 
     To decide are the items on which raters disagree, and those of the golden set that triage called mislabelled.
     """
@@ -282,7 +242,7 @@ def pass_summary(store: Store, project_id: str, pass_id: str) -> PassSummary:
         },
         n_touched=len(touched),
         n_sources=np.unique(golden.source_codes[touched]).size,
-        agreement=tuple(agreement(golden, labels, aspect, plan.positions) for aspect in plan.aspects),
+        agreement=tuple(agreement(golden, labels, aspect) for aspect in plan.aspects),
         queue={which: said for which, said in queue.items() if which not in decided},
         decided=decided,
         flagged=flagged,
@@ -343,9 +303,9 @@ def labelled_golden(
 ) -> GoldenSet:
     """A new golden set with these labels: single ratings kept, gold = their mean or what was `decided`.
 
-    Golden labels stay with "fill", which only fills gaps; "decided" puts decisions in their place, "replace" decisions
-    and new labels.  Single ratings that were there before stay only where none of the new ones counts.  UsageError when
-    nothing was labelled or decided.
+    Golden labels stay with "fill", which only fills gaps; "replace" puts decisions and new labels in their place.
+    Single ratings that were there before stay only where none of the new ones counts.  UsageError when nothing was
+    labelled or decided.
     """
     if not decided and not any(label.value is not None for label in labels):
         raise UsageError("Nobody has given a label yet, so there is nothing to freeze.")
@@ -356,10 +316,9 @@ def labelled_golden(
         old = golden.aspects.get(aspect.aspect)
         before = old.values if old is not None else (None,) * len(golden.items)
         agreed = [(decided or {}).get((aspect.aspect, item.item_id)) for item in golden.items]
-        order = {"fill": (before, agreed, new), "decided": (agreed, before, new), "replace": (agreed, new, before)}
-        values = tuple(
-            next((value for value in three if value is not None), None) for three in zip(*order[combine], strict=True)
-        )
+        order = (before, agreed, new) if combine == "fill" else (agreed, new, before)
+        rows = zip(*order, strict=True)
+        values = tuple(next((value for value in three if value is not None), None) for three in rows)
         if values != before:
             gold[aspect.aspect] = AspectLabels(
                 aspect.aspect, replace(aspect.scale, given=True), values, old is not None and old.ranks
@@ -414,7 +373,7 @@ def freeze_labels(store: Store, project_id: str, pass_id: str, *, name: str, com
     return store.together(keep)
 
 
-# ── labels that are no random draw, and labels that a judge has seen ─────────────────────────────────────────
+# ── labels that are no random draw ─────────────────────────────────────────
 
 
 def picked_labels(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[int, ...]:
@@ -437,32 +396,6 @@ def picked_labels(store: Store, project_id: str, golden_id: str, aspect: str) ->
         later |= own
         golden_id = labelling.golden_id
     return tuple(sorted(picked))
-
-
-def seen_labels(store: Store, project_id: str, golden_id: str, judge: JudgeScores) -> tuple[int, ...]:
-    """Positions in a golden set whose labels may have chosen or fitted what gives the scores of `judge`.
-
-    They are `judge.seen`.  A version that was made before the golden set came, and was only measured on it, can have
-    learnt from labels of earlier golden sets of the project alone: there it has seen the texts that had one.
-    """
-    version = judge_line(store, project_id, judge.aspect).of_run(judge.run_id)
-    return judge.seen if version is None else learnt_from(store, project_id, golden_id, version, judge.seen)
-
-
-def learnt_from(
-    store: Store, project_id: str, golden_id: str, version: JudgeVersion, calibration: tuple[int, ...]
-) -> tuple[int, ...]:
-    """Those of the `calibration` items of a golden set whose labels may have chosen or fitted a version's scores."""
-    if version.made.at >= store.goldens.get(golden_id).created_at:
-        return calibration
-    known: set[str] = set()
-    for earlier in store.goldens.all(project_id):
-        if earlier.created_at <= version.made.at:
-            labels = _labels_on(store, earlier.golden_id, version.aspect)
-            items = store.goldens.load(earlier.golden_id).items
-            known |= {text_digest(items[k]) for k in np.flatnonzero(~np.isnan(labels)).tolist()}
-    items = store.goldens.load(golden_id).items
-    return tuple(k for k in calibration if text_digest(items[k]) in known)
 
 
 def _labels_on(store: Store, golden_id: str, aspect: str) -> FloatArray:

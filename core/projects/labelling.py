@@ -16,15 +16,15 @@ from functools import cached_property
 from typing import Literal
 
 from core.errors import NotFoundError, UsageError
-from core.projects.roles import requires
+from core.projects.project_list import requires
 from core.records import Scale
 from core.store.log import REMARK, RESTORED, WITHDRAWN, Entry, Label
 from core.store.store import Store
 
-Order = Literal["random", "file", "disagreement", "unsure"]
-ORDERS: tuple[Order, ...] = ("random", "file", "disagreement", "unsure")
-PICKING: tuple[Order, ...] = ("disagreement", "unsure")
-"""Orders in which the first items are no random draw of their system's: labels of them say nothing of its mean."""
+Order = Literal["random", "file", "unsure"]
+ORDERS: tuple[Order, ...] = ("random", "file", "unsure")
+PICKING = ("unsure", "disagreement")
+"""Orders, one of an earlier version, whose first items are no random draw: their labels say nothing of a mean."""
 MOST_RATERS = 100
 MOST_KEYS = 11
 """A scale of up to this many steps is labelled with single keys."""
@@ -58,8 +58,7 @@ class LabelAspect:
 class LabelPlan:
     """A labelling pass: `positions` (into the golden set) in the order of rating, for `n_raters` people.
 
-    `order` is how `start_pass` finds the positions.  `blind` is False in passes of earlier versions whose raters saw
-    each other's labels.
+    `order` is how `start_pass` finds the positions.
     """
 
     aspects: tuple[LabelAspect, ...]
@@ -67,7 +66,6 @@ class LabelPlan:
     n_raters: int = 3
     shared: int = 20
     overlap: int = 1
-    blind: bool = True
     instructions: str = ""
     order: str = "random"  # an earlier version had more of them
 

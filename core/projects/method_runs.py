@@ -1,6 +1,8 @@
-"""Runs of methods other than calibration: grids of judging styles, and RepEval.
+"""Runs of methods other than calibration: grids of judging styles, RepEval, ablations, and rechecks.
 
-A resumed RepEval run reads the texts whose states are not in CONCORD_HOME/states; only the worker loads a model.
+A resumed RepEval run reads the texts whose states are not in CONCORD_HOME/states; only the worker loads a model.  Of a
+finished calibration, ablations say what each part of its judge adds, analyses what the candidates tell, and rechecks
+whether the judge still holds on newer labels.
 """
 
 from __future__ import annotations
@@ -8,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
+from core.calibration.ablate import Ablation, AblationRow, Analyses
+from core.calibration.calibration_records import Estimate
+from core.comparison.recheck import Recheck, RecheckSettings, newer_items, recheck
 from core.comparison.style_grid import (
     GivenCriteria,
     StylesEstimate,
@@ -17,22 +23,22 @@ from core.comparison.style_grid import (
     estimate_of_styles,
 )
 from core.comparison.style_grid import styles as compared_styles
-from core.errors import NotFoundError, UsageError
+from core.errors import JobError, NotFoundError, UsageError
 from core.judging.judge_protocol import NO_TEXT
 from core.judging.judge_specs import NAMED, language_model
-from core.project_records import JUDGES
+from core.project_records import JUDGES, WITH_RESULT, Run
 from core.projects.calibration import calibration_asked, sides_of
+from core.projects.judge_line import judge_line
 from core.projects.project_list import require_aspect
-from core.projects.roles import requires
-from core.projects.run_work import RunWork, start_run
+from core.projects.run_work import KINDS, Kind, RunWork, load_calibration, load_scores, require_judge
 from core.records import Criteria, GoldenSet, JudgeScores, Provenance, Split, Unscored
 from core.repeval import Method, RepEvalResult, RepEvalSettings, split_three
 from core.repeval.fitted import fit_repeval
-from core.repeval.model import EMBEDDED
 from core.repeval.projection import Training
 from core.repeval.search import FEW_LABELS, RepEvalSplit, blank_items, shortage_of_pairs, training_of
 from core.repeval.states import template_text, texts_to_read
 from core.settings import Settings
+from core.store.codec import unpack
 from core.store.runs import RESULT, SNAPSHOT
 from core.store.store import Store
 from core.texts import text_length
@@ -69,12 +75,7 @@ def estimate_styles(store: Store, settings: Settings, request: StylesRequest) ->
         return estimate_of_styles(golden, judge, request.settings, _given(store, golden, request))
 
 
-@requires("reviewer", "started a grid of styles")
-def start_styles(store: Store, settings: Settings, request: StylesRequest) -> str:
-    """Start a grid of styles (`start_run`); each finished style enters the project's judges (kind "style").
-
-    NotFoundError for an unknown golden set, aspect or criteria; UsageError for a judge that is no language model.
-    """
+def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> tuple[StylesRequest, str, str]:
     if request.judge_spec == "offline":
         raise UsageError(
             "The offline judge cannot be asked in styles: it is no language model. Choose openai:MODEL@BASE_URL, "
@@ -85,8 +86,7 @@ def start_styles(store: Store, settings: Settings, request: StylesRequest) -> st
         _criteria_of(store, request, aspect)
     what = "styles" if request.settings.n_items is None else "pilot of styles"
     about = f"{len(request.settings.styles)} × {', '.join(request.settings.aspects)} · {golden.name}"
-    title = f"{what}: {about} · {judge_words(request.judge_spec)}"
-    return start_run(store, settings, "styles", request, title=title, judge_spec=request.judge_spec)
+    return request, f"{what}: {about} · {judge_words(request.judge_spec)}", request.judge_spec
 
 
 def run_styles(work: RunWork) -> StylesView:
@@ -242,16 +242,10 @@ def estimate_repeval(store: Store, settings: Settings, request: RepEvalRequest) 
     )
 
 
-@requires("reviewer", "started RepEval")
-def start_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> str:
-    """Start a RepEval run (`start_run`); its score becomes one of the project's judges.
-
-    Raises like `estimate_repeval`; what is wrong with the model shows in the run, because only the worker opens it.
-    """
-    _checked(store, request)
+def _check_repeval(store: Store, settings: Settings, request: RepEvalRequest) -> tuple[RepEvalRequest, str, str]:
+    _checked(store, request)  # what is wrong with the model shows in the run: only the worker opens it
     model = request.settings.model.name
-    title = f"{request.aspect} · RepEval · {METHOD_NAMES[request.settings.method]} · {model}"
-    return start_run(store, settings, "repeval", request, title=title, judge_spec=model)
+    return request, f"{request.aspect} · RepEval · {METHOD_NAMES[request.settings.method]} · {model}", model
 
 
 def _checked(store: Store, request: RepEvalRequest) -> tuple[GoldenSet, RepEvalSplit, Training]:
@@ -283,12 +277,6 @@ def split_of(store: Store, golden: GoldenSet, request: RepEvalRequest) -> Split 
     return sides_of(store, request.split_of, golden)
 
 
-def reads_a_model(request: RepEvalRequest) -> bool:
-    """Whether the work is a model that wants a GPU: any but the embedded encoder, or one that asks for a device."""
-    device, name = request.settings.model.device, request.settings.model.name
-    return device in ("cuda", "mps") or (name != EMBEDDED and device != "cpu")
-
-
 # ── the run ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -318,3 +306,200 @@ def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScor
         run_id=run_id,
         calls_per_item=0.0,
     )
+
+
+# ── ablations of a finished calibration ──────────────────────────────────────────────────────────────────────────
+
+
+__all__ = ["Ablation", "AblationRow", "Analyses"]  # for screens, which do not reach into the algorithms
+
+
+@dataclass(frozen=True, slots=True)
+class AblationRequest:
+    """The ablation table of the finished calibration `run_id`."""
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    run_id: str
+
+
+def analyse_candidates(store: Store, run_id: str) -> Analyses:
+    """Alignment by exemplar size and by length of a calibration's candidates; raises as `load_calibration`."""
+    from core.calibration.ablate import analyse
+
+    return analyse(load_calibration(store, run_id))
+
+
+def estimate_ablation(store: Store, settings: Settings, request: AblationRequest) -> Estimate:
+    """Calls, tokens and price of the ablation before it starts: only for scores that the calibration has not stored.
+
+    Raises what the start would.
+    """
+    from core.calibration.ablate import estimate_ablation as estimate
+    from core.judging.judge_specs import SILENT, restore_judge
+
+    _require_calibration(store, request)
+    calibration = load_calibration(store, request.run_id)
+    golden = store.goldens.load(request.golden_id)
+    state = require_judge(store, request.run_id)
+    with closing(restore_judge(state, settings, store.replies, gate=SILENT)) as judge:
+        return estimate(judge, golden, calibration, load_scores(store, request.run_id))
+
+
+def _check_ablation(store: Store, settings: Settings, request: AblationRequest) -> tuple[AblationRequest, str, str]:
+    _require_calibration(store, request)
+    spec = store.runs.get(request.run_id).judge_spec
+    return request, f"{request.aspect} · ablation · {judge_words(spec)}", spec
+
+
+def run_ablation(work: RunWork) -> Ablation:
+    """Score what is missing for the table, and enter the variants that are new among the judges."""
+    from core.calibration.ablate import ablate
+
+    request = work.request(AblationRequest)
+    calibration = load_calibration(work.store, request.run_id)
+    with work.asking(require_judge(work.store, request.run_id), calibration.task) as judge:
+        scores = load_scores(work.store, request.run_id)
+        result = ablate(judge, calibration, scores)
+    called = judge_words(result.judge_spec)
+    rows = dict(zip(result.scores.criteria_ids, result.scores.values, strict=True))
+    for row in result.rows:
+        if row.key in ("final", "without criteria"):  # among the judges since the calibration
+            continue
+        variant = JudgeScores(
+            name=f"{called} · {row.key}",
+            kind="calibrated",
+            aspect=result.task.aspect,
+            values=rows[row.key],
+            unscored=result.scores.unscored.get(row.key, ()),
+            seen=result.calibration_positions,  # their labels chose its criteria
+            note=f"{row.what} The judge {called}, from an ablation of its calibration.",
+            run_id=work.run.run_id,
+            calls_per_item=float(len(row.criteria_ids)),
+        )
+        work.add_judge(variant)
+    return result
+
+
+def last_ablation(store: Store, run_id: str) -> Run | None:
+    """The newest ablation of a calibration: one that is going on or done before one that failed; None without any."""
+    runs = [run for run in store.runs.all(store.runs.get(run_id).project_id) if run.kind == "ablation"]
+    ablations = [run for run in runs if unpack(AblationRequest, run.request_json).run_id == run_id]
+    usable = [run for run in ablations if not run.finished or run.status in WITH_RESULT]
+    return next(iter(usable or ablations), None)
+
+
+def _require_calibration(store: Store, request: AblationRequest) -> None:
+    store.projects.get(request.project_id)
+    run = store.runs.get(request.run_id)
+    ours = (run.project_id, run.golden_id, run.aspect) == (request.project_id, request.golden_id, request.aspect)
+    if run.kind != "calibration" or run.status not in WITH_RESULT or not ours:
+        raise JobError(
+            f"Run {request.run_id} ({run.kind} of {run.aspect}, {run.status}) is no finished calibration of "
+            f"{request.aspect} on this golden set. Run a calibration to its end first."
+        )
+
+
+# ── rechecks: the judge on newer labels, compared with its exported alignment ────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class RecheckRequest:
+    """Recheck the judge of run `run_id` (a calibration or a version) on the labels of the golden set `golden_id`."""
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatedRecheck:
+    """A finished recheck: when it was, of which version of the judge, on which golden set, and what it found.
+
+    `judged_id` is the run that came to that judge; `version` is 0 where that is no version.
+    """
+
+    run_id: str
+    created_at: datetime
+    judged_id: str
+    version: int
+    golden_id: str
+    outcome: Recheck
+
+    @property
+    def judge_name(self) -> str:
+        return f"version {self.version}" if self.version else "a calibration"
+
+
+def list_rechecks(store: Store, project_id: str, aspect: str) -> tuple[DatedRecheck, ...]:
+    """The finished rechecks of the versions of the judge of an aspect, oldest first."""
+    rechecks, line = [], judge_line(store, project_id, aspect)
+    for run in reversed(store.runs.all(project_id)):
+        if run.kind == "recheck" and run.aspect == aspect and run.status in WITH_RESULT:
+            outcome = store.results.read(run.run_id, RESULT, Recheck)
+            judged = unpack(RecheckRequest, run.request_json).run_id
+            version = line.of_run(judged)
+            if outcome is not None:
+                number = 0 if version is None else version.number
+                rechecks.append(DatedRecheck(run.run_id, run.created_at, judged, number, run.golden_id, outcome))
+    return tuple(rechecks)
+
+
+def _check_recheck(store: Store, settings: Settings, request: RecheckRequest) -> tuple[RecheckRequest, str, str]:
+    from core.judge_files import judge_card
+
+    run = store.runs.get(request.run_id)
+    calibration = load_calibration(store, request.run_id)
+    if run.project_id != request.project_id:
+        raise UsageError("The judge belongs to another project.")
+    if request.aspect != calibration.task.aspect:
+        raise UsageError(f"The judge rates {calibration.task.aspect!r}, not {request.aspect!r}.")
+    summary, aspect = require_aspect(store, request.golden_id, request.aspect)
+    if aspect.n_labelled < 2:
+        raise UsageError(
+            f"{summary.name} has {aspect.n_labelled} labels of {request.aspect}; a recheck needs at least 2."
+        )
+    newer_items(judge_card(calibration), store.goldens.load(request.golden_id), request.aspect)
+    version = judge_line(store, run.project_id, run.aspect).of_run(run.run_id)
+    which = "" if version is None else f" of {version.name}"
+    return request, f"recheck{which} · {summary.name}", str(calibration.judge_state.get("spec", ""))
+
+
+def run_recheck(work: RunWork) -> Recheck:
+    """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
+    from core.judge_files import judge_card
+    from core.judge_files.loaded import restored
+    from core.judging.judge_specs import NAMED
+
+    request = work.request(RecheckRequest)
+    calibration = load_calibration(work.store, request.run_id)
+    with closing(restored(judge_card(calibration), work.settings, work.replies, gate=NAMED)) as judge:
+        return recheck(
+            judge,
+            work.golden,
+            request.aspect,
+            settings=RecheckSettings(no_criteria=True),
+            progress=work.progress,
+        )
+
+
+KINDS["styles"] = Kind(
+    StylesRequest,
+    StylesView,
+    "started a grid of styles",
+    _check_styles,
+    run_styles,
+    documents={SNAPSHOT: StylesView},
+)
+KINDS["repeval"] = Kind(RepEvalRequest, RepEvalOutcome, "started RepEval", _check_repeval, run_repeval, lane="model")
+KINDS["ablation"] = Kind(
+    AblationRequest,
+    Ablation,
+    "started an ablation",
+    _check_ablation,
+    run_ablation,
+    opens=lambda request: "an ablation measured variants on them",
+)
+KINDS["recheck"] = Kind(RecheckRequest, Recheck, "started a recheck", _check_recheck, run_recheck)

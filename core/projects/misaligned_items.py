@@ -13,7 +13,7 @@ import numpy as np
 
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.roles import requires
+from core.projects.project_list import requires
 from core.projects.run_work import is_imported, judge_run, kept_judge
 from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import Literal
 
-from core.people import Role
-from core.project_records import GoldenSummary, Run
-from core.projects.calibration import list_rechecks, version_asked
+from core.project_records import GoldenSummary, Role, Run
+from core.projects.calibration import version_asked
 from core.projects.criteria import Comment, CommentSettled, ProposalDecided
 from core.projects.judge_line import JudgeLine, judge_line
 from core.projects.labelling import Adjudicated, LabelPass, still_rating
+from core.projects.method_runs import list_rechecks
 from core.projects.misaligned_items import Triage, list_triage
+from core.projects.project_list import requires
 from core.projects.review import PointDecided, Vote, hidden_votes, open_review
-from core.projects.roles import requires
 from core.spreadsheets import csv_text
 from core.store.log import Action, Entry
 from core.store.store import Store

@@ -84,7 +84,7 @@ class Project:
     @property
     def runs(self) -> list[Run]:
         """The project's runs of every kind, newest first."""
-        return projects.list_runs(self.store, self.project_id)
+        return self.store.runs.all(self.project_id)
 
     def start_calibration(
         self,
@@ -111,7 +111,7 @@ class Project:
             definition=definition,
             asking=asking or Asking(),
         )
-        return projects.start_calibration(self.store, self.settings, request)
+        return projects.start_run(self.store, self.settings, request)
 
     def wait(self, run_id: str, seconds: float | None = None) -> Any:
         """The result of a run, once its worker has done it: a `Calibration`, or the record of its kind.

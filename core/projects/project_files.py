@@ -24,7 +24,6 @@ import json
 import math
 import os
 import re
-import tempfile
 import time
 import uuid
 import zipfile
@@ -49,13 +48,11 @@ from core.errors import (
     UsageError,
 )
 from core.files import saving
-from core.people import ROLES
-from core.project_records import DEMO_PROJECT, FINISHED, ProjectSummary, moment
-from core.projects.calibration import CalibrationRequest, start_calibration
-from core.projects.project_list import LONGEST_NAME
-from core.projects.roles import requires
-from core.projects.run_kinds import KINDS as RUN_KINDS
-from core.projects.run_work import JudgeState
+from core.project_records import DEMO_PROJECT, FINISHED, ROLES, ProjectSummary, moment
+from core.projects.calibration import CalibrationRequest
+from core.projects.project_list import LONGEST_NAME, requires
+from core.projects.run_work import KINDS as RUN_KINDS
+from core.projects.run_work import JudgeState, start_run
 from core.records import VERSION as CONCORD
 from core.settings import Settings
 from core.store.codec import unpack
@@ -93,33 +90,25 @@ _HELD = {
 
 @dataclass(frozen=True, slots=True)
 class ProjectFile:
-    """A project's file: what it says, its size in bytes, the digest of its content.
+    """A project's file: the name in it, its size in bytes, the digest of its content.
 
-    `exported` is when (an ISO moment), `concord` by which version.  `holds` counts its rows by kind; replies are None
-    where they were left out.  Of one that was just written, `unfinished` runs were queued or running and leave as
-    cancelled.
+    `holds` counts its rows by kind; replies are None where they were left out.  Of one that was just written,
+    `unfinished` runs were queued or running and leave as cancelled.
     """
 
     project: str
-    exported: str
-    concord: str
     size: int
     digest: str
     holds: Mapping[str, int | None]
-    golden_names: tuple[str, ...] = ()
     unfinished: int = 0
 
     @classmethod
-    def of(
-        cls, manifest: Mapping[str, Any], size: int, *, names: Iterable[str] = (), unfinished: int = 0
-    ) -> ProjectFile:
+    def of(cls, manifest: Mapping[str, Any], size: int, unfinished: int = 0) -> ProjectFile:
         rows = {file["table"]: file["rows"] for file in manifest["files"]}
         holds = {name: rows[table] for name, table in _HELD.items()}
         if not manifest["replies"]:
             holds["replies"] = None
-        said = {name: manifest[name] for name in ("project", "exported", "concord")}
-        names = tuple(names)
-        return cls(size=size, digest=_digest(manifest), holds=holds, golden_names=names, unfinished=unfinished, **said)
+        return cls(manifest["project"], size, _digest(manifest), holds, unfinished)
 
     @property
     def words(self) -> str:
@@ -181,7 +170,7 @@ def export_project(
         with closing(store.transfers.dump(project_id, replies=replies)) as tables:
             files += [_write(zipped, table, rows) for table, rows in tables]
         zipped.writestr(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1))
-    return ProjectFile.of(manifest, path.stat().st_size, unfinished=unfinished)
+    return ProjectFile.of(manifest, path.stat().st_size, unfinished)
 
 
 def _write(zipped: zipfile.ZipFile, table: str, rows: Iterable[Row]) -> dict[str, Any]:
@@ -211,26 +200,15 @@ def _digest(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-@requires("admin", reads=True)
-def preview_project(store: Store, settings: Settings, file: Path | IO[bytes]) -> ProjectFile:
-    """What a project's file holds, after all of it was read; nothing is kept.
-
-    ArchiveError for a file that is damaged, too large, of a newer Concord, or built to do harm.
-    """
-    with _opened(file, settings.max_upload_mb) as archive, tempfile.TemporaryDirectory() as folder:
-        scratch = Store(f"sqlite:///{folder}/preview.sqlite")  # others go on writing into the store while this reads
-        with closing(scratch):
-            return scratch.together(lambda: _bring_in(scratch, archive, "", "")).file
-
-
 @requires("admin")
 def import_project(
     store: Store, settings: Settings, file: Path | IO[bytes], *, name: str = "", project_id: str = ""
 ) -> Imported:
     """Make a new project of a file, under `name` or the name it had; all of it or nothing.
 
-    `project_id` is for what ships with Concord and is known by its id; else the project gets a new one.  Errors as
-    `preview_project`; UsageError for an overlong name; StoreError where the store cannot keep it.
+    `project_id` is for what ships with Concord and is known by its id; else the project gets a new one.  ArchiveError
+    for a file that is damaged, too large, of a newer Concord, or built to do harm; UsageError for an overlong name;
+    StoreError where the store cannot keep it.
     """
     wanted = " ".join(visible_name(name).split())
     if len(wanted) > LONGEST_NAME:
@@ -268,7 +246,7 @@ def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imp
             first = error.errors(include_url=False)[0]
             words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise ArchiveError(f"What this file holds cannot be read: {words[:200]}. Nothing of it was kept.") from error
-    described = ProjectFile.of(manifest, archive.size, names=filter(None, goldens.values()))
+    described = ProjectFile.of(manifest, archive.size)
     return Imported(store.projects.get(new), described, chosen != wanted, len(runs))
 
 
@@ -544,12 +522,15 @@ def welcome(store: Store, settings: Settings) -> None:
 def reset_demo(store: Store, settings: Settings, file: Path = DEMO_FILE) -> ProjectSummary:
     """The demo project as it came, whatever was done in it; its runs are stopped, other projects are left alone.
 
-    ArchiveError, before anything is removed, where the file is missing or damaged; JobError where a run does not stop.
+    ArchiveError, and nothing is removed, where the file is missing or damaged; JobError where a run does not stop.
     """
-    preview_project(store, settings, file)
     _stop_runs(store)
-    store.projects.remove(DEMO_PROJECT)
-    return ensure_demo(store, settings, file)
+
+    def swap() -> ProjectSummary:
+        store.projects.remove(DEMO_PROJECT)
+        return ensure_demo(store, settings, file)
+
+    return store.together(swap)
 
 
 @requires("reviewer")
@@ -562,7 +543,7 @@ def start_replay(store: Store, settings: Settings) -> str:
     if golden_id is None:
         raise NotFoundError("This installation has no demo project. `python -m core demo` imports it.")
     request = CalibrationRequest(DEMO_PROJECT, golden_id, ASPECT, REPLAY_SPEC, CHOSEN, DEFINITION)
-    return start_calibration(store, settings, request)
+    return start_run(store, settings, request)
 
 
 def _stop_runs(store: Store) -> None:

@@ -1,23 +1,37 @@
-"""The report on a calibrated judge: everything that the store knows of it, gathered into one record."""
+"""What a project hands on: the report on a judge, `judge.yaml` with adapters, `repeval.yaml`, `fused.yaml`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from core.errors import JobError
+import numpy as np
+
+from core.errors import JobError, JudgeError, NotFoundError, UsageError
+from core.fusion.fusion_settings import FusionRequest, FusionRunView, FusionSettings
 from core.project_records import Run
 from core.projects.calibration import calibration_asked, judge_runs
-from core.projects.criteria import criteria_names
-from core.projects.judge_line import JudgeVersion, as_claimed, judge_line, used_before
-from core.projects.label_passes import picked_labels, seen_labels
+from core.projects.criteria import Comment, criteria_names
+from core.projects.judge_line import JudgeVersion, as_claimed, judge_line, learnt_from, seen_labels, used_before
+from core.projects.label_passes import picked_labels
+from core.projects.method_runs import RepEvalOutcome
 from core.projects.misaligned_items import list_triage
-from core.projects.project_judges import as_compared
+from core.projects.project_judges import as_compared, asked_fusion, kept_fusion, part_facts, unseen_and_asked
 from core.projects.run_work import list_held_out_accesses, load_calibration
 from core.report.headline import day
 from core.report.report_facts import Report, ReportedJudge, is_simulated, misaligned, raters_of
+from core.store.codec import unpack
+from core.store.projects import judge_id_of
+from core.store.runs import RESULT
 from core.store.store import Store
 from core.wording import VERSION_STATES
+
+if TYPE_CHECKING:
+    from core.judge_files.adapters import Adapter
+    from core.judge_files.documents import FusedPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +123,160 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
             "its end first."
         )
     return next((run for run in complete if run.run_id == run_id), complete[0])
+
+
+# ── files for other tools ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def judge_file(store: Store, run_id: str) -> str:
+    """The text of `judge.yaml` of a finished calibration or version, with all that the project knows about it.
+
+    Which version it is and who signed it off on which evidence, the ceiling, how often the held-out items were opened,
+    how much people did.  A judge that nobody approved is exported too: the file then says so among its warnings.
+    Raises as `load_calibration`.
+    """
+    from core.judge_files.judge_writing import judge_yaml, known_of
+
+    calibration, run = as_claimed(store, run_id, load_calibration(store, run_id)), store.runs.get(run_id)
+    golden, aspect = store.goldens.load(run.golden_id), calibration.task.aspect
+    entries = store.criteria.all(run.project_id, aspect)
+    ours = {entry.criteria_id for entry in entries}
+    line = judge_line(store, run.project_id, aspect)
+    version = line.of_run(run_id)
+    known = known_of(golden, calibration)
+    known["version"] = version
+    if version is not None:
+        learnt = learnt_from(store, run.project_id, run.golden_id, version, calibration.split.calibration)
+        calibration = replace(calibration, texts=calibration.texts.learnt_from(golden, learnt))
+    known["held_out_opened"] = len(list_held_out_accesses(store, run.project_id, run.golden_id, aspect))
+    known["people"] = {
+        "raters": len({rating.rater_id for rating in golden.ratings if rating.aspect == aspect}),
+        "edits": sum(entry.origin == "edit" for entry in entries),
+        "comments": sum(comment.subject in ours for comment in store.events.all(run.project_id, Comment)),
+        "decisions": sum(len(version.decisions) for version in line.versions),
+    }
+    return judge_yaml(calibration, **known)
+
+
+def judge_adapters(
+    store: Store, project_id: str, golden_id: str, aspect: str, run_id: str | None = None
+) -> tuple[Adapter, ...]:
+    """The judge as files for other tools: of the calibration or version `run_id`, else the one in use (`judge_runs`).
+
+    () where there is none; a `run_id` that is no such run counts as none given.  JudgeError when the judge
+    cannot be handed on.
+    """
+    import yaml
+
+    from core.judge_files.adapters import adapters
+
+    runs = judge_runs(store, project_id, golden_id, aspect)
+    if not runs:
+        return ()
+    run = next((finished for finished in runs if finished.run_id == run_id), runs[0])
+    return adapters(yaml.safe_load(judge_file(store, run.run_id)))
+
+
+def repeval_file(store: Store, run_id: str) -> str:
+    """The text of a finished run's `repeval.yaml`: what `score --judge-file` applies to other items.
+
+    NotFoundError for an unknown run and for one that kept no score for other items: another kind of run, one that is
+    not done, or one of an earlier version.
+    """
+    from core.judge_files.judge_writing import yaml_text
+    from core.repeval.fitted import repeval_card
+
+    run = store.runs.get(run_id)
+    outcome = store.results.read(run_id, RESULT, RepEvalOutcome) if run.kind == "repeval" else None
+    if outcome is None or outcome.result.scorer is None:
+        raise NotFoundError(f"Run {run_id} kept no score for other items: start the RepEval anew.")
+    return yaml_text(repeval_card(store.goldens.load(run.golden_id), outcome.result, created=run.finished_at))
+
+
+def fused_file(store: Store, project_id: str, judge_id: str) -> str:
+    """The text of a kept fusion's file: what `score --judge-file` applies to other items.
+
+    A part that was a metric is computed from the texts, a calibrated judge is inside with its criteria, a RepEval
+    score with its directions; any other part's scores have to be handed in as a column that the file names.
+    A fusion by a model takes its plan along.  NotFoundError when the judge is neither, or a part of it is gone.
+    """
+    from core.data.split import KnownTexts
+    from core.fusion.fused_run import fused_card
+    from core.judge_files.judge_writing import yaml_text
+
+    judge = store.judges.get(project_id, judge_id).judge
+    if judge.run_id:
+        return yaml_text(_model_card(store, project_id, judge_id))
+    kept = kept_fusion(store, project_id, judge_id)
+    golden = store.goldens.load(kept.golden_id)
+    labelled = np.flatnonzero(~np.isnan(golden.labels(kept.aspect)))
+    card = fused_card(
+        golden,
+        kept.aspect,
+        texts=KnownTexts.of(golden, judge.seen, np.setdiff1d(labelled, judge.seen)),
+        state=kept.state,
+        parts=[_recipe(store, part) for part in kept.parts],
+        alignment=kept.told["fused"],
+        measured={name: kept.told[name] for name in ("parts", "left_out", "n_fit", "n_report", "notes")},
+    )
+    return yaml_text(card)
+
+
+def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
+    """The content of the file of a fusion by a model, measured on labelled items that neither plan nor parts saw."""
+    from core.comparison import usual_level
+    from core.data.split import KnownTexts
+    from core.fusion.fused_run import fused_card
+    from core.fusion.model_rating import fusion_state
+    from core.fusion.plan import read_criteria
+    from core.fusion.stack import Agreement
+
+    judge = store.judges.get(project_id, judge_id).judge
+    run = store.runs.get(judge.run_id)
+    outcome = store.results.read(run.run_id, RESULT, FusionRunView)
+    if outcome is None or not outcome.judge_state or outcome.judges.get(judge.aspect) != judge_id:
+        raise NotFoundError(f"{judge.name}: its run kept no fusion of {judge.aspect} that rates other items.")
+    request = unpack(FusionRequest, run.request_json)
+    said = replace(request.settings, plan=outcome.plan, criteria=outcome.criteria)
+    golden, asked, _ = asked_fusion(store, replace(request, settings=said), needs_plan=True)
+    criteria = read_criteria(outcome.criteria, request.aspects, outcome.criteria_origins)
+    at = unseen_and_asked(golden, judge)
+    report = at[~np.isnan(golden.labels(judge.aspect)[at])]
+    matrix = np.vstack([judge.values, *(part.upward for part in asked.parts)])
+    agreement = Agreement(golden, judge.aspect, FusionSettings(level=usual_level(golden, judge.aspect)))
+    own, *others = agreement.align(matrix, report)
+    of_parts = {part.name: alignment.as_json() for part, alignment in zip(asked.parts, others, strict=True)}
+    facts = [part_facts(part.name, part, judge_id_of(run.golden_id, part)) for part in asked.parts]
+    return fused_card(
+        golden,
+        judge.aspect,
+        texts=KnownTexts.of(golden, judge.seen, report),
+        state=fusion_state(outcome.judge_state, asked.parts, asked.planned, asked.tasks, criteria),
+        parts=[_recipe(store, part) for part in facts],
+        alignment=own,
+        measured={"parts": of_parts, "n_fit": len(judge.seen), "n_report": len(report)},
+    )
+
+
+def _recipe(store: Store, part: Mapping[str, Any]) -> FusedPart:
+    """How the part is computed elsewhere; one that cannot be has to have its scores handed in."""
+    from core.judge_files import judge_card
+    from core.judge_files.documents import FusedPart
+    from core.metrics import make_metric
+
+    name, kind, run_id = str(part["name"]), part["kind"], part["run_id"]
+    found: dict[str, Any] = {}
+    # a run of another kind, one that is gone, a damaged file of an import; a metric renamed among the judges
+    with suppress(JobError, JudgeError, NotFoundError, UsageError):
+        if kind == "calibrated" and run_id:
+            found["judge"] = judge_card(load_calibration(store, run_id))
+        elif kind == "repeval" and run_id and store.runs.get(run_id).kind == "repeval":
+            outcome = store.results.read(run_id, RESULT, RepEvalOutcome)
+            scorer = None if outcome is None else outcome.result.scorer  # an SVM or an older run has none
+            found["repeval"] = None if scorer is None else scorer.as_json()
+        elif kind == "metric":
+            metric = str(part.get("metric") or name)
+            if not metric.startswith("metric_"):
+                make_metric(metric)
+            found["assistant"] = metric
+    return FusedPart(name, higher_is_better=part["higher_is_better"], **found)

@@ -14,11 +14,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from core.errors import ConflictError, UsageError
-from core.projects.criteria import ProposalDecided
+from core.projects.criteria import ProposalDecided, open_proposals
 from core.projects.judge_line import judge_line
 from core.projects.misaligned_items import list_triage
-from core.projects.refining import decide_proposal, open_proposals
-from core.projects.roles import requires
+from core.projects.project_list import requires
 from core.store.log import Entry
 from core.store.store import Store
 from core.wording import change_figures, counted
@@ -288,7 +287,7 @@ def decide_point(
     """Decide on an open point; `seen` is `Point.seen` as the person saw it.
 
     A decision needs a reason where the votes are not reason enough (`Point.needs_reason`).  A round's proposal is
-    accepted or rejected with it (`decide_proposal`).  What is postponed comes last from then on, without its votes.
+    accepted or rejected with it.  What is postponed comes last from then on, without its votes.
     UsageError without the reason, ConflictError when somebody else decided meanwhile; nothing is written then.
     """
     if verdict not in VERDICTS:
@@ -304,7 +303,8 @@ def decide_point(
 
     def write() -> None:
         if point.run_id and verdict != "postponed":
-            decide_proposal(store, point.run_id, point.subject_id, accepted=verdict == "accepted", reason=why)
+            proposal = ProposalDecided(verdict, why, subject=f"{point.run_id}:{point.subject_id}")
+            store.events.add(project_id, proposal, store.actor)
         store.events.add(project_id, decision, store.actor, expected=seen)
 
     store.together(write)

@@ -1,37 +1,41 @@
-"""Runs: put in the queue, at work, stopped, set going again; what they left.
+"""Runs: the table of their kinds, put in the queue, at work, stopped, resumed; what they left.
 
-What happens when Start is pressed: `start_calibration` (or another kind's start) checks the request and calls
-`start_run`, which writes a row in `runs` and sees to a worker.  The worker's queue (`core.jobs.queue`) takes the row
-and calls the function of its kind (`core.projects.run_kinds`) with a `RunWork`.  A run that is resumed, or taken over
-from a lost worker, is called again and finds what it was answered and what it stored.
+What happens when Start is pressed: `start_run` looks the kind of the request up in `KINDS`, checks the request, writes
+a row in `runs` and makes sure that a worker is running.  The worker's queue (`core.jobs.queue`) takes the row and calls
+`do_run`, which calls the function of the kind with a `RunWork`.  A run that is resumed, or taken over from a lost
+worker, is called again.  It finds what was paid for: its replies, criteria, judges, scores and documents, hidden states
+on disk.  What it does again is arithmetic, so its inputs are pinned, and requests, seeds and tie-breaks come in a fixed
+order.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from core.calibration.calibration_records import Calibration
+from core.calibration.calibration_records import Calibration, LeaderboardSnapshot
 from core.calibration.racing import AskedJudge, Keeper
 from core.errors import JobError, UsageError
-from core.jobs.launch import ensure_worker
-from core.jobs.queue import RunProgress
+from core.jobs.queue import Lane, RunProgress, ensure_worker
 from core.judging.judge_protocol import Judge, Prepared, judge_state
 from core.judging.judge_specs import NAMED, make_judge, restore_judge
 from core.judging.scoring_styles import Asking
 from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side
-from core.projects.roles import requires
+from core.projects.project_list import requires
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
 from core.settings import Settings
 from core.store.codec import pack, unpack
-from core.store.log import Entry
-from core.store.runs import JUDGE, RESULT, RunReplies
+from core.store.log import Action, Entry
+from core.store.runs import JUDGE, RESULT, SNAPSHOT, RunReplies
 from core.store.store import Store
+
+T = TypeVar("T")
 
 EDIT_SCORED = "an edit was scored on them"
 """Why held-out items were opened: edited criteria were compared with their parent."""
@@ -47,9 +51,6 @@ class HeldOutAccess(Entry):
     why: str
 
 
-T = TypeVar("T")
-
-
 @dataclass(frozen=True)
 class JudgeState:
     """A judge made ready (`core.judging.judge_protocol.judge_state`): `restore_judge` makes it again.
@@ -61,47 +62,104 @@ class JudgeState:
     prepared: Prepared = field(default_factory=Prepared)
 
 
-def start_run(
-    store: Store,
-    settings: Settings,
-    kind: RunKind,
-    request: RunRequest,
-    *,
-    title: str,
-    judge_spec: str,
-    opens: str = "",
-) -> str:
-    """Enqueue a run and make sure that a worker is running; returns the run's id.
+# ── the kinds of runs ────────────────────────────────────────────────────────────────────────────────────────────
 
-    `run_view(...).outcome` is then the result that `run_kinds.KINDS` names for the kind.  `opens` says why it
-    looks at held-out items, if it does, which is written down (`list_held_out_accesses`).  NotFoundError for an unknown
-    project, UsageError for a judge whose URL holds a password, for specs are stored and shown; JobError where it would
-    ask the judge of an imported run.
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of run; the module that does it enters it in `KINDS`.
+
+    `does` is what the log says of whoever starts one.  `check` holds a request against what is stored and returns it,
+    completed where it left something open, with the run's title and its judge's SPEC.  `opens` says why a run looks at
+    held-out items, "" where it does not.  `documents` are the records that it keeps on its way, by name; `lane` is the
+    queue's.  `enter` lists in the project what a result adds: after the result is kept, for whoever sees the one looks
+    for the other.
     """
+
+    request: type[RunRequest]
+    result: type
+    does: str
+    check: Callable[[Store, Settings, Any], tuple[RunRequest, str, str]]
+    run: Callable[[RunWork], Any]
+    opens: Callable[[Any], str] = lambda request: ""
+    documents: Mapping[str, type] = field(default_factory=dict)
+    lane: Lane = "usual"
+    enter: Callable[[RunWork, Any], None] | None = None
+
+
+KINDS: dict[RunKind, Kind] = {}
+
+
+@requires("reviewer")
+def start_run(store: Store, settings: Settings, request: RunRequest) -> str:
+    """Enqueue a run of the kind of its request and make sure that a worker is running; returns the run's id.
+
+    `run_view(...).outcome` is then the result that the kind names.  A look at held-out items is written down
+    (`list_held_out_accesses`).
+
+    Raises:
+        NotFoundError: an unknown project, golden set, aspect, run, judge or criteria.
+        UsageError: a request that makes no sense, or a judge whose URL holds a password: specs are stored and shown.
+        JobError: a run without the result that is asked about, or one that was imported.
+    """
+    name, kind = next((name, kind) for name, kind in KINDS.items() if kind.request is type(request))
+    request, title, judge_spec = kind.check(store, settings, request)
     if re.search(r"://[^/\s]*@", judge_spec):
         raise UsageError("The judge's URL holds a user name or password. Leave it out; the key goes in OPENAI_API_KEY.")
-    store.projects.get(request.project_id)
+    project_id, golden_id, aspect = request.project_id, request.golden_id, request.aspect
+    store.projects.get(project_id)
     if judge_run_id := getattr(request, "run_id", ""):
         require_made_here(store, judge_run_id)
 
     def enter() -> str:
+        asked = pack(request).body
         run_id = store.runs.add(
-            request.project_id,
-            request.golden_id,
-            kind=kind,
-            title=title,
-            aspect=request.aspect,
-            judge_spec=judge_spec,
-            request=pack(request).body,
+            project_id, golden_id, kind=name, title=title, aspect=aspect, judge_spec=judge_spec, request=asked
         )
-        for aspect in getattr(request, "aspects", (request.aspect,)) if opens else ():
-            access = HeldOutAccess(aspect, opens, subject=request.golden_id)
-            store.events.add(request.project_id, access, store.actor, form=f"opened:{run_id}:{aspect}")
+        if opens := kind.opens(request):
+            access = HeldOutAccess(aspect, opens, subject=golden_id)
+            store.events.add(project_id, access, store.actor, form=f"opened:{run_id}:{aspect}")
+        store.events.add(project_id, Action(kind.does, {"aspect": aspect}, subject=run_id), store.actor)
         return run_id
 
     run_id = store.together(enter)
     ensure_worker(settings)
     return run_id
+
+
+def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) -> str:
+    """Do a run and keep its result; "done", or "budget" where the budget ended it.
+
+    JobError for a kind that this version does not know; NotFoundError or AspectError where the request no longer fits
+    what is stored.
+    """
+    kind = KINDS.get(run.kind)
+    if kind is None:
+        raise JobError(f"This worker knows no runs of kind {run.kind!r}; update it.")
+    work = RunWork(store, settings, run, progress)
+    result = kind.run(work)
+    work.keep(RESULT, result)
+    if kind.enter is not None:
+        kind.enter(work, result)
+    return "budget" if getattr(result, "stopped_early", "") else "done"
+
+
+def lane_of(run: Run) -> Lane:
+    """The lane of a run's kind; the usual one for a kind that this version does not know."""
+    kind = KINDS.get(run.kind)
+    return "usual" if kind is None else kind.lane
+
+
+def do_here(store: Store, settings: Settings, run_id: str) -> str:
+    """Do a queued run in this process, with its snapshots; returns the status it ends with."""
+    attempt = store.runs.get(run_id).attempt
+    if not store.runs.claim(run_id, attempt, "here"):
+        raise JobError(f"Run {run_id} does not wait to be done.")
+    run = store.runs.get(run_id)
+    with RunProgress(store, run, threading.Event()) as progress:
+        status = do_run(store, settings, run, progress)
+    store.runs.finish(run_id, attempt, status)
+    return status
 
 
 @requires("reviewer", "cancelled a run")
@@ -145,11 +203,46 @@ def require_made_here(store: Store, run_id: str) -> None:
 
 
 def unread_replies(store: Store, run_id: str) -> int:
-    """How many replies to the run could not be read: what `ask_again` asks again."""
+    """How many replies to the run could not be read."""
     return len(store.replies.of_run(run_id).unread())
 
 
 # ── what runs left ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class RunDetail(Run):
+    """A run with what was asked for and, as far as it came, what it left.
+
+    `standing` is the latest leaderboard (calibrations and versions; it outlives a failed or cancelled run), `outcome`
+    the result, the record that its kind names in `KINDS`.
+    """
+
+    request: RunRequest = field(kw_only=True)
+    standing: LeaderboardSnapshot | None = None
+    outcome: Any = None
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The result of a finished calibration, or of the measurement of a version."""
+        return self.outcome if isinstance(self.outcome, Calibration) else None
+
+
+def run_view(store: Store, run_id: str) -> RunDetail:
+    """One run whole, with its latest leaderboard and, when done, its result.
+
+    NotFoundError for an unknown id, JobError for a kind that this version does not know.
+    """
+    run = store.runs.get(run_id)
+    kind = KINDS.get(run.kind)
+    if kind is None:
+        raise JobError(f"Run {run.run_id} is of kind {run.kind!r}, which this version of Concord does not know.")
+    return RunDetail(
+        **vars(run),
+        request=unpack(kind.request, run.request_json),
+        standing=store.results.read(run_id, SNAPSHOT, LeaderboardSnapshot) if run.kind in JUDGES else None,
+        outcome=store.results.read(run_id, RESULT, kind.result),
+    )
 
 
 def load_calibration(store: Store, run_id: str) -> Calibration:
@@ -199,10 +292,7 @@ def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect
     return [access for access in store.events.all(project_id, HeldOutAccess, golden_id) if access.aspect == aspect]
 
 
-# ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-# ── a run at work ────────────────────────────────────────────────────────────────────────────────────────────────
+# ── a run at work ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True)

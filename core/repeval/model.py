@@ -10,10 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import platform
 import re
-import shutil
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,8 +32,6 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 PRECISIONS = ("float32", "bfloat16", "float16")
 CAUSAL = "causal language model"
 LONGEST = 1_000_000  # tokenizers without a limit report numbers beyond this
-SIGNS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, and both under Windows' Linux
-TOOLS = ("nvidia-smi", "rocm-smi")
 
 MOST_BYTES = 32 << 20
 """Of a config.json, and of the header of a weight file: longer ones would fill the memory as JSON."""
@@ -268,23 +263,6 @@ def unless_memory_ends(compute: Callable[[], Value]) -> Value | None:
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return None
-
-
-def find_capability() -> str:
-    """ "cuda", "mps" or "cpu": the device models would run on here; "cpu" where torch is not installed.
-
-    torch takes seconds to import, so it is only asked on machines that look as if they had a GPU.
-    """
-    apple = sys.platform == "darwin" and platform.machine() == "arm64"
-    if not (apple or any(Path(sign).exists() for sign in SIGNS) or any(shutil.which(tool) for tool in TOOLS)):
-        return "cpu"
-    try:
-        import torch
-    except ImportError:
-        return "cpu"
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 def choose_device(device: Device) -> str:

@@ -25,8 +25,7 @@ from typing import Any, ClassVar, TypeVar
 import sqlalchemy as sa
 
 from core.errors import ConflictError
-from core.people import Actor
-from core.project_records import moment
+from core.project_records import Actor, moment
 from core.store.codec import pack, plain, unpack
 from core.store.database import StorePart, drafts, events, given, labels, projects, record_of, row_of
 

@@ -22,7 +22,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from core.errors import StoreError
-from core.people import Actor
+from core.project_records import Actor
 from core.store import database as schema
 from core.store.database import StorePart, in_chunks, in_our_words
 from core.store.log import IMPORTED, Action, event_row

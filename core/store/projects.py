@@ -442,13 +442,6 @@ class Judges(StorePart):
         replies = {} if row.replies is None else json.loads(zlib.decompress(row.replies))
         return {item_id: tuple(texts) for item_id, texts in replies.items()}
 
-    def rename(self, project_id: str, judge_id: str, name: str) -> None:
-        """NotFoundError for an unknown id."""
-        change = sa.update(judges).filter_by(project_id=project_id, judge_id=judge_id).values(name=name)
-        with self._db.write() as transaction:
-            if not transaction.execute(change).rowcount:
-                raise _unknown(judge_id)
-
     def remove(self, project_id: str, judge_id: str) -> None:
         """Remove a judge; nothing happens when it is gone already."""
         with self._db.write() as transaction:
@@ -456,7 +449,7 @@ class Judges(StorePart):
 
 
 def judge_id_of(golden_id: str, judge: JudgeScores) -> str:
-    """``"j" + 12 hex digits`` of what the judge gave, its name left out: renaming does not make another judge."""
+    """``"j" + 12 hex digits`` of what the judge gave; its name is left out, for a file is one judge."""
     scores = hashlib.sha256(np.ascontiguousarray(judge.values, dtype="<f8").tobytes()).hexdigest()
     body = [golden_id, judge.aspect, judge.kind, judge.run_id, judge.note, scores, list(judge.seen)]
     return "j" + content_digest("judge", body).split(":")[1][:12]

@@ -49,7 +49,7 @@ SNAPSHOT = "standing"
 JUDGE = "judge"
 """Name of the document with the judge made ready (`core.projects.run_work.JudgeState`)."""
 RESULT = "result"
-"""Name of the document with the run's result (`core.projects.run_kinds`)."""
+"""Name of the document with the run's result (`core.projects.run_work`)."""
 WAITING = "waiting for a worker"
 """What a queued run says of itself as long as there is nothing else to say."""
 
@@ -161,12 +161,8 @@ class Runs(StorePart):
         return "lost" if row is None else "cancelled" if row.cancel_requested else ""
 
     def _select(self, where: sa.ColumnElement[bool]) -> list[Run]:
-        query = sa.select(
-            runs,
-            runs.c.request.label("request_json"),
-            workers.c.beat_at,
-            sa.func.coalesce(workers.c.capability, "").label("capability"),
-        ).outerjoin(workers, workers.c.worker_id == runs.c.worker_id)
+        query = sa.select(runs, runs.c.request.label("request_json"), workers.c.beat_at)
+        query = query.outerjoin(workers, workers.c.worker_id == runs.c.worker_id)
         with self._db.read() as transaction:
             now = moment(transaction.now)
             rows = transaction.rows(query.where(where).order_by(runs.c.created_at.desc(), runs.c.run_id))
@@ -187,10 +183,10 @@ def _bumped(transaction: Transaction, change: sa.Update, **values: Any) -> bool:
 
 
 class Workers(StorePart):
-    def enter(self, worker_id: str, place: str, pid: int, capability: str = "cpu") -> None:
-        """Sign on (over a predecessor of the same id); `capability` says what the worker's machine computes on."""
+    def enter(self, worker_id: str, place: str, pid: int) -> None:
+        """Sign on, over a predecessor of the same id."""
         with self._db.write() as transaction:
-            about = {"worker_id": worker_id, "place": place, "pid": pid, "capability": capability}
+            about = {"worker_id": worker_id, "place": place, "pid": pid, "capability": ""}
             now = transaction.now
             transaction.upsert(workers, about | {"started_at": now, "beat_at": now})
 

@@ -31,7 +31,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
 
-from core.people import LOCAL, Actor
+from core.project_records import LOCAL, Actor
 from core.store.database import Database, Together
 from core.store.log import Drafts, Events, LabelStore
 from core.store.project_rows import Transfers

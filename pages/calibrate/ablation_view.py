@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Run
-from core.projects.calibration import Ablation, AblationRequest
+from core.projects.method_runs import Ablation, AblationRequest
 from core.report.figures import describe, measure_name
 from core.report.figures.search_plots import length_figure, size_figure
 from core.report.figures.whiskers import ablation_figure, variant_name
@@ -63,7 +63,7 @@ def draw(page: Opened, run: Run) -> None:
     run_panel.draw_start(
         page,
         "Run the ablations",
-        lambda: projects.start_ablation(page.store, page.settings, request),
+        lambda: projects.start_run(page.store, page.settings, request),
         key=state.widget("analyses_start"),
     )
 

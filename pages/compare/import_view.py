@@ -1,9 +1,8 @@
-"""Import a judge: a file of its replies or scores, or a RepEval file, to be checked and named before it counts."""
+"""Import a judge: a file of its replies or scores, to be checked and named before it counts."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -13,10 +12,8 @@ from core.data.reply_files import Columns, Role, Use, propose_columns
 from core.data.verdict_imports import ImportChoices, ImportPreview
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.project_judges import MetricsRequest, RepEvalFile
-from core.repeval import EMBEDDED
 from core.wording import counted
-from pages.ui import grid, metrics_view, people, state, tables
+from pages.ui import grid, people, state, tables
 from pages.ui.cached import cached
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -32,7 +29,7 @@ ROLE_WORDS: dict[Role, str] = {
     "aspect": "aspect of each row",
 }
 HOW_WORDS = {"exact": "by its name", "alias": "by another usual name", "corrected": "chosen here"}
-MOST_NAMED, LARGEST_REPEVAL_MB = 30, 16
+MOST_NAMED = 30
 AS_ASPECT, OWN = "the scale of the aspect", "another, taken as they are"
 
 
@@ -168,42 +165,3 @@ def _add(page: Opened, preview: ImportPreview, upload: str) -> None:
         words += f" It is a judge of this project, which has seen {counted(n_seen, 'label')} of these."
     state.leave_notice(words, good=True)
     st.rerun()
-
-
-def draw_repeval(page: Opened, golden: GoldenSummary, aspect: str) -> None:
-    """Upload → what was fitted on what → the place of its model → "Score with it", which the worker does."""
-    metrics_view.draw_run(page, golden)
-    upload = st.file_uploader(
-        "A repeval.yaml", type=["yaml", "yml", "json"], key=widget("judge_file"), max_upload_size=LARGEST_REPEVAL_MB
-    )
-    if upload is None:
-        st.caption(
-            "The RepEval screen and `python -m core repeval --out` write one: a score fitted on one golden set, to be "
-            "compared on another. It holds no model. Only a model that you name is loaded."
-        )
-        return
-    try:
-        file = RepEvalFile(upload.name, upload.getvalue().decode("utf-8"))
-        fitted, embedded = file.words, file.fitted_with == EMBEDDED
-    except (ConcordError, UnicodeDecodeError) as error:
-        st.error(f"This file cannot be used.  \n{plain(str(error))}", icon=":material/error:")
-        return
-    st.markdown(plain(fitted))
-    if apart := file.differences(golden, aspect):
-        st.warning(plain(" ".join(apart)), icon=":material/compare_arrows:")
-    place = ""
-    if not embedded:
-        place = st.text_input(
-            "Its model, on the worker",
-            key=widget("judge_file_model"),
-            placeholder=plain(file.fitted_with),
-            help="A Hugging Face id or a folder on the worker's machine, with the weights that the score was fitted "
-            "on. Typing it here lets the worker load it.",
-        ).strip()
-    with st.container(border=True, horizontal=True, vertical_alignment="bottom"):
-        usual = f"RepEval of {file.card['golden']['name']}"[:120]
-        name = st.text_input("Name of the judge", usual, max_chars=120, key=widget("judge_file_name")).strip()
-        file = replace(file, name=name, model=place)
-        request = MetricsRequest(page.project.project_id, golden.golden_id, aspect, files=(file,))
-        off = not name or not (embedded or place)
-        metrics_view.draw_start(page, "Score with it", request, disabled=off)

@@ -1,4 +1,4 @@
-"""The judges on Compare: which there are, rename and remove, and the ways to add more."""
+"""The judges on Compare: which there are, to be removed, and the ways to add more."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ WAYS = {
     REPLIES: import_view.draw,
     "Classical metrics": metrics_view.draw,
     "Judging styles": styles_view.draw,
-    "A RepEval file": import_view.draw_repeval,
 }
 
 
@@ -45,7 +44,7 @@ def draw_empty(page: Opened, golden: GoldenSummary, aspect: str) -> None:
 
 
 def draw(page: Opened, golden: GoldenSummary, shown: JudgesShown) -> None:
-    """What each judge is, to be renamed or removed, and the ways to add more; only what is chosen is drawn."""
+    """What each judge is, to be removed, and the ways to add more; only what is chosen is drawn."""
     key = state.widget("compare_add")
     part = st.segmented_control("Add judges, or change those here", (HERE, *WAYS), default=HERE, required=True, key=key)
     if part != HERE:
@@ -65,7 +64,7 @@ def draw(page: Opened, golden: GoldenSummary, shown: JudgesShown) -> None:
         }
     )
     grid.draw(frame, alt="Judges of this golden set and aspect")
-    with st.popover("Rename or remove", icon=":material/edit:", key=state.closing("compare_changes")):
+    with st.popover("Remove", icon=":material/delete:", key=state.closing("compare_changes")):
         _draw_changes(page, names)
 
 
@@ -74,17 +73,10 @@ def _draw_changes(page: Opened, names: dict[str, str]) -> None:
     if st.session_state.get(key) not in names:
         st.session_state.pop(key, None)
     judge_id = st.selectbox("Judge", list(names), format_func=lambda judge_id: names[judge_id], key=key)
-    name = st.text_input("New name", value=names[judge_id], max_chars=120, key=state.widget(f"compare_name_{judge_id}"))
-
-    def rename() -> None:
-        projects.rename_judge(page.store, project_id, judge_id, name)
-        state.leave_notice(f"The judge is now called {name.strip()}.", good=True)
 
     def remove() -> None:
         projects.remove_judge(page.store, project_id, judge_id)
         state.leave_notice("The judge is removed. The run that made it stays.", good=True)
 
-    attempt, off = state.attempt, not name.strip() or name == names[judge_id]
-    people.button(page, "reviewer", "Rename", disabled=off, on_click=attempt, args=("Not renamed", rename))
     sure = st.checkbox("Delete this judge and its scores", key=state.widget(f"compare_sure_{judge_id}"))
-    people.button(page, "reviewer", "Remove", disabled=not sure, on_click=attempt, args=("Not removed", remove))
+    people.button(page, "reviewer", "Remove", disabled=not sure, on_click=state.attempt, args=("Not removed", remove))

@@ -14,7 +14,7 @@ from core import projects
 from core.comparison.style_grid import StyleCell, StylesEstimate, StylesView
 from core.errors import ConcordError
 from core.project_records import GoldenSummary
-from core.projects.run_kinds import RunDetail
+from core.projects.run_work import RunDetail
 from core.report.figures import describe, measure_name
 from core.report.figures.whiskers import WhiskerRow, whiskers
 from core.wording import counted, money
@@ -29,7 +29,7 @@ from pages.ui.screens import plain
 
 def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """The last grid of this golden set with its result, and the form of the next one."""
-    every = projects.list_runs(page.store, page.project.project_id)
+    every = page.store.runs.all(page.project.project_id)
     runs = {run.run_id: run for run in every if run.kind == "styles" and run.golden_id == golden.golden_id}
     running = next((run for run in runs.values() if not run.finished), None)
     if running is not None:
@@ -145,7 +145,7 @@ def _offer(page: Opened, golden: GoldenSummary, aspect: str, steps: str) -> None
         run_panel.draw_start(
             page,
             "Start the grid",
-            lambda: projects.start_styles(page.store, page.settings, request),
+            lambda: projects.start_run(page.store, page.settings, request),
             key=state.widget("styles_start"),
             disabled=not any(cell.affordable for cell in estimate.cells),
         )

@@ -9,9 +9,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError, ConflictError
 from core.project_records import CriteriaEntry
-from core.projects.refining import RescoreRequest
+from core.projects.criteria import RescoreRequest
 from core.word_diff import word_diff
-from pages.criteria import criteria_try
 from pages.ui import diff_view, drafts, people, state
 from pages.ui.page import Opened, link_to
 from pages.ui.screens import plain
@@ -29,7 +28,7 @@ def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
         icon=":material/edit_note:",
         key=state.widget("edit_open"),
         type="secondary" if entry.origin == "edit" else "primary",
-        on_click=lambda: state.put_in_url(edit="1", trial=None),
+        on_click=lambda: state.put_in_url(edit="1"),
     )
     if entry.head != entry.criteria_id:
         link_to("criteria", f"Newest edit ({len(entry.edits)})", icon=":material/edit:", criteria=entry.head)
@@ -38,28 +37,18 @@ def draw_way_in(page: Opened, entry: CriteriaEntry) -> None:
 
 
 def draw_form(page: Opened, entry: CriteriaEntry) -> None:
-    """Save the text as a new version and score it next to its parent, or try it on one item first."""
+    """Save the text as a new version and score it next to its parent."""
     subject, name = drafts.of_criteria(entry.criteria_id), state.widget(f"edit_{entry.criteria_id}")
     editing = drafts.begin(page, subject, entry.text, name, base=entry.head)
     drafts.draw_kept(page, editing, entry.head)
-    tried, item_id, judge = False, "", criteria_try.judge_of(page, entry)
     with st.form(f"edit_form_{entry.criteria_id}", border=False):
         height = min(280, max(120, 24 * (entry.text.count("\n") + len(entry.text) // 60 + 2)))
         text = st.text_area("Criteria", value=editing.text, height=height, key=editing.key) or ""
         words = {"placeholder": "Note (optional)", "label_visibility": "collapsed"}
         note = st.text_input("Note (optional)", max_chars=300, key=state.widget(f"note_{entry.criteria_id}"), **words)
-        held_out = st.checkbox(
-            "Also compare on held-out items",
-            key=state.widget("held_out"),
-            help="Each look at held-out items makes their figure a little less honest. Keep it for the last version.",
-        )
         with st.container(horizontal=True, key="shown_above"):
             submitted = people.submit(page, "reviewer", "Save and re-score", type="primary", icon=":material/save:")
-            st.form_submit_button("Close", on_click=state.put_in_url, kwargs={"edit": None, "trial": None})
-        if judge:
-            item_id = criteria_try.choose_item(page, entry, judge)
-            help_words = "Asks the judge once, which may cost what one reply costs. Nothing is saved."
-            tried = people.submit(page, "reviewer", "Try", icon=":material/science:", help=help_words)
+            st.form_submit_button("Close", on_click=state.put_in_url, kwargs={"edit": None})
 
     def save(expected_head: str) -> None:
         st.session_state.pop(state.CONFLICT, None)
@@ -75,20 +64,11 @@ def draw_form(page: Opened, entry: CriteriaEntry) -> None:
             st.error(plain(str(error)), title="Nothing was saved", icon=":material/error:")
             return
         drafts.done(page, editing)
-        state.put_in_url(
-            criteria=edited, rescore=_rescore(page, entry, edited, held_out=held_out), edit=None, trial=None
-        )
+        state.put_in_url(criteria=edited, rescore=_rescore(page, entry, edited), edit=None)
         st.rerun()
 
     if submitted:
         save(editing.base)
-    if tried:
-        try:
-            criteria_try.start(page, entry, judge, item_id, text)
-        except ConcordError as error:
-            st.error(plain(str(error)), title="It was not tried", icon=":material/error:")
-        else:
-            st.rerun()
     drafts.watch(page, editing)
     about, theirs = st.session_state.get(state.CONFLICT, ("", ""))
     if about == entry.criteria_id:
@@ -115,7 +95,7 @@ def _draw_conflict(
             st.rerun()
 
 
-def _rescore(page: Opened, parent: CriteriaEntry, edited: str, *, held_out: bool) -> str | None:
+def _rescore(page: Opened, parent: CriteriaEntry, edited: str) -> str | None:
     """Score an edit next to its parent with the judge that scored the parent; None, with a notice, without one."""
     run_id = min(parent.runs, key=lambda run_id: run_id != state.url_id("run"), default=None)
     if run_id is None:
@@ -123,10 +103,10 @@ def _rescore(page: Opened, parent: CriteriaEntry, edited: str, *, held_out: bool
         return None
     where = (page.project.project_id, parent.golden_id, parent.aspect)
     try:
-        rescore_id = projects.start_rescore(
+        rescore_id = projects.start_run(
             page.store,
             page.settings,
-            RescoreRequest(*where, edited, parent.criteria_id, run_id, held_out=held_out),
+            RescoreRequest(*where, edited, parent.criteria_id, run_id),
         )
     except ConcordError as error:
         state.leave_notice(f"Saved, but not re-scored: {error}", good=False)

@@ -10,8 +10,8 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import CriteriaEntry
-from core.projects.refining import PairedDifference, RescoreRequest, RescoreResult
-from core.projects.run_kinds import RunDetail
+from core.projects.criteria import PairedDifference, RescoreRequest, RescoreResult
+from core.projects.run_work import RunDetail
 from core.records import Alignment
 from core.report.figures import measure_name
 from core.stats import claim
@@ -41,7 +41,7 @@ def difference_words(difference: PairedDifference) -> str:
 def rescore_of(page: Opened, entry: CriteriaEntry) -> str | None:
     """The run that scored these criteria next to their parent: the one in the URL, else the newest."""
     about = f'"criteria_id":"{entry.criteria_id}"'
-    runs = projects.list_runs(page.store, page.project.project_id)
+    runs = page.store.runs.all(page.project.project_id)
     newest = next((run.run_id for run in runs if run.kind == "rescore" and about in run.request_json), None)
     return state.url_id("rescore") or newest
 
@@ -70,7 +70,7 @@ def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_i
     def show(now: RunDetail) -> None:
         if now.status == "done":
             parent_id = now.request.parent_id if isinstance(now.request, RescoreRequest) else ""
-            _draw_known(page, entry, names, parent_id=parent_id, run_id=now.run_id, result=now.rescore)
+            _draw_known(page, entry, names, parent_id=parent_id, run_id=now.run_id, result=now.outcome)
             return
         st.markdown("**Not scored**" if now.finished else "**Scoring the edit and its parent** …")
         run_panel.draw_status(page, now)
@@ -114,16 +114,14 @@ def _draw_known(
             n_broken = sum(became.values())
             fixed = f"{counted(len(became) - n_broken, 'item')} fixed, {n_broken} broken"
             st.markdown(f"**{fixed}** compared with “{plain(names.get(parent_id, 'its parent'))}”")
-        sides = [("Calibration set", result.parent, result.new, result.difference)]
-        if result.new_held_out and result.held_out_difference:
-            sides.append(("Held-out set", result.parent_held_out, result.new_held_out, result.held_out_difference))
-        for side, before, after, difference in sides:
-            for column, name, aligned in zip(st.columns(2), ("Before", "After"), (before, after), strict=True):
-                interval = tables.interval_of(aligned)
-                heading = name if interval == tables.DASH else f"{name}, 95 % {interval}"
-                column.metric(heading, number(tables.value_of(aligned)))
-            tested = f" {difference_words(difference)}" if difference.n else ""
-            st.caption(plain(f"{side}: {measure_name(after.statistic, after.level)}, n = {after.n:,}.{tested}"))
+        before, after = result.parent, result.new
+        for column, name, aligned in zip(st.columns(2), ("Before", "After"), (before, after), strict=True):
+            interval = tables.interval_of(aligned)
+            heading = name if interval == tables.DASH else f"{name}, 95 % {interval}"
+            column.metric(heading, number(tables.value_of(aligned)))
+        tested = f" {difference_words(result.difference)}" if result.difference.n else ""
+        measured = measure_name(after.statistic, after.level)
+        st.caption(plain(f"Calibration set: {measured}, n = {after.n:,}.{tested}"))
     if parent_id:
         try:
             parent = page.store.criteria.get(page.project.project_id, parent_id)

@@ -53,7 +53,7 @@ def open_criteria(criteria_id: str | None, *, leave: bool = True) -> None:
     """Put other criteria into the URL; `leave` what was about the ones before."""
     state.put_in_url(criteria=criteria_id)
     if leave:
-        state.put_in_url(rescore=None, trial=None, edit=None)
+        state.put_in_url(rescore=None, edit=None)
 
 
 def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str]) -> None:

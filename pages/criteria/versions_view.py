@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.project_records import CriteriaEntry
-from core.projects.refining import RescoreRequest
+from core.projects.criteria import RescoreRequest
 from core.word_diff import word_diff
 from core.wording import number
 from pages.overview import judge_view
@@ -73,7 +73,7 @@ def _draw_pair(
     def measure() -> None:
         where = (project_id, opened.golden_id, opened.aspect)
         request = RescoreRequest(*where, new.criteria_id, old.criteria_id, runs[0])
-        rescore_id = projects.start_rescore(page.store, page.settings, request)
+        rescore_id = projects.start_run(page.store, page.settings, request)
         state.put_in_url(criteria=new.criteria_id, section=None, rescore=rescore_id)
 
     people.button(

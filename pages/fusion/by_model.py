@@ -12,8 +12,8 @@ from core import projects
 from core.errors import ConcordError
 from core.fusion.fusion_settings import FusionRequest, FusionRunView
 from core.fusion.plan import OVERALL, folded
-from core.projects.fusion import FusionPlanSaved
-from core.projects.run_kinds import RunDetail
+from core.projects.project_judges import FusionPlanSaved
+from core.projects.run_work import RunDetail
 from core.records import Alignment
 from core.wording import counted, money
 from pages.fusion.result import Fused
@@ -36,7 +36,7 @@ def draw(page: Opened, fused: Fused) -> None:
     """Draw the newest run, then the form that starts another."""
     project_id, golden_id = page.project.project_id, fused.view.golden_id
     st.markdown(EXPLAINED)
-    runs = projects.list_runs(page.store, project_id)
+    runs = page.store.runs.all(project_id)
     newest = next((run for run in runs if run.kind == "fusion" and run.golden_id == golden_id), None)
     if newest is not None:
         run_panel.follow_run(page, newest.run_id, lambda view: _draw_run(page, view))
@@ -71,9 +71,7 @@ def draw(page: Opened, fused: Fused) -> None:
         return
     n_tokens = (estimate.prompt_tokens or 0) + (estimate.completion_tokens or 0)
     st.markdown(f"{plain(estimate.words)}; about {n_tokens:,} tokens, {plain(money(estimate.cost))}.")
-    run_panel.draw_start(
-        page, "Start the LLM fusion", lambda: projects.start_fusion(page.store, page.settings, request)
-    )
+    run_panel.draw_start(page, "Start the LLM fusion", lambda: projects.start_run(page.store, page.settings, request))
 
 
 def _choose_aspects(fused: Fused) -> tuple[str, ...]:
@@ -123,19 +121,10 @@ def _edit_texts(page: Opened, request: FusionRequest) -> FusionRequest:
         plan = projects.propose_plan(page.store, request)
         session[box], session[f"{box}_seen"] = plan.text, plan.seen
 
-    def take_calibrated() -> None:
-        offered = projects.calibrated_criteria(page.store, request)
-        session[criteria_box], session[f"{criteria_box}_seen"] = offered.criteria, offered.seen
-        session[f"{box}_calibrated"] = offered
-
     with st.container(horizontal=True, gap="small"):
         proposing = "Propose a plan from measured agreement"
         st.button(
             proposing, icon=":material/insights:", on_click=state.attempt, args=("No plan can be proposed", propose)
-        )
-        taking = "Take the calibrated criteria"
-        st.button(
-            taking, icon=":material/tune:", on_click=state.attempt, args=("No criteria can be taken", take_calibrated)
         )
         if versions:
             with st.popover(f"{counted(len(versions), 'version')} kept", icon=":material/history:"):
@@ -161,10 +150,9 @@ def _edit_texts(page: Opened, request: FusionRequest) -> FusionRequest:
         placeholder=f"{example}\nLeft empty, the model writes the plan.",
     )
     plan, criteria = (str(session.get(name, "")).strip() for name in (box, criteria_box))
-    known = [version for version in (session.get(f"{box}_calibrated"), *versions) if version is not None]
     seen = set(session.get(f"{box}_seen", ())) if plan else set()
     seen |= set(session.get(f"{criteria_box}_seen", ())) if criteria else set()
-    for version in known:
+    for version in versions:
         if (plan and version.text == plan) or (criteria and version.criteria == criteria):
             seen |= set(version.seen)
     written = replace(

@@ -12,6 +12,7 @@ from core import projects
 from core.data import BuiltGolden, Mapping, Table, build_golden
 from core.data.golden import sentence
 from core.data.labels import Question
+from core.data.public_sets import CATALOGUE
 from core.data.tables import has_errors
 from core.errors import AccessError, ConcordError
 from core.project_records import is_demo
@@ -86,7 +87,7 @@ def draw_upload(page: Opened, *, empty: bool = False) -> None:
             offer_demo(page)
     with st.expander("A public set of human ratings", icon=":material/public:"):
         st.markdown("No screen downloads anything. Fetch a set by its command, then drop the file above:")
-        for public in projects.list_public_sets():
+        for public in CATALOGUE:
             st.markdown(f"**{public.title}**: {public.task}, {public.n_items:,} items; licence: {public.licence}")
             st.code(f"python -m core fetch {public.name} --out {public.name}.jsonl", language="bash")
     whole = st.expander("A whole project from another installation", icon=":material/input:", on_change="rerun")

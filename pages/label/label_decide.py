@@ -19,7 +19,6 @@ from pages.ui.screens import plain
 
 COMBINE_WORDS: dict[Combine, str] = {
     "fill": "Keep them all; new labels only fill gaps",
-    "decided": "Replace them where something was decided",
     "replace": "Replace them wherever there is a new label or a decision",
 }
 

@@ -19,7 +19,6 @@ from pages.ui.screens import plain
 ORDER_WORDS: dict[Order, str] = {
     "random": "random",
     "file": "as in the file",
-    "disagreement": "where judges and raters disagree first",
     "unsure": "where the judge is least sure first",
 }
 STEPS = {"whole numbers": 1.0, "halves": 0.5, "any number": None}

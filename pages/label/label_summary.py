@@ -11,11 +11,10 @@ from core import projects
 from core.errors import ConcordError, ConflictError
 from core.projects.label_passes import AspectAgreement
 from core.projects.labelling import LONGEST_ANCHOR, AnchorsSet, LabelAspect, LabelPass
-from core.report.figures.curves import growth_figure
 from core.report.figures.svg import shortened
 from core.store.store import Store
 from core.wording import counted, number, range_words
-from pages.ui import charts, grid, people, state
+from pages.ui import grid, people, state
 from pages.ui.grid import Column
 from pages.ui.page import finding
 from pages.ui.screens import plain
@@ -90,15 +89,6 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
     st.caption(
         f"Krippendorff's alpha {number(agreement.alpha)} ({agreement.alpha_metric}; 1 is perfect, 0 is chance), "
         f"n = {agreement.n_double:,} items rated by two or more, {agreement.n_labels:,} labels in all, {sure}"
-    )
-    if not passed.plan.blind:
-        st.warning("Raters saw each other's labels, so agreement looks better than it is.")
-    shared = passed.plan.shared if passed.plan.overlap < 2 else len(passed.plan.positions)
-    expected = min(shared, len(passed.plan.positions)) if passed.plan.n_raters > 1 else agreement.n_double
-    charts.place(
-        growth_figure(agreement, n_expected=expected),
-        key=f"growth_{passed.pass_id}_{agreement.aspect}",
-        alt=f"Krippendorff's alpha of {agreement.aspect} as items were rated",
     )
 
 

@@ -56,7 +56,7 @@ def choose(page: Opened, row: DeltaGenerator) -> Selection | None:
 
     They are changed behind a button that goes into `row`.
     """
-    listed = projects.list_runs(page.store, page.project.project_id)
+    listed = page.store.runs.all(page.project.project_id)
     runs = {run.run_id: run for run in listed if run.kind in SCORING and run.status in WITH_RESULT}
     if not runs:
         running = next((run for run in listed if run.kind == "calibration" and not run.finished), None)

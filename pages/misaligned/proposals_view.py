@@ -8,16 +8,15 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.errors import ConcordError
-from core.projects.refining import ListedProposal, PairedDifference, ProposalState, RoundRequest
-from core.projects.run_kinds import RunDetail
+from core.projects.criteria import ListedProposal, PairedDifference, ProposalState, RoundRequest
+from core.projects.run_work import RunDetail
 from core.stats import NO_TEST, claim
 from core.word_diff import word_diff
 from core.wording import change_figures, counted
 from pages.criteria import criteria_judge
 from pages.criteria.criteria_effect import difference_words
 from pages.misaligned.misaligned_selection import NOW_ALIGNED, NOW_MISALIGNED, Selection, changes
-from pages.ui import diff_view, grid, people, state, tables
+from pages.ui import diff_view, grid, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import link_to
 from pages.ui.run_panel import BadgeColour
@@ -38,7 +37,7 @@ COLUMNS = {
 
 
 def draw(selection: Selection, run: RunDetail) -> None:
-    """All proposals by their difference on the inner fold; the picked one whole, with the decision."""
+    """All proposals by their difference on the inner fold; the picked one whole."""
     page = selection.page
     proposals = projects.list_proposals(page.store, run.run_id)
     changed = [
@@ -123,41 +122,19 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, na
 
 
 def _draw_decision(selection: Selection, proposal: ListedProposal) -> None:
+    """What was decided in the review, or the way there; an accepted text can become the judge."""
     page, made = selection.page, proposal.decision
-    which = (proposal.run_id, proposal.criteria.criteria_id)
-    key = state.widget(f"proposal_{'_'.join(which)}")
-
-    def decide(accepted: bool) -> None:
-        reason = st.session_state.get(f"{key}_reason", "")
-        try:
-            projects.decide_proposal(page.store, *which, accepted=accepted, reason=reason, seen=proposal.seen)
-        except ConcordError as error:
-            st.session_state[f"{key}_problem"] = f"Nothing was decided: {error}"
-        else:
-            st.toast("Accepted." if accepted else "Rejected.", icon=":material/check:")
-
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.markdown("**Decision**", width="content")
             st.badge(proposal.state, color=STATE_COLOURS[proposal.state])
             if made is not None:
                 st.text(f"by {made.actor or 'somebody'}, {tables.ago(made.at)}: {made.reason}")
-        st.text_input("Reason", key=f"{key}_reason", max_chars=2_000, placeholder="Why, for those who read it later")
-        with st.container(horizontal=True):
-            for label, accepted, icon in (("Accept", True, ":material/check:"), ("Reject", False, ":material/close:")):
-                people.button(
-                    page,
-                    "reviewer",
-                    label,
-                    key=f"{key}_{label}",
-                    icon=icon,
-                    type="primary" if accepted else "secondary",
-                    on_click=decide,
-                    args=(accepted,),
-                )
-        if problem := st.session_state.pop(f"{key}_problem", ""):
-            st.warning(plain(problem), icon=":material/warning:")
-        if made is not None and made.verdict == "accepted":
-            entry = page.store.criteria.get(page.project.project_id, made.edited_id or which[1])
+        if made is None:
+            about = {"golden": selection.run.golden_id, "aspect": selection.run.aspect}
+            link_to("criteria", "Decide in the review", icon=":material/groups:", section="review", **about)
+        elif made.verdict == "accepted":
+            criteria_id = made.edited_id or proposal.criteria.criteria_id
+            entry = page.store.criteria.get(page.project.project_id, criteria_id)
             link_to("criteria", "Open it in Criteria", icon=":material/rule:", criteria=entry.criteria_id)
             criteria_judge.draw(page, entry, "proposal")

@@ -8,7 +8,7 @@ from core import projects
 from core.calibration.calibration_records import RoundSettings
 from core.data.split import few_labels
 from core.project_records import Run
-from core.projects.refining import RoundRequest, RoundResult
+from core.projects.criteria import RoundRequest, RoundResult
 from core.wording import counted, duration, judge_words, money, price_words
 from pages.label import label_item
 from pages.misaligned import proposals_view
@@ -27,7 +27,7 @@ def draw(selection: Selection) -> None:
     """The round in the URL with its proposals, or the form that starts one."""
     rounds = {
         run.run_id: run
-        for run in projects.list_runs(selection.page.store, selection.run.project_id)
+        for run in selection.page.store.runs.all(selection.run.project_id)
         if run.kind == "round" and (run.golden_id, run.aspect) == (selection.run.golden_id, selection.run.aspect)
     }
     wanted = state.url_id("round") or NEW
@@ -121,7 +121,7 @@ def _draw_form(selection: Selection) -> None:
             run_panel.draw_start(
                 page,
                 "Start the round",
-                lambda: projects.start_round(store, page.settings, request),
+                lambda: projects.start_run(store, page.settings, request),
                 lambda run_id: state.put_in_url(round=run_id),
                 key=state.widget("round_start"),
             )

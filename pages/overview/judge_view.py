@@ -59,7 +59,7 @@ def report_of(page: Opened, golden_id: str, aspect: str, run_id: str) -> Report:
     store, project_id = page.store, page.project.project_id
     key = (
         *("report", run_id, page.project.name, store.events.count(project_id)),
-        *((past.run_id, past.status) for past in projects.list_runs(store, project_id)),
+        *((past.run_id, past.status) for past in store.runs.all(project_id)),
         *((judge.judge_id, judge.name) for judge in store.judges.all(project_id, golden_id, aspect)),
     )
     return cached(key, lambda: projects.report(store, project_id, golden_id, aspect, run_id))

@@ -177,7 +177,7 @@ def _walk(store: Store, place: int) -> None:
 
 def _finished(store: Store) -> Finished:
     project_id = state.project() or ""
-    runs = [run for run in reversed(projects.list_runs(store, project_id)) if run.status == "done"]
+    runs = [run for run in reversed(store.runs.all(project_id)) if run.status == "done"]
     first = next((run for run in runs if run.kind == "calibration"), None)
     return Finished(first.golden_id if first else "", first.aspect if first else "", tuple(runs))
 

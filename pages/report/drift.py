@@ -10,7 +10,7 @@ from core import projects
 from core.comparison.recheck import Recheck
 from core.findings.over_time import recheck_details, recheck_finding
 from core.project_records import GoldenSummary
-from core.projects.calibration import RecheckRequest
+from core.projects.method_runs import RecheckRequest
 from core.projects.reports import MeasuredJudge
 from core.wording import change_figures, measure_name, number, p_cell, percent
 from pages.ui import grid, run_panel, tables
@@ -18,7 +18,6 @@ from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 from pages.ui.state import widget
 
-FALLS = (0.05, 0.1, 0.15, 0.2)
 SHOWN = {
     "holds": (st.success, ":material/check_circle:"),
     "fallen": (st.error, ":material/trending_down:"),
@@ -40,7 +39,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
         words = f"{name} on {newest.golden_name}: {recheck_finding(newest).headline}"
     with above:
         finding(words)
-    runs = projects.list_runs(page.store, page.project.project_id)
+    runs = page.store.runs.all(page.project.project_id)
     last = next((past for past in runs if past.kind == "recheck" and past.aspect == run.aspect), None)
     if last is not None and last.status != "done":
         run_panel.follow_run(page, last.run_id)
@@ -74,7 +73,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
 
 
 def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) -> None:
-    """Which newer golden set, which fall matters; "Recheck"."""
+    """Which newer golden set; "Recheck"."""
     n_labels = {
         summary.golden_id: (summary.name, labels.n_labelled)
         for summary in page.store.goldens.all(page.project.project_id)
@@ -88,29 +87,12 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
             link_to("label", "Label items", icon=":material/edit_note:")
         return
     words_of = {golden_id: f"{name} ({n:,} labels)" for golden_id, (name, n) in n_labels.items()}
-    left, middle, right = st.columns([3, 1, 2], vertical_alignment="bottom")
-    chosen = left.selectbox(
-        "Newer labels", list(words_of), format_func=words_of.__getitem__, key=widget("drift_golden")
-    )
-    fall = middle.selectbox(
-        "Fall that matters",
-        FALLS,
-        index=FALLS.index(0.1),
-        format_func=lambda fall: f"{fall:.2f}",
-        key=widget("drift_fall"),
-        help="“Holds” means that a fall of this much or more is ruled out.",
-    )
-    without = right.toggle(
-        "Compare with the baseline",
-        value=True,
-        key=widget("drift_without"),
-        help="The baseline scores the items too: one more call per item.",
-    )
-    request = RecheckRequest(page.project.project_id, chosen, aspect, run_id, fall, no_criteria=without)
+    chosen = st.selectbox("Newer labels", list(words_of), format_func=words_of.__getitem__, key=widget("drift_golden"))
+    request = RecheckRequest(page.project.project_id, chosen, aspect, run_id)
     run_panel.draw_start(
         page,
         "Recheck",
-        lambda: projects.start_recheck(page.store, page.settings, request),
+        lambda: projects.start_run(page.store, page.settings, request),
         icon=":material/monitoring:",
     )
 

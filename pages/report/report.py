@@ -59,7 +59,7 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         draw_measuring(page, golden, version, words)
         return
     about = "calibration", golden.golden_id, aspect
-    runs = projects.list_runs(page.store, page.project.project_id)
+    runs = page.store.runs.all(page.project.project_id)
     going = [run.run_id for run in runs if (run.kind, run.golden_id, run.aspect) == about and not run.finished]
     if going:
         finding(

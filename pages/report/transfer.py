@@ -1,8 +1,7 @@
-"""Import a project from another installation, after a look inside its file."""
+"""Import a project from another installation."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 
 import streamlit as st
@@ -10,11 +9,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from pages.ui import people, state
-from pages.ui.cached import cached
 from pages.ui.page import Opened, stop_with
-from pages.ui.screens import plain
-
-MOST_NAMES = 12  # of golden sets
 
 
 def bring_in_project(page: Opened) -> None:
@@ -32,32 +27,18 @@ def bring_in_project(page: Opened) -> None:
     )
     if upload is None:
         return
-    data, (store, settings) = upload.getvalue(), (page.store, page.settings)
-    key = ("project file", hashlib.sha256(data).hexdigest())
-    try:
-        arriving = cached(key, lambda: projects.preview_project(store, settings, io.BytesIO(data)))
-    except ConcordError as error:
-        stop_with("This file was refused; nothing of it was kept.", str(error))
-    st.text(arriving.project)
-    st.caption(plain(f"Exported {arriving.exported} by Concord {arriving.concord}, {arriving.size / 1e3:,.0f} kB."))
-    st.text(arriving.words)
-    if arriving.golden_names:
-        names = ", ".join(" ".join(name.split())[:60] for name in arriving.golden_names[:MOST_NAMES])
-        st.text(f"Golden sets: {names}{' and more' if len(arriving.golden_names) > MOST_NAMES else ''}")
-    if arriving.holds["runs"]:
-        st.caption("Its runs will be read-only. Golden sets, labels and criteria can be used.")
-    key_of_name = state.widget(f"transfer_name_{arriving.digest[:16]}")
-    name = st.text_input("Name of the project here", value=arriving.project[:80], max_chars=80, key=key_of_name)
-    off = not name.strip()
-    if not people.button(page, "admin", "Import this project", disabled=off, type="primary", icon=":material/input:"):
+    if not people.button(page, "admin", "Import this project", type="primary", icon=":material/input:"):
         return
     try:
         with st.spinner("Importing …"):
-            arrived = projects.import_project(store, settings, io.BytesIO(data), name=name)
+            arrived = projects.import_project(page.store, page.settings, io.BytesIO(upload.getvalue()))
     except ConcordError as error:
-        stop_with("The project was not imported; nothing of it was kept.", str(error))
+        stop_with("This file was refused; nothing of it was kept.", str(error))
     under = f" as {arrived.project.name}, since its name is taken" if arrived.renamed else ""
-    state.leave_notice(f"{name.strip()} was imported{under}: {arrived.file.words}.", good=True)
+    words = f"{arrived.file.project} was imported{under}: {arrived.file.words}."
+    if arrived.file.holds["runs"]:
+        words += " Its runs are read-only. Golden sets, labels and criteria can be used."
+    state.leave_notice(words, good=True)
     state.leave_project()
     state.remember_project(arrived.project_id)
     st.rerun()

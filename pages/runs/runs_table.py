@@ -49,10 +49,7 @@ def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[s
         shown["calls"] = [run.calls if makes_calls(run) else None for run in runs]
         shown["cost"] = [money(run.usage.cost) for run in runs]
     if going_on:
-        shown["worker"] = [
-            f"{run.worker_id} ({run.capability})" if run.worker_id and run.capability else run.worker_id or None
-            for run in runs
-        ]
+        shown["worker"] = [run.worker_id or None for run in runs]
     return shown | {"error": [tables.one_line(run.error) for run in runs]}
 
 

@@ -9,7 +9,7 @@ from core.errors import ConcordError
 from core.metrics import Metric, make_metric, metrics_for
 from core.project_records import GoldenSummary
 from core.projects.project_judges import MetricsRequest, MetricsResult
-from core.projects.run_kinds import RunDetail
+from core.projects.run_work import RunDetail
 from core.wording import counted
 from pages.ui import run_panel, state
 from pages.ui.page import Opened
@@ -79,7 +79,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
             f"{cost[0].upper()}{cost[1:]}." for cost in known
         )
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
-        request = MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen), every_aspect=True)
+        request = MetricsRequest(page.project.project_id, golden.golden_id, aspect, tuple(chosen))
         label = f"Compute {counted(len(chosen), 'metric')}" if chosen else "Compute"
         draw_start(page, label, request, disabled=not chosen or bool(problem))
         st.text(words)
@@ -90,7 +90,7 @@ def draw_start(page: Opened, label: str, request: MetricsRequest, *, disabled: b
     run_panel.draw_start(
         page,
         label,
-        lambda: projects.start_metrics(page.store, page.settings, request),
+        lambda: projects.start_run(page.store, page.settings, request),
         lambda run_id: st.session_state.update({state.METRICS_RUN: run_id}),
         icon=":material/calculate:",
         disabled=disabled,
@@ -99,7 +99,7 @@ def draw_start(page: Opened, label: str, request: MetricsRequest, *, disabled: b
 
 def draw_run(page: Opened, golden: GoldenSummary) -> None:
     """Draw the newest computation on this golden set while it runs, and after it ended where it was started here."""
-    runs = projects.list_runs(page.store, page.project.project_id)
+    runs = page.store.runs.all(page.project.project_id)
     newest = next((run for run in runs if run.kind == "metrics" and run.golden_id == golden.golden_id), None)
     if newest is None or (newest.finished and newest.run_id != st.session_state.get(state.METRICS_RUN)):
         return
@@ -109,10 +109,9 @@ def draw_run(page: Opened, golden: GoldenSummary) -> None:
         if not isinstance(outcome, MetricsResult):
             run_panel.draw_status(page, view)
             return
-        every = [name for name in outcome.judges if name not in outcome.of_one]
-        shown = ((outcome.aspects, every), (outcome.aspects[:1], outcome.of_one))
-        if where := "; ".join(f"on {', '.join(aspects)}: {', '.join(names)}" for aspects, names in shown if names):
-            st.success(plain(f"Among the judges now {where}."), icon=":material/check:")
+        if outcome.judges:
+            words = f"Among the judges now on {', '.join(outcome.aspects)}: {', '.join(outcome.judges)}."
+            st.success(plain(words), icon=":material/check:")
         if outcome.left_out:
             left_out = outcome.left_out.items()
             lines = [plain(f"{name} was left out: {reason.rstrip('.')}.") for name, reason in left_out]

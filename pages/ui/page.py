@@ -20,8 +20,7 @@ from streamlit.errors import StreamlitPageNotFoundError
 
 from core import projects
 from core.errors import ConcordError
-from core.people import Actor
-from core.project_records import ProjectSummary, is_demo
+from core.project_records import Actor, ProjectSummary, is_demo
 from core.settings import Settings, collect_seldom
 from core.store.store import Store
 from pages.overview import tour
@@ -178,7 +177,7 @@ def _choose_project(store: Store, offered: list[ProjectSummary]) -> ProjectSumma
     known = {project.project_id: project for project in offered}
     named, wanted = state.url_id("project"), state.project()
     if wanted is None and (run_id := state.url_id("run")) is not None:
-        wanted = next((run.project_id for run in projects.list_runs(store) if run.run_id == run_id), None)
+        wanted = next((run.project_id for run in store.runs.all() if run.run_id == run_id), None)
     if wanted is None or wanted not in known:
         wanted = next(filter(is_demo, known), next(iter(known)))
     if named is not None and named not in known:

@@ -21,7 +21,7 @@ from streamlit.errors import StreamlitAuthError, StreamlitMissingAuthlibError, S
 
 from core import projects
 from core.errors import ConcordError
-from core.people import Actor, Role
+from core.project_records import Actor, Role
 from core.settings import Settings
 from core.store.store import Store
 from core.texts import visible_name

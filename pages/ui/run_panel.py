@@ -12,7 +12,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Run, RunKind, RunStatus
-from core.projects.run_kinds import RunDetail
+from core.projects.run_work import RunDetail
 from core.wording import counted, duration, money
 from pages.ui import chosen, people, state, tables
 from pages.ui.page import Opened, link_to
@@ -38,7 +38,6 @@ ENDED_WITHOUT: dict[RunStatus, str] = {
 RESULTS: dict[RunKind, Screen] = {
     "calibration": "calibrate",
     "rescore": "criteria",
-    "trial": "criteria",
     "round": "misaligned",
     "metrics": "compare",
     "styles": "compare",
@@ -137,11 +136,11 @@ def draw_status(page: Opened, run: Run) -> None:
     """Status, progress, what it has cost, and the way to stop or resume; errors in words."""
     draw_notice()  # this part may have been redrawn without the rest of the screen
     if run.status == "queued":
-        said = [run.placement or "waiting for a worker"]
+        said = ["waiting for a worker"]
     elif run.status == "done":
         said = [f"finished {tables.ago(run.finished_at)}"]
     else:
-        said = [part for part in (run.phase, run.message, run.placement) if part and part != run.status]
+        said = [part for part in (run.phase, run.message) if part and part != run.status]
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.badge(tables.status_words(run), color=STATUS_COLOURS.get(run.status, "blue"))
         st.text(" · ".join([run.title, *said]))
@@ -197,24 +196,9 @@ def note_imported(page: Opened, run: Run) -> bool:
 
 
 def draw_unread(page: Opened, run: Run) -> None:
-    """The way to ask again what could not be read, where there is such."""
-    if page.project.came_with(run) or not (n := projects.unread_replies(page.store, run.run_id)):
-        return
-
-    def ask_again() -> None:
-        state.put_in_url(run=projects.ask_again(page.store, page.settings, run.run_id))
-
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.text(f"{counted(n, 'reply', 'replies')} could not be read. Asked again, only these cost anything.")
-        people.button(
-            page,
-            "reviewer",
-            "Ask again",
-            icon=":material/refresh:",
-            key=state.widget(f"ask_again_{run.run_id}"),
-            on_click=state.attempt,
-            args=("Not asked again", ask_again),
-        )
+    """How many replies could not be read, and how to ask for them again."""
+    if n := projects.unread_replies(page.store, run.run_id):
+        st.text(f"{counted(n, 'reply', 'replies')} could not be read. Start the run again: only these cost anything.")
 
 
 def run_words(run: Run) -> str:
@@ -229,7 +213,7 @@ def choose_run(page: Opened, kind: RunKind, *, new: str) -> str | None:
     then the newest with a result, then one that failed.  A golden set and an aspect in the URL narrow them.  Next to
     the title the others can be chosen, and `new` opens the form.
     """
-    runs = [run for run in projects.list_runs(page.store, page.project.project_id) if run.kind == kind]
+    runs = [run for run in page.store.runs.all(page.project.project_id) if run.kind == kind]
     shown = state.url_id("run")
     if shown is None and state.url_id("section") != NEW:
         golden, aspect = state.url_id("golden"), state.url_id("aspect")

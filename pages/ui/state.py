@@ -54,7 +54,7 @@ COOKIE = "cookie"
 ARRIVED = "arrived"
 
 URL_IDS = (
-    "project golden aspect run criteria rescore trial edit labelling order item round statistic "
+    "project golden aspect run criteria rescore edit labelling order item round statistic "
     "level items section tour view filter version task page who what"
 ).split()
 BARE = "bare"

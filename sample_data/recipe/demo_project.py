@@ -19,18 +19,17 @@ from core.calibration.calibration_records import CalibrationSettings, RoundSetti
 from core.data import load_golden
 from core.errors import JobError
 from core.fusion.fusion_settings import FusionSettings
-from core.people import Actor
-from core.project_records import DEMO_PROJECT
-from core.projects.calibration import AblationRequest, CalibrationRequest, RecheckRequest, VersionRequest
+from core.project_records import DEMO_PROJECT, Actor
+from core.projects.calibration import CalibrationRequest, VersionRequest
+from core.projects.criteria import RescoreRequest, RoundRequest
 from core.projects.judge_line import VersionState
 from core.projects.labelling import LabelAspect, LabelPlan
-from core.projects.method_runs import RepEvalRequest
+from core.projects.method_runs import AblationRequest, RecheckRequest, RepEvalRequest
 from core.projects.misaligned_items import ItemScore, TriageRequest, TriageVerdict
 from core.projects.project_files import ASPECT, CHOSEN, DEFINITION, DEMO_NAME
 from core.projects.project_judges import MetricsRequest
-from core.projects.refining import RescoreRequest, RoundRequest
 from core.projects.review import Choice, Point, Verdict
-from core.projects.run_kinds import do_here
+from core.projects.run_work import do_here
 from core.records import GoldenSet, Scale
 from core.repeval.search import RepEvalSettings
 from core.repeval.states import Extraction
@@ -140,7 +139,7 @@ def _label(build: Build) -> None:
 def _calibrate(build: Build) -> None:
     """The simulated reader; its judge is taken into use."""
     request = CalibrationRequest(*build.where, SPEC, CHOSEN, DEFINITION)
-    build.run_id = build.done(projects.start_calibration(build.as_(ADA), build.settings, request))
+    build.run_id = build.done(projects.start_run(build.as_(ADA), build.settings, request))
     build.best = projects.load_calibration(build.store, build.run_id).chosen[0].criteria_id
     build.decide(ADA, 1, "current", "A first judge to go on with: it knows the house far better than without criteria.")
 
@@ -182,7 +181,7 @@ def _refine(build: Build) -> None:
     """A round on the picked items; its best proposal waits for the review, the second best with it."""
     picks = tuple(item.item_id for item in _gaps(build)[:4])
     request = RoundRequest(*build.where, build.run_id, (build.best,), picks, RoundSettings(sizes=(2, 4), trials=3))
-    build.round_id = build.done(projects.start_round(build.as_(BEN), build.settings, request))
+    build.round_id = build.done(projects.start_run(build.as_(BEN), build.settings, request))
 
 
 def _edit(build: Build) -> None:
@@ -198,7 +197,7 @@ def _edit(build: Build) -> None:
     )
     projects.rename_criteria(build.as_(CHI), DEMO_PROJECT, build.edited, "House style, result first")
     request = RescoreRequest(*build.where, build.edited, build.best, build.run_id)
-    build.rescore_id = build.done(projects.start_rescore(build.as_(CHI), build.settings, request))
+    build.rescore_id = build.done(projects.start_run(build.as_(CHI), build.settings, request))
     projects.add_comment(build.as_(BEN), DEMO_PROJECT, build.edited, "It mends more than it breaks. I would take it.")
     comment = projects.comments_on(build.store, DEMO_PROJECT, build.best)[0]
     projects.settle_comment(build.as_(CHI), DEMO_PROJECT, build.best, comment.number)
@@ -252,17 +251,17 @@ def _make_judge(build: Build) -> None:
 def _calibrate_offline(build: Build) -> None:
     """The judge that needs no model, to be compared with; after the first look at held-out items was a test."""
     offline = CalibrationRequest(*build.where, "offline", OFFLINE, DEFINITION)
-    build.done(projects.start_calibration(build.as_(BEN), build.settings, offline))
+    build.done(projects.start_run(build.as_(BEN), build.settings, offline))
     build.decide(BEN, 3, "retired", "Kept for comparison: it counts words and does not read.")
 
 
 def _fuse(build: Build) -> None:
     """Metrics, RepEval evaluated on what the calibration held out, and what needs no language model joined."""
     ada = build.as_(ADA)
-    build.done(projects.start_metrics(ada, build.settings, MetricsRequest(*build.where, METRICS)))
+    build.done(projects.start_run(ada, build.settings, MetricsRequest(*build.where, METRICS)))
     how = RepEvalSettings(level="sample", reading=Extraction(texts="compared"))
     read = RepEvalRequest(*build.where, settings=how, split_of=build.run_id)
-    build.done(projects.start_repeval(ada, build.settings, read))
+    build.done(projects.start_run(ada, build.settings, read))
     judges = build.store.judges.all(*build.where)
     parts = [
         row.judge_id
@@ -275,14 +274,14 @@ def _fuse(build: Build) -> None:
 
 def _ablate(build: Build) -> None:
     request = AblationRequest(*build.where, build.run_id)
-    build.done(projects.start_ablation(build.as_(ADA), build.settings, request))
+    build.done(projects.start_run(build.as_(ADA), build.settings, request))
 
 
 def _recheck(build: Build) -> None:
     """The judge in use on both newer batches, as somebody would who brings in newer labels every few weeks."""
     for name in NEWER:
         request = RecheckRequest(DEMO_PROJECT, build.newer_ids[name], ASPECT, build.judge_id)
-        build.done(projects.start_recheck(build.as_(BEN), build.settings, request))
+        build.done(projects.start_run(build.as_(BEN), build.settings, request))
 
 
 CHAPTERS: tuple[Callable[[Build], None], ...] = (

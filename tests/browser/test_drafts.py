@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from core import projects
-from core.people import Actor
+from core.project_records import Actor
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Provenance, Scale
 from core.settings import Settings
 from core.store.store import Store

@@ -104,10 +104,8 @@ def test_triage_refine_and_accept(
     page.get_by_role("button", name="Start the round").click()
     settle("to decide")
     expect(page.get_by_text("Of the 3 picked items")).to_be_visible()
-    page.get_by_label("Reason").fill("Says what people reward.")
-    page.get_by_label("Reason").press("Enter")
-    page.get_by_role("button", name="Accept", exact=True).click()
-    settle("Make this the judge")
+    page.get_by_role("link", name="Decide in the review").click()
+    settle("to review")
 
     page.get_by_role("link", name="Criteria", exact=True).click()
     page.get_by_text("Versions", exact=True).click()

@@ -145,7 +145,7 @@ class Place:
     def newest_run(self) -> Run:
         """As the store has it, where the question is only how far it is: a screen costs a hundred times as much."""
         with projects.open_store(Settings.from_environment()) as store:
-            return projects.list_runs(store)[0]
+            return store.runs.all()[0]
 
     def worker_alive(self) -> bool:
         with projects.open_store(Settings.from_environment()) as store:

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.calibration.calibration_records import CalibrationSettings
 from core.data import load_golden
-from core.people import Actor
+from core.project_records import Actor
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store

@@ -21,13 +21,12 @@ from core.calibration.calibration_records import (
 )
 from core.data import load_golden
 from core.data.split import KnownTexts
-from core.people import Actor
 from core.progress import Stage
-from core.project_records import FINISHED, CriteriaAlignment
+from core.project_records import FINISHED, Actor, CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
+from core.projects.criteria import RoundRequest
 from core.projects.misaligned_items import TriageRequest, TriageVerdict
-from core.projects.refining import RoundRequest
-from core.projects.run_kinds import KINDS, do_here
+from core.projects.run_work import KINDS, do_here
 from core.records import (
     Alignment,
     AspectLabels,
@@ -209,13 +208,13 @@ class Place:
 
     def newest(self, kind: str) -> str:
         """The id of the newest run of that kind."""
-        return next(run.run_id for run in projects.list_runs(self.store, self.project_id) if run.kind == kind)
+        return next(run.run_id for run in self.store.runs.all(self.project_id) if run.kind == kind)
 
 
 def calibrate(place: Place, chosen: CalibrationSettings, aspect: str = "coherence") -> str:
     """A calibration of the offline judge, done here; the id of the run."""
     request = CalibrationRequest(place.project_id, place.golden_id, aspect, "offline", chosen)
-    run_id = projects.start_calibration(place.store, place.settings, request)
+    run_id = projects.start_run(place.store, place.settings, request)
     assert do_here(place.store, place.settings, run_id) == "done"
     return run_id
 
@@ -276,6 +275,6 @@ def review(home: Path) -> Reviewed:
             projects.save_triage(ann.store, ann.project_id, item_id, said)
         small = RoundSettings(sizes=(2,), trials=1)
         request = RoundRequest(ann.project_id, ann.golden_id, "coherence", run_id, (best,), worst, small)
-        round_id = projects.start_round(ann.store, settings, request)
+        round_id = projects.start_run(ann.store, settings, request)
         assert do_here(store, settings, round_id) == "done"
     return Reviewed(ann.project_id, ann.golden_id, run_id, round_id, best)

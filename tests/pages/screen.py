@@ -58,7 +58,7 @@ def _page(settings, view, aspect, golden, role, how):  # type: ignore[no-untyped
     from importlib import import_module
 
     from core import projects
-    from core.people import Actor
+    from core.project_records import Actor
     from pages.ui import state
     from pages.ui.page import Opened
     from pages.ui.screens import draw_notice

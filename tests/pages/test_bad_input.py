@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from core import projects
-from core.people import Actor, Role
+from core.project_records import Actor, Role
 from core.projects.calibration import VersionRequest
 from core.records import AspectLabels, Criteria, GoldenSet, Item
 from core.settings import Settings

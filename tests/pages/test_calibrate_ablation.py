@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.projects.run_kinds import do_here
+from core.projects.run_work import do_here
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.making import Calibrated
@@ -28,7 +28,7 @@ def test_a_press_starts_an_ablation_whose_table_says_what_was_opened(
     assert metrics(screen)["Held-out items"] == "48"
     assert "This opens the held-out items" in texts(screen)
     press(screen, "Run the ablations")
-    (run,) = [run for run in projects.list_runs(store) if run.kind == "ablation"]
+    (run,) = [run for run in store.runs.all() if run.kind == "ablation"]
     assert projects.run_view(store, run.run_id).request.run_id == calibrated.run_id  # type: ignore[attr-defined]
     assert has_button(screen, "Cancel")
     assert not has_button(screen, "Run the ablations")

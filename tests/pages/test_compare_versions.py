@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from core import projects
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.calibration import VersionRequest
 from core.settings import Settings
 from core.store.store import Store

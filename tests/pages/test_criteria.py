@@ -1,34 +1,28 @@
-"""The Criteria screen: read, edit, conflict, the effect of an edit, and a trial on one item."""
+"""The Criteria screen: read, edit, conflict, and the effect of an edit."""
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.people import Actor
-from core.projects.refining import PairedDifference, RescoreRequest, RescoreResult
-from core.projects.run_kinds import do_here
+from core.project_records import Actor
+from core.projects.criteria import PairedDifference, RescoreRequest, RescoreResult
 from core.projects.run_work import JudgeState
 from core.records import Criteria, Interval, Provenance
-from core.settings import Settings
 from core.store.runs import JUDGE
-from core.store.store import Store
-from tests.pages.making import Calibrated, Place, aligned, calibration, candidates, standing
+from tests.pages.making import Place, aligned, calibration, candidates, standing
 from tests.pages.screen import (
     HOSTILE,
     grids,
     harmless,
     has_button,
-    labelled,
     metrics,
     open_screen,
     press,
     texts,
-    write,
 )
 
 SCREEN = "4_criteria"
@@ -127,7 +121,7 @@ def test_an_edit_is_saved_with_its_author_and_rescored(place: Place, run_id: str
     assert edits_of(place, best) == [("Ann", "Reward clear order only.")]
     rescore = place.newest("rescore")
     request = place.request_of(rescore)
-    assert (request.parent_id, request.run_id, request.held_out) == (best.criteria_id, run_id, False)
+    assert (request.parent_id, request.run_id) == (best.criteria_id, run_id)
     assert screen.query_params["criteria"] == request.criteria_id
     assert screen.query_params["rescore"] == rescore
     assert "It is being scored now." in texts(screen)
@@ -187,42 +181,3 @@ def test_hostile_criteria_stay_plain_text(place: Place, run_id: str, best: Crite
         assert "<script>" not in element.value
         assert "![x](" not in element.value
         assert ":red[no]" not in element.value
-
-
-# ── tried on an item: a calibration that was really done ─────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def done(settings: Settings, calibrated: Calibrated) -> str:
-    """The run in a home that was copied before its store is opened."""
-    shutil.copytree(calibrated.home, settings.home)
-    return calibrated.run_id
-
-
-def test_criteria_are_tried_on_one_item_without_saving(done: str, store: Store, settings: Settings) -> None:
-    before = store.criteria.all(store.runs.get(done).project_id)
-    screen = open_screen(SCREEN, run=done, edit="1")
-    typed = f"Reward texts that cover the main points of the source. {HOSTILE}"
-    press(write(screen, "Criteria", typed), "Try")
-    assert "Asking the judge" in texts(screen)
-    assert labelled(screen.text_area, "Criteria").value == typed, "it can be typed on, tried again or saved"
-    trial = screen.query_params["trial"]
-    assert do_here(store, settings, trial) == "done"
-    screen = open_screen(SCREEN, run=done, trial=trial)
-    shown = projects.run_view(store, trial).trial
-    assert shown is not None
-    assert f"The judge gives {shown.score:.2f}; raters gave " in texts(screen)
-    assert shown.explanation in [text.value for text in screen.text]
-    harmless(screen)
-    assert store.criteria.all(store.runs.get(done).project_id) == before
-
-
-def test_a_held_out_item_in_the_link_is_not_offered(done: str, store: Store) -> None:
-    run = store.runs.get(done)
-    offered = projects.trial_items(store, done)
-    held_out = next(one for one in store.goldens.load(run.golden_id).item_ids if one not in offered)
-    screen = open_screen(SCREEN, run=done, edit="1", item=held_out)
-    assert "The linked item is held out" in texts(screen)
-    assert labelled(screen.selectbox, "Item to try it on").value == offered[0]
-    secret = store.goldens.load(run.golden_id).items[store.goldens.load(run.golden_id).item_ids.index(held_out)]
-    assert secret.target not in texts(screen)

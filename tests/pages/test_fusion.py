@@ -127,8 +127,6 @@ def test_a_plan_is_proposed_and_its_cost_shown(full: Place) -> None:
     choose(screen, "Model", "scripted")
     assert "121 calls" in texts(screen)
     assert "120 items, 1 for the criteria of coherence" in texts(screen)
-    press(screen, "Take the calibrated criteria")
-    assert "No judge of coherence has been calibrated" in texts(screen)
     choose(screen, "Criteria", "coherence:\n- It hangs together.")
     assert "120 calls" in texts(screen)
     choose(screen, "Criteria", "Be strict.\ncoherence:\n- It hangs together.")
@@ -184,7 +182,7 @@ def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, dri
         *(full.project_id, full.golden_id, "coherence", ("coherence",), ids, "scripted"),
         settings=FusionSettings(method="llm", criteria="coherence: none"),
     )
-    drive(full.store, full.settings, projects.start_fusion(full.store, full.settings, request))
+    drive(full.store, full.settings, projects.start_run(full.store, full.settings, request))
     screen = choose_section(open_screen(SCREEN, **full.ids), "By a model")
     worth = frame_with(screen, "rated")
     assert (list(worth["rated"]), list(worth["n"])) == (["coherence"], [120])

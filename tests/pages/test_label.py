@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from core import projects
 from core.data.reshape import PREFERENCES
 from core.errors import StoreError
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.labelling import Adjudicated, LabelAspect, LabelPlan
 from core.projects.misaligned_items import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
@@ -492,14 +492,13 @@ def test_adjudication_and_freezing(store: Store, asked: Asked, rated: str, open_
     assert "1 item still to decide" in texts(screen)
     assert screen.radio[0].options == [
         "Keep them all; new labels only fill gaps",
-        "Replace them where something was decided",
         "Replace them wherever there is a new label or a decision",
     ]
     press(screen, "Freeze these labels")  # keeps them, which is the usual choice
     assert "those are kept, so freezing would change nothing" in texts(screen)
-    choose(screen, "Golden labels", "decided")
+    choose(screen, "Golden labels", "replace")
     press(screen, "Freeze these labels")
     frozen = store.goldens.load(store.goldens.all(asked.project_id)[0].golden_id)
-    # the old label of every item is 3; it is kept but for the one that was decided
-    assert frozen.aspects["clarity"].values == (2.0, 3.0, 3.0, 3.0, 3.0, 3.0)
+    # the old label of every item is 3; a decision and the means of new labels take its place
+    assert frozen.aspects["clarity"].values == (2.0, 4.0, 2.5, 3.0, 3.0, 3.0)
     assert "g, first is frozen: 6 items with labels of clarity on 6" in texts(screen)

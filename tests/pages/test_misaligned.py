@@ -9,8 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.people import Actor
-from core.project_records import CriteriaEntry
+from core.project_records import Actor, CriteriaEntry
 from core.projects.misaligned_items import ItemScore, Triage, TriageRequest
 from core.word_diff import Piece
 from pages.misaligned.misaligned_item import marked

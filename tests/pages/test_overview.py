@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core import projects
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.calibration import VersionRequest
 from core.projects.judge_line import JudgeLine
 from core.settings import Settings

@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.errors import AccessError
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.criteria import Comment
 from core.records import Criteria
 from core.settings import Settings
@@ -99,14 +99,14 @@ def test_no_screen_asks_for_a_name_by_itself_and_no_link_gives_one(store: Store,
 def test_the_first_change_asks_for_a_name_and_is_then_carried_out(store: Store, project: str) -> None:
     screen = run(prepared("3_calibrate", project=project, section="new"))
     press(screen, "Start the calibration")
-    assert not projects.list_runs(store, project)
+    assert not store.runs.all(project)
     enter_name(screen, " \u200b ")
     assert "Enter your name." in texts(screen)
     enter_name(screen, "Ada")
     assert store.events.all(project, Entry)[-1].actor == "Ada"
-    assert len(projects.list_runs(store, project)) == 1
+    assert len(store.runs.all(project)) == 1
     run(screen)
-    assert len(projects.list_runs(store, project)) == 1  # once
+    assert len(store.runs.all(project)) == 1  # once
 
 
 def test_a_form_keeps_its_text_while_it_asks_for_a_name(store: Store, project: str) -> None:
@@ -339,7 +339,7 @@ def test_a_start_that_is_forced_is_refused_in_words(
     screen = press(signed_in(name, "vi", project=project), label)
     assert "it needs the role reviewer, and the role here is viewer" in texts(screen)
     assert len(store.events.all(project, Entry)) == before
-    assert not projects.list_runs(store, project)
+    assert not store.runs.all(project)
 
 
 @pytest.mark.parametrize("name", SCREENS)

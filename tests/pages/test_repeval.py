@@ -87,7 +87,7 @@ def test_the_empty_screen_says_what_to_do_and_starts_with_its_defaults(bench: Be
     assert f"{N + N_SOURCES} texts" in page_text  # each source is read once
     assert f"{estimate.n_train} labels to learn from" in page_text
     press(screen, "Read the hidden states")
-    (started,) = projects.list_runs(bench.store, bench.project_id)
+    (started,) = bench.store.runs.all(bench.project_id)
     assert screen.query_params["run"] == started.run_id
     request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
@@ -105,7 +105,7 @@ def test_choices_reach_the_request(bench: Bench) -> None:
     choose(screen, "Pairs", 7)
     screen.multiselect[0].set_value(["-2", "-1"]).run()
     press(screen, "Read the hidden states")
-    (started,) = projects.list_runs(bench.store, bench.project_id)
+    (started,) = bench.store.runs.all(bench.project_id)
     request = projects.run_view(bench.store, started.run_id).request
     assert isinstance(request, RepEvalRequest)
     assert request.settings.model.name == "some/model"

@@ -66,7 +66,7 @@ def test_a_calibration_that_goes_on_is_told(
 ) -> None:
     (project,) = store.projects.all()
     golden_id = projects.run_view(store, calibrated.run_id).golden_id
-    projects.start_calibration(store, settings, CalibrationRequest(project.project_id, golden_id, HOSTILE_ASPECT))
+    projects.start_run(store, settings, CalibrationRequest(project.project_id, golden_id, HOSTILE_ASPECT))
     assert "is running" in texts(whole(aspect=HOSTILE_ASPECT))
 
 
@@ -122,7 +122,7 @@ def test_the_version_in_use_is_shown_unless_another_is_chosen(
     golden_id = projects.run_view(store, calibrated.run_id).golden_id
     chosen = CalibrationSettings(preset="quick", resamples=0, rounds=0, seed=5)
     request = CalibrationRequest(project.project_id, golden_id, "coherence", "offline", chosen)
-    newest = projects.start_calibration(store, settings, request)
+    newest = projects.start_run(store, settings, request)
     drive(store, settings, newest)
     projects.use_version(store, project.project_id, "coherence", 1, decided=line().decided)
     screen = whole()
@@ -152,7 +152,7 @@ def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
     assert "not measured on held-out items)" in labelled(screen.selectbox, "Judge").options[0]
     press(screen, "Measure it")
     assert "Version 2 of the judge is being measured" in texts(whole(version="2"))
-    drive(store, settings, projects.list_runs(store, project.project_id)[0].run_id)
+    drive(store, settings, store.runs.all(project.project_id)[0].run_id)
     measured = whole(version="2")
     assert "Nobody here has approved version 2 of the judge." in texts(measured)
     assert len(labelled(measured.selectbox, "Judge").options) == 2

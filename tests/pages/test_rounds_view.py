@@ -11,13 +11,13 @@ from streamlit.testing.v1 import AppTest
 
 from core import projects
 from core.calibration.calibration_records import RoundSettings
-from core.people import Actor
+from core.project_records import Actor
+from core.projects.criteria import ListedProposal, PairedDifference, RoundRequest
 from core.projects.misaligned_items import TriageRequest
-from core.projects.refining import ListedProposal, PairedDifference, RoundRequest
 from core.records import Criteria, Interval
 from core.wording import change_figures
 from pages.ui import tables
-from tests.pages.screen import frame_with, open_screen, press, texts, write
+from tests.pages.screen import frame_with, open_screen, press, texts
 
 Open = Callable[..., AppTest]
 SCREEN, ASPECT = "5_misaligned", "coherence"
@@ -46,7 +46,7 @@ def picks(real: Any, best: Criteria) -> tuple[str, ...]:
 def round_id(real: Any, best: Criteria, picks: tuple[str, ...]) -> str:
     where = (real.project_id, real.golden_id, ASPECT, real.run_id)
     request = RoundRequest(*where, (best.criteria_id,), picks, RoundSettings(sizes=(1, 2), trials=2))
-    run_id = projects.start_round(real.store, real.settings, request)
+    run_id = projects.start_run(real.store, real.settings, request)
     real.drive(run_id)
     return run_id
 
@@ -149,27 +149,15 @@ def test_a_proposal_is_called_higher_by_its_tests_alone(
     assert ("higher on both" in page_text) == words.endswith("higher on both")
 
 
-def test_a_decision_needs_a_reason_and_is_kept(real: Any, opened: Open, round_id: str) -> None:
-    screen = press(opened(round=round_id), "Accept")
-    first = proposals(real, round_id)[0].criteria.criteria_id
-    assert "A decision needs a reason" in texts(screen)
-    press(write(screen, "Reason", "says what people reward"), "Accept")
-    kept = next(proposal for proposal in proposals(real, round_id) if proposal.criteria.criteria_id == first)
-    assert (kept.state, kept.decision.reason, kept.decision.actor) == ("accepted", "says what people reward", "Ann")
-    assert "accepted by Ann" in list(frame_with(screen, "inner fold")["decision"])
-
-
-def test_somebody_who_was_faster_is_named(real: Any, opened: Open, round_id: str) -> None:
+def test_a_decision_is_shown_and_made_in_the_review(real: Any, opened: Open, round_id: str) -> None:
     screen = opened(round=round_id)
-    proposal = next(each for each in proposals(real, round_id) if each.state == "open")
-    name = proposal.criteria.criteria_id
-    write(screen, "Reason", "good")
+    first = proposals(real, round_id)[0].criteria.criteria_id
+    assert "open" in list(frame_with(screen, "inner fold")["decision"])
+    where = (real.project_id, real.golden_id, ASPECT)
+    point = next(each for each in projects.open_review(real.store, *where).points if each.subject_id == first)
     bo = real.store.acting(Actor("Bo"))
-    projects.decide_proposal(bo, round_id, name, accepted=False, reason="too narrow", seen=proposal.seen)
-    press(screen, "Accept")
-    assert "Bo decided on this while you were looking at it" in texts(screen)
-    now = next(each for each in proposals(real, round_id) if each.criteria.criteria_id == name)
-    assert (now.state, now.decision.actor) == ("rejected", "Bo"), "nothing was overwritten"
+    projects.decide_point(bo, *where, point.key, verdict="rejected", reason="too narrow")
+    assert "rejected by Bo" in list(frame_with(opened(round=round_id), "inner fold")["decision"])
 
 
 def test_its_items_can_be_read_from_here(opened: Open, round_id: str) -> None:

@@ -80,7 +80,7 @@ def test_a_place_that_there_is_not_begins_no_tour(store: Store, place: str) -> N
 
 def test_every_stop_is_a_screen_with_something_of_the_demo(store: Store) -> None:
     assert [step.screen for step in tour.STEPS] == ["overview", "golden_set", "calibrate", "criteria", "report"]
-    runs = tuple(reversed(projects.list_runs(store, DEMO_PROJECT)))
+    runs = tuple(reversed(store.runs.all(DEMO_PROJECT)))
     finished = tour.Finished(runs[0].golden_id, runs[0].aspect, runs)
     for step in tour.STEPS:
         assert len(step.words.split()) <= 50, step.screen

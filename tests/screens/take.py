@@ -35,7 +35,7 @@ def addresses(home: Path) -> dict[str, str]:
     """What stands behind `?project=…` for a screen that shows most when a finished run is opened on it."""
     store = projects.open_store(Settings(home=home, database_url=f"sqlite:///{home / 'concord.sqlite'}"))
     try:
-        newest = {run.kind: run.run_id for run in reversed(projects.list_runs(store, DEMO_PROJECT))}
+        newest = {run.kind: run.run_id for run in reversed(store.runs.all(DEMO_PROJECT))}
     finally:
         store.close()
     shown = {"repeval": "repeval", "fusion": "fusion"}

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.records import AspectLabels, FloatArray, Interval, Scale
-from core.report.figures.chart import HALF, WIDE, Series, chart, level_line, snapped
+from core.report.figures.chart import HALF, WIDE, Series, chart, level_line
 from core.report.figures.svg import AMBER, BLUE, QUIET, TEAL, Drawing, box, drawing, line, shortened, words
 from core.wording import counted, number
 
 if TYPE_CHECKING:
     from core.comparison.monitoring import Watched
     from core.comparison.sureness import ScoreBin
-    from core.projects.label_passes import AspectAgreement
 
 JITTER = 0.12  # of a step, so that equal labels do not hide each other
 _MOST_TICKS = 14
@@ -74,25 +73,6 @@ def curve_figure(
         x=("judge's score", low - aside, high + aside),
         y=("mean label of the raters", scale.low - room, scale.high + 3 * room),
         width=width,
-    )
-
-
-def growth_figure(agreement: AspectAgreement, *, n_expected: int) -> Drawing:
-    """Krippendorff's alpha of the first 1, 2, … doubly rated items; a whisker at the last where its interval is known.
-
-    An undefined alpha is a gap.  `n_expected` items will be doubly rated in all: it fixes the horizontal axis.
-    """
-    growth, interval = agreement.growth, agreement.interval
-    known = [alpha for _, alpha in growth if alpha is not None]
-    last = growth[-1][0] if growth else 0
-    ends = [*known, *((interval.low, interval.high) if interval else ())]
-    return chart(
-        "growth",
-        "Agreement as items were rated",
-        f"alpha {number(known[-1])} on {last:,} items." if known else "No alpha yet.",
-        [Series("", BLUE, growth, size=3, line=2, intervals=[None] * (len(growth) - 1) + [interval])],
-        x=("items rated by two or more", 0, max(n_expected, last, 1) + 1),
-        y=(f"Krippendorff's alpha, {agreement.alpha_metric}", *snapped(ends)),
     )
 
 

@@ -31,7 +31,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, repository: Path, drive: Call
     golden_id = projects.add_golden(store, project, load_golden(repository / "sample_data" / "dialogue.jsonl"))
     chosen = CalibrationSettings(preset="quick", resamples=50, rounds=0)
     request = CalibrationRequest(project, golden_id, "naturalness", "offline", chosen)
-    drive(store, settings, projects.start_calibration(store, settings, request))
+    drive(store, settings, projects.start_run(store, settings, request))
     store.close()
     return folder
 

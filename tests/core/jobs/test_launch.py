@@ -14,7 +14,6 @@ def test_settings_reach_the_worker_whole(tmp_path: Path) -> None:
         home=tmp_path,
         database_url="sqlite:///x",
         worker_id="w",
-        capability="gpu",
         ray="auto",
         concurrency=7,
         endpoints=tmp_path / "e.yaml",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.errors import GoldenError, StoreError
-from core.jobs.launch import LineFormatter
+from core.jobs.queue import LineFormatter
 
 SECRET = "the judged text itself"
 

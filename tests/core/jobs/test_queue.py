@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from core.jobs.queue import in_turn
-from core.records import GoldenSet, Item
 from tests.going_away import GoingAway
 
 ON_SQLITE = pytest.mark.parametrize("toys", ["sqlite"], indirect=True)
@@ -63,17 +61,6 @@ def test_killed_at_random_moments_the_run_ends_as_if_undisturbed(toys: Any, unti
     assert run.attempt == 1 + kills  # each time the worker started, it took up what it had left
     assert set(toys.times_done(run_id)) == set(range(10))
     assert sum(toys.times_done(run_id).values()) <= 10 + kills
-
-
-def test_a_project_with_many_runs_lets_others_have_their_turn(toys: Any) -> None:
-    """Five runs of a busy project, one of them at work, then two of another: 0 and 1 before it beside 1, 2, 3, 4."""
-    runs, busy = toys.store.runs, [toys.add_run() for _ in range(5)]
-    runs.claim(busy[0], 1, "w")
-    project = toys.store.projects.add("q")
-    golden_id = toys.store.goldens.add(project, GoldenSet("h", "single", (Item("a", "text"),), {}))
-    other = [runs.add(project, golden_id, "toy", "t", "a", "toy", "{}") for _ in range(2)]
-    expected = [other[0], busy[1], other[1], *busy[2:]]
-    assert [run.run_id for run in in_turn(runs.active())] == expected
 
 
 @pytest.mark.slow

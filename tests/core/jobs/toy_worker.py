@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import JobError, StoreError
-from core.jobs.launch import log_to_stderr
-from core.jobs.queue import Queue, RunProgress
+from core.jobs.queue import Queue, RunProgress, log_to_stderr
 from core.progress import Stage
 from core.project_records import Run
 from core.records import Usage

@@ -14,7 +14,7 @@ import pytest
 from core import projects
 from core.calibration.calibration_records import CalibrationSettings
 from core.data import load_golden
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.calibration import CalibrationRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.settings import Settings
@@ -84,7 +84,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory, drive: Callable[..., st
         golden_id = projects.add_golden(store, project_id, golden)
         request = CalibrationRequest(project_id, golden_id, ASPECT, settings=QUICK)
         world = World(store, settings, project_id, golden_id, "", drive)
-        run_id = projects.start_calibration(store, settings, request)
+        run_id = projects.start_run(store, settings, request)
         world.do(run_id)
     return replace(world, run_id=run_id)
 

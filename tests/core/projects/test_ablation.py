@@ -12,8 +12,8 @@ from core.calibration.ablate import Ablation, ablate
 from core.calibration.racing import AskedJudge
 from core.errors import JobError, NotFoundError
 from core.judging.judge_specs import make_judge
-from core.people import Actor
-from core.projects.calibration import AblationRequest
+from core.project_records import Actor
+from core.projects.method_runs import AblationRequest
 from core.records import GoldenSet
 from tests.core.projects.conftest import World
 
@@ -29,7 +29,7 @@ def test_a_run_gives_what_the_inline_driver_gives_and_enters_judges(
     store, calibration = world.store, projects.load_calibration(world.store, world.run_id)
     estimate = projects.estimate_ablation(store, world.settings, request_)
     before = {entry.judge_id for entry in store.judges.all(world.project_id)}
-    run_id = projects.start_ablation(store.acting(Actor("Ann", "reviewer")), world.settings, request_)
+    run_id = projects.start_run(store.acting(Actor("Ann", "reviewer")), world.settings, request_)
     outcome = world.do(run_id)
     view = projects.run_view(store, run_id)
     assert isinstance(outcome, Ablation)
@@ -67,7 +67,7 @@ def test_a_run_gives_what_the_inline_driver_gives_and_enters_judges(
 def test_what_cannot_be_started(
     world: World, request_: AblationRequest, change: dict[str, str], error: type[Exception]
 ) -> None:
-    for ask in (projects.start_ablation, projects.estimate_ablation):
+    for ask in (projects.start_run, projects.estimate_ablation):
         with pytest.raises(error):
             ask(world.store, world.settings, replace(request_, **change))
-    assert [run.kind for run in projects.list_runs(world.store)] == ["calibration"]
+    assert [run.kind for run in world.store.runs.all()] == ["calibration"]

@@ -6,7 +6,7 @@ import pytest
 
 from core import projects
 from core.errors import AccessError, ConflictError, UsageError
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.labelling import Anchor, AnchorsSet, Highlighted, LabelAspect, LabelPlan, Span, find_span
 from core.records import GoldenSet, Item, Scale
 from core.store.store import Store

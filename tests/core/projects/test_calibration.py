@@ -19,8 +19,8 @@ from core.errors import JobError
 from core.judging.scoring_styles import Asking
 from core.project_records import FINISHED
 from core.projects.calibration import CalibrationRequest, VersionRequest, calibration_asked
-from core.projects.refining import RescoreRequest, TrialRequest
-from core.projects.run_kinds import RunDetail
+from core.projects.criteria import RescoreRequest
+from core.projects.run_work import RunDetail
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -84,7 +84,7 @@ def _same(calibration: Calibration, other: Calibration) -> None:
 def test_a_run_gives_what_the_inline_driver_gives(
     store: Store, settings: Settings, request_: CalibrationRequest, golden: GoldenSet, until: Callable[..., None]
 ) -> None:
-    run_id = projects.start_calibration(store, settings, request_)
+    run_id = projects.start_run(store, settings, request_)
     view = _finished(store, run_id, until)
     assert (view.status, view.error) == ("done", "")
     assert view.calibration is not None
@@ -112,17 +112,15 @@ def test_a_run_gives_what_the_inline_driver_gives(
 
     _leaves_two_judges(store, request_, inline, golden)
     edit = projects.save_edit(store, request_.project_id, best, best_view.text + "\nReward brevity.", "Ann")
-    ask = RescoreRequest(request_.project_id, request_.golden_id, request_.aspect, edit, best, run_id, held_out=True)
-    again = _finished(store, projects.start_rescore(store, settings, ask), until)
+    ask = RescoreRequest(request_.project_id, request_.golden_id, request_.aspect, edit, best, run_id)
+    again = _finished(store, projects.start_run(store, settings, ask), until)
     assert (again.status, again.calibration, again.standing) == ("done", None, None)
-    assert again.rescore is not None
-    assert again.rescore.parent.value == pytest.approx(inline.best_single.calibration.value, abs=1e-12)
-    assert again.rescore.parent_held_out is not None
-    assert again.rescore.parent_held_out.value == pytest.approx(inline.best_single.held_out.value, abs=1e-12)
-    assert again.rescore.new.value is not None
-    difference = again.rescore.difference.value
-    assert difference == pytest.approx(again.rescore.new.value - again.rescore.parent.value, abs=1e-12)
-    assert again.rescore.new.n == len(labelled)
+    rescored = again.outcome
+    assert rescored.parent.value == pytest.approx(inline.best_single.calibration.value, abs=1e-12)
+    assert rescored.new.value is not None
+    difference = rescored.difference.value
+    assert difference == pytest.approx(rescored.new.value - rescored.parent.value, abs=1e-12)
+    assert rescored.new.n == len(labelled)
 
 
 def _leaves_two_judges(store: Store, request_: CalibrationRequest, inline: Calibration, golden: GoldenSet) -> None:
@@ -138,7 +136,7 @@ def _leaves_two_judges(store: Store, request_: CalibrationRequest, inline: Calib
 
 
 def test_a_budget_ends_in_order(store: Store, here: Settings, few_asked: CalibrationRequest, work_off: WorkOff) -> None:
-    run_id = projects.start_calibration(store, here, replace(few_asked, settings=replace(QUICK, budget=150)))
+    run_id = projects.start_run(store, here, replace(few_asked, settings=replace(QUICK, budget=150)))
     work_off(store, here)
     view = projects.run_view(store, run_id)
     assert (view.status, bool(view.calibration.stopped_early)) == ("budget", True)
@@ -151,7 +149,6 @@ def test_only_one_worker_per_home(store: Store, settings: Settings, until: Calla
     until(store.workers.alive)
     (pid,) = _workers(store)
     projects.ensure_worker(settings)
-    from core.errors import JobError
     from core.jobs.worker import run_worker
 
     with pytest.raises(JobError, match="already runs"):
@@ -171,7 +168,7 @@ def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
     server.fake.fault = "401"
     spec = f"openai:fake-judge@{server.base_url}"
     request = replace(few_asked, judge_spec=spec, settings=replace(QUICK, rounds=0, budget=400))
-    run_id = projects.start_calibration(store, here, request)
+    run_id = projects.start_run(store, here, request)
     work_off(store, here)
     failed = projects.run_view(store, run_id)
     assert (failed.status, failed.resumable) == ("failed", True)
@@ -186,7 +183,7 @@ def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
     assert view.calibration is not None
     sent = server.fake.requests
     assert sent - before <= view.calibration.calls - answered + 1
-    again_id = projects.start_calibration(store, here, request)
+    again_id = projects.start_run(store, here, request)
     work_off(store, here)
     assert server.fake.requests == sent  # a second identical run sends nothing
     again = projects.run_view(store, again_id).calibration
@@ -194,11 +191,11 @@ def test_a_refused_key_fails_with_our_message_and_the_run_resumes(
     _same(view.calibration, again)
 
 
-def test_rounds_trials_and_versions_ask_as_the_calibration_did(
+def test_edits_and_versions_ask_as_the_calibration_did(
     store: Store, here: Settings, few_asked: CalibrationRequest, work_off: WorkOff
 ) -> None:
     asking = Asking.of("scripted", form="mix", samples=4, steps=True, persona="annotator")
-    run_id = projects.start_calibration(store, here, replace(few_asked, asking=asking, definition="Is it whole?"))
+    run_id = projects.start_run(store, here, replace(few_asked, asking=asking, definition="Is it whole?"))
     work_off(store, here)
     result = projects.load_calibration(store, run_id)
     sampling, definition = result.judge_state["sampling"], result.task.definition
@@ -207,19 +204,12 @@ def test_rounds_trials_and_versions_ask_as_the_calibration_did(
     assert calibration_asked(store, run_id).task(store.goldens.load(few_asked.golden_id)) == result.task
     best = result.chosen[0]
     where = (few_asked.project_id, few_asked.golden_id, few_asked.aspect)
-    item_id = projects.trial_items(store, run_id)[0]
-    trial = projects.start_trial(store, here, TrialRequest(*where, run_id, item_id, best.text))
-    rescore = projects.start_rescore(
-        store, here, RescoreRequest(*where, best.criteria_id, result.chosen[-1].criteria_id, run_id, held_out=True)
+    rescore = projects.start_run(
+        store, here, RescoreRequest(*where, best.criteria_id, result.chosen[-1].criteria_id, run_id)
     )
     asked = VersionRequest(few_asked.project_id, few_asked.aspect, (best.criteria_id,), run_id=run_id)
     version = projects.make_version(store, here, asked)
     work_off(store, here)
-    tried = projects.run_view(store, trial).outcome
-    assert len(tried.prompts) == 2 and len(tried.replies) == 4
-    for messages in tried.prompts:
-        assert messages[0].role == "system"
-        assert definition in messages[-1].content and sampling["steps"].splitlines()[0] in messages[-1].content
     assert projects.run_view(store, rescore).usage.requests == 0, "all of it was answered in the calibration"
     measured = projects.load_calibration(store, version)
     assert measured.task == result.task and measured.judge_state["sampling"] == sampling
@@ -227,18 +217,18 @@ def test_rounds_trials_and_versions_ask_as_the_calibration_did(
     assert card["judge"]["sampling"]["steps"] == sampling["steps"] and card["task"]["definition"] == definition
 
 
-def test_what_could_not_be_read_is_asked_again_by_a_new_run_and_nothing_else(
+def test_the_same_run_started_again_asks_only_what_could_not_be_read(
     store: Store, here: Settings, few_asked: CalibrationRequest, work_off: WorkOff, server: RunningServer
 ) -> None:
     server.fake.fault, server.fake.fault_every, server.fake.fault_after = "no-number", 25, 40
     request = replace(few_asked, judge_spec=f"openai:m@{server.base_url}", settings=replace(QUICK, rounds=0))
-    first = projects.start_calibration(store, here, request)
+    first = projects.start_run(store, here, request)
     work_off(store, here)
     n = projects.unread_replies(store, first)
     before, server.fake.fault = server.fake.requests, ""
     assert n > 3
     assert sum(projects.load_calibration(store, first).problems.values()) > 0
-    again = projects.ask_again(store, here, first)
+    again = projects.start_run(store, here, request)
     work_off(store, here)
     assert projects.unread_replies(store, again) == 0
     mended = projects.load_calibration(store, again)
@@ -246,5 +236,3 @@ def test_what_could_not_be_read_is_asked_again_by_a_new_run_and_nothing_else(
     assert mended.usage.requests == server.fake.requests - before
     assert 0 < mended.usage.requests <= 4 * n, "no more than those, and what a changed ranking asks anew"
     assert projects.unread_replies(store, first) == n, "the evidence stays with its run"
-    with pytest.raises(JobError, match="no unread replies"):
-        projects.ask_again(store, here, again)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core import projects
 from core.errors import ConflictError, NotFoundError, UsageError
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.criteria import LONGEST_NAME, LONGEST_TEXT
 from core.records import Criteria, Provenance
 from core.store.store import Store

@@ -13,8 +13,7 @@ from core.calibration.calibrated import calibrate
 from core.calibration.calibration_records import Calibration, CalibrationSettings
 from core.data import load_golden
 from core.errors import AccessError, ArchiveError, NotFoundError
-from core.people import Actor
-from core.project_records import DEMO_PROJECT, GoldenSummary, Run
+from core.project_records import DEMO_PROJECT, Actor, GoldenSummary, Run
 from core.projects.project_files import DEMO_FILE, DEMO_NAME
 from core.settings import Settings
 from core.store.log import Entry
@@ -48,7 +47,7 @@ def golden(demo: Store) -> GoldenSummary:
 
 @pytest.fixture(scope="module")
 def runs(demo: Store) -> list[Run]:
-    return projects.list_runs(demo, DEMO_PROJECT)
+    return demo.runs.all(DEMO_PROJECT)
 
 
 def calibration_of(demo: Store, runs: list[Run], aspect: str, spec: str) -> Calibration:
@@ -148,7 +147,7 @@ def test_reset_brings_it_back_and_touches_nothing_else(store: Store, settings: S
     assert again.project_id == DEMO_PROJECT
     assert [judge.name for judge in store.judges.all(DEMO_PROJECT)] == judges
     assert len(projects.list_rechecks(store, DEMO_PROJECT, demo_calibration.ASPECT)) == 2
-    assert waiting not in {run.run_id for run in projects.list_runs(store, DEMO_PROJECT)}
+    assert waiting not in {run.run_id for run in store.runs.all(DEMO_PROJECT)}
     last = store.events.all(DEMO_PROJECT, Entry)[-1]
     assert (last.actor, last.sentence) == ("Ada", "put the demo back")
     assert store.goldens.load(store.goldens.all(mine)[0].golden_id) == golden
@@ -173,6 +172,6 @@ def test_the_replay_runs_in_the_demo(
     monkeypatch.setattr("core.providers.cached.time.sleep", lambda _: None)
     run_id = projects.start_replay(store, settings)
     assert drive(store, settings, run_id) == "done"
-    came = next(run for run in projects.list_runs(store, DEMO_PROJECT) if run.judge_spec.startswith("recorded:"))
+    came = next(run for run in store.runs.all(DEMO_PROJECT) if run.judge_spec.startswith("recorded:"))
     assert came.run_id == run_id  # the newest
     assert projects.load_calibration(store, run_id).calls == 1172

@@ -77,12 +77,10 @@ def test_a_run_is_priced_and_no_secret_is_anywhere(
     asked = request(store, golden, f"openai:fake-judge@{server.base_url}")
     with caplog.at_level(logging.DEBUG):
         estimate = projects.estimate(store, settings, asked)
-        run_id = projects.start_calibration(store, settings, asked)
+        run_id = projects.start_run(store, settings, asked)
         work_off(store, settings)
         server.fake.fault = "400"
-        failed_id = projects.start_calibration(
-            store, settings, replace(asked, settings=replace(asked.settings, seed=9))
-        )
+        failed_id = projects.start_run(store, settings, replace(asked, settings=replace(asked.settings, seed=9)))
         work_off(store, settings)
     assert server.fake.keys == {f"Bearer {SECRETS[0]}"}
     assert {request.headers["x-team-token"] for request in server.fake.seen} == {SECRETS[1]}

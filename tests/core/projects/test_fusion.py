@@ -123,7 +123,7 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
     overlap_id = projects.add_judge(store, project, golden_id, overlap)
     reading = Extraction(layers=(3, 6), tokens=("mean", "-1"))
     quick = RepEvalSettings(reading=reading, level="dataset", resamples=0, random_vectors=0)
-    run_id = projects.start_repeval(store, settings, RepEvalRequest(project, golden_id, "coherence", quick))
+    run_id = projects.start_run(store, settings, RepEvalRequest(project, golden_id, "coherence", quick))
     drive(store, settings, run_id)
     parts = [overlap_id, projects.run_view(store, run_id).outcome.judge_id]
     chosen, where = FusionSettings(method="ridge", resamples=20), (store, project, golden_id, "coherence")

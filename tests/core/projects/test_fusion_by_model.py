@@ -12,13 +12,11 @@ import pytest
 import yaml
 
 from core import projects
-from core.calibration.calibration_records import CalibrationSettings
-from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
+from core.errors import ConflictError, JudgeError, NotFoundError, UsageError
 from core.fusion.fusion_settings import FusionRequest, FusionRunView, FusionSettings
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.judge_reading import read_card
 from core.metrics import as_judge, make_metric
-from core.projects.calibration import CalibrationRequest
 from core.providers import scripted
 from core.providers.completions import Reply, Request
 from core.records import GoldenSet, Usage
@@ -64,7 +62,7 @@ def fuse(store: Store, settings: Settings, drive: Callable[..., str]) -> Fuse:
     """Does a run here."""
 
     def fused(request: FusionRequest) -> FusionRunView:
-        run_id = projects.start_fusion(store, settings, request)
+        run_id = projects.start_run(store, settings, request)
         drive(store, settings, run_id)
         return outcome(store, run_id)
 
@@ -151,26 +149,6 @@ def test_what_the_model_wrote_and_cannot_be_read_is_kept_to_be_mended(
     assert (plan.criteria if given else plan.text, plan.origin) == (written, "model, to be mended")
 
 
-def test_calibrated_criteria_are_taken_with_the_labels_that_chose_them(
-    store: Store, settings: Settings, request_: FusionRequest, fuse: Fuse, drive: Drive
-) -> None:
-    with pytest.raises(JobError, match=r"No judge of coherence, relevance has been calibrated"):
-        projects.calibrated_criteria(store, request_)
-    where = request_.project_id, request_.golden_id, "coherence"
-    asked = CalibrationRequest(*where, "offline", CalibrationSettings(resamples=0))
-    drive(store, settings, projects.start_calibration(store, settings, asked))
-    offered = projects.calibrated_criteria(store, request_)
-    shown = projects.judges_shown(store, *where)
-    best = store.criteria.get(request_.project_id, shown.version.criteria_ids[0]).criteria.text
-    assert offered.criteria == f"coherence:\n{best}"
-    assert set(offered.seen) == set(store.judges.get(request_.project_id, shown.own).judge.seen)
-    taken = {"criteria": offered.criteria, "plan_seen": offered.seen}
-    view = fuse(changed(request_, **taken, n_items=None))
-    assert view.criteria_origins == {"coherence": "person", "relevance": "model"}
-    entered = store.judges.get(request_.project_id, view.judges["coherence"]).judge
-    assert set(offered.seen) <= set(entered.seen)
-
-
 def asking(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The prompts that the scripted model will have been sent."""
     answer, prompts = scripted.reply_to, list[str]()
@@ -213,7 +191,7 @@ def test_what_is_refused(store: Store, settings: Settings, request_: FusionReque
         ({"budget": 0}, UsageError, "at least 1"),
     ):
         with pytest.raises(error, match=words):
-            projects.start_fusion(store, settings, changed(request_, **changes))  # type: ignore[arg-type]
+            projects.start_run(store, settings, changed(request_, **changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
@@ -230,7 +208,7 @@ def test_the_cost_is_counted_and_a_second_run_sends_nothing(
     assert estimate.cost
 
     def run() -> tuple[FusionRunView, Usage]:
-        run_id = projects.start_fusion(store, settings, changed(request, plan=""))
+        run_id = projects.start_run(store, settings, changed(request, plan=""))
         drive(store, settings, run_id)
         return outcome(store, run_id), store.runs.get(run_id).usage
 

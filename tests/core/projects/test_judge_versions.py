@@ -16,7 +16,7 @@ from core.comparison.given_verdicts import calibration_items
 from core.comparison.sureness import expected_errors
 from core.data.split import text_digest
 from core.errors import ConflictError, CriteriaError, JobError, NotFoundError, UsageError
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.calibration import CalibrationRequest, VersionRequest, sides_of
 from core.projects.judge_line import JudgeLine, VersionState
 from core.projects.labelling import LabelAspect, LabelPlan
@@ -224,7 +224,7 @@ def test_the_line_goes_on_when_labels_grow(versions: Versions, golden: GoldenSet
     assert [entry.judge.run_id for entry in shown.entries] == [second, second]
     (judge,) = (entry.judge for entry in shown.entries if entry.judge_id == shown.own)
     assert projects.seen_labels(store, project_id, golden_id, judge) == judge.seen  # made after they came
-    again = projects.start_calibration(store, versions.settings, CalibrationRequest(project_id, golden_id, ASPECT))
+    again = projects.start_run(store, versions.settings, CalibrationRequest(project_id, golden_id, ASPECT))
     assert sides_of(store, again, grown) == after
 
 
@@ -246,7 +246,7 @@ def test_whoever_sees_a_judge_or_a_version_finds_what_its_run_left(
     for part in (versions.store.judges, versions.store.events):
         monkeypatch.setattr(type(part), "add", watched(type(part).add))
     request = CalibrationRequest(*versions.where, settings=replace(QUICK, seed=1))
-    calibration = projects.start_calibration(versions.store, versions.settings, request)
+    calibration = projects.start_run(versions.store, versions.settings, request)
     versions.do(calibration)
     version = versions.make(versions.edited)
     assert set(named) == {calibration, version}

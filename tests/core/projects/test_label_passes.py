@@ -10,18 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import UsageError
-from core.projects.label_passes import Combine, agreement, disagreement, disagreements, labelled_golden, ratings_of
+from core.projects.label_passes import Combine, agreement, disagreements, labelled_golden, ratings_of
 from core.projects.labelling import LabelAspect, LabelPlan
-from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Rating, Scale
+from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 from core.stats import krippendorff_alpha
 from core.stats.raters import alpha_interval
 from core.store.log import Label
 
 COHERENCE = LabelAspect("coherence", Scale(1, 5, 1.0))
-
-
-def a_judge(values: list[float], *, up: bool = True) -> JudgeScores:
-    return JudgeScores("j", "imported", "a", np.array(values), higher_is_better=up)
 
 
 @given(
@@ -60,27 +56,6 @@ def test_plans_that_make_no_sense(changes: dict[str, object], words: str) -> Non
         LabelPlan(**{"aspects": (COHERENCE,), "positions": (0, 1), **changes})  # type: ignore[arg-type]
 
 
-def test_judges_disagree_by_their_standardised_scores() -> None:
-    # Standardised, the first two judges are the same line; the third turns item 3 round: they part there alone.
-    judges = [a_judge([1, 2, 3, 4]), a_judge([-10, -20, -30, -40], up=False)]
-    assert disagreement(4, judges) == pytest.approx([0, 0, 0, 0])
-    judges.append(a_judge([1, 2, 3, -4]))
-    assert np.argmax(disagreement(4, judges)) == 3
-
-
-def test_raters_disagree_by_their_own_labels() -> None:
-    ratings: FloatArray = np.array([[1, 2, np.nan, 5], [1, 4, 3, 5.0]])
-    spread = disagreement(4, [], ratings)
-    # all known values: 1 2 5 1 4 3 5, mean 3, population variance (4+1+4+4+1+0+4)/7 = 18/7; item 1 parts by 2 → sd 1
-    assert spread == pytest.approx([0, 1 / np.sqrt(18 / 7), 0, 0])
-
-
-def test_a_constant_judge_or_one_judge_tells_nothing() -> None:
-    assert disagreement(2, [a_judge([3, 3]), a_judge([3, 3])]) == pytest.approx([0, 0])
-    with pytest.raises(UsageError, match="at least two judges"):
-        disagreement(2, [a_judge([1, 2])])
-
-
 FIVE, YES = LabelAspect("a", Scale(1, 5, 1.0)), LabelAspect("yes", Scale(0, 1, 1.0))
 ITEMS = tuple(Item(f"i{k}", "t") for k in range(4))
 BARE = GoldenSet("g", "single", ITEMS, {})
@@ -109,10 +84,10 @@ def test_where_raters_disagree() -> None:
 
 def test_agreement_of_a_pass_is_alpha_of_its_labels() -> None:
     ratings = ratings_of(BARE, LABELS, "a")
-    points = agreement(BARE, LABELS, FIVE, (1, 0, 2, 3)).growth
-    assert [n for n, _ in points] == [1, 2]
-    assert points[-1][1] == pytest.approx(krippendorff_alpha(ratings.values, "ordinal").value)
-    assert agreement(BARE, [], FIVE, (0, 1)).growth == ()
+    found = agreement(BARE, LABELS, FIVE)
+    assert (found.n_double, found.n_labels) == (2, 4)
+    assert found.alpha == pytest.approx(krippendorff_alpha(ratings.values, "ordinal").value)
+    assert agreement(BARE, [], FIVE).alpha is None
 
 
 def test_the_interval_of_alpha_comes_from_whole_sources() -> None:
@@ -133,11 +108,10 @@ def test_the_interval_of_alpha_comes_from_whole_sources() -> None:
     ("combine", "values", "rated"),
     [
         ("fill", (5.0, 5.0, 2.0, 1.0), set()),
-        ("decided", (1.0, 5.0, 2.0, 1.0), set()),
         ("replace", (1.0, 3.5, 2.0, 1.0), {"i0", "i1"}),
     ],
 )
-def test_new_labels_replace_old_ones_fill_gaps_or_only_decide(
+def test_new_labels_replace_old_ones_or_fill_gaps(
     combine: Combine, values: tuple[float | None, ...], rated: set[str]
 ) -> None:
     """The raters say 2.5 of i0 and 3.5 of i1; 1 was decided for i0 and i3."""

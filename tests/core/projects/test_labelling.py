@@ -12,7 +12,7 @@ import pytest
 
 from core import projects
 from core.errors import AccessError, UsageError
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.labelling import AnnotationSession, LabelAspect, LabelPlan, Order
 from core.projects.misaligned_items import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
@@ -92,7 +92,7 @@ def test_items_come_in_the_order_of_the_file_or_at_random(store: Store, asked: A
     assert sorted(mixed) == list(range(12)) != list(mixed)
     assert order(order="random") == mixed
     for changes, words in (
-        ({"order": "alphabetical"}, "one of random, file, disagreement, unsure"),
+        ({"order": "alphabetical"}, "one of random, file, unsure"),
         ({"order": "unsure"}, "Calibrate a judge first"),
         ({"name": " "}, "a name of 1 to"),
         ({"limit": 0}, "at least one item"),
@@ -259,9 +259,9 @@ def test_a_golden_set_says_in_which_pass_its_single_ratings_were_given(store: St
     assert {rating.item_id for rating in store.goldens.load(twice).ratings} == {"i2", "i3"}
 
 
-@pytest.mark.parametrize(("order", "n_picked"), [("disagreement", 5), ("random", 0)])
+@pytest.mark.parametrize(("order", "n_picked"), [("unsure", 5), ("random", 0)])
 def test_labels_that_were_picked_are_known_as_no_random_draw(store: Store, order: Order, n_picked: int) -> None:
-    """40 items by two systems, 20 with labels in the file, and two judges who disagree most on the last items."""
+    """40 items by two systems, 20 with labels in the file, and two judges."""
     project = projects.create_project(store, "p").project_id
     items = tuple(Item(f"i{k}", f"text {k}", f"s{k}", "xy"[k % 2]) for k in range(40))
     known = tuple(float(1 + k % 5) if k < 20 else None for k in range(40))

@@ -10,9 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from core import projects
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.criteria import Comment, CommentSettled, CriteriaNamed, ProposalDecided
-from core.projects.fusion import FusionKept, FusionPlanSaved
 from core.projects.judge_line import VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import (
     Adjudicated,
@@ -28,6 +27,7 @@ from core.projects.labelling import (
     Span,
 )
 from core.projects.misaligned_items import Triage, TriageRequest
+from core.projects.project_judges import FusionKept, FusionPlanSaved
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
 from core.projects.run_work import HeldOutAccess
 from core.records import Alignment, Criteria, Interval, Scale

@@ -9,17 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
-import core
 from core import projects
-from core.errors import ConsentError, JudgeError, NotFoundError, StoreFullError, UsageError
+from core.errors import JudgeError, NotFoundError, StoreFullError, UsageError
 from core.jobs.queue import RunProgress
-from core.judge_files.judge_writing import sealed, yaml_text
 from core.metrics import Metric, MetricScores, make_metric
 from core.metrics.base import item_by_item
 from core.projects import project_judges as judge_tasks
-from core.projects.project_judges import MetricsRequest, MetricsResult, RepEvalFile
+from core.projects.project_judges import MetricsRequest, MetricsResult
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale
 from core.settings import Settings
 from core.store.runs import MetricBlocks
@@ -52,7 +49,7 @@ def compute(store: Store, settings: Settings, drive: Callable[..., str]) -> Comp
     """Does a run here."""
 
     def computed(request: MetricsRequest) -> MetricsResult:
-        run_id = projects.start_metrics(store, settings, request)
+        run_id = projects.start_run(store, settings, request)
         assert drive(store, settings, run_id) == "done"
         found = projects.run_view(store, run_id).outcome
         assert isinstance(found, MetricsResult)
@@ -69,7 +66,7 @@ def test_metrics_become_judges_of_every_labelled_aspect(
     store: Store, request_: MetricsRequest, compute: Compute
 ) -> None:
     view = compute(request_)
-    (run,) = projects.list_runs(store)
+    (run,) = store.runs.all()
     assert run.calls == run.calls_expected == N * len(request_.names)
     assert view.aspects == ("wit", "charm")
     assert view.left_out == {
@@ -118,7 +115,7 @@ def test_a_killed_run_goes_on_where_it_stopped_and_another_computes_nothing(
     monkeypatch.setattr(importlib.import_module("core.metrics.base"), "BLOCK", 4)
     monkeypatch.setattr(RunProgress, "advance", lambda self, done, of: counted.append((done, of)))
     request = replace(request_, names=("overlap", "overlap_pairs"))
-    run_id = projects.start_metrics(store, settings, request)
+    run_id = projects.start_run(store, settings, request)
     with pytest.raises(KilledError):
         drive(store, settings, run_id)
     assert asked == [("overlap", 4), ("overlap", 4)]
@@ -191,47 +188,8 @@ def test_what_cannot_start_is_refused(
     says: str,
 ) -> None:
     with pytest.raises(error, match=says):
-        projects.start_metrics(store, settings, replace(request_, aspect=aspect, names=names))
-    assert projects.list_runs(store) == []
+        projects.start_run(store, settings, replace(request_, aspect=aspect, names=names))
+    assert store.runs.all() == []
 
 
 # ── a RepEval file as a judge ────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture(scope="module")
-def repeval_text(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Fitted with the embedded encoder on a golden set that shares its first two texts with ours."""
-    out = tmp_path_factory.mktemp("fitted")
-    ours = a_golden().items[:2]
-    items = tuple(Item(f"o{k}", f"{'good' if k % 2 else 'bad'} text {k}", f"s{k // 2}") for k in range(40))
-    labels = tuple(float(1 + 3 * (k % 2)) for k in range(len(ours) + 40))
-    golden = GoldenSet("other", "single", (*ours, *items), {"wit": AspectLabels("wit", Scale(1, 5), labels)})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CONCORD_HOME", str(out / "home"))
-        core.fit_repeval(
-            golden, "wit", core.RepEvalSettings(reading=core.Extraction(tokens=("mean",)), resamples=0)
-        ).save(out)
-    return (out / "repeval.yaml").read_text("utf-8")
-
-
-def test_a_repeval_file_becomes_a_judge_of_the_aspect(
-    store: Store, request_: MetricsRequest, compute: Compute, settings: Settings, repeval_text: str
-) -> None:
-    file = RepEvalFile("their RepEval", repeval_text)
-    done = compute(replace(request_, names=("overlap",), files=(file,)))
-    assert (set(done.judges), done.left_out) == ({"overlap", "their RepEval"}, {})
-    assert (done.aspects[0], done.of_one) == ("wit", ("their RepEval",))
-    assert "their RepEval" not in judges(store, request_, "charm")
-    judge = judges(store, request_, "wit")["their RepEval"]
-    assert (judge.kind, judge.on_scale, judge.n_scored) == ("repeval", False, N)
-    assert set(judge.seen) <= {k for k in range(N) if k % 4 < 2}  # our texts repeat after four items
-
-    card = yaml.safe_load(repeval_text)
-    card["scorer"]["model"] = "org/their-model"
-    for changes, error, words in (
-        ({"text": repeval_text.replace("minilm", "org/their-model", 1)}, JudgeError, "was changed after the export"),
-        ({"text": yaml_text(sealed(card))}, ConsentError, "nothing was read or downloaded"),
-        ({"name": "overlap"}, UsageError, "may be named once"),
-    ):
-        with pytest.raises(error, match=words):
-            projects.start_metrics(store, settings, replace(request_, files=(replace(file, **changes),)))

@@ -9,7 +9,7 @@ import pytest
 
 from core import projects
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.misaligned_items import TriageRequest
 from core.records import GoldenSet, ScoreMatrix, Unscored
 from core.store.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core import projects
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.calibration import CalibrationRequest, VersionRequest
 from core.projects.labelling import LabelAspect, LabelPlan
 from core.projects.overview import Overview
@@ -36,7 +36,7 @@ def test_the_way_from_a_golden_set_to_a_current_judge(world: World, golden: Gold
     assert now(world.store.acting(Actor("Bo"))).waiting == ()  # not Bo's
 
     request = CalibrationRequest(project_id, golden_id, ASPECT, settings=QUICK)
-    run_id = projects.start_calibration(world.store, world.settings, request)
+    run_id = projects.start_run(world.store, world.settings, request)
     assert now().calibrating.run_id == run_id
     world.do(run_id)
     assert now().calibrating is None

@@ -61,12 +61,12 @@ def test_golden_sets(store: Store, project: str, golden: GoldenSet) -> None:
 
 
 def test_a_run_is_queued_and_seen(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
-    run_id = projects.start_calibration(store, settings, request_)
+    run_id = projects.start_run(store, settings, request_)
     view = projects.run_view(store, run_id)
     assert (view.kind, view.status, view.aspect, view.judge_spec) == ("calibration", "queued", "a", "offline")
     assert view.request == request_
     assert (view.progress, view.seconds_left, view.worker_alive, view.standing, view.calibration) == (None,) * 5
-    assert [run.run_id for run in projects.list_runs(store, request_.project_id)] == [run_id]
+    assert [run.run_id for run in store.runs.all(request_.project_id)] == [run_id]
     assert projects.load_scores(store, run_id).values.shape == (0, 48)
     with pytest.raises(JobError, match="has no calibration result"):
         projects.load_calibration(store, run_id)
@@ -92,14 +92,14 @@ def test_what_cannot_be_started(
     store: Store, settings: Settings, request_: CalibrationRequest, change: dict[str, str], error: type[Exception]
 ) -> None:
     with pytest.raises(error) as caught:
-        projects.start_calibration(store, settings, replace(request_, **change))
+        projects.start_run(store, settings, replace(request_, **change))
     assert "secret" not in str(caught.value)
-    assert projects.list_runs(store) == []
+    assert store.runs.all() == []
 
 
 def test_edits_of_criteria(store: Store, settings: Settings, request_: CalibrationRequest) -> None:
     project_id = request_.project_id
-    run_id = projects.start_calibration(store, settings, request_)
+    run_id = projects.start_run(store, settings, request_)
     parent = Criteria("Reward order.", "a")
     store.criteria.add(project_id, request_.golden_id, [parent])
     stood = CriteriaAlignment(parent.criteria_id, run_id, "calibration", Alignment("spearman", "sample", 0.5, 24, 6))

@@ -12,7 +12,7 @@ import core
 from core import projects
 from core.comparison.recheck import RecheckSettings
 from core.errors import GoldenError, JobError, NotFoundError, UsageError
-from core.projects.calibration import RecheckRequest
+from core.projects.method_runs import RecheckRequest
 from core.records import AspectLabels, GoldenSet
 from tests.core.projects.conftest import ASPECT, World
 
@@ -26,15 +26,15 @@ def newer(golden: GoldenSet, *, shuffled: bool = False) -> GoldenSet:
     return GoldenSet("newer", golden.kind, items, {ASPECT: aspect})
 
 
-def asked(world: World, golden: GoldenSet, **more: bool) -> RecheckRequest:
+def asked(world: World, golden: GoldenSet) -> RecheckRequest:
     golden_id = projects.add_golden(world.store, world.project_id, golden)
-    return RecheckRequest(world.project_id, golden_id, ASPECT, world.run_id, **more)
+    return RecheckRequest(world.project_id, golden_id, ASPECT, world.run_id)
 
 
 def test_a_recheck_equals_the_command_and_enters_the_history(world: World, golden: GoldenSet, tmp_path: Path) -> None:
     fresh = newer(golden, shuffled=True)
     request = asked(world, fresh)
-    run_id = projects.start_recheck(world.store, world.settings, request)
+    run_id = projects.start_run(world.store, world.settings, request)
     found = world.do(run_id)
     assert found.decision == "fallen"
     file = tmp_path / "judge.yaml"
@@ -47,14 +47,14 @@ def test_a_recheck_equals_the_command_and_enters_the_history(world: World, golde
     assert (kept.version, kept.outcome) == (1, found)
     assert projects.list_rechecks(world.store, world.project_id, "fluency") == ()
     with pytest.raises(JobError, match="no calibration result"):
-        projects.start_recheck(world.store, world.settings, replace(request, run_id=run_id))
+        projects.start_run(world.store, world.settings, replace(request, run_id=run_id))
 
 
 def test_known_texts_do_not_count(world: World, golden: GoldenSet) -> None:
     fresh = newer(golden)
     labels = replace(fresh.aspects[ASPECT], values=fresh.aspects[ASPECT].values + golden.aspects[ASPECT].values)
     both = replace(fresh, items=(*fresh.items, *golden.items), aspects={ASPECT: labels})
-    found = world.do(projects.start_recheck(world.store, world.settings, asked(world, both, no_criteria=False)))
+    found = world.do(projects.start_run(world.store, world.settings, asked(world, both)))
     split = projects.load_calibration(world.store, world.run_id).split
     assert found.left_out == {"calibration": len(split.calibration), "held_out": len(split.held_out)}
     assert found.n_labelled == len(fresh.items)
@@ -74,10 +74,8 @@ def test_what_is_refused(world: World, golden: GoldenSet) -> None:
         (UsageError, "has 1 labels", {"golden_id": bare}),
         (GoldenError, "no newer labels", {}),
         (GoldenError, "no newer labels", {"golden_id": renamed}),
-        (UsageError, "fall that matters", {"fall": 0.0}),
-        (UsageError, "false alarm", {"alpha": 0.7}),
     ):
         request = RecheckRequest(world.project_id, world.golden_id, ASPECT, world.run_id)
         with pytest.raises(error, match=words):
-            projects.start_recheck(world.store, world.settings, replace(request, **changes))  # type: ignore[arg-type]
-    assert [run.kind for run in projects.list_runs(world.store, world.project_id)] == ["calibration"]
+            projects.start_run(world.store, world.settings, replace(request, **changes))  # type: ignore[arg-type]
+    assert [run.kind for run in world.store.runs.all(world.project_id)] == ["calibration"]

@@ -118,7 +118,7 @@ def states_in(settings: Settings) -> list[Path]:
 def test_a_run_gives_the_result_of_the_library_and_a_judge(
     store: Store, settings: Settings, request_: RepEvalRequest, drive: Drive, watched: Watched
 ) -> None:
-    run_id = projects.start_repeval(store, settings, request_)
+    run_id = projects.start_run(store, settings, request_)
     assert drive(store, settings, run_id) == "done"
     view = outcome(store, run_id)
     golden = a_golden()
@@ -146,14 +146,14 @@ def test_a_resumed_run_reads_no_text_twice(
     interrupted: Callable[..., None],
 ) -> None:
     request = replace(request_, settings=replace(QUICK, reading=replace(SMALL, batch_tokens=100)))
-    run_id = projects.start_repeval(store, settings, request)
+    run_id = projects.start_run(store, settings, request)
     interrupted(run_id, lambda: any(watched.counted))  # between batches
     assert 0 < watched.counted[-1] == len(watched.read) == len(states_in(settings)) < N
     interrupted(run_id, lambda: watched.is_in("search"))
     assert drive(store, settings, run_id) == "done"
     assert sorted(watched.read) == list(range(N))
     assert outcome(store, run_id).result.states["prompts"] == N
-    other = projects.start_repeval(store, settings, replace(request, settings=replace(request.settings, seed=1)))
+    other = projects.start_run(store, settings, replace(request, settings=replace(request.settings, seed=1)))
     drive(store, settings, other)  # another run of the same texts reads nothing
     assert len(watched.read) == N
     assert outcome(store, other).result.states["cached"] == N
@@ -170,13 +170,13 @@ def test_the_split_of_a_calibration_gives_its_held_out_items(
     split = calibration.settings.split_of(a_golden(), "quality")
     estimate = projects.estimate_repeval(store, settings, request)
     assert estimate.n_test == len(split.held_out)
-    repeval_id = projects.start_repeval(store, settings, request)
+    repeval_id = projects.start_run(store, settings, request)
     drive(store, settings, repeval_id)
     parts = outcome(store, repeval_id).result.parts
     assert parts.test == split.held_out
     assert sorted(parts.train) == sorted(split.calibration)
     with pytest.raises(UsageError, match="another golden set or aspect"):
-        projects.start_repeval(store, settings, replace(request, aspect="flat"))
+        projects.start_run(store, settings, replace(request, aspect="flat"))
 
 
 @pytest.mark.parametrize(
@@ -193,5 +193,5 @@ def test_wrong_requests_are_refused_before_the_start(
     store: Store, settings: Settings, request_: RepEvalRequest, changes: Any, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says):
-        projects.start_repeval(store, settings, replace(request_, **changes))
-    assert projects.list_runs(store) == []
+        projects.start_run(store, settings, replace(request_, **changes))
+    assert store.runs.all() == []

@@ -6,7 +6,7 @@ import pytest
 
 from core import projects
 from core.errors import AccessError, ConflictError, UsageError
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.misaligned_items import TriageRequest, TriageVerdict
 from core.projects.review import Choice, Point, Verdict, Vote
 from core.records import Criteria

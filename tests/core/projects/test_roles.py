@@ -12,7 +12,7 @@ import pytest
 
 from core import projects
 from core.errors import AccessError, ConcordError
-from core.people import ROLES, Actor, Role
+from core.project_records import ROLES, Actor, Role
 from core.projects.calibration import CalibrationRequest
 from core.records import Criteria, JudgeScores, Provenance
 from core.store.log import Entry
@@ -20,12 +20,12 @@ from core.store.store import Store
 
 OPEN = {"open_store", "ensure_worker", "ensure_sample_project"}  # start-up; nobody acts yet
 OPEN |= {"ensure_demo", "welcome"}
-OPEN |= {"list_public_sets", "rows_csv", "key_named"}  # of no project
+OPEN |= {"rows_csv", "key_named"}  # of no project
 READING = """
     decisions estimate explain_item family_tree get_pass
     find_project
     item_changes item_scores judge_file
-    list_held_out_accesses list_passes list_proposals list_runs list_triage
+    list_held_out_accesses list_passes list_proposals list_triage
     as_claimed load_calibration
     load_scores unread_replies comments_on round_cost run_view
     estimate_styles styles_so_far
@@ -36,11 +36,11 @@ READING = """
     estimate_repeval open_review hidden_votes review_moved
     measured_judges report
     fuse_judges fused_file kept_fusion
-    estimate_fusion list_plans propose_plan calibrated_criteria fusion_result
+    estimate_fusion list_plans propose_plan fusion_result
     judge_adapters
     criteria_names draft_of
     usual_measure measured_judges judges_shown keeping_sides as_compared calibration_behind
-    still_rating trial_items get_anchors my_highlights picked_labels
+    still_rating get_anchors my_highlights picked_labels
     seen_labels rated_in label_planning repeval_file
 """
 SPEAKING = """
@@ -48,17 +48,14 @@ SPEAKING = """
     join_pass stop_rating triage_items undo_label mark_words unmark_words
 """
 CHANGING = """
-    add_golden add_judge add_sample adjudicate ask_again
-    cancel_run decide_point decide_proposal
+    add_golden add_judge add_sample adjudicate
+    cancel_run decide_point
     freeze_labels pass_summary
     remove_judge rename_criteria
-    rename_judge resume_run save_edit start_calibration
-    start_pass start_rescore start_round start_trial
-    start_styles
-    start_ablation
-    import_judge preview_import read_recording read_upload start_metrics
-    start_repeval start_recheck
-    keep_fusion save_plan start_fusion
+    resume_run save_edit start_run
+    start_pass
+    import_judge preview_import read_recording read_upload
+    keep_fusion save_plan
     decide_version make_version measure_version use_version
     start_replay
     drop_draft keep_draft
@@ -68,7 +65,7 @@ LEAST: dict[str, Role] = {
     **dict.fromkeys(READING.split(), "viewer"),
     **dict.fromkeys(SPEAKING.split(), "annotator"),
     **dict.fromkeys(CHANGING.split(), "reviewer"),
-    **dict.fromkeys(["create_project", "log_csv", "export_project", "preview_project", "import_project"], "admin"),
+    **dict.fromkeys(["create_project", "log_csv", "export_project", "import_project"], "admin"),
     "reset_demo": "admin",
 }
 

@@ -11,8 +11,8 @@ import pytest
 from core import projects
 from core.calibration.calibration_records import RoundSettings
 from core.errors import ConflictError, JobError, NotFoundError, UsageError
-from core.people import Actor
-from core.projects.refining import ListedProposal, RoundRequest
+from core.project_records import Actor
+from core.projects.criteria import ListedProposal, RoundRequest
 from core.records import GoldenSet
 from tests.core.projects.conftest import ASPECT, World
 
@@ -34,7 +34,7 @@ def round_(
         drafts = [one.criteria.criteria_id for one in found.candidates if one.alignment and one.criteria.text]
         picks = tuple(golden.items[k].item_id for k in found.split.calibration[:3])
         request = RoundRequest(*world.where, world.run_id, tuple(drafts[:2]), picks, SMALL)
-        round_id = projects.start_round(store.acting(ANN), settings, request)
+        round_id = projects.start_run(store.acting(ANN), settings, request)
         world.do(round_id)
         yield world, round_id
 
@@ -63,10 +63,10 @@ def test_a_round_ends_in_proposals_that_wait_for_people(world: World, request_: 
     tree = projects.family_tree(world.store, world.project_id, ASPECT, world.golden_id)
     generation = {entry.criteria_id: depth for entry, depth in tree}
     assert list(generation.values()) == sorted(generation.values())
-    assert len(proposals) >= 4, "the tests below decide on four"
+    assert len(proposals) >= 4, "the test below decides on two"
     for proposal in proposals:
         name, parent = proposal.criteria.criteria_id, proposal.parent.criteria_id
-        assert (proposal.state, proposal.seen, proposal.decision) == ("open", 0, None)
+        assert (proposal.state, proposal.decision) == ("open", None)
         assert parent in request_.parent_ids
         assert set(proposal.criteria.provenance.item_ids) <= set(request_.item_ids)
         stood = world.store.criteria.get(world.project_id, name).alignments
@@ -76,23 +76,7 @@ def test_a_round_ends_in_proposals_that_wait_for_people(world: World, request_: 
     assert len(scores) == proposals[0].calibration.n
 
 
-def test_a_proposal_is_accepted_once(world: World, round_id: str) -> None:
-    name, *_ = listed(world, round_id)
-    ann, bo = world.store.acting(ANN), world.store.acting(BO)
-    with pytest.raises(UsageError, match="needs a reason"):
-        projects.decide_proposal(ann, round_id, name, accepted=True, reason=" ")
-    projects.decide_proposal(ann, round_id, name, accepted=True, reason="clearer")
-    with pytest.raises(ConflictError, match="Ann decided"):
-        projects.decide_proposal(bo, round_id, name, accepted=False, reason="no", seen=-1)
-    again = listed(world, round_id)[name]
-    assert (again.state, again.decision.reason, again.decision.actor) == ("accepted", "clearer", "Ann")
-    projects.decide_proposal(bo, round_id, name, accepted=False, reason="on reflection", seen=again.seen)
-    assert listed(world, round_id)[name].state == "rejected"
-    with pytest.raises(UsageError, match="did not propose"):
-        projects.decide_proposal(bo, round_id, "c-none", accepted=True, reason="r")
-
-
-def test_the_review_decides_on_proposals_and_sees_what_was_decided_elsewhere(world: World, round_id: str) -> None:
+def test_the_review_decides_on_proposals(world: World, round_id: str) -> None:
     ann, before = world.store.acting(ANN), listed(world, round_id)
     points = [point for point in projects.open_review(ann, *world.where).points if point.run_id]
     assert {point.subject_id for point in points} == {name for name in before if before[name].state == "open"}
@@ -100,9 +84,9 @@ def test_the_review_decides_on_proposals_and_sees_what_was_decided_elsewhere(wor
     projects.decide_point(ann, *world.where, first.key, verdict="accepted", reason="clearer")
     now = listed(world, round_id)[first.subject_id]
     assert (now.state, now.decision.actor, now.decision.reason) == ("accepted", "Ann", "clearer")
-    projects.decide_proposal(world.store.acting(BO), round_id, second.subject_id, accepted=False, reason="too long")
-    with pytest.raises(UsageError, match="not open"):  # Ann's screen showed it open
-        projects.decide_point(ann, *world.where, second.key, verdict="accepted", reason="it is fine")
+    projects.decide_point(ann, *world.where, second.key, verdict="rejected", reason="too long")
+    with pytest.raises(ConflictError, match="Ann decided on this point"):  # Bo's screen showed it open
+        projects.decide_point(world.store.acting(BO), *world.where, second.key, verdict="accepted", reason="it is fine")
     assert listed(world, round_id)[second.subject_id].state == "rejected"
     assert not {first.key, second.key} & {point.key for point in projects.open_review(ann, *world.where).points}
 
@@ -117,6 +101,6 @@ def test_rounds_that_cannot_start(world: World, request_: RoundRequest, round_id
         ({"aspect": "fluency"}, UsageError, "must be for fluency"),
     ):
         with pytest.raises(error, match=words):
-            projects.start_round(world.store, world.settings, replace(request_, **changes))
+            projects.start_run(world.store, world.settings, replace(request_, **changes))
     with pytest.raises(JobError, match="not a refinement round"):
         projects.list_proposals(world.store, world.run_id)

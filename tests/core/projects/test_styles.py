@@ -21,7 +21,7 @@ from core.judging.scoring_styles import Style
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.method_runs import StylesRequest, criteria_saw
-from core.projects.run_kinds import RunDetail
+from core.projects.run_work import RunDetail
 from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
 from core.store.codec import pack
@@ -58,7 +58,7 @@ def _sent(server: RunningServer) -> Counter[str]:
 
 
 def _done(store: Store, settings: Settings, request: StylesRequest, work_off: WorkOff) -> RunDetail:
-    run_id = projects.start_styles(store, settings, request)
+    run_id = projects.start_run(store, settings, request)
     work_off(store, settings)
     return projects.run_view(store, run_id)
 
@@ -83,7 +83,7 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     """
     server.fake.latency = 0.1
     request = _with(replace(request_, judge_spec=f"openai:fake-judge@{server.base_url}"), auto_steps=True)
-    run_id = projects.start_styles(store, settings, request)
+    run_id = projects.start_run(store, settings, request)
     work_off(store, settings, wait=False)
     until(lambda: (seen := projects.styles_so_far(store, run_id)) is not None and len(seen.cells) >= 1, 60)
     projects.cancel_run(store, run_id)
@@ -191,6 +191,6 @@ def test_what_cannot_start_is_refused_before_it_is_queued(
     store: Store, settings: Settings, request_: StylesRequest, changes: dict[str, object], error: type, words: str
 ) -> None:
     with pytest.raises(error, match=words) as raised:
-        projects.start_styles(store, settings, replace(request_, **changes))  # type: ignore[arg-type]
+        projects.start_run(store, settings, replace(request_, **changes))  # type: ignore[arg-type]
     assert "secret" not in str(raised.value)
-    assert projects.list_runs(store) == []
+    assert store.runs.all() == []

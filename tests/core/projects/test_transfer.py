@@ -13,7 +13,7 @@ import pytest
 from core import projects
 from core.__main__ import main
 from core.errors import ArchiveError, StoreFullError
-from core.people import Actor
+from core.project_records import Actor
 from core.records import GoldenSet, Item
 from core.settings import Settings
 from core.store.store import Store

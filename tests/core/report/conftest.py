@@ -12,7 +12,7 @@ import pytest
 from core import projects
 from core.calibration.calibration_records import CalibrationSettings
 from core.data import load_golden
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.calibration import CalibrationRequest
 from core.projects.misaligned_items import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Rating
@@ -83,7 +83,7 @@ def build(store: Store, settings: Settings, golden: GoldenSet, drive: Callable[.
     golden_id = projects.add_golden(ann, project, golden)
     chosen = CalibrationSettings(preset="quick", resamples=60, seed=1)
     request = CalibrationRequest(project, golden_id, aspect, "offline", chosen, f"A definition. {say}".strip())
-    run_id = projects.start_calibration(ann, settings, request)
+    run_id = projects.start_run(ann, settings, request)
     assert drive(store, settings, run_id) in ("done", "budget")
     best = projects.load_calibration(store, run_id).chosen[0].criteria_id
     text = store.criteria.get(project, best).criteria.text

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core.errors import ConflictError
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.criteria import Comment
 from core.projects.judge_line import VersionDecided
 from core.projects.review import Vote

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from core.errors import LostConnectionError, StoreError
-from core.people import Actor
+from core.project_records import Actor
 from core.projects.criteria import Comment
 from core.store import database as patience
 from core.store.database import in_our_words

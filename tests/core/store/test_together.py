@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.errors import NotFoundError
-from core.people import LOCAL
+from core.project_records import LOCAL
 from core.records import GoldenSet
 from core.store.log import Action
 from core.store.store import Store

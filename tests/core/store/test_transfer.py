@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import StoreError
-from core.people import LOCAL
+from core.project_records import LOCAL
 from core.records import GoldenSet
 from core.store.log import Action
 from core.store.store import Store

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.people import Actor
+from core.project_records import Actor
 from core.store.store import Store
 from pages.ui import state
 from tests.pages.screen import make_judge, prepared, press, run
@@ -31,7 +31,9 @@ def proposals(store: Store, reviewed: Any) -> list[str]:
 
 def test_an_accepted_proposal_is_made_the_judge(store: Store, reviewed: Any) -> None:
     ann, accepted = store.acting(Actor("Ann")), proposals(store, reviewed)[0]
-    projects.decide_proposal(ann, reviewed.round_id, accepted, accepted=True, reason="good")
+    where = (reviewed.project_id, reviewed.golden_id, ASPECT)
+    point = next(each for each in projects.open_review(ann, *where).points if each.subject_id == accepted)
+    projects.decide_point(ann, *where, point.key, verdict="accepted", reason="good")
     screen = prepared("5_misaligned", project=reviewed.project_id, round=reviewed.round_id)
     screen.session_state[state.RATER] = "Ann"
     run(screen)

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core import projects
-from core.people import Actor
+from core.project_records import Actor
 from core.store.store import Store
 from tests.pages.screen import (
     HOSTILE,

@@ -63,11 +63,11 @@ def test_a_choice_is_computed_and_texts(
     box(screen, f"metric_{HOSTILE}").check().run()
     assert button(screen, "Compute").label == "Compute 3 metrics"
     press(screen, "Compute")
-    (run,) = projects.list_runs(store)
+    (run,) = store.runs.all()
     assert (run.kind, run.status) == ("metrics", "queued")
     request = projects.run_view(store, run.run_id).request
     assert isinstance(request, MetricsRequest)
-    assert (request.names, request.every_aspect) == (("overlap", "metric_ter", f"metric_{HOSTILE}"), True)
+    assert request.names == ("overlap", "metric_ter", f"metric_{HOSTILE}")
     assert button(screen, "Cancel")
     assert button(screen, "Compute").disabled, "the choice is empty again"
     drive(store, settings, run.run_id)
@@ -84,7 +84,7 @@ def test_another_session_sees_a_running_one_but_no_old_result(
     box(screen, "overlap").check().run()
     press(screen, "Compute")
     assert button(draw(settings, "metrics_view", "wit"), "Cancel")
-    drive(store, settings, projects.list_runs(store)[0].run_id)
+    drive(store, settings, store.runs.all()[0].run_id)
     assert "Among the judges now" not in texts(draw(settings, "metrics_view", "wit"))
 
 

@@ -15,8 +15,7 @@ import pytest
 
 from core import projects
 from core.calibration.calibration_records import CalibrationSettings
-from core.people import Actor
-from core.project_records import CriteriaAlignment
+from core.project_records import Actor, CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import VersionDecided, VersionMade, VersionMeasured
 from core.projects.labelling import LabelAspect, LabelPlan

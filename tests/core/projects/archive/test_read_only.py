@@ -13,9 +13,10 @@ import pytest
 from core import projects
 from core.calibration.calibration_records import CalibrationSettings
 from core.errors import JobError
-from core.people import Actor
-from core.projects.calibration import AblationRequest, CalibrationRequest, RecheckRequest, VersionRequest
-from core.projects.refining import RescoreRequest, RoundRequest, TrialRequest
+from core.project_records import Actor
+from core.projects.calibration import CalibrationRequest, VersionRequest
+from core.projects.criteria import RescoreRequest, RoundRequest
+from core.projects.method_runs import AblationRequest, RecheckRequest
 from core.records import GoldenSet
 from core.settings import Settings
 from core.store.store import Store
@@ -54,7 +55,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory, drive: Drive, golden: Gol
         project_id = projects.create_project(store, "p").project_id
         golden_id = projects.add_golden(store, project_id, golden)
         request = CalibrationRequest(project_id, golden_id, ASPECT, "scripted", CalibrationSettings("quick", rounds=0))
-        assert drive(store, settings, projects.start_calibration(store, settings, request)) == "done"
+        assert drive(store, settings, projects.start_run(store, settings, request)) == "done"
         projects.export_project(store, settings, project_id, settings.home / "p.zip")
     return settings.home / "p.zip"
 
@@ -77,7 +78,7 @@ def came(exported: Path, request: pytest.FixtureRequest, tmp_path: Path) -> Iter
             store = opened.acting(ADA)
             file = bend(exported, tmp_path / "theirs.zip", change)
             project_id = projects.import_project(store, settings, file).project_id
-            (run,) = projects.list_runs(store, project_id)
+            (run,) = store.runs.all(project_id)
             yield Came(store, settings, project_id, run.golden_id, run.run_id, endpoint)
             assert endpoint.seen == []
 
@@ -89,18 +90,12 @@ def test_no_run_asks_the_judge_of_an_import(came: Came, drive: Drive) -> None:
     newer = projects.add_golden(store, came.project_id, replace(golden, name="newer", items=tuple(
         replace(item, target=f"{item.target} Again.") for item in golden.items
     )))  # fmt: skip
-    item_id = projects.trial_items(store, came.run_id)[0]
     starts: dict[str, Callable[[], Any]] = {
         "resume": lambda: projects.resume_run(store, settings, came.run_id),
-        "rescore": lambda: projects.start_rescore(
-            store, settings, RescoreRequest(*came.where, new, parent, came.run_id)
-        ),
-        "trial": lambda: projects.start_trial(
-            store, settings, TrialRequest(*came.where, came.run_id, item_id, "Any text.")
-        ),
-        "round": lambda: projects.start_round(store, settings, RoundRequest(*came.where, came.run_id, (parent,))),
-        "ablation": lambda: projects.start_ablation(store, settings, AblationRequest(*came.where, came.run_id)),
-        "recheck": lambda: projects.start_recheck(
+        "rescore": lambda: projects.start_run(store, settings, RescoreRequest(*came.where, new, parent, came.run_id)),
+        "round": lambda: projects.start_run(store, settings, RoundRequest(*came.where, came.run_id, (parent,))),
+        "ablation": lambda: projects.start_run(store, settings, AblationRequest(*came.where, came.run_id)),
+        "recheck": lambda: projects.start_run(
             store, settings, RecheckRequest(came.project_id, newer, ASPECT, came.run_id)
         ),
         "version": lambda: projects.make_version(
@@ -117,8 +112,6 @@ def test_no_run_asks_the_judge_of_an_import(came: Came, drive: Drive) -> None:
         with pytest.raises(JobError, match="was imported and is read-only"):
             start()
             pytest.fail(name)
-    with pytest.raises(JobError):
-        projects.ask_again(store, settings, came.run_id)
 
 
 def test_looking_at_an_item_asks_nobody(came: Came) -> None:
@@ -131,7 +124,7 @@ def test_looking_at_an_item_asks_nobody(came: Came) -> None:
 def test_golden_set_labels_and_criteria_are_used_with_a_judge_chosen_here(came: Came, drive: Drive) -> None:
     store, settings = came.store, came.settings
     request = CalibrationRequest(*came.where, "scripted", CalibrationSettings("quick", rounds=0))
-    own = projects.start_calibration(store, settings, request)
+    own = projects.start_run(store, settings, request)
     assert drive(store, settings, own) == "done"
     edited = projects.save_edit(store, came.project_id, came.criteria()[0], "Reward plain words.")
     version = projects.make_version(store, settings, VersionRequest(came.project_id, ASPECT, (edited,)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 import pytest
 
 from core import projects
-from core.people import Actor
-from core.projects import project_files
+from core.project_records import Actor
 from core.projects.criteria import Comment
 from core.projects.project_files import VERSION
 from core.providers.cached import reply_from_json
@@ -181,12 +179,3 @@ def test_the_form_is_pinned() -> None:
     assert ("value", "real", True) in told["labels"]
     assert content_digest("layout", told)[:23] == "layout:9de75bb0fc253a05"
     assert VERSION == 1
-
-
-def test_others_write_while_a_file_is_looked_into(
-    store: Store, settings: Settings, exported: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A large file takes long to read, and labels are saved meanwhile."""
-    monkeypatch.setattr(project_files, "_read_back", lambda *_: projects.create_project(store, "somebody else's"))
-    projects.preview_project(store, settings, io.BytesIO(exported))
-    assert [row.name for row in store.projects.all()] == ["somebody else's"]
