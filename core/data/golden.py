@@ -404,9 +404,7 @@ class RowReader:
         Its `source_id` is empty where the row names none.
         """
         item_id, target, source_id, system_id, source, context, references = map(row.get, self.columns)
-        texts = () if references is None or references == "" else reference_texts(references)
-        for text in texts:
-            self._examine(number, "references", text)
+        listed = () if references is None or references == "" else reference_texts(references)
         return Item(
             item_id=self._name(number, "item_id", item_id) or self._made_id(place, number),
             target=self._text(number, "target", target),
@@ -414,17 +412,17 @@ class RowReader:
             system_id=self._name(number, "system_id", system_id),
             source=self._text(number, "source", source),
             context=self._text(number, "context", context),
-            references=texts,
+            references=tuple(self._bounded(number, "references", text, LONGEST_TEXT) for text in listed),
         )
 
+    def _bounded(self, number: int, role: str, text: str, most: int) -> str:
+        if len(text) > most:
+            message = f"The {role} has {len(text)} characters; at most {most} are allowed. Is this the right column?"
+            self.log.add("error", message, row=number, column=self.roles[role], kind="long")
+        return text[:most]
+
     def _name(self, number: int, role: str, cell: Any) -> str:
-        name = "" if cell is None else read_id(cell)
-        if len(name) > LONGEST_NAME:
-            message = (
-                f"The {role} has {len(name)} characters; at most {LONGEST_NAME} are allowed: is this the right column?"
-            )
-            self.log.add("error", message, row=number, column=self.roles[role], kind="name")
-        return name[:LONGEST_NAME]
+        return "" if cell is None else self._bounded(number, role, read_id(cell), LONGEST_NAME)
 
     def _made_id(self, place: int, number: int) -> str:
         column = self.roles.get("item_id")
@@ -440,22 +438,14 @@ class RowReader:
     def _text(self, number: int, role: str, cell: Any) -> str:
         if cell is None or cell == "":
             return ""
-        key = cell if role != "target" and isinstance(cell, str) else None
-        if key is not None and key in self.texts:
-            return self.texts[key]
-        text = target_text(cell) if role == "target" else source_text(cell)
-        self._examine(number, role, text)
-        if key is not None:
+        if role == "target" or not isinstance(cell, str):
+            text = target_text(cell) if role == "target" else source_text(cell)
+            return self._bounded(number, role, text, LONGEST_TEXT)
+        if cell not in self.texts:
             if len(self.texts) >= KEPT_TEXTS:
                 self.texts.clear()
-            self.texts[key] = text
-        return text
-
-    def _examine(self, number: int, role: str, text: str) -> None:
-        column = self.roles[role]
-        if len(text) > LONGEST_TEXT:
-            message = f"The text has {len(text)} characters; at most {LONGEST_TEXT} can be used."
-            self.log.add("error", message, row=number, column=column, kind="long")
+            self.texts[cell] = self._bounded(number, role, source_text(cell), LONGEST_TEXT)
+        return self.texts[cell]
 
 
 def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:

@@ -500,9 +500,10 @@ def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, 
         raise ValueError("a scale cannot be found without values")
     if not all_count:
         values = values[~np.isin(values, strays(values))]
-    scale = narrowest_scale(values.min(), values.max())
+    low, high = values.min(), values.max()
+    scale = next((usual for usual in USUAL if usual.low <= low and high <= usual.high), None)
     if scale is None:
-        low, high = float(np.floor(values.min())), float(np.ceil(values.max()))
+        low, high = float(np.floor(low)), float(np.ceil(high))
         scale = Scale(low, high if high > low else low + 1)
     own = np.asarray(ratings if len(ratings) else gold, dtype=np.float64)
     own = own[(own >= scale.low) & (own <= scale.high)]
@@ -510,11 +511,6 @@ def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, 
         if (scale.high - scale.low) / step <= MAX_STEPS and np.array_equal(np.round(own / step), own / step):
             return Scale(scale.low, scale.high, step)
     return scale
-
-
-def narrowest_scale(low: float, high: float) -> Scale | None:
-    """The first of the scales in use that holds all numbers from `low` to `high`; None when none does."""
-    return next((scale for scale in USUAL if scale.low <= low and high <= scale.high), None)
 
 
 def is_usual(scale: Scale) -> bool:

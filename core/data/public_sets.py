@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import yaml
 from pydantic import TypeAdapter
@@ -38,13 +38,11 @@ Aspects = Mapping[str, tuple[str, float, float]]
 
 @dataclass(frozen=True)
 class SetFile:
-    """One file of a set: what it is for (`role`), its name, its addresses in the order to try, and its shape."""
+    """One file of a set: what it is for (`role`), its name, and its addresses in the order to try."""
 
     role: str
     file: str
     addresses: tuple[str, ...]
-    format: Literal["json", "jsonl", "csv"]
-    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -147,11 +145,9 @@ def _download(benchmark: Benchmark, part: SetFile, path: Path) -> str:
 
 def _read_file(path: Path, part: SetFile) -> Sequence[Row]:
     """The rows of a file.  ValueError where it is not the table that the catalogue describes."""
-    table = read_table(path, suffix=f".{part.format}", max_mb=MAX_MB)
+    table = read_table(path, max_mb=MAX_MB)
     for finding in table.findings:  # a short row, or an encoding that had to be guessed
         raise ValueError(f"{part.file}, row {finding.row}: {finding.message.removesuffix('.')}")
-    if missing := next((column for column in part.columns if column not in table.columns), None):
-        raise ValueError(f"{part.file} has no field {missing!r}")
     return [dict(row) for row in table.rows]
 
 

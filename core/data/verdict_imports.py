@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.data.labels import narrowest_scale, off_scale
+from core.data.labels import off_scale
 from core.data.reply_files import (
     OWN_NAMES,
     Columns,
@@ -41,8 +41,6 @@ from core.verdicts import Reading, Verdicts
 from core.wording import counted
 
 _EXAMPLES, _EXAMPLE_TEXT = 3, 200
-_MANY = 0.05
-"""Share of numbers out of range from which the scale is in question, and not a few slips."""
 _CHOICES = frozenset((-1.0, 0.0, 0.5, 1.0, 1.5, 2.0))
 """Numbers that stand for a choice between two texts and a tie, if no other comes."""
 
@@ -266,13 +264,9 @@ def _check_numbers(
     """Findings on scores off the scale, unread replies, and scores that say nothing."""
     others = {reason: count for reason, count in unread.most_common() if reason != "out of range"}
     if off := unread["out of range"]:
-        ends, hint = "", ""
-        if numbers and use == "scores":
-            ends = f", which run from {min(numbers):g} to {max(numbers):g},"
-            fits = narrowest_scale(min(numbers), max(numbers)) if off >= _MANY * n else None
-            hint = "" if fits is None else f" They would fit {fits}."
+        run = f", which run from {min(numbers):g} to {max(numbers):g}," if numbers and use == "scores" else ""
         message = (
-            f"{off:,} of {n:,} {use}{ends} lie outside {scale} and are not used.{hint} If the judge was given "
+            f"{off:,} of {n:,} {use}{run} lie outside {scale} and are not used. If the judge was given "
             "another scale, take the numbers as they are."
         )
         log.add("warning", message)

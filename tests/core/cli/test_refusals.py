@@ -46,9 +46,6 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{STYLES} --weighted", USAGE, "--weighted needs --form score_only"),
     (f"{STYLES} --aspect charm", ASPECT, "coherence"),
     (f"{STYLES} --aspect coherence", USAGE, "twice"),
-    (f"{STYLES} --criteria none.txt", USAGE, "none.txt"),
-    (f"{STYLES} --criteria {{judge}}", USAGE, "was calibrated on 'relevance' and cannot judge 'coherence'"),
-    (f"{STYLES} --aspect fluency --criteria plan.txt", USAGE, "--criteria is for one --aspect"),
     ("fetch", USAGE, "Name the set to fetch: summeval, newsroom,"),
     ("fetch sumeval", USAGE, "There is no benchmark 'sumeval'; known are summeval,"),
 ]
