@@ -19,7 +19,7 @@
     core.estimate_means(golden, "verdicts.jsonl", "coherence")  # how good is each system: verdicts corrected by labels
     core.choose_threshold(golden, "verdicts.jsonl", "coherence", yes_from=4)    # from which score on to say yes
     core.preferences(pairs, "preference", "verdicts.jsonl")     # which of two: strengths of systems, agreement
-    core.styles(golden, "openai:m", core.StylesSettings(("coherence",), (core.Style("score_only"),))).view.cells
+    core.styles(golden, "coherence", "openai:m", core.StylesSettings((core.Style("score_only"),))).view.cells
     core.ablate(result)                   # what each part of the judge brings
     core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from core.cli.options import GoldenFile, JsonFlag, StyleOptions, reply_cache, with_options
+from core.cli.options import AspectOption, GoldenFile, JsonFlag, StyleOptions, reply_cache, with_options
 from core.cli.output import alignment_words, notes, spent, stages_shown, tell, written_to
 from core.errors import UsageError
 from core.files import write_json, write_text
@@ -46,7 +46,7 @@ class GridOptions:
 def styles(
     golden: GoldenFile,
     *,
-    aspects: Annotated[list[str], typer.Option("--aspect", help="A human_<aspect>; once for each.")],
+    aspect: AspectOption,
     judge: Annotated[str, typer.Option(help="openai:MODEL, openai:MODEL@URL, hf:ID_OR_PATH, scripted[:SEED].")],
     how: StyleOptions,
     sampled: GridOptions,
@@ -61,7 +61,6 @@ def styles(
 
     loaded = golden.load()
     settings = StylesSettings(
-        tuple(aspects),
         _styles_of(judge, sampled.forms or ["rate_explain"], how, sampled.top_p),
         auto_steps=how.steps,
         n_items=sampled.pilot,
@@ -72,14 +71,14 @@ def styles(
         resamples=measured.bootstrap,
     )
     with closing(language_model(judge, Settings.from_environment(), reply_cache(judge), gate=NAMED)) as model:
-        first = estimate_of_styles(loaded, model, settings)
-        beyond = [f"{cell.aspect}, {cell.style}" for cell in first.cells if not cell.affordable]
+        first = estimate_of_styles(loaded, aspect, model, settings)
+        beyond = [cell.style for cell in first.cells if not cell.affordable]
         tokens = "" if first.prompt_tokens is None else f", about {first.prompt_tokens:,} prompt tokens"
         typer.echo(f"About {first.calls:,} calls{tokens}{price_words(first.cost)}.", err=True)
         if beyond:
             typer.echo(f"Beyond the budget: {'; '.join(beyond)}.", err=True)
         with stages_shown() as progress:
-            result = compared_styles(loaded, model, settings, keep_finished=True, progress=progress)
+            result = compared_styles(loaded, aspect, model, settings, keep_finished=True, progress=progress)
     body = _saved(judge, loaded, result, sampled.out)
     tell(body, [*_words(result.view), *written_to(body["out"])], as_json)
     if not result.view.cells:

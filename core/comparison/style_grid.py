@@ -1,7 +1,7 @@
 """One language model asked in several styles, each aligned with the raters (A Closer Look, section 3).
 
-`styles` asks, `estimate_of_styles` says what that will cost.  They go aspect by aspect and style by style; a style is
-asked about all items of an aspect or not at all, so that what a budget bought is comparable.
+`styles` asks, `estimate_of_styles` says what that will cost.  A style is asked about all items or not at all, so that
+what a budget bought is comparable.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from core.records import (
     Alignment,
     Criteria,
     GoldenSet,
+    IntArray,
+    Item,
     JudgeScores,
     Level,
     Measure,
@@ -49,17 +51,14 @@ _LONGEST_NAME = 120
 
 @dataclass(frozen=True, slots=True)
 class StylesSettings:
-    """Every one of `styles` on every one of `aspects`.
+    """Every one of `styles` on one aspect.
 
-    `steps` maps an aspect to evaluation steps that a person gave; with `auto_steps` the judge's model writes those that
-    are not given, once for each aspect.  A style's own steps win over both.  `n_items` None takes all labelled items; a
-    number takes whole sources, drawn by `seed`, until that many items are in.  `budget` is in calls, one reply each;
-    `level` None takes sample level where the groups allow it, else dataset.
+    With `auto_steps` the judge's model writes evaluation steps, once; a style's own steps win over them.  `n_items`
+    None takes all labelled items; a number takes whole sources, drawn by `seed`, until that many items are in.
+    `budget` is in calls, one reply each; `level` None takes sample level where the groups allow it, else dataset.
     """
 
-    aspects: tuple[str, ...]
     styles: tuple[Style, ...] = (Style(),)
-    steps: Mapping[str, str] = field(default_factory=dict)
     auto_steps: bool = False
     n_items: int | None = setting(None, low=2)
     budget: int | None = setting(None, low=1)
@@ -70,83 +69,70 @@ class StylesSettings:
 
     def __post_init__(self) -> None:
         check_settings(self)
-        for what, chosen in (("styles", self.styles), ("aspects", self.aspects)):
-            if not chosen or len(set(chosen)) < len(chosen):
-                raise UsageError(f"A grid takes at least one of its {what}, and none twice.")
+        if not self.styles or len(set(self.styles)) < len(self.styles):
+            raise UsageError("A grid takes at least one style, and none twice.")
+
+    @property
+    def writes_steps(self) -> bool:
+        """Whether the model has to write steps: some style brings none of its own."""
+        return self.auto_steps and not all(style.steps.strip() for style in self.styles)
 
 
 @dataclass(frozen=True)
 class GivenCriteria:
-    """Criteria by aspect, and the positions whose labels they saw."""
+    """The criteria of a grid, and the positions whose labels they saw."""
 
-    criteria: Mapping[str, Criteria] = field(default_factory=dict)
-    seen: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    criteria: Criteria | None = None
+    seen: Sequence[int] = ()
 
 
 NO_CRITERIA = GivenCriteria()
 
 
 @dataclass(frozen=True)
-class StyledAspect:
-    """An aspect on which styles are compared: what is asked, and the positions whose labels the criteria saw.
+class AskedItems:
+    """What a grid asks about: `positions` of labelled items.
 
-    `reported` are the asked positions that the criteria did not see: the only ones to measure on.  `steps` are a
-    person's, "" for none; `writes_steps` says that the model has to write them.
+    `reported` are those that the criteria did not see: the only ones to measure on, at `level`.
     """
 
     task: Task
-    positions: tuple[int, ...]
-    reported: tuple[int, ...]
-    seen: tuple[int, ...]
-    criteria: Criteria
-    steps: str
-    writes_steps: bool
+    items: tuple[Item, ...]
+    positions: IntArray
+    reported: IntArray
     level: Level
 
     def calls(self, style: Style) -> int:
         """Calls that a style takes: a reply for each sample of each item, of a pair in both orders."""
-        return len(self.positions) * style.samples * (2 if self.task.kind == "pair" else 1)
+        return len(self.items) * style.samples * (2 if self.task.kind == "pair" else 1)
 
 
-def aspects_of(golden: GoldenSet, settings: StylesSettings, given: GivenCriteria = NO_CRITERIA) -> list[StyledAspect]:
-    """The aspects of `settings` on `golden`; AspectError for one that is absent or has too few labels to measure on.
+def asked_items(
+    golden: GoldenSet, aspect: str, settings: StylesSettings, given: GivenCriteria = NO_CRITERIA
+) -> AskedItems:
+    """The items of a grid; AspectError for an aspect that is absent or has too few labels to measure on.
 
     A part of the sources is drawn among those that the criteria did not see, so that all that is paid for is reported.
     """
-    found = []
-    for aspect in settings.aspects:
-        task, seen = task_of(golden, aspect), sorted(given.seen.get(aspect, ()))
-        labelled = np.flatnonzero(~np.isnan(golden.labels(aspect)))
-        unseen = labelled[~np.isin(labelled, seen)]
-        if unseen.size < 2:
-            saw = f", of which the criteria saw {labelled.size - unseen.size}" if labelled.size > unseen.size else ""
-            raise AspectError(
-                f"aspect {aspect!r} has {labelled.size} labels{saw}: at least 2 items must be left to measure on. "
-                "Label more items, or choose no criteria.",
-                file=golden.name,
-            )
-        positions, n_items = labelled, settings.n_items
-        if n_items is not None and n_items < unseen.size:
-            positions = whole_sources(golden.source_codes, unseen, n_items, np.random.default_rng(settings.seed))
-        reported = positions[np.isin(positions, unseen)]
-        steps = settings.steps.get(aspect, "").strip()
-        found.append(
-            StyledAspect(
-                task=task,
-                positions=tuple(positions.tolist()),
-                reported=tuple(reported.tolist()),
-                seen=tuple(seen),
-                criteria=given.criteria.get(aspect, Criteria("", aspect, Provenance("none"))),
-                steps=steps,
-                writes_steps=settings.auto_steps and not steps and not all(s.steps.strip() for s in settings.styles),
-                level=settings.level or LabelledItems.of(golden, aspect, reported).usual_level,
-            )
+    task, labelled = task_of(golden, aspect), np.flatnonzero(~np.isnan(golden.labels(aspect)))
+    unseen = labelled[~np.isin(labelled, list(given.seen))]
+    if unseen.size < 2:
+        saw = f", of which the criteria saw {labelled.size - unseen.size}" if labelled.size > unseen.size else ""
+        raise AspectError(
+            f"aspect {aspect!r} has {labelled.size} labels{saw}: at least 2 items must be left to measure on. "
+            "Label more items, or choose no criteria.",
+            file=golden.name,
         )
-    return found
+    positions, n_items = labelled, settings.n_items
+    if n_items is not None and n_items < unseen.size:
+        positions = whole_sources(golden.source_codes, unseen, n_items, np.random.default_rng(settings.seed))
+    reported = positions[np.isin(positions, unseen)]
+    level = settings.level or LabelledItems.of(golden, aspect, reported).usual_level
+    return AskedItems(task, tuple(golden.items[k] for k in positions), positions, reported, level)
 
 
 def _in_force(style: Style, steps: str) -> Style:
-    """`style` with the `steps` of an aspect where it brings none of its own."""
+    """`style` with `steps` where it brings none of its own."""
     return style if not steps or style.steps.strip() else replace(style, steps=steps)
 
 
@@ -162,9 +148,8 @@ def _opened(judge: LLMJudge | str) -> AbstractContextManager[LLMJudge]:
 
 @dataclass(frozen=True, slots=True)
 class CellEstimate(CallEstimate):
-    """One style on one aspect before it starts."""
+    """One style before it starts."""
 
-    aspect: str
     style: str
     n_items: int
     affordable: bool = True
@@ -172,43 +157,36 @@ class CellEstimate(CallEstimate):
 
 @dataclass(frozen=True, slots=True)
 class StylesEstimate(CallEstimate):
-    """All styles before they start: cell by cell, and in total (what the budget leaves out is not in the total)."""
+    """All styles before they start: one by one, and in total (what the budget leaves out is not in the total)."""
 
     cells: tuple[CellEstimate, ...]
 
 
 def estimate_of_styles(
-    golden: GoldenSet, judge: LLMJudge | str, settings: StylesSettings, given: GivenCriteria = NO_CRITERIA
+    golden: GoldenSet,
+    aspect: str,
+    judge: LLMJudge | str,
+    settings: StylesSettings,
+    given: GivenCriteria = NO_CRITERIA,
 ) -> StylesEstimate:
-    """Calls, tokens and price of every cell, and of those together that the budget reaches; asks no endpoint.
+    """Calls, tokens and price of every style, and of those together that the budget reaches; asks no endpoint.
 
     UsageError for a judge that is no language model, or a weighted style on a scale without whole ratings; AuthError
     without a key; AspectError when too few labels are left to measure on.
     """
-    spent, cells = 0, list[CellEstimate]()
+    asked, cells = asked_items(golden, aspect, settings, given), list[CellEstimate]()
+    spent, n = int(settings.writes_steps), len(asked.items)
+    some = [asked.items[k] for k in np.random.default_rng(0).permutation(n)[:RENDERED]]
+    n_words = 0 if given.criteria is None else len(given.criteria.text.split())
     with _opened(judge) as model:
-        for column in aspects_of(golden, settings, given):
-            spent += column.writes_steps
-            items = [golden.items[position] for position in column.positions]
-            drawn = np.random.default_rng(0).permutation(len(items))[:RENDERED]
-            words = len(column.criteria.text.split())
-            for each in settings.styles:
-                style = _in_force(each, column.steps or (STEPS_LIKE if column.writes_steps else ""))
-                require_references(style, column.task, items)
-                some = model.with_sampling(style).estimate(column.task, [items[k] for k in drawn], words)
-                calls = column.calls(style)
-                affordable = settings.budget is None or spent + calls <= settings.budget
-                spent += calls if affordable else 0
-                cells.append(
-                    CellEstimate(
-                        calls,
-                        *some.scaled(len(items) / len(drawn)),
-                        column.task.aspect,
-                        style.name,
-                        len(items),
-                        affordable,
-                    )
-                )
+        for each in settings.styles:
+            style = _in_force(each, STEPS_LIKE if settings.writes_steps else "")
+            require_references(style, asked.task, asked.items)
+            rendered = model.with_sampling(style).estimate(asked.task, some, n_words)
+            calls = asked.calls(style)
+            affordable = settings.budget is None or spent + calls <= settings.budget
+            spent += calls if affordable else 0
+            cells.append(CellEstimate(calls, *rendered.scaled(n / len(some)), style.name, n, affordable))
     reached, totals = [cell for cell in cells if cell.affordable], []
     for name in ("prompt_tokens", "completion_tokens", "cost"):
         parts = [getattr(cell, name) for cell in reached]
@@ -256,7 +234,7 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class StylesView:
-    """What came of the styles, or has come so far, for whoever watches; `steps` are the steps in force, by aspect."""
+    """What came of the styles, or has come so far, for whoever watches; `steps` are those that were written."""
 
     cells: tuple[StyleCell, ...] = ()
     unfinished: tuple[Unfinished, ...] = ()
@@ -285,6 +263,7 @@ class ComparedStyles:
 
 def styles(
     golden: GoldenSet,
+    aspect: str,
     judge: LLMJudge | str,
     settings: StylesSettings,
     given: GivenCriteria = NO_CRITERIA,
@@ -300,72 +279,55 @@ def styles(
     passes through only if no style has a result.  A judge with a reply cache pays nothing twice: an interrupted call
     starts again where it stopped.  UsageError for a judge that is no language model or cannot be asked so.
     """
-    columns, errors = aspects_of(golden, settings, given), list[JudgeError]()
+    asked, errors = asked_items(golden, aspect, settings, given), list[JudgeError]()
     judges, replies = list[JudgeScores](), list[Replies]()
-    expected = sum(sum(map(column.calls, settings.styles)) + column.writes_steps for column in columns)
     with _opened(judge) as model:
-        grid = _Grid(golden, model, settings, progress)
-        grid.view = StylesView(
+        for style in settings.styles:  # what cannot be asked is refused before anything is
+            require_references(style, asked.task, asked.items)
+            model.with_sampling(style).require_askable(asked.task)
+        criteria = given.criteria or Criteria("", aspect, Provenance("none"))
+        expected = sum(map(asked.calls, settings.styles)) + settings.writes_steps
+        view = StylesView(
             notes=() if model.is_llm else (model.notice,),
             calls_expected=expected if settings.budget is None else min(expected, settings.budget),
         )
-
-        def failed(aspect: str, styles: Sequence[Style], error: JudgeError) -> None:
-            if not keep_finished:
-                raise error
-            errors.append(error)
-            grid.leave_out(aspect, styles, str(error))
-
-        for column in columns:  # what cannot be asked is refused before anything is
-            for style in settings.styles:
-                require_references(style, column.task, [golden.items[k] for k in column.positions])
-                model.with_sampling(style).require_askable(column.task)
-        for column in columns:
-            aspect, steps, left = column.task.aspect, column.steps, settings.styles
-            if column.writes_steps:
-                if not grid.affords(1 + min(map(column.calls, left))):
-                    grid.leave_out(aspect, left)
-                    continue
-                grid.publish("steps", f"writing the evaluation steps for {aspect}")
-                try:
-                    steps, problem, cost = model.write_steps(column.task, column.criteria.text)
-                except JudgeError as error:
-                    failed(aspect, left, error)
-                    continue
-                grid.spend(cost.requests + cost.cached, cost)
-                if problem:
-                    without = [style for style in left if not style.steps.strip()]
-                    grid.leave_out(aspect, without, f"no evaluation steps came back: {problem}")
-                    left = tuple(style for style in left if style.steps.strip())
-            if steps:
-                grid.view = replace(grid.view, steps={**grid.view.steps, aspect: steps})
-            for style in (_in_force(each, steps) for each in left):
-                if not grid.affords(column.calls(style)):
-                    grid.leave_out(aspect, [style])
-                    continue
-                try:
-                    cell, scores, said = grid.ask(column, style)
-                except JudgeError as error:
-                    failed(aspect, [style], error)
-                    continue
-                judges.append(scores)
-                replies.append(said)
-                cells = (*grid.view.cells, replace(cell, judge_id=enter(scores, said)))
-                grid.view = replace(grid.view, cells=cells)
-                grid.publish("asking", f"{aspect}, {style.name}")
+        grid = _Grid(golden, model, settings, asked, criteria, tuple(sorted(given.seen)), progress, view)
+        steps, left = grid.write_steps() if settings.writes_steps else ("", settings.styles)
+        for style in (_in_force(each, steps) for each in left):
+            if not grid.affords(asked.calls(style)):
+                grid.leave_out(style)
+                continue
+            try:
+                cell, scores, said = grid.ask(style)
+            except JudgeError as error:
+                if not keep_finished:
+                    raise
+                errors.append(error)
+                grid.leave_out(style, str(error))
+                continue
+            judges.append(scores)
+            replies.append(said)
+            cells = (*grid.view.cells, replace(cell, judge_id=enter(scores, said)))
+            grid.view = replace(grid.view, cells=cells)
+            grid.publish("asking", f"{aspect}, {style.name}")
         if errors and not judges:
             raise errors[0]
         grid.publish("done", "done")
         return ComparedStyles(grid.view, tuple(judges), tuple(replies))
 
 
+@dataclass
 class _Grid:
     """The styles so far as `view`, which grows, and the budget in calls."""
 
+    golden: GoldenSet
+    model: LLMJudge
+    settings: StylesSettings
+    asked: AskedItems
+    criteria: Criteria
+    seen: tuple[int, ...]
+    progress: Progress
     view: StylesView
-
-    def __init__(self, golden: GoldenSet, model: LLMJudge, settings: StylesSettings, progress: Progress) -> None:
-        self.golden, self.model, self.settings, self.progress = golden, model, settings, progress
 
     def affords(self, calls: int) -> bool:
         return self.settings.budget is None or self.view.calls + calls <= self.settings.budget
@@ -376,25 +338,42 @@ class _Grid:
     def publish(self, phase: str, message: str) -> None:
         self.progress.publish(replace(self.view, phase=phase, message=message))
 
-    def leave_out(self, aspect: str, styles: Sequence[Style], reason: str = "") -> None:
-        """Note styles that are not asked; without a `reason` it is the budget."""
-        early, budget = self.view.stopped_early, f"{self.settings.budget:,}" if self.settings.budget else ""
+    def leave_out(self, style: Style, reason: str = "") -> None:
+        """Note a style that is not asked; without a `reason` it is the budget."""
+        early = self.view.stopped_early
         if not reason:
-            reason = f"the budget of {budget} calls did not reach for it"
-            dear = len(styles) + sum(one.reason == reason for one in self.view.unfinished)
-            early = f"The budget of {budget} calls left out {dear} of the styles."
-        left_out = (*self.view.unfinished, *(Unfinished(aspect, style.name, reason) for style in styles))
+            reason = f"the budget of {self.settings.budget:,} calls did not reach for it"
+            dear = 1 + sum(one.reason == reason for one in self.view.unfinished)
+            early = f"The budget of {self.settings.budget:,} calls left out {dear} of the styles."
+        left_out = (*self.view.unfinished, Unfinished(self.asked.task.aspect, style.name, reason))
         self.view = replace(self.view, unfinished=left_out, stopped_early=early)
 
-    def ask(self, column: StyledAspect, style: Style) -> tuple[StyleCell, JudgeScores, Replies]:
-        """Ask one style on one aspect, some items at a time, and measure it."""
-        golden, settings, task, criteria = self.golden, self.settings, column.task, column.criteria
+    def write_steps(self) -> tuple[str, tuple[Style, ...]]:
+        """The steps that the model wrote, and the styles to ask; those that want steps are left out without any."""
+        styles, aspect = self.settings.styles, self.asked.task.aspect
+        problem = ""
+        if self.affords(1 + min(map(self.asked.calls, styles))):
+            self.publish("steps", f"writing the evaluation steps for {aspect}")
+            steps, problem, cost = self.model.write_steps(self.asked.task, self.criteria.text)
+            self.spend(cost.requests + cost.cached, cost)
+            if not problem:
+                self.view = replace(self.view, steps={aspect: steps})
+                return steps, styles
+            problem = f"no evaluation steps came back: {problem}"
+        for style in styles:
+            if not style.steps.strip():
+                self.leave_out(style, problem)
+        return "", tuple(style for style in styles if style.steps.strip())
+
+    def ask(self, style: Style) -> tuple[StyleCell, JudgeScores, Replies]:
+        """Ask one style, some items at a time, and measure it."""
+        asked, settings, criteria, task = self.asked, self.settings, self.criteria, self.asked.task
         name, shown = f"{task.aspect}, {style.name}", self.model.with_sampling(style)
-        per_item = column.calls(style) // len(column.positions)
+        per_item = asked.calls(style) // len(asked.items)
         verdicts, replies, usage = list[Verdict](), dict[str, tuple[str, ...]](), Usage()
-        for start in range(0, len(column.positions), BATCH):
+        for start in range(0, len(asked.items), BATCH):
             self.publish("asking", name)
-            items = [golden.items[k] for k in column.positions[start : start + BATCH]]
+            items = asked.items[start : start + BATCH]
             came = shown.score(
                 task,
                 items,
@@ -402,11 +381,11 @@ class _Grid:
                 explain=True,
                 on_progress=lambda done, of: self.progress.advance(done * per_item, of * per_item),
             )
-            asked = {item.item_id for item in items if not shown.lacking(task, item)}
+            sent = {item.item_id for item in items if not shown.lacking(task, item)}
             verdicts += came.explained
-            replies |= {verdict.item_id: verdict.raw for verdict in came.explained if verdict.item_id in asked}
+            replies |= {verdict.item_id: verdict.raw for verdict in came.explained if verdict.item_id in sent}
             usage += came.usage
-            self.spend(len(asked) * per_item, came.usage)
+            self.spend(len(sent) * per_item, came.usage)
         self.publish("measuring", name)
         scores, given = Verdicts(verdicts), [verdict for verdict in verdicts if isinstance(verdict, Scored)]
         cell = StyleCell(
@@ -414,21 +393,21 @@ class _Grid:
             style,
             criteria.criteria_id if criteria.text else "",
             align(
-                scores.values[np.isin(column.positions, column.reported)],
-                LabelledItems.of(golden, task.aspect, np.asarray(column.reported)),
-                Measure(settings.statistic, column.level),
+                scores.values[np.isin(asked.positions, asked.reported)],
+                LabelledItems.of(self.golden, task.aspect, asked.reported),
+                Measure(settings.statistic, asked.level),
                 resamples=settings.resamples,
                 seed=settings.seed,
             ),
-            n_asked=len(column.positions),
-            n_seen=len(column.positions) - len(column.reported),
+            n_asked=len(asked.items),
+            n_seen=len(asked.items) - asked.reported.size,
             n_replies=len(replies) * per_item,
             n_unread=sum(verdict.n_unread for verdict in given) + per_item * (len(replies) - len(given)),
             n_unweighted=sum(verdict.n_unweighted for verdict in given),
             usage=usage,
         )
-        values = np.full(len(golden.items), np.nan)
-        values[list(column.positions)] = scores.values
+        values = np.full(len(self.golden.items), np.nan)
+        values[asked.positions] = scores.values
         pilot, spec = settings.n_items is not None, self.model.spec
         under = f"under criteria {criteria.criteria_id}" if criteria.text else "without criteria"
         parts = [spec, style.name, *(["criteria"] * bool(criteria.text)), *(["pilot"] * pilot)]
@@ -438,8 +417,8 @@ class _Grid:
             aspect=task.aspect,
             values=values,
             unscored=scores.unscored,
-            seen=column.seen,
-            note=f"The judge {spec}, {style.name}, {under}{f'; a pilot on {len(column.positions)} items' * pilot}.",
+            seen=self.seen,
+            note=f"The judge {spec}, {style.name}, {under}{f'; a pilot on {len(asked.items)} items' * pilot}.",
             calls_per_item=float(per_item),
         )
         return cell, judge, replies

@@ -47,10 +47,7 @@ from core.wording import judge_words
 
 @dataclass(frozen=True, slots=True)
 class StylesRequest:
-    """Ask the judge `judge_spec` in styles; `criteria` maps an aspect to the id of criteria of the project ("": none).
-
-    `aspect` is the first of those of `settings`, for lists of runs.
-    """
+    """Ask the judge `judge_spec` in styles; `criteria` maps the aspect to the id of criteria of the project."""
 
     project_id: str
     golden_id: str
@@ -58,10 +55,6 @@ class StylesRequest:
     judge_spec: str
     settings: StylesSettings
     criteria: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.aspect != self.settings.aspects[0]:
-            raise UsageError(f"The grid's aspect must be the first of its aspects, {self.settings.aspects[0]!r}.")
 
 
 def estimate_styles(store: Store, settings: Settings, request: StylesRequest) -> StylesEstimate:
@@ -72,7 +65,8 @@ def estimate_styles(store: Store, settings: Settings, request: StylesRequest) ->
     """
     golden = store.goldens.load(request.golden_id)
     with closing(language_model(request.judge_spec, settings)) as judge:
-        return estimate_of_styles(golden, judge, request.settings, _given(store, golden, request))
+        given = _given(store, golden, request)
+        return estimate_of_styles(golden, request.aspect, judge, request.settings, given)
 
 
 def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> tuple[StylesRequest, str, str]:
@@ -81,11 +75,10 @@ def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> t
             "The offline judge cannot be asked in styles: it is no language model. Choose openai:MODEL@BASE_URL, "
             "hf:ID_OR_PATH, or scripted, the stand-in for demonstrations."
         )
-    for aspect in request.settings.aspects:
-        golden, _ = require_aspect(store, request.golden_id, aspect)
-        _criteria_of(store, request, aspect)
+    golden, _ = require_aspect(store, request.golden_id, request.aspect)
+    _criteria_of(store, request)
     what = "styles" if request.settings.n_items is None else "pilot of styles"
-    about = f"{len(request.settings.styles)} × {', '.join(request.settings.aspects)} · {golden.name}"
+    about = f"{len(request.settings.styles)} × {request.aspect} · {golden.name}"
     return request, f"{what}: {about} · {judge_words(request.judge_spec)}", request.judge_spec
 
 
@@ -97,9 +90,10 @@ def run_styles(work: RunWork) -> StylesView:
         return work.add_judge(replace(judge, run_id=work.run.run_id), replies)
 
     with closing(language_model(request.judge_spec, work.settings, work.replies, gate=NAMED)) as judge:
-        given = _given(work.store, work.golden, request)
-        chosen = request.settings
-        return compared_styles(work.golden, judge, chosen, given, enter=enter, progress=work.progress).view
+        given, chosen = _given(work.store, work.golden, request), request.settings
+        return compared_styles(
+            work.golden, request.aspect, judge, chosen, given, enter=enter, progress=work.progress
+        ).view
 
 
 def styles_so_far(store: Store, run_id: str) -> StylesView | None:
@@ -113,12 +107,12 @@ def styles_so_far(store: Store, run_id: str) -> StylesView | None:
 
 def _given(store: Store, golden: GoldenSet, request: StylesRequest) -> GivenCriteria:
     """The criteria of the project that `request` names, and what they saw."""
-    criteria = {aspect: _criteria_of(store, request, aspect) for aspect in request.settings.aspects}
-    return GivenCriteria(criteria, {aspect: criteria_saw(store, golden, text) for aspect, text in criteria.items()})
+    criteria = _criteria_of(store, request)
+    return GivenCriteria(criteria, criteria_saw(store, golden, criteria))
 
 
-def _criteria_of(store: Store, request: StylesRequest, aspect: str) -> Criteria:
-    criteria_id = request.criteria.get(aspect, "")
+def _criteria_of(store: Store, request: StylesRequest) -> Criteria:
+    aspect, criteria_id = request.aspect, request.criteria.get(request.aspect, "")
     if not criteria_id:
         return Criteria("", aspect, Provenance("none"))
     criteria = store.criteria.get(request.project_id, criteria_id).criteria

@@ -11,7 +11,7 @@ import streamlit as st
 from core import projects
 from core.comparison.style_grid import StylesSettings
 from core.errors import ConcordError
-from core.judging.scoring_styles import MOST_STEPS, STYLE_FORMS, Style, StyleForm
+from core.judging.scoring_styles import STYLE_FORMS, Style, StyleForm
 from core.project_records import CriteriaEntry, GoldenSummary
 from core.projects.method_runs import StylesRequest
 from core.wording import number
@@ -33,8 +33,8 @@ class StylesChoice:
     missing: str = ""
 
 
-def choose_styles(page: Opened, golden: GoldenSummary, aspect: str, steps: str) -> StylesChoice:
-    """The whole form; `steps` are the evaluation steps of the last grid.  Nothing is started."""
+def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesChoice:
+    """The whole form.  Nothing is started."""
     labels = golden.aspect(aspect)
     if labels is None or not labels.n_labelled:
         return StylesChoice(None, f"{aspect} has no labels; styles are compared by their agreement with raters.")
@@ -71,24 +71,13 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str, steps: str) 
         with_steps = st.checkbox(
             "With evaluation steps", key=widget("styles_steps"), persist_state="session", help="Written by the model."
         )
-        if with_steps:
-            steps = st.text_area(
-                "Steps",
-                steps,
-                key=widget(f"styles_steps_{golden.golden_id[-10:]}_{aspect}"),
-                max_chars=MOST_STEPS,
-                height=140,
-                placeholder="Left empty, the model writes them.",
-            ).strip()
     if not spec:
         return StylesChoice(None, "Name the model that the endpoint serves.")
     if not chosen and not weighted:
         return StylesChoice(None, "Choose at least one output form.")
     try:
         settings = StylesSettings(
-            (aspect,),
             tuple(_styles(chosen, style, weighted=weighted)),
-            steps={aspect: steps} if with_steps and steps else {},
             auto_steps=with_steps,
             n_items=n_items,
             **measure,

@@ -37,7 +37,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
         return
     if not runs:
         st.markdown("One model can be asked in many ways, which differ in cost and agreement. Try some on a few items.")
-        _offer(page, golden, aspect, "")
+        _offer(page, golden, aspect)
         return
     run_id, words = next(iter(runs)), distinct({run_id: run_panel.run_words(run) for run_id, run in runs.items()})
     if len(runs) > 1:
@@ -46,8 +46,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     run = run_panel.read_run(page, run_id)
     _draw_run(page, run, aspect)
     with st.expander("A new grid of styles", icon=":material/add:"):
-        steps = run.outcome.steps.get(aspect, "") if isinstance(run.outcome, StylesView) else ""
-        _offer(page, golden, aspect, steps)
+        _offer(page, golden, aspect)
 
 
 def _draw_run(page: Opened, run: RunDetail, aspect: str) -> None:
@@ -124,9 +123,9 @@ def cells_frame(cells: Sequence[StyleCell], measure: str, names: Mapping[str, st
 # ── before the start ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _offer(page: Opened, golden: GoldenSummary, aspect: str, steps: str) -> None:
+def _offer(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """The form, the estimate cell by cell, and the button."""
-    choice = choose_styles(page, golden, aspect, steps)
+    choice = choose_styles(page, golden, aspect)
     request = choice.request
     if request is None:
         st.warning(plain(choice.missing), icon=":material/edit:")

@@ -144,9 +144,7 @@ def test_a_run_leads_to_where_its_result_stands(place: Place, kind: str, status:
         "calibration": CalibrationRequest(*where, "coherence"),
         "rescore": RescoreRequest(*where, "coherence", "c1", "c0", "r0"),
         "metrics": MetricsRequest(*where, "coherence", ("overlap",)),
-        "styles": StylesRequest(
-            *where, "coherence", "scripted", StylesSettings(("coherence",), (Style("score_only"),))
-        ),
+        "styles": StylesRequest(*where, "coherence", "scripted", StylesSettings((Style("score_only"),))),
     }
     run_id = place.add_run(status, requests[kind])
     links = {link.label: link.url for link in open_screen(SCREEN, run=run_id).main.get("link_button")}

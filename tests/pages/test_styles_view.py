@@ -28,11 +28,11 @@ class Grids(Place):
     """A place for grids of styles, and the component drawn on it."""
 
     def request(self, *asked: Style, **choices: Any) -> StylesRequest:
-        chosen = StylesSettings(("coherence",), asked, n_items=24, resamples=20, **choices)
+        chosen = StylesSettings(asked, n_items=24, resamples=20, **choices)
         return StylesRequest(self.project_id, self.golden_id, "coherence", "scripted", chosen)
 
     def result(self, request: StylesRequest) -> StylesView:
-        return styles(self.golden, "scripted", request.settings).view
+        return styles(self.golden, "coherence", "scripted", request.settings).view
 
     def show(self, aspect: str = "coherence") -> AppTest:
         return draw(self.settings, "compare.styles_view", aspect, golden=self.golden.name)
@@ -117,19 +117,6 @@ def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
     best = max(result.cells, key=lambda cell: cell.alignment.value or 0.0)
     assert f"“{best.name}” agrees best, at {best.alignment.value:.2f} [" in page.subheader[0].value.replace("\\", "")
     assert "A new grid of styles" in [part.label for part in page.expander]
-
-
-def test_steps_of_the_last_grid_are_offered_to_be_edited(place: Grids) -> None:
-    request = place.request(SEVERAL, auto_steps=True)
-    result = place.result(request)
-    place.add_run("done", request, outcome=result)
-    page = place.show()
-    page.radio(key="form_styles_judge").set_value("scripted")
-    page.checkbox(key="form_styles_steps").check().run()
-    (area,) = page.text_area
-    assert area.value == result.steps["coherence"].strip()
-    page = area.input("1. Mine.").run()
-    assert place.started(page).settings.steps == {"coherence": "1. Mine."}
 
 
 def test_criteria_of_the_project_can_be_chosen(place: Grids) -> None:

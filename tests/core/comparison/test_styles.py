@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import core
-from core.comparison.style_grid import GivenCriteria, StylesSettings, aspects_of, estimate_of_styles, styles
+from core.comparison.style_grid import GivenCriteria, StylesSettings, asked_items, estimate_of_styles, styles
 from core.data import load_golden
 from core.data.split import task_of
 from core.errors import AspectError, UsageError
@@ -38,8 +38,7 @@ def golden(repository: Path) -> GoldenSet:
 
 def chosen(*asked: Style, **choices: Any) -> StylesSettings:
     """A small grid: 4 of the 24 sources, 6 items each."""
-    aspects = choices.pop("aspects", ("coherence",))
-    return StylesSettings(aspects, asked, **{"n_items": 24, "resamples": 20, **choices})
+    return StylesSettings(asked, **{"n_items": 24, "resamples": 20, **choices})
 
 
 # ── what a grid asks and measures ────────────────────────────────────────────────────────────────────────────
@@ -47,7 +46,7 @@ def chosen(*asked: Style, **choices: Any) -> StylesSettings:
 
 def test_a_cell_is_what_the_judge_gives_by_itself(golden):
     """Scores, alignment and counts equal those of an LLM judge asked directly and of `core.align`."""
-    result = styles(golden, "scripted", chosen(REASONED, n_items=None, resamples=200))
+    result = styles(golden, "coherence", "scripted", chosen(REASONED, n_items=None, resamples=200))
     (cell,) = result.view.cells
     given = result.judges[0].values
     task, bare = task_of(golden, "coherence"), [Criteria("", "coherence", NONE)]
@@ -74,7 +73,7 @@ def test_samples_are_averaged_and_their_replies_kept(golden):
         def advance(self, done: int, of: int) -> None:
             counted.append((done, of))
 
-    result = styles(golden, "scripted", chosen(FOUR), progress=Counting())
+    result = styles(golden, "coherence", "scripted", chosen(FOUR), progress=Counting())
     (cell,), (judge,), (replied,) = result.view.cells, result.judges, result.replies
     replies = [[float(text) for text in texts] for texts in replied.values()]  # a bare number each
     scored = judge.values[~np.isnan(judge.values)]
@@ -93,7 +92,7 @@ def test_unread_replies_are_counted_and_never_guessed(golden):
         return completion(spoilt if chance.random() < 0.5 else reply_to(request).text)
 
     model = LLMJudge(ScriptedProvider(answer=half_spoilt), "scripted", spec="scripted")
-    result = styles(golden, model, chosen(Style("score_only", samples=3, temperature=1.0)))
+    result = styles(golden, "coherence", model, chosen(Style("score_only", samples=3, temperature=1.0)))
     (cell,), (judge,), (replied,) = result.view.cells, result.judges, result.replies
     readable = {
         item_id: [float(text) for text in texts if text.replace(".", "").isdigit()]
@@ -111,7 +110,7 @@ def test_unread_replies_are_counted_and_never_guessed(golden):
 
 def test_pairs_are_asked_in_both_orders(golden):
     pairs = replace(golden, kind="pair", items=tuple(replace(item, context=item.source) for item in golden.items))
-    result = styles(pairs, "scripted", chosen(Style("score_only", samples=2, temperature=1.0)))
+    result = styles(pairs, "coherence", "scripted", chosen(Style("score_only", samples=2, temperature=1.0)))
     (cell,), (replied,) = result.view.cells, result.replies
     assert cell.n_replies == result.view.calls == 4 * 24
     assert {len(texts) for texts in replied.values()} == {4}
@@ -121,8 +120,7 @@ def test_a_pilot_takes_whole_sources(golden):
     """20 items are asked for and sources have 6: 4 sources, 24 items; another seed draws others."""
     drawn = []
     for seed in (0, 1):
-        (column,) = aspects_of(golden, chosen(BARE, n_items=20, seed=seed))
-        positions = column.positions
+        positions = asked_items(golden, "coherence", chosen(BARE, n_items=20, seed=seed)).positions.tolist()
         sources = Counter(golden.items[k].source_id for k in positions)
         assert set(sources.values()) == {6}
         assert len(positions) == 24
@@ -132,28 +130,27 @@ def test_a_pilot_takes_whole_sources(golden):
 
 def test_what_criteria_saw_is_not_reported(golden):
     """All items are scored, the first 72 are seen: the alignment is that of the other 72 alone."""
-    criteria = {"coherence": Criteria("Reward brevity.", "coherence")}
-    given = GivenCriteria(criteria, {"coherence": tuple(range(72))})
-    result = styles(golden, "scripted", chosen(BARE, n_items=None), given)
+    given = GivenCriteria(Criteria("Reward brevity.", "coherence"), range(72))
+    result = styles(golden, "coherence", "scripted", chosen(BARE, n_items=None), given)
     (cell,), judge = result.view.cells, result.judges[0]
     assert (cell.n_asked, cell.n_seen, cell.alignment.n) == (144, 72, 72)
     assert (judge.seen, judge.n_scored) == (tuple(range(72)), 144)
     rest = {golden.item_ids[k]: float(judge.values[k]) for k in range(72, 144)}
     assert cell.alignment == core.align(golden, rest, "coherence", core.MeasureSettings(bootstrap=20))
-    (pilot,) = aspects_of(golden, chosen(BARE, n_items=20), given)
+    pilot = asked_items(golden, "coherence", chosen(BARE, n_items=20), given)
     assert min(pilot.positions) >= 72  # a pilot pays for nothing that cannot be reported
     with pytest.raises(AspectError, match="the criteria saw 143"):
-        styles(golden, "scripted", chosen(BARE), replace(given, seen={"coherence": tuple(range(143))}))
+        styles(golden, "coherence", "scripted", chosen(BARE), replace(given, seen=range(143)))
 
 
 def test_the_budget_leaves_out_whole_styles_and_names_them(golden):
     """24 items: 24 calls fit into 60, 5 × 24 do not, another 24 do."""
     many = Style("rate_explain", samples=5, temperature=1.0)
     request = chosen(REASONED, many, BARE, budget=60)
-    estimate = estimate_of_styles(golden, "scripted", request)
+    estimate = estimate_of_styles(golden, "coherence", "scripted", request)
     assert [(cell.calls, cell.affordable) for cell in estimate.cells] == [(24, True), (120, False), (24, True)]
     assert estimate.calls == 48
-    view = styles(golden, "scripted", request).view
+    view = styles(golden, "coherence", "scripted", request).view
     assert [cell.style for cell in view.cells] == [REASONED, BARE]
     assert [judge.name for judge in view.unfinished] == [many.name]
     assert "60 calls" in view.stopped_early
@@ -169,4 +166,4 @@ def test_what_cannot_be_asked_is_refused_in_words(how, judge, style, words, gold
     odd = {"coherence": replace(golden.aspects["coherence"], scale=replace(golden.aspects["coherence"].scale, high=50))}
     other = GoldenSet("odd", golden.kind, golden.items, odd)
     with pytest.raises(UsageError, match=words):
-        how(other, judge, StylesSettings(("coherence",), (style,)))
+        how(other, "coherence", judge, StylesSettings((style,)))

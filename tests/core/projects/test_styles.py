@@ -29,7 +29,7 @@ from core.store.store import Store
 from tests.fake_openai import RunningServer
 
 WorkOff = Callable[..., None]
-ASPECTS = ("coherence", "relevance")
+ASPECT = "coherence"
 N = 24
 STYLES = (Style("analyze_rate"), Style("rate_explain"), Style("score_only"))
 
@@ -41,11 +41,11 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def request_(store: Store, golden: GoldenSet) -> StylesRequest:
-    """Three styles on two aspects, on 24 of the 144 items: 144 calls."""
+    """Three styles on 24 of the 144 items: 72 calls."""
     project = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project, golden)
-    chosen = StylesSettings(ASPECTS, STYLES, n_items=N, resamples=20)
-    return StylesRequest(project, golden_id, ASPECTS[0], "scripted", chosen)
+    chosen = StylesSettings(STYLES, n_items=N, resamples=20)
+    return StylesRequest(project, golden_id, ASPECT, "scripted", chosen)
 
 
 def _with(request: StylesRequest, **settings: Any) -> StylesRequest:
@@ -77,7 +77,7 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     until: Callable[..., None],
     work_off: WorkOff,
 ) -> None:
-    """146 requests in all (144 scores, 2 texts of steps), whatever came between.
+    """73 requests in all (72 scores, 1 text of steps), whatever came between.
 
     The cancel may lose what was in flight (8 at a time) and what arrived just before the next commit, another 8.
     """
@@ -92,17 +92,17 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
     assert (stopped.status, stopped.resumable) == ("cancelled", True)
     so_far = projects.styles_so_far(store, run_id)
     assert so_far is not None
-    assert 1 <= len(so_far.cells) < 6
-    assert sum(_sent(server).values()) < 146
+    assert 1 <= len(so_far.cells) < 3
+    assert sum(_sent(server).values()) < 73
     projects.resume_run(store, settings, run_id)
     work_off(store, settings)
     view = projects.run_view(store, run_id)
     assert (view.status, view.error, view.attempt) == ("done", "", 2)
     assert isinstance(view.outcome, StylesView)
-    assert (len(view.outcome.cells), view.outcome.unfinished, view.outcome.calls) == (6, (), 146)
+    assert (len(view.outcome.cells), view.outcome.unfinished, view.outcome.calls) == (3, (), 73)
     sent = _sent(server)
-    assert len(sent) == 146
-    assert sum(sent.values()) <= 146 + 2 * 8
+    assert len(sent) == 73
+    assert sum(sent.values()) <= 73 + 2 * 8
     assert _measured(view.outcome)[: len(so_far.cells)] == _measured(so_far)
     shelf = store.judges.all(request_.project_id, request_.golden_id)
     assert [judge.judge_id for judge in shelf] == [cell.judge_id for cell in view.outcome.cells]
@@ -118,16 +118,16 @@ def test_a_run_gives_what_the_inline_grid_gives_and_fills_the_shelf(
     store: Store, settings: Settings, request_: StylesRequest, golden: GoldenSet, work_off: WorkOff
 ) -> None:
     asked = (Style("score_only", samples=3, temperature=1.0), Style("score_only", weighted=True))
-    request = _with(request_, styles=asked, auto_steps=True, budget=2 * N * 4)  # one call short: the steps cost 2
+    request = _with(request_, styles=asked, auto_steps=True, budget=N * 4)  # one call short: the steps cost 1
     view = _done(store, settings, request, work_off)
     assert (view.status, view.error) == ("budget", "")
-    inline = styles(golden, "scripted", request.settings)
+    inline = styles(golden, ASPECT, "scripted", request.settings)
     assert isinstance(view.outcome, StylesView)
     assert _measured(view.outcome) == _measured(inline.view)
     assert [(judge.aspect, judge.name) for judge in view.outcome.unfinished] == [
-        ("relevance", "score-only · 1 sample at t=0 · steps · weighted")
+        (ASPECT, "score-only · 1 sample at t=0 · steps · weighted")
     ]
-    assert view.calls == view.outcome.calls == 2 + N * (3 + 1 + 3)
+    assert view.calls == view.outcome.calls == 1 + N * 3
     shelf = store.judges.all(request_.project_id)
     for entry, cell, own, replies in zip(shelf, view.outcome.cells, inline.judges, inline.replies, strict=True):
         assert (entry.judge.kind, entry.judge.aspect, entry.judge.run_id) == ("style", cell.aspect, view.run_id)
@@ -183,7 +183,7 @@ def test_criteria_saw_the_calibration_items_of_their_family(
     [
         ({"judge_spec": "offline"}, UsageError, "no language model"),
         ({"judge_spec": "openai:m@http://ann:secret@host/v1"}, UsageError, "password"),
-        ({"aspect": "charm", "settings": StylesSettings(("charm",))}, NotFoundError, "coherence"),
+        ({"aspect": "charm"}, NotFoundError, "coherence"),
         ({"criteria": {"coherence": "c000000000000"}}, NotFoundError, "c000000000000"),
     ],
 )
