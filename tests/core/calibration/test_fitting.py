@@ -94,7 +94,7 @@ def test_the_map_and_the_intervals_rest_on_scores_of_labels_that_no_strengths_we
         for k in range(600)
     )
     spread, held = [], []
-    for _ in range(4):
+    for _ in range(2):
         labels = AspectLabels("coherence", Scale(0, 1), tuple(rng.random(600).tolist()))
         run = calibrated(core.GoldenSet("chance", "single", items, {"coherence": labels}))
         assert run.isotonic is not None
