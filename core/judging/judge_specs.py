@@ -144,7 +144,9 @@ class RecordedJudge(Judge):
 # ── what a SPEC says ─────────────────────────────────────────────────────────────────────────────────────────
 
 Kind = Literal["offline", "openai", "hf", "recorded", "scripted"]
-FORMS = "offline openai:MODEL openai:MODEL@BASE_URL hf:ID_OR_PATH hf:ID@REVISION recorded:FILE scripted scripted:SEED".split()
+FORMS = (
+    "offline openai:MODEL openai:MODEL@BASE_URL hf:ID_OR_PATH hf:ID@REVISION recorded:FILE scripted scripted:SEED"
+).split()
 NEWSROOM = "newsroom"
 _OPENAI = re.compile(
     r"(?is)(?:(?P<named>(?:(?!@http).)+)@(?P<url>https?://(?:(?!@http).)+)|(?P<model>(?!@http).[^@]*))"
