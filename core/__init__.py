@@ -54,7 +54,6 @@ if TYPE_CHECKING:
         beside_people,
         choose_threshold,
         compare,
-        plan_labels,
         preferences,
     )
     from core.comparison.monitoring import Monitored, MonitorSettings, monitor
@@ -84,15 +83,14 @@ if TYPE_CHECKING:
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
     from core.repeval import Extraction, ModelSpec, RepEvalSettings
     from core.repeval.fitted import FittedRepEval, fit_repeval
-    from core.stats import AnnotatorTestSettings, MeasureSettings
-    from core.stats.change import LabelPlanning
+    from core.stats import MeasureSettings
+    from core.stats.change import LabelPlanning, plan_labels
     from core.verdicts import Verdicts
 
 
 __all__ = [
     "Ablation",
     "Alignment",
-    "AnnotatorTestSettings",
     "Asking",
     "AspectError",
     "AuthError",

@@ -299,7 +299,7 @@ class Calibration:
     alone says whether the criteria add anything.  `scores` are the final judge's (first row) and its members' on
     calibration, then held-out items.  `work` says what was asked for and done; `stopped_early` what the budget cut, ""
     for nothing.  `texts` recognises the items of both sides elsewhere.  `intervals` are what an interval around a
-    verdict is made of (`core.stats.conformal`); None in older results.
+    verdict is made of (`core.stats.on_scale`); None in older results.
     `golden_columns` are the golden set's `columns`.
     """
 

@@ -47,8 +47,8 @@ from core.judging.scoring_styles import STEPS_LIKE, Asking
 from core.progress import SILENT, Progress
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance, ScoreMatrix, Split, Task, Unscored
 from core.stats import LabelledItems, fit_isotonic
-from core.stats.conformal import fit_intervals
-from core.stats.items import source_folds
+from core.stats.correlation import source_folds
+from core.stats.on_scale import fit_intervals
 
 CRITERIA_WORDS = 120  # of drafted criteria, as language models write them
 CROSSED = 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,7 +16,6 @@ from core.cli.options import (
     GoldenFile,
     JsonFlag,
     PrintOptions,
-    ReadOptions,
     SeenOptions,
     VerboseFlag,
     VerdictsFile,
@@ -36,8 +35,7 @@ from core.cli.output import (
     tell,
     tell_measured,
 )
-from core.errors import UsageError
-from core.records import Statistic, setting
+from core.records import Statistic
 from core.stats import MeasureSettings
 from core.wording import DASH, difference_figures, estimate, number, p_figure
 
@@ -116,19 +114,6 @@ def compare(
     tell_measured(body, _comparison_words(comparison, bars), off, sides, as_json)
 
 
-@dataclass(frozen=True)
-class AnnotatorTestOptions:
-    """How the annotator test is made."""
-
-    raters_are: Literal["experts", "skilled", "crowd"] = setting(
-        "skilled",
-        "What the judge may be worse by in the annotator test: 0.2 for experts, 0.15 for skilled raters, "
-        "0.1 for a crowd.",
-    )
-    standardise: bool = setting(False, "Annotator test: take mean and spread out of each rater first.")
-    nominal: bool = setting(False, "Annotator test: labels are classes, no order.")
-
-
 @commands.command(rich_help_panel="Measure")
 @with_options
 def ceiling(
@@ -136,13 +121,16 @@ def ceiling(
     *,
     aspect: AspectOption,
     measured: MeasureSettings,
-    panel: Annotated[
-        str | None, typer.Option(help="Raters of one panel (expert: expert1, …); else those behind the labels.")
-    ] = None,
     verdicts: Annotated[
         Path | None, typer.Option(help=f"A judge to compare with the raters, each against the other raters. {VERDICTS}")
     ] = None,
-    test: AnnotatorTestOptions,
+    raters_are: Annotated[
+        Literal["experts", "skilled", "crowd"],
+        typer.Option(
+            help="What the judge may be worse by in the annotator test: 0.2 for experts, 0.15 for skilled raters, "
+            "0.1 for a crowd."
+        ),
+    ] = "skilled",
     seen: SeenOptions,
     as_json: JsonFlag = False,
 ) -> None:
@@ -150,41 +138,34 @@ def ceiling(
     from core.comparison.leaderboard import ceiling as measure
     from core.comparison.measures import annotator_test, beside_people
     from core.findings.agreement import annotator_finding, rater_finding
-    from core.stats import EPSILONS, AnnotatorTestSettings
+    from core.stats import EPSILONS
 
     loaded = golden.load()
-    people = measure(loaded, aspect, measured, panel=panel)
+    people = measure(loaded, aspect, measured)
     body, lines = people.as_json(), _ceiling_words(people)
     if verdicts is not None:
         table, unknown, off = read_table(loaded, verdicts, aspect, golden.values)
-        axis, panel = people.leave_one_out, people.panel or None
+        axis = people.leave_one_out
         on_axis, judge_file, all_items = MeasureSettings(axis.statistic, axis.level), seen.judge_file, seen.all_items
-        paired = beside_people(loaded, table, aspect, on_axis, panel=panel, judge_file=judge_file, all_items=all_items)
-        usual, by_source, over_items = (
-            annotator_test(
-                loaded,
-                table,
-                aspect,
-                AnnotatorTestSettings(EPSILONS[test.raters_are], test.nominal, clustered, test.standardise),
-                panel=panel,
-                judge_file=judge_file,
-                all_items=all_items,
-            )
-            for clustered in (None, True, False)
+        paired = beside_people(loaded, table, aspect, on_axis, judge_file=judge_file, all_items=all_items)
+        tested = annotator_test(
+            loaded,
+            table,
+            aspect,
+            EPSILONS[raters_are],
+            judge_file=judge_file,
+            all_items=all_items,
         )
         body["judge"] = {
             "beside_people": paired.as_json(),
-            "annotator_test": usual.as_json(),
-            "annotator_test_by_source": by_source.as_json(),
-            "annotator_test_over_items": over_items.as_json(),
+            "annotator_test": tested.as_json(),
             "n_unknown": unknown,
             **noted(off),
             **seen_counts(paired.judge),
         }
         lines = [
             *rater_finding(paired, f"{axis.statistic}, {axis.level} level").lines,
-            *annotator_finding(usual).lines,
-            *(annotator_finding(over_items).lines if usual.clustered else ()),
+            *annotator_finding(tested).lines,
             *lines,
             *_unknown_words(unknown, len(table)),
             *off,
@@ -333,33 +314,13 @@ def plan_labels(
     *,
     sources: Annotated[int | None, typer.Option(min=1, help="Sources that they are of; by default one each.")] = None,
     raters: Annotated[int, typer.Option(min=1, help="People who label each item.")] = 1,
-    pilot: Annotated[Path | None, typer.Option(help="A golden set of a few labelled items.")] = None,
-    verdicts: Annotated[Path | None, typer.Option(help="A judge's verdicts on the pilot.")] = None,
-    aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect> of the pilot.")] = "",
-    read: ReadOptions,
     as_json: JsonFlag = False,
 ) -> None:
-    """Plan how many labels to collect: what each number of them can show."""
-    from core.comparison.measures import label_pilot
-    from core.stats.change import interval_curve
+    """Plan how many labels to collect: what so many of them can show."""
     from core.stats.change import plan_labels as planned
 
-    if len({pilot is None, verdicts is None, not aspect}) > 1:
-        raise UsageError("A pilot takes --pilot GOLDEN, --verdicts FILE and --aspect NAME together.")
-    known, off = None, list[str]()
-    if pilot is not None and verdicts is not None:
-        loaded = read.load_file(pilot)
-        table, _, off = read_table(loaded, verdicts, aspect, read.values)
-        known = label_pilot(loaded, table, aspect)
-    plan = planned(items, sources or items, raters, pilot=known)
-    curve = interval_curve(plan, pilot=known)
-    lines = [
-        f"  {point.n_items:,} items: {estimate(point)}, smallest fall seen {number(point.fall)}"
-        f"{because(point.enough[-1] if point.enough else '')}"
-        for point in curve
-    ]
-    body = plan.as_json() | {"words": plan.words, "curve": [point.as_json() for point in curve]}
-    tell(body, [plan.words, *lines, *off], as_json)
+    plan = planned(items, sources, raters)
+    tell(plan.as_json() | {"words": plan.words}, [plan.words], as_json)
 
 
 @commands.command("read-ratings", rich_help_panel="Methods")
@@ -437,10 +398,8 @@ def _ceiling_words(people: Ceiling) -> list[str]:
     measured, alpha, pairs = people.leave_one_out, people.krippendorff_alpha, people.pairwise_spearman
     lonely = f", {measured.n_unscored} items with fewer than two ratings" if measured.n_unscored else ""
     whose = f" of the panel {people.panel}" if people.panel else ""
-    n = people.n_raters_compared
-    most = f"; the {n} with the most ratings are compared" if n < people.n_raters else ""
     return [
-        f"{people.aspect}: {people.n_raters:,} raters{whose}, each compared with the mean of the others{most}",
+        f"{people.aspect}: {people.n_raters:,} raters{whose}, each compared with the mean of the others",
         f"leave one rater out: {alignment_words(replace(measured, n_unscored=0))}{lonely}",
         f"Krippendorff's alpha ({people.alpha_metric}): {number(alpha)}, n = {people.alpha_n_items}"
         f"{because(people.alpha_reason)}",

@@ -40,15 +40,13 @@ from core.records import (
 )
 from core.stats import ALPHA, LabelledItems, RaterTable, align, claim, holm, rater_table
 from core.stats.change import stream_mean
-from core.stats.claims import HALF_ALPHA, LEAST_SOURCES, TOO_FEW
-from core.stats.intervals import CONFIDENCE, ROUNDING, t_quantile, two_sided
+from core.stats.intervals import CONFIDENCE, HALF_ALPHA, LEAST_SOURCES, ROUNDING, TOO_FEW, t_quantile, two_sided
 from core.stats.judge_flaws import (
     LEAST_EXCESS,
     beyond_labels,
     error_contrasts,
     even_errors,
     part_alignments,
-    place_taken,
     stretches,
 )
 from core.texts import is_unspaced, text_length
@@ -386,7 +384,7 @@ def _leaning(of: ExaminedItems, kind: BiasKind, x: FloatArray, name: str, *, n_b
 
 
 def _position(of: ExaminedItems) -> Bias:
-    """How much more often the judge prefers the second text of a pair than quality explains."""
+    """How much more often the judge prefers the second place than the first, by pairs asked both ways round."""
     if of.golden.kind != "pair":
         return Bias("position", reason="there are no pairs")
     scale, sources = of.golden.aspects[of.aspect].scale, of.labelled.sources
@@ -395,11 +393,9 @@ def _position(of: ExaminedItems) -> Bias:
         """−1 where the first text is better, 1 where the second is."""
         return np.asarray(np.sign(np.round(scores - (scale.low + scale.high) / 2.0, 9)), dtype=np.float64)
 
-    if of.turned is None:
-        value, ends, p = place_taken(preferred(of.given), preferred(of.labelled.labels), sources)
-        return Bias("position", value, ends, p, n=sources.size, reason=TOO_FEW if p is None else "")
-    both = ~np.isnan(of.turned)  # asked both ways round, of which the verdict is the mean
-    if not both.any():
+    # asked both ways round, of which the verdict is the mean
+    both = np.zeros(sources.size, dtype=np.bool_) if of.turned is None else ~np.isnan(of.turned)
+    if of.turned is None or not both.any():
         return Bias("position", reason="no pair was asked both ways round")
     turned = of.turned[both]
     one, other = preferred(2.0 * of.given[both] - turned), preferred(turned)

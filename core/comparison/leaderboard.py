@@ -18,7 +18,6 @@ from core.errors import AspectError, UsageError
 from core.records import Alignment, GoldenSet, IntArray, JudgeScores, Level, Measure, Scale
 from core.stats import (
     AnnotatorTest,
-    AnnotatorTestSettings,
     BesidePeople,
     Ceiling,
     Difference,
@@ -294,23 +293,20 @@ def compare_table(
     )
 
 
-def ceiling(
-    golden: GoldenSet, aspect: str, settings: MeasureSettings | None = None, *, panel: str | None = None
-) -> Ceiling:
+def ceiling(golden: GoldenSet, aspect: str, settings: MeasureSettings | None = None) -> Ceiling:
     """How well raters agree on `aspect`: one left out against the mean of the others, and Krippendorff's alpha.
 
-    `panel` names the raters where there are several panels (expert, turker); None takes the one whose means are the
-    gold labels, else all.  AspectError when the golden set holds no single ratings.
+    AspectError when the golden set holds no single ratings.
     """
     task = task_of(golden, aspect)
-    table, labels = rater_table(golden, aspect, panel), golden.labels(aspect)
+    table, labels = rater_table(golden, aspect), golden.labels(aspect)
     how = settings or MeasureSettings()
     measure = how.on(LabelledItems.of(golden, aspect, np.flatnonzero(~np.isnan(labels))))
     used = np.flatnonzero(~np.isnan(labels) | table.rated.all(axis=0))
     items, table = LabelledItems.of(golden, aspect, used), table.at(used)
     alignment, by_rater = leave_one_out(table, items, measure, resamples=how.bootstrap, seed=how.seed)
     alpha = krippendorff_alpha(table.values, alpha_metric(task.scale))
-    spearman, n_pairs, no_pairs = pairwise_spearman(table.values[table.named])
+    spearman, n_pairs, no_pairs = pairwise_spearman(table.values)
     return Ceiling(
         aspect,
         alignment,
@@ -321,7 +317,6 @@ def ceiling(
         spearman,
         n_pairs,
         no_pairs,
-        table.n_raters,
         len(by_rater),
         table.panel,
         by_rater,
@@ -348,31 +343,25 @@ def human_ceiling(
     if not here.rated_twice.size:
         return replace(nothing, reason="no item here was rated by two raters")
     items = LabelledItems.of(golden, aspect, positions)
-    return leave_one_out(here.present, items, measure, resamples=resamples, seed=seed)[0]
+    return leave_one_out(here, items, measure, resamples=resamples, seed=seed)[0]
 
 
 def annotator_tests(
-    golden: GoldenSet,
-    board: Leaderboard,
-    judges: Sequence[JudgeScores],
-    *,
-    epsilon: float,
-    standardise: bool = False,
+    golden: GoldenSet, board: Leaderboard, judges: Sequence[JudgeScores], *, epsilon: float
 ) -> tuple[AnnotatorTest | None, ...]:
     """The Alternative Annotator Test for each row of `board`, which was made of `judges`; empty without single ratings.
 
-    The judge's labels are its scores mapped to the raters' scale, where it has a map.  None for a judge on a scale of
-    its own without one, unless `standardise` takes mean and spread out of everybody's labels.
+    The judge's labels are its scores mapped to the raters' scale.  None for a judge on a scale of its own without a
+    map.
     """
     table = _raters(golden, board.aspect)
     if table is None:
         return ()
     at = board.pool.positions
     here, items = table.at(at), LabelledItems.of(golden, board.aspect, at)
-    how = AnnotatorTestSettings(epsilon, standardise=standardise)
     return tuple(
-        annotator_test(here, judges[row.place].on_raters_scale[at], items, how)
-        if standardise or judges[row.place].means_labels
+        annotator_test(here, judges[row.place].on_raters_scale[at], items, epsilon)
+        if judges[row.place].means_labels
         else None
         for row in board.rows
     )

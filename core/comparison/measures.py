@@ -11,12 +11,12 @@ from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, calibration_
 from core.comparison.supervised import plain_regression
 from core.data.reshape import systems_of
 from core.data.split import task_of
-from core.errors import AspectError, UsageError
-from core.records import Alignment, FloatArray, GoldenSet, JsonRecord, Measure
+from core.errors import UsageError
+from core.records import Alignment, FloatArray, GoldenSet, JsonRecord
 from core.stats import (
+    EPSILON,
     AgreementReport,
     AnnotatorTest,
-    AnnotatorTestSettings,
     BesidePeople,
     Comparison,
     LabelledItems,
@@ -30,8 +30,6 @@ from core.stats import align as aligned
 from core.stats import annotator_test as tested_annotator
 from core.stats import beside_people as paired_with_people
 from core.stats.alignment import bar_beside
-from core.stats.change import LabelPilot, LabelPlanning, single_call_reliability
-from core.stats.change import plan_labels as planned
 from core.stats.choices import (
     PreferenceAgreement,
     Strengths,
@@ -134,56 +132,21 @@ def compare(
     return Comparison(difference, williams_test(of_a, of_b, items), bar)
 
 
-def label_pilot(golden: GoldenSet, verdicts: AnyVerdicts, aspect: str) -> LabelPilot:
-    """What a few labelled and judged items teach for planning more: Spearman over all items, and how alike raters are.
-
-    A label without single ratings counts as one person's.
-    """
-    given = labelled_verdicts(golden, verdicts, aspect)
-    measure = Measure("spearman", "dataset")
-    found = aligned(given.scores, given.items, measure)
-    n_sources = int(np.unique(golden.source_codes[given.scored]).size)
-    try:
-        table = rater_table(golden, aspect)
-    except AspectError:
-        return LabelPilot(found, found.n, n_sources, 1.0)
-    counts = table.rated.sum(axis=0)
-    reliability = single_call_reliability(table.values.T)
-    return LabelPilot(found, found.n, n_sources, float(counts[counts > 0].mean()), reliability)
-
-
-def plan_labels(
-    n_items: int,
-    n_sources: int | None = None,
-    n_raters: int = 1,
-    *,
-    pilot: tuple[GoldenSet, AnyVerdicts, str] | None = None,
-) -> LabelPlanning:
-    """What so many labels would tell: how well an alignment would be known, and which fall would be seen.
-
-    `n_sources` is one an item if None.  `pilot` is a golden set of a few labelled items, a judge's verdicts on it and
-    the aspect.  UsageError for no items or more sources than items; AspectError for an unknown aspect of the pilot.
-    """
-    known = None if pilot is None else label_pilot(*pilot)
-    return planned(n_items, n_items if n_sources is None else n_sources, n_raters, pilot=known)
-
-
 def beside_people(
     golden: GoldenSet,
     verdicts: AnyVerdicts,
     aspect: str,
     settings: MeasureSettings | None = None,
     *,
-    panel: str | None = None,
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> BesidePeople:
-    """The judge compared with a rater, each against the mean of the other raters; options as in `ceiling`.
+    """The judge compared with a rater, each against the mean of the other raters.
 
     Items that the judge was calibrated on are left out as in `align`.  AspectError without single ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
-    table, measure = rater_table(golden, aspect, panel), (settings or MeasureSettings()).on(given.items)
+    table, measure = rater_table(golden, aspect), (settings or MeasureSettings()).on(given.items)
     found = paired_with_people(table.at(given.items.positions), given.scores, given.items, measure)
     return replace(found, judge=given.counted(found.judge))
 
@@ -192,20 +155,19 @@ def annotator_test(
     golden: GoldenSet,
     verdicts: AnyVerdicts,
     aspect: str,
-    settings: AnnotatorTestSettings | None = None,
+    epsilon: float = EPSILON,
     *,
-    panel: str | None = None,
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> AnnotatorTest:
-    """The Alternative Annotator Test, clustered by source where items share sources.
+    """The Alternative Annotator Test, clustered by source where items share sources; `epsilon` as in `core.stats`.
 
     The judge's labels are its scores mapped to the raters' scale, where every score has one.  Items that the judge was
     calibrated on are left out as in `align`.  AspectError without single ratings.
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
-    here = rater_table(golden, aspect, panel).at(given.items.positions)
-    return tested_annotator(here, given.scores if given.mapped is None else given.mapped, given.items, settings)
+    here = rater_table(golden, aspect).at(given.items.positions)
+    return tested_annotator(here, given.scores if given.mapped is None else given.mapped, given.items, epsilon)
 
 
 # ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -48,8 +48,7 @@ from core.report.figures.curves import periods_figure
 from core.report.headline import bounded
 from core.report.page import document
 from core.stats.change import LEAST_STREAM, StreamMean, share_of_level, stream_mean
-from core.stats.claims import LEAST_SOURCES, TOO_FEW
-from core.stats.intervals import ROUNDING
+from core.stats.intervals import LEAST_SOURCES, ROUNDING, TOO_FEW
 from core.stats.system_means import JudgedItems, MeanEstimate, system_means
 from core.texts import is_blank
 from core.wording import counted

@@ -14,7 +14,7 @@ import numpy as np
 from core.judging.offline import features
 from core.judging.offline.judge import PENALTIES, ridge_path
 from core.records import FloatArray, GoldenSet, IntArray
-from core.stats.items import source_folds
+from core.stats.correlation import source_folds
 
 LEAST_LABELS = 20
 """Labels under which nothing is fitted."""

@@ -1,7 +1,7 @@
 """What a judge's scores mean in points of the human scale, and how sure they are, on items that it has not seen.
 
 A judge can rank well and still be too strict or too lenient.  Map (`core.stats.on_scale`) and interval
-(`core.stats.conformal`) come from items whose labels the judge has seen anyway, where it has enough of them; else the
+come from items whose labels the judge has seen anyway, where it has enough of them; else the
 map comes from cross-fitting over sources.  Errors are told on unseen items only, so that fitting and telling never
 share one.
 """
@@ -16,8 +16,10 @@ import numpy as np
 from core.errors import UsageError
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale, json_fields
 from core.stats import AbsoluteErrors, absolute_errors, fit_isotonic
-from core.stats.conformal import (
+from core.stats.on_scale import (
+    MIN_LABELS,
     USUAL_COVERAGE,
+    IsotonicMap,
     SurestError,
     VerdictIntervals,
     cross_mapped,
@@ -26,7 +28,6 @@ from core.stats.conformal import (
     surest_error,
     verdict_errors,
 )
-from core.stats.on_scale import MIN_LABELS, IsotonicMap
 
 if TYPE_CHECKING:
     from core.calibration.calibration_records import Calibration

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.findings import Finding
-from core.stats.claims import (
-    ALPHA,
-    HALF_ALPHA,
-    LEAST_SOURCES,
-    MARGIN,
-    MOST_RATERS,
-    PASSES_AT,
-    SHORT,
-    SHORT_BELOW,
-    TOO_FEW,
-    claim,
-)
+from core.stats.intervals import ALPHA, HALF_ALPHA, LEAST_SOURCES, MARGIN, SHORT, SHORT_BELOW, TOO_FEW, claim
+from core.stats.raters import PASSES_AT
 from core.wording import (
     capital,
     change_figures,
@@ -38,7 +28,7 @@ if TYPE_CHECKING:
     from core.stats import AnnotatorTest, BesidePeople, Difference
     from core.stats.alignment import RegressionBar
     from core.stats.choices import PreferenceAgreement, Rate, YesNo
-    from core.stats.claims import Standing
+    from core.stats.raters import Standing
 
 STANDING_WORDS: dict[Standing, str] = {
     "above": "better than a rater",
@@ -229,9 +219,8 @@ def annotator_finding(result: AnnotatorTest) -> Finding:
 
 
 def _raters(result: BesidePeople | AnnotatorTest) -> str:
-    """Their number, their panel where there are several, and how many were left out of very many."""
-    words = f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
-    return words + (f" of {result.n_in_all:,}, those with the most ratings" if result.n_in_all > MOST_RATERS else "")
+    """Their number, and their panel where there are several."""
+    return f"{result.n_raters} raters" + (f" of the panel {result.panel}" if result.panel else "")
 
 
 def bar_words(bar: RegressionBar, judge: int) -> str:

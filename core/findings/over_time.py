@@ -38,17 +38,15 @@ def recheck_finding(found: Recheck) -> Finding:
     step = f"Label about {counted(change.n_needed or 0, 'new item')} to show a fall of {change.fall:g}."
     if change.n_needed is None:
         step = f"New labels alone cannot show a fall of {change.fall:g}: the earlier interval is too wide."
-    detail += f" These items show a fall of {number(change.detectable)} or more."
     return Finding(headline, detail, found.notes, step)
 
 
 def recheck_details(found: Recheck) -> list[str]:
-    """The one-sided test, and the judge next to itself without criteria on the same items."""
-    lines = [] if found.change.p is None else [f"Fallen, one-sided: {p_figure(found.change.p)}."]
-    if (gap := found.against) is not None and gap.value is not None:
-        figures = f"{change_figures(gap.value, gap.interval)}, {p_figure(gap.p)}"
-        lines.append(f"The judge minus the judge without criteria, on {counted(gap.n, 'common item')}: {figures}.")
-    return lines
+    """The judge next to itself without criteria on the same items."""
+    if (gap := found.against) is None or gap.value is None:
+        return []
+    figures = f"{change_figures(gap.value, gap.interval)}, {p_figure(gap.p)}"
+    return [f"The judge minus the judge without criteria, on {counted(gap.n, 'common item')}: {figures}."]
 
 
 def monitor_finding(found: Monitored) -> Finding:

@@ -9,8 +9,7 @@ import numpy as np
 
 from core.findings import Finding
 from core.findings.agreement import agreement_words
-from core.stats.claims import ALPHA, claim
-from core.stats.intervals import CONFIDENCE, t_quantile, two_sided
+from core.stats.intervals import ALPHA, CONFIDENCE, claim, t_quantile, two_sided
 from core.stats.system_means import ALL_LABELLED, LEAST_LABELS, LOPSIDED, REPEATED, SHOWN_AT
 from core.wording import (
     change_figures,

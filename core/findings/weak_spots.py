@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.findings import Finding
-from core.stats.claims import HALF_ALPHA
+from core.stats.intervals import HALF_ALPHA
 from core.wording import (
     capital,
     change_figures,

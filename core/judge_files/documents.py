@@ -26,7 +26,7 @@ from core.metrics import Metric, fitted_repeval, make_metric
 from core.records import ItemKind, Level, Scale, Statistic, Task
 from core.repeval import Method, RepEvalScorer
 from core.stats import IsotonicMap
-from core.stats.conformal import VerdictIntervals
+from core.stats.on_scale import VerdictIntervals
 
 # ── kinds of fields ──────────────────────────────────────────────────────────────────────────────────────────────
 

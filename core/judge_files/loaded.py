@@ -59,7 +59,7 @@ from core.records import (
 )
 from core.settings import Settings
 from core.stats import IsotonicMap
-from core.stats.conformal import VerdictIntervals
+from core.stats.on_scale import VerdictIntervals
 from core.texts import is_blank
 from core.verdicts import Verdicts
 

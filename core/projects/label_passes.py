@@ -31,7 +31,7 @@ from core.projects.project_judges import judges_shown
 from core.projects.project_list import given_reason, requires
 from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
-from core.stats.change import LabelPilot, LabelPlanning, plan_labels
+from core.stats.change import LabelPlanning, plan_labels
 from core.stats.raters import alpha_interval
 from core.store.log import Label
 from core.store.store import Store
@@ -111,13 +111,13 @@ def label_planning(
     n_raters, n_items = max(1, round(n_ratings / max(1, n_items))), max(1, min(n_items, golden.n_items))
     per_source = golden.n_items / max(1, golden.n_sources)
     n_sources = n_sources or round(golden.n_sources * (1.0 - (1.0 - n_items / golden.n_items) ** per_source))
-    line, pilot = judge_line(store, project_id, aspect), None
+    line = judge_line(store, project_id, aspect)
     version = line.default or (line.versions[-1] if line.versions else None)
     measured = version and version.on(golden.golden_id)
-    if measured and (held_out := measured.held_out) and held_out.interval and held_out.level != "system":
-        usual = max(1, round(held_out.n * golden.n_sources / golden.n_items))
-        pilot = LabelPilot(held_out, held_out.n, held_out.interval.n_sources or usual)
-    return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, pilot=pilot)
+    held_out = measured.held_out if measured else None
+    if held_out is not None and held_out.level == "system":  # its n counts systems, not items
+        held_out = None
+    return plan_labels(n_items, max(1, min(n_sources, n_items)), n_raters, measured=held_out)
 
 
 # ── follow it ────────────────────────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 
 The headline is no stronger than the figures.  Judge and rater are compared with the same targets, the mean of the
 other raters.  "As well as" is a claim of its own: the whole interval of the difference must lie above −0.05
-(`core.stats.claims.MARGIN`).
+(`core.stats.intervals.MARGIN`).
 """
 
 from __future__ import annotations

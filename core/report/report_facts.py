@@ -30,7 +30,6 @@ from core.records import Alignment, Criteria, FloatArray, GoldenSet, IntArray, I
 from core.stats import (
     Alpha,
     AnnotatorTest,
-    AnnotatorTestSettings,
     BesidePeople,
     Difference,
     LabelledItems,
@@ -147,7 +146,7 @@ class ReportedJudge:
         """
         if self.golden.kind == "pair":
             scale = self.golden.aspects[self.aspect].scale
-            return SystemMeans((), (), None, None, None, 0, 0, mapped=False, scale=scale)
+            return SystemMeans((), (), None, None, 0, 0, mapped=False, scale=scale)
         rows = ScoredRows(self.golden.item_ids, self.values)
         return system_means(judged_items(self.golden, self.aspect, rows, seen=seen, picked=picked)[0])
 
@@ -215,7 +214,7 @@ def raters_of(judged: ReportedJudge) -> Raters:
         alpha_interval(table, scale, golden.source_codes),
         ceiling,
         beside_people(here, judged.values[at], items, measure),
-        annotator_test(here, judged.scores.on_raters_scale[at], items, AnnotatorTestSettings()),
+        annotator_test(here, judged.scores.on_raters_scale[at], items),
     )
 
 

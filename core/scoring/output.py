@@ -29,7 +29,7 @@ from core.judge_files import CalibratedJudge, verdict_row
 from core.judge_files.loaded import LoadedJudge
 from core.records import Item, Usage, Verdict
 from core.spreadsheets import csv_line
-from core.stats.conformal import Abstention, abstain_over
+from core.stats.on_scale import Abstention, abstain_over
 from core.wording import in_short
 
 INTERVAL_COLUMNS = ("low", "high", "width", "expected_error")

@@ -1,20 +1,16 @@
 """Statistics of agreement between judges and raters: plain numpy, vectorised over candidates.
 
-Every one takes scores, the items they are about, and what agreement is measured by::
+Every one takes scores, the items they are about, and what agreement is measured by. A file each::
 
-    items           grouped once; values at dataset, sample, system    LabelledItems paired alignment_values
-    correlation     Pearson, Spearman, tau-b of many rows at once      correlate pearson spearman kendall
-    alignment       values with intervals, differences, tests, the bar align paired_difference compare_judges
-    intervals       standard errors over sources, and values of draws  spread_over_sources resampled_values
-    on_scale        errors in points, steps, classes, the map          on_scale agreement_report fit_isotonic
-    raters          single raters' ratings, how well they agree       rater_table krippendorff_alpha
-    beside_raters   one rater left out; a judge in a rater's place     leave_one_out beside_people annotator_test
-    judge_flaws     errors in parts; length, place, family             error_contrasts beyond_labels place_taken
-    conformal       how sure a verdict is; leaving the least sure out  fit_intervals kept_shares abstain_over left_out
-    change          changes between samples, and what labels show      change_between stream_mean plan_labels
-    choices         yes or no from a score, preferences between texts  yes_no preference_agreement strengths
-    system_means    corrected means of systems, their differences      system_means powered_mean
-    claims          how much a claim takes, why there is none          claim
+    correlation     coefficients of many rows at once; the three levels   correlate LabelledItems alignment_values
+    alignment       values with intervals, differences, tests, the bar    align paired_difference compare_judges
+    intervals       standard errors over sources, and what a test shows   spread_over_sources resampled_values claim
+    on_scale        errors in points, the map, how sure a verdict is      on_scale fit_isotonic fit_intervals
+    raters          how well raters agree; a judge in a rater's place     rater_table leave_one_out annotator_test
+    judge_flaws     errors in parts of the items; length, family          error_contrasts beyond_labels
+    change          changes between samples, and what labels show         change_between stream_mean plan_labels
+    choices         yes or no from a score, preferences between texts     yes_no preference_agreement strengths
+    system_means    corrected means of systems, their differences         system_means powered_mean
 
 Scores are (n_candidates, n_items) or (n_items,), float64 with NaN for missing.  Undefined is NaN inside arrays and None
 in records.  scipy is imported inside the functions that need it.
@@ -32,32 +28,18 @@ from core.stats.alignment import (
     paired_difference,
     williams_test,
 )
-from core.stats.beside_raters import (
-    EPSILON,
-    EPSILONS,
-    AnnotatorTest,
-    AnnotatorTestSettings,
-    BesidePeople,
-    BesideRater,
-    Ceiling,
-    among_judges,
-    annotator_test,
-    beside_people,
-    leave_one_out,
+from core.stats.correlation import (
+    LabelledItems,
+    alignment_values,
+    average_ranks,
+    coefficients_by_source,
+    correlate,
+    kendall,
+    paired,
+    pearson,
+    spearman,
 )
-from core.stats.claims import (
-    ALPHA,
-    LEAST_SOURCES,
-    NO_SINGLE_RATINGS,
-    NO_TEST,
-    SHORT,
-    SHORT_BELOW,
-    TOO_FEW,
-    claim,
-)
-from core.stats.correlation import average_ranks, correlate, kendall, pearson, spearman
-from core.stats.intervals import spread_over_sources
-from core.stats.items import LabelledItems, alignment_values, coefficients_by_source, paired
+from core.stats.intervals import ALPHA, LEAST_SOURCES, NO_TEST, SHORT, SHORT_BELOW, TOO_FEW, claim, spread_over_sources
 from core.stats.on_scale import (
     AbsoluteErrors,
     AgreementReport,
@@ -70,10 +52,21 @@ from core.stats.on_scale import (
     on_scale,
 )
 from core.stats.raters import (
+    EPSILON,
+    EPSILONS,
+    NO_SINGLE_RATINGS,
     Alpha,
+    AnnotatorTest,
+    BesidePeople,
+    BesideRater,
+    Ceiling,
     RaterTable,
     alpha_metric,
+    among_judges,
+    annotator_test,
+    beside_people,
     krippendorff_alpha,
+    leave_one_out,
     pairwise_spearman,
     rater_table,
 )

@@ -33,19 +33,18 @@ from core.records import (
     json_fields,
     setting,
 )
-from core.stats.claims import (
-    COLLINEAR,
+from core.stats.correlation import LabelledItems, Paired, alignments, level_values, paired, pearson
+from core.stats.intervals import (
     HALF_ALPHA,
     LEAST_SOURCES,
     MARGIN,
-    NOT_ASKED_FOR,
     ONLY_SOURCE,
     TOO_FEW,
+    StandardErrors,
     claim,
+    spread_of,
+    two_sided,
 )
-from core.stats.correlation import pearson
-from core.stats.intervals import StandardErrors, one_sided, spread_of, two_sided
-from core.stats.items import LabelledItems, Paired, alignments, level_values, paired
 from core.wording import counted
 
 RESAMPLES = 1_000
@@ -175,7 +174,7 @@ def measured(
     bare, spread = alignments(data, measure, *values), None
     if data.items.n_sources >= 2 and resamples >= 1:
         spread = spread_of(data, measure, values, np.random.default_rng(seed), resamples)
-    why = ONLY_SOURCE if data.items.n_sources < 2 else NOT_ASKED_FOR
+    why = ONLY_SOURCE if data.items.n_sources < 2 else "none was asked for, as bootstrap is 0"
     found = []
     for k, own in enumerate(bare):
         interval, missing = (None, "" if own.value is None else why) if spread is None else spread.interval(k)
@@ -204,15 +203,13 @@ def _difference(judges: tuple[list[Alignment], StandardErrors | None], i: int, j
 class Williams(JsonRecord):
     """Williams' test of two dependent Pearson correlations that share the labels.
 
-    `t` is positive when the first judge aligns better.  `p_one_sided` is the chance of such a t or a larger one if
-    both align equally (against "the first is better"), `p_two_sided` of one as far from 0.  All None where undefined,
-    with `reason`; under 8 sources only the p are.  `n` counts the common items, `df` = n − 3.  `note` says what the
-    test assumes and what that does here.
+    `t` is positive when the first judge aligns better, `p_two_sided` the chance of one as far from 0 if both align
+    equally.  All None where undefined, with `reason`; under 8 sources only p is.  `n` counts the common items, `df` is
+    n − 3.  `note` says what the test assumes and what that does here.
     """
 
     t: float | None
     df: int | None
-    p_one_sided: float | None
     p_two_sided: float | None
     n: int
     reason: str
@@ -233,14 +230,16 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
     constant = [name for name, side in zip(names, (*data.scores, labels), strict=True) if n and np.ptp(side) == 0]
     t, reason = np.nan, f"Williams' test needs at least 4 common items; there are {n}"
     if n > 3:
-        reason = f"all {' and all '.join(constant)} are equal on the common items" if constant else COLLINEAR
+        reason = "the two judges' scores are the same up to a linear map"
+        if constant:
+            reason = f"all {' and all '.join(constant)} are equal on the common items"
         r_a, r_b = pearson(data.scores, labels).tolist()
         t = williams_t(r_a, r_b, float(pearson(data.scores[0], data.scores[1])), n)
     if np.isnan(t):
-        return Williams(None, None, None, None, n, reason, note)
+        return Williams(None, None, None, n, reason, note)
     if n_sources < LEAST_SOURCES:
-        return Williams(t, n - 3, None, None, n, TOO_FEW, note)
-    return Williams(t, n - 3, one_sided(-t, n - 3), two_sided(t, n - 3), n, "", note)
+        return Williams(t, n - 3, None, n, TOO_FEW, note)
+    return Williams(t, n - 3, two_sided(t, n - 3), n, "", note)
 
 
 def williams_t(r_a: float, r_b: float, r_ab: float, n: int) -> float:

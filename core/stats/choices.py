@@ -29,10 +29,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.records import FloatArray, IntArray, Interval, JsonRecord, Scale
-from core.stats.claims import LEAST_SOURCES, NO_PAIR, TOO_FEW
-from core.stats.correlation import average_ranks
-from core.stats.intervals import CONFIDENCE, ROUNDING, Z95, clustered_error, t_interval, t_quantile
-from core.stats.items import BoolArray, source_folds
+from core.stats.correlation import NO_PAIR, BoolArray, average_ranks, source_folds
+from core.stats.intervals import (
+    CONFIDENCE,
+    LEAST_SOURCES,
+    ROUNDING,
+    TOO_FEW,
+    Z95,
+    clustered_error,
+    t_interval,
+    t_quantile,
+)
 
 _STEPS = 100
 _SHRUNK = 0.5
@@ -167,7 +174,7 @@ def rate(holds: BoolArray, codes: IntArray, empty: str) -> Rate:
 class PreferenceAgreement(JsonRecord):
     """A judge next to raters on pairs.
 
-    `accuracy` counts ties (within `tie_within` of the middle, chosen on all pairs, is the judge's tie), cross-fitted;
+    `accuracy` counts ties, cross-fitted;
     `without_ties` is that on the pairs on which raters had a preference, and no tie is allowed to the judge.
     `always_one` is what calling every pair what most pairs are would reach.
     """
@@ -176,7 +183,6 @@ class PreferenceAgreement(JsonRecord):
     n_ties: int
     accuracy: Rate
     without_ties: Rate
-    tie_within: float | None
     always_one: float | None
     reason: str = ""
 
@@ -191,26 +197,20 @@ def preference_agreement(
     codes, folds, n = sources[known], source_folds(sources)[known], int(known.sum())
     if not n:
         none = Rate(None, None, 0, NO_PAIR)
-        return PreferenceAgreement(0, 0, none, none, None, None, NO_PAIR)
+        return PreferenceAgreement(0, 0, none, none, None, NO_PAIR)
     agreed = np.empty(n, dtype=np.bool_)
     for fold in np.unique(folds):
         inside, others = folds == fold, folds != fold
         within = _tie_within(lean[others], said[others])
-        agreed[inside] = _called(lean[inside], within) == said[inside]
+        agreed[inside] = np.where(np.abs(lean[inside]) <= within, 0.0, np.sign(lean[inside])) == said[inside]
     preferred = said != 0
     return PreferenceAgreement(
         n,
         int((~preferred).sum()),
         rate(agreed, codes, NO_PAIR),
         rate((np.sign(lean) == said)[preferred], codes[preferred], "raters had no preference anywhere"),
-        _tie_within(lean, said),
         float(max((said == side).mean() for side in (-1, 0, 1))),
     )
-
-
-def _called(lean: FloatArray, within: float) -> FloatArray:
-    """(n,) −1, 0 or 1: what the judge says when it calls a tie within so much of the middle."""
-    return np.where(np.abs(lean) <= within, 0.0, np.sign(lean))
 
 
 def _tie_within(lean: FloatArray, said: FloatArray) -> float:

@@ -32,9 +32,9 @@ corr(J, x) = corr(J, T) · corr(T, x).  How that is estimated depends on the lab
   It lies between 1 and the largest of corr(J, Y)², corr(Y, x)² and `LEAST_RELIABILITY`.  Only what lies beyond the
   expected correlation at both ends is called a bias: both tests have to reject (Berger 1982, intersection-union).
 
-Correlations are those of average ranks (Spearman), over all items or within sources: ranks less their mean in the
-source, pooled.  Standard errors are from leaving out one source at a time (jackknife), with t on sources − 1 degrees of
-freedom.  Excess up to `LEAST_EXCESS` is not called a bias: ranks of scores on few steps fit no linear model exactly.
+Correlations are those of average ranks (Spearman).  Standard errors are from leaving out one source at a time
+(jackknife), with t on sources − 1 degrees of freedom.  Excess up to `LEAST_EXCESS` is not called a bias: ranks of
+scores on few steps fit no linear model exactly.
 """
 
 from __future__ import annotations
@@ -45,10 +45,17 @@ import numpy as np
 
 from core.records import Alignment, FloatArray, IntArray, Interval, Measure
 from core.stats.alignment import measured
-from core.stats.claims import LEAST_SOURCES, TOO_FEW
-from core.stats.correlation import average_ranks
-from core.stats.intervals import LEAST_RANKED, ROUNDING, jackknife, jackknife_deviations, t_interval, two_sided
-from core.stats.items import LabelledItems, paired
+from core.stats.correlation import LabelledItems, average_ranks, paired
+from core.stats.intervals import (
+    LEAST_RANKED,
+    LEAST_SOURCES,
+    ROUNDING,
+    TOO_FEW,
+    jackknife,
+    jackknife_deviations,
+    t_interval,
+    two_sided,
+)
 
 STRETCHES = 3
 """Parts that a number is divided into, with about as many items each."""
@@ -214,35 +221,28 @@ def beyond_labels(
     sources: IntArray,
     *,
     ratings: FloatArray | None = None,
-    within: bool = False,
     n_behind: int | None = None,
 ) -> Beyond | None:
     """What `scores` (n,) share with `x` (n,) beyond `labels` (n,), none with NaN; None where a side is constant.
 
     `ratings` (n_raters, n), NaN = none, are those behind the labels: used where most items have two or more.
-    `within` compares items of one source alone.  `n_behind` is how many sources a test rests on, where fewer than all.
+    `n_behind` is how many sources a test rests on, where fewer than all.
     """
     kept = np.ones(scores.size, dtype=np.bool_)
     if ratings is not None:
         twice = (~np.isnan(ratings)).sum(axis=0) >= 2
         ratings = None if int(twice.sum()) < max(LEAST_RATED, scores.size / 2) else ratings
         kept = kept if ratings is None else twice
-    source = np.unique(sources, return_inverse=True)[1]
-    if within:
-        kept &= np.bincount(source, weights=kept)[source] >= 2
     if not kept.any():
         return None
-    source = np.unique(source[kept], return_inverse=True)[1]
+    source = np.unique(sources[kept], return_inverse=True)[1]
 
     def ranked(values: FloatArray) -> FloatArray | None:
-        """Standardised average ranks, less their mean in the source where `within`; None where nothing varies."""
+        """Standardised average ranks; None where nothing varies."""
         if values.min() == values.max():
             return None
-        ranks = np.asarray(average_ranks(values), dtype=np.float64)
-        ranks = (ranks - ranks.mean()) / ranks.std()
-        if within:
-            ranks -= (np.bincount(source, weights=ranks) / np.bincount(source))[source]
-        return ranks if np.abs(ranks).max() > 1e-9 else None
+        ranks = average_ranks(values)
+        return np.asarray((ranks - ranks.mean()) / ranks.std(), dtype=np.float64)
 
     j, of_x, y = (ranked(column[kept]) for column in (scores, x, labels))
     if j is None or of_x is None or y is None:
@@ -257,12 +257,12 @@ def beyond_labels(
     # sums of products by source, from which the covariances of any selection of sources follow
     columns = [np.ones(source.size)]
     for a, b in products:
-        columns += (a * b,) if within else (a * b, a, b)
+        columns += a * b, a, b
     by_source = np.stack([np.bincount(source, weights=column).astype(np.float64) for column in columns], axis=1)
 
     def values_of(rows: FloatArray) -> FloatArray:
         n, sums = rows[:, :1], rows[:, 1:]
-        cov = sums / n if within else sums[:, ::3] / n - sums[:, 1::3] * sums[:, 2::3] / n**2
+        cov = sums[:, ::3] / n - sums[:, 1::3] * sums[:, 2::3] / n**2
         return _values(cov, halves=ratings is not None)
 
     values, errors = jackknife(by_source, values_of)
@@ -280,22 +280,13 @@ def beyond_labels(
     expected, apart = (min(low, high), max(low, high)), sorted((apart_low, apart_high))
     value, interval, p = min(max(apart[0], 0.0), apart[1]), None, None  # what is nearest to 0
     if behind >= 2 and (errors[4:6] > ROUNDING).all():
-        interval = _around_both((apart_low, apart_high), errors[4:6], n_sources, 2.0, behind)
+        sides_of = zip((apart_low, apart_high), errors[4:6].tolist(), strict=True)
+        one, other = (t_interval(gap, own, n_sources, "jackknife", most=2.0, behind=behind) for gap, own in sides_of)
+        interval = replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
         if behind >= LEAST_SOURCES:
             tested = [apart_low / errors[4], apart_high / errors[5]] if ratings is None else [decides / errors[6]]
             p = 1.0 if value == 0.0 else max(two_sided(t, behind - 1) for t in tested)
     return Beyond(judge, of_labels, *sides, expected, value, interval, p, n, TOO_FEW if p is None else "")
-
-
-def _around_both(
-    values: tuple[float, float], errors: FloatArray, n_sources: int, most: float, behind: int | None = None
-) -> Interval:
-    """The interval that holds those of both `values`, within ±`most`."""
-    one, other = (
-        t_interval(value, float(error), n_sources, "jackknife", most=most, behind=behind)
-        for value, error in zip(values, errors, strict=True)
-    )
-    return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
 
 
 def _halves(ratings: FloatArray) -> list[list[FloatArray]]:
@@ -333,37 +324,3 @@ def _values(cov: FloatArray, *, halves: bool) -> FloatArray:
     ends = agreed * labels, agreed * labels / reliability
     apart = [judge - end for end in ends]
     return np.stack([judge, labels, *ends, *apart, *apart], axis=1)
-
-
-def place_taken(
-    judge: FloatArray, raters: FloatArray, sources: IntArray
-) -> tuple[float, Interval | None, float | None]:
-    """How much more often a judge prefers the second of two texts than quality explains, its interval and p.
-
-    `judge` and `raters` (n,) are preferences: −1 the first text, 0 a tie, 1 the second.  The value is a share from −0.5
-    to 0.5.
-
-    Raters may prefer the second text more often because it is better more often.  A judge that leans to no place then
-    prefers it with a share between one half (all noise) and that of labels without noise: their mean over the root of
-    their reliability, for which the bounds of `beyond_labels` hold.  Only what lies beyond both ends counts.
-    """
-    names, source = np.unique(sources, return_inverse=True)
-    columns = (np.ones(judge.size), judge, raters, judge * raters, judge**2, raters**2)
-    sums = np.stack([np.bincount(source, weights=column).astype(np.float64) for column in columns], axis=1)
-
-    def values_of(rows: FloatArray) -> FloatArray:
-        n, j, y, jy, jj, yy = rows.T
-        spread = (jj / n - (j / n) ** 2) * (yy / n - (y / n) ** 2)
-        agreed = (jy / n - j * y / n**2) / np.sqrt(np.maximum(spread, 1e-300))
-        reliability = np.maximum(np.where(spread > 1e-12, agreed**2, 0.0), LEAST_RELIABILITY)
-        return np.stack([j / n / 2.0, (j / n - y / n / np.sqrt(reliability)) / 2.0], axis=1)
-
-    values, errors = jackknife(sums, values_of)
-    value, n_sources = float(np.clip(0.0, values.min(), values.max())), names.size
-    if n_sources < LEAST_SOURCES:
-        return value, None, None
-    p = 1.0
-    if value != 0.0:  # where all sources say the same, as many signs of chance
-        known = [at / error for at, error in zip(values, errors, strict=True) if error > ROUNDING]
-        p = max([2.0 * 0.5**n_sources, *(two_sided(t, n_sources - 1) for t in known)])
-    return value, _around_both((values[0], values[1]), errors, n_sources, 1.0), p

@@ -1,4 +1,4 @@
-"""A judge's scores on the scale of the labels, rather than in rank: errors, agreement on steps, classes, the map to it.
+"""A judge's scores on the scale of the labels: errors, agreement on steps and classes, the map to it, and intervals.
 
 A judge can rank well and still be too strict.  Errors and agreement take scores that mean what labels mean; the map
 that gives them this meaning is centred isotonic regression (Oron and Flournoy 2017, "Centered Isotonic Regression:
@@ -12,23 +12,52 @@ for that, the fitted heights are drawn together by `END_MARGIN` of the scale's w
 
 Undefined is a value of its own (None with a reason), never 0 and never 1.  Everywhere scores and labels are (n_items,),
 NaN = missing on either side; ValueError when the lengths differ, UsageError for ±inf.
+
+# How sure a verdict is
+
+Split conformal prediction (Vovk, Gammerman, Shafer 2005; Lei et al. 2018) with the errors of the monotone map, which is
+cross-fitted over the sources of calibration.  The interval reaches the quantile of these errors to each side.
+
+The quantile is taken *by source*: every source has the same mass, and 1 / (n + 1) of the mass lies at infinity, for the
+verdict to come.  n is the number of items that the errors are worth: all of them where those of a source are no more
+alike than others, the number of sources where they are all alike (n / (1 + (m − 1)·ICC), Kish 1965).  Taking n as the
+number of sources outright (Dunn, Wasserman, Ramdas 2023) is safe and too wide: in simulation it covers 96 to 99 % for
+nominal 90 % at 9 sources of 6 items, this one 91 to 92 %.  The sources have to be enough in any case: 9 for 90 %, 19
+for 95 %.  Between two errors the quantile is interpolated (Beran and Hall 1993), since the larger holds up to
+1 / (n + 1) more than was asked for.
+
+Where all labels of calibration lie on the scale's steps the interval is taken to those points (Sheng et al. 2025),
+which loses no coverage; for yes and no that makes a prediction set of one answer or of both.  Coverage is marginal:
+over items like those of calibration, not for each score or each system.
+
+Which verdicts are unsure, and may be left out, goes by the error expected of them: the mean error of the calibration
+items with the nearest scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import JudgeError
-from core.records import LEVELS, STATISTICS, Alignment, FloatArray, JsonRecord, Measure, Scale
+from core.records import LEVELS, STATISTICS, Alignment, FloatArray, IntArray, Interval, JsonRecord, Measure, Scale
 from core.stats.alignment import RESAMPLES, align
-from core.stats.claims import NO_PAIR
-from core.stats.correlation import present, spearman
-from core.stats.items import LabelledItems
+from core.stats.correlation import FOLDS, NO_PAIR, LabelledItems, present, source_folds, spearman
+from core.stats.intervals import (
+    ALPHA,
+    LEAST_SOURCES,
+    TOO_FEW,
+    UNVARYING,
+    clustered_error,
+    intraclass_correlation,
+    one_sided,
+    t_interval,
+)
+from core.wording import percent
 
 MIN_LABELS = 10
 """Fewest labelled and scored items a map is fitted on."""
@@ -131,8 +160,6 @@ class BinaryAgreement(JsonRecord):
     f1: float | None
     kappa: float | None
     n: int
-    n_positive_labels: int
-    n_positive_scores: int
     reason: str = ""
 
 
@@ -158,7 +185,7 @@ def binary_agreement(scores: ArrayLike, labels: ArrayLike, threshold: float = 0.
         )
     )
     reason = "; ".join(reason for reason, holds in reasons.items() if holds) if n else NO_PAIR
-    return BinaryAgreement(precision, recall, f1, kappa, n, n_true, n_up, reason)
+    return BinaryAgreement(precision, recall, f1, kappa, n, reason)
 
 
 # ── everything at once ───────────────────────────────────────────────────────────────────────────────────────
@@ -277,6 +304,8 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[Is
     a bad judge round).  No map with fewer than `MIN_LABELS` items having both, when a side is constant, or when no
     increase is left after pooling.
     """
+    from scipy.optimize import isotonic_regression
+
     x, y = present(scores, labels)
     if x.size < MIN_LABELS:
         return None, f"{x.size} items have score and label; a map needs {MIN_LABELS}"
@@ -285,32 +314,303 @@ def fit_isotonic(scores: ArrayLike, labels: ArrayLike, scale: Scale) -> tuple[Is
             return None, f"all {side} are equal, so there is nothing to map"
     if y.min() < scale.low or y.max() > scale.high:
         return None, f"labels from {y.min():g} to {y.max():g} leave the scale {scale}"
-    knots, against = _centred_knots(x, y, scale), bool(spearman(x, y) < 0)
-    if knots.shape[1] < 2:
-        why = "scores run against the labels" if against else "labels do not rise with the scores"
-        return None, f"{why}: no increasing map exists"
-    fitted = IsotonicMap(tuple(knots[0].tolist()), tuple(knots[1].tolist()), scale.low, scale.high)
-    return fitted, "scores run against the labels; the map still increases" if against else ""
-
-
-def _centred_knots(x: FloatArray, y: FloatArray, scale: Scale) -> FloatArray:
-    """(2, n_knots): the level stretches of the isotonic regression, each at its weighted mean score."""
-    from scipy.optimize import isotonic_regression
-
     places, index, weights = np.unique(x, return_inverse=True, return_counts=True)
-    means = np.bincount(index, weights=y) / weights
-    levels = isotonic_regression(means, weights=weights.astype(np.float64)).x
+    levels = isotonic_regression(np.bincount(index, weights=y) / weights, weights=weights.astype(np.float64)).x
+    # level stretches, each at its weighted mean score
     width = scale.high - scale.low
     stretch = np.concatenate([[0], np.cumsum(np.diff(levels) > 1e-9 * width)])
     mass = np.bincount(stretch, weights=weights)
-    centres = np.bincount(stretch, weights=weights * places) / mass
-    heights = np.bincount(stretch, weights=weights * levels) / mass
-    room = 1.0 - 2.0 * END_MARGIN
-    inside = scale.low + width * (END_MARGIN + room * (heights - scale.low) / width)
-    return np.stack([centres, inside])
+    centres, heights = (np.bincount(stretch, weights=weights * side) / mass for side in (places, levels))
+    inside = scale.low + width * (END_MARGIN + (1.0 - 2.0 * END_MARGIN) * (heights - scale.low) / width)
+    against = bool(spearman(x, y) < 0)
+    if centres.size < 2:
+        why = "scores run against the labels" if against else "labels do not rise with the scores"
+        return None, f"{why}: no increasing map exists"
+    fitted = IsotonicMap(tuple(centres.tolist()), tuple(inside.tolist()), scale.low, scale.high)
+    return fitted, "scores run against the labels; the map still increases" if against else ""
 
 
 def _approach(distance: FloatArray, room: float, slope: float) -> FloatArray:
     """Distance covered towards an end `room` away: starts with `slope`, rises strictly, never arrives."""
     beyond = slope * np.clip(np.nan_to_num(distance), 0.0, 1e100)
     return np.asarray(room * (beyond / (room + beyond)), dtype=np.float64)
+
+
+# ── how sure a verdict is ────────────────────────────────────────────────────────────────────────────────────
+
+_ROUNDING = 1e-9
+SHARES = tuple(k / 20 for k in range(1, 21))
+"""Shares of the verdicts that are kept, the surest first, on a curve of the error."""
+
+
+def _short(numbers: FloatArray) -> list[float]:
+    """Round to six digits, more than is known, so that a person can read the file."""
+    return [float(f"{number:.6g}") for number in numbers]
+
+
+class KeptShare(NamedTuple):
+    """Of the surest `share` of the verdicts, each with an expected error up to `expected`: their mean `error`.
+
+    `best` is the mean error of as many when those furthest off had been left out: no choice can do better.
+    """
+
+    share: float
+    expected: float
+    error: float
+    best: float
+
+
+def kept_shares(expected: FloatArray, errors: FloatArray) -> tuple[KeptShare, ...]:
+    """Average `errors` (n,) over the surest verdicts by `expected` (n,), at each of `SHARES`; () without items."""
+    if not errors.size:
+        return ()
+    order, counts = np.argsort(expected, kind="stable"), np.arange(1, errors.size + 1)
+    error, best = np.cumsum(errors[order]) / counts, np.cumsum(np.sort(errors)) / counts
+    last = np.maximum(np.rint(np.array(SHARES) * errors.size).astype(np.intp), 1) - 1
+    columns = (_short(column[last]) for column in (expected[order], error, best))
+    return tuple(map(KeptShare, SHARES, *columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Abstention:
+    """Leaving the least sure verdicts out so that the mean error of the rest is `wanted`, by the calibration.
+
+    Verdicts with an expected error above `most_expected` go, and `share` of those of calibration remain (None and 0
+    where even the surest err more).  `overall` is the error when none goes.
+    """
+
+    wanted: float
+    overall: float
+    most_expected: float | None
+    share: float
+
+
+def abstain_over(kept: tuple[KeptShare, ...], wanted: float) -> Abstention:
+    """Keep as many verdicts as go with a mean error up to `wanted`, by the curve of a calibration."""
+    overall = kept[-1].error
+    last = next((point for point in reversed(kept) if point.error <= wanted + _ROUNDING), None)
+    if last is None:
+        return Abstention(wanted, overall, None, 0.0)
+    return Abstention(wanted, overall, np.inf if last.share == 1.0 else last.expected, last.share)
+
+
+@dataclass(frozen=True, slots=True)
+class SurestError(JsonRecord):
+    """The mean error of the surest `share` of `n` verdicts minus that of all, `overall`.
+
+    `interval` is over sources (None with fewer than 2); `p` is one-sided, for a lower error (None with fewer than
+    `LEAST_SOURCES` sources; `reason` says so).
+    """
+
+    share: float
+    overall: float
+    change: float
+    interval: Interval | None
+    p: float | None
+    n: int
+    reason: str = ""
+
+    @property
+    def helps(self) -> bool:
+        """Whether the error is significantly lower."""
+        return self.p is not None and self.p <= ALPHA
+
+
+def surest_error(expected: FloatArray, errors: FloatArray, sources: IntArray, share: float = 0.8) -> SurestError | None:
+    """Keep only the surest `share` by `expected` (n,): what that does to the mean of `errors` (n,), on new items.
+
+    The standard error is that of the difference of two means over clusters, by their linearisation.
+    None without items.
+    """
+    n, n_sources, interval, p = errors.size, np.unique(sources).size, None, None
+    if not n:
+        return None
+    kept = np.zeros(n, dtype=np.bool_)
+    kept[np.argsort(expected, kind="stable")[: max(1, round(share * n))]] = True
+    overall, error = float(errors.mean()), float(errors[kept].mean())
+    change, reason = error - overall, TOO_FEW if n_sources < LEAST_SOURCES else ""
+    pull = np.where(kept, (errors - error) / kept.sum(), 0.0) - (errors - overall) / n
+    if (deviation := clustered_error(pull, sources)) > 0:  # not NaN: 2 sources or more
+        interval = t_interval(change, deviation, n_sources, "linearised")
+        p = None if reason else one_sided(change / deviation, n_sources - 1)
+    elif n_sources >= 2:
+        reason = UNVARYING
+    return SurestError(share, overall, change, interval, p, n, reason)
+
+
+COVERAGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""Shares of labels that an interval may be asked to hold."""
+
+USUAL_COVERAGE = 0.9
+EXPECTED_AT = 11
+"""Scores at which the expected error is kept; it is interpolated between them."""
+NEAR = 0.2
+"""Share of the calibration items, those with the nearest scores, whose errors an expected error is the mean of."""
+
+
+def least_sources(coverage: float) -> int:
+    """Fewest sources from which an interval of this coverage exists: 9 for 0.9, 19 for 0.95."""
+    return int(np.ceil(coverage / (1.0 - coverage) - 1e-6))
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictIntervals(JsonRecord):
+    """What the interval around a verdict is made of, from `n` cross-fitted errors on `n_sources` sources.
+
+    `reason` says why there are no intervals.  `on_points`: raters' labels lie on the scale's steps, so intervals end
+    there.  `expected_error` are pairs of a calibrated score and the error expected there, in points.  `quantiles` are
+    pairs of a coverage and the points that an interval reaches to each side, None where the sources are too few for it.
+    `kept` is the error against the share kept.  JudgeError for an error below 0.
+    """
+
+    n: int
+    n_sources: int
+    reason: str = ""
+    on_points: bool = False
+    expected_error: tuple[tuple[float, float], ...] = ()
+    quantiles: tuple[tuple[float, float | None], ...] = ()
+    kept: tuple[KeptShare, ...] = ()
+
+    def __post_init__(self) -> None:
+        if min((error or 0.0 for _, error in (*self.expected_error, *self.quantiles)), default=0.0) < 0:
+            raise JudgeError(DAMAGED)
+
+    @classmethod
+    def from_json(cls, body: Mapping[str, Any]) -> VerdictIntervals:
+        """Read what `as_json` wrote.  JudgeError where a part is missing or not a number."""
+        from pydantic import TypeAdapter
+
+        try:
+            parts = {name: body[name] for name in cls.__slots__} | {"reason": body["reason"] or ""}
+            return TypeAdapter(cls).validate_python(parts)
+        except (KeyError, TypeError, ValueError) as error:
+            raise JudgeError(DAMAGED) from error
+
+    def quantile(self, coverage: float) -> float | None:
+        """That of the least kept coverage that is not below `coverage`; None where there is none."""
+        return next((reach for at, reach in self.quantiles if at >= coverage - _ROUNDING), None)
+
+    def why_none(self, coverage: float) -> str:
+        """Why no interval of this coverage exists; "" where one does."""
+        if self.reason or self.quantile(coverage) is not None:
+            return self.reason
+        return (
+            f"an interval of {percent(coverage)} takes labels on at least {least_sources(coverage)} sources; the "
+            f"calibration had {self.n_sources}"
+        )
+
+    def expected_errors(self, calibrated: FloatArray) -> FloatArray:
+        """(n,) how far verdicts of these scores may lie from the label, in points; NaN where that is unknown."""
+        scores, errors = np.array(self.expected_error or [(0.0, np.nan)]).T
+        return np.asarray(np.interp(calibrated, scores, errors), dtype=np.float64)
+
+    def around(self, calibrated: FloatArray, scale: Scale, coverage: float) -> FloatArray:
+        """(2, n) low and high ends around `calibrated` (n,), within the scale; NaN where there is none.
+
+        `on_points` they are drawn in to the outermost steps between them; to the nearest step where there is none.
+        """
+        reach = self.quantile(coverage)
+        if reach is None:
+            return np.full((2, calibrated.size), np.nan)
+        ends = np.stack([calibrated - reach, calibrated + reach])
+        if not self.on_points:
+            return np.clip(ends, scale.low, scale.high)
+        step = scale.step or 1.0
+        last = np.rint((scale.high - scale.low) / step)
+        low, high = (
+            np.ceil((ends[0] - scale.low) / step - _ROUNDING),
+            np.floor((ends[1] - scale.low) / step + _ROUNDING),
+        )
+        empty = np.maximum(low, 0.0) > np.minimum(high, last)
+        steps = np.clip(np.where(empty, to_steps(calibrated, scale), [low, high]), 0.0, last)
+        return np.where(np.isnan(calibrated), np.nan, scale.low + step * steps)
+
+
+DAMAGED = "The intervals of the judge are damaged. Calibrate again."
+
+
+def verdict_errors(calibrated: FloatArray, labels: FloatArray, scale: Scale, *, on_points: bool) -> FloatArray:
+    """(n,) how far a verdict is off: points of the scale, and for yes and no 1 where the answer is wrong, else 0."""
+    if on_points and scale.two_steps:
+        return np.abs(to_steps(calibrated, scale) - to_steps(labels, scale))
+    return np.asarray(np.abs(calibrated - labels), dtype=np.float64)
+
+
+def labels_on_points(labels: FloatArray, scale: Scale) -> bool:
+    """Whether all `labels` (n,) lie on steps of the scale (means of raters lie between)."""
+    steps = (labels - scale.low) / (scale.step or 1.0)
+    return scale.step is not None and bool(np.allclose(steps, np.rint(steps), atol=1e-6))
+
+
+def cross_mapped(
+    scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale, *, n_folds: int = FOLDS, seed: int = 0
+) -> FloatArray:
+    """(n,) scores mapped by the maps of the other folds of sources; NaN where none exists."""
+    mapped = np.full(scores.size, np.nan)
+    folds = source_folds(sources, n_folds, seed)
+    for fold in np.unique(folds):
+        out = folds == fold
+        if fitted := fit_isotonic(scores[~out], labels[~out], scale)[0]:
+            mapped[out] = fitted.apply(scores[out])
+    return mapped
+
+
+def fit_intervals(scores: FloatArray, labels: FloatArray, sources: IntArray, scale: Scale) -> VerdictIntervals:
+    """Fit intervals on the items that have score and label, NaN = missing; all (n,), `sources` are codes.
+
+    The items are of one kind with those whose verdicts come later.  None, with a reason, where no map exists (a
+    constant judge, too few labels) or the sources are too few for any.
+    """
+    usable = ~np.isnan(scores) & ~np.isnan(labels)
+    scores, labels, sources = scores[usable], labels[usable], sources[usable]
+    n, n_sources = scores.size, int(np.unique(sources).size)
+    fitted, reason = fit_isotonic(scores, labels, scale)
+    if fitted is None:
+        return VerdictIntervals(n, n_sources, reason)
+    calibrated = cross_mapped(scores, labels, sources, scale, n_folds=2 * FOLDS)
+    if np.isnan(calibrated).any() or n_sources < least_sources(COVERAGES[0]) + 1:
+        few = f"the map cannot be tried on other sources: {n} labels on {n_sources} sources are too few"
+        return VerdictIntervals(n, n_sources, few)
+    residuals, on_points = np.abs(labels - calibrated), labels_on_points(labels, scale)
+    crossed, folds = np.empty(n), source_folds(sources, 2 * FOLDS, seed=2)
+    for fold in np.unique(folds):  # each item by those of other sources, as a later verdict will be
+        out = folds == fold
+        crossed[out] = np.interp(calibrated[out], *_errors_by_score(calibrated[~out], residuals[~out]))
+    reaches = (source_quantile(residuals, sources, coverage) for coverage in COVERAGES)
+    return VerdictIntervals(
+        n,
+        n_sources,
+        "",
+        on_points,
+        tuple(zip(*map(_short, _errors_by_score(calibrated, residuals)), strict=True)),
+        tuple(
+            (at, None if reach is None else float(f"{reach:.6g}")) for at, reach in zip(COVERAGES, reaches, strict=True)
+        ),
+        kept_shares(crossed, verdict_errors(calibrated, labels, scale, on_points=on_points)),
+    )
+
+
+def _errors_by_score(calibrated: FloatArray, residuals: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Some of the scores, and the mean of the residuals nearest to each."""
+    at = np.unique(np.quantile(calibrated, np.linspace(0, 1, EXPECTED_AT)))
+    n_near = max(1, round(NEAR * calibrated.size))
+    near = [np.argsort(np.abs(calibrated - score), kind="stable")[:n_near] for score in at]
+    return at, np.array([residuals[those].mean() for those in near])
+
+
+def source_quantile(errors: FloatArray, sources: IntArray, coverage: float) -> float | None:
+    """The finite-sample quantile by source (see above), between two errors where it falls between them; None where the
+    sources are too few.
+    """
+    _, of_item, sizes = np.unique(sources, return_inverse=True, return_counts=True)
+    if sizes.size < least_sources(coverage):
+        return None
+    order = np.argsort(errors, kind="stable")
+    mass = np.cumsum(1.0 / (sizes[of_item[order]] * sizes.size))
+    # so many independent items is it worth to know which errors are larger: n / (1 + (m − 1)·ICC)
+    larger = errors > errors[order[np.searchsorted(mass, coverage - _ROUNDING)]]
+    alike = max(0.0, intraclass_correlation(larger.astype(np.float64), of_item))  # 0 for NaN
+    worth = errors.size / (1.0 + ((sizes**2).sum() / errors.size - 1.0) * alike)
+    worth = np.clip(worth, sizes.size, errors.size)
+    mass *= worth / (worth + 1.0)
+    return float(np.interp(coverage, mass, errors[order])) if mass[-1] >= coverage - _ROUNDING else None

@@ -1,26 +1,88 @@
-"""The ratings of single raters: who is behind the gold labels, and how well raters agree.
+"""Single raters: who is behind the gold labels, how well they agree, and a judge in a rater's place.
 
 Agreement is Krippendorff's alpha and the mean Spearman over pairs.  Undefined is a value of its own (None with a
 reason), never 0 and never 1: a constant side leaves nothing to agree by chance about.  Missing ratings are NaN.
+
+*The ceiling* (`leave_one_out`): how well one rater's ratings align with the mean of the others', at the statistic and
+level that judges are measured with, so that it can stand on their axis.  It is a slightly low one: the mean of all
+raters, which judges are held against, is steadier than the mean of all but one, and brings a judge 0.03 to 0.04.  So no
+judge is held against it by eye or by interval.
+
+*A judge next to raters* (`beside_people`) meets the same target as a rater: for each rater j, over the items that j
+and the judge scored and somebody else rated,
+
+    alignment(judge, mean of the others without j) - alignment(j, mean of the others without j),
+
+averaged over the raters.  A judge that is one more rater like them could change places with j without changing
+anything, so its expected difference is 0 exactly.  It is a statement about *these* raters: another panel may be better
+or worse.  Intervals are from deleting one source at a time (jackknife; Efron and Stein 1981, "The jackknife estimate of
+variance"), with t on sources - 1 degrees of freedom: at sample level with the same raters everywhere this is the t
+interval over the sources' own paired differences.
+
+*The Alternative Annotator Test* (`annotator_test`): whether a judge may take the place of one of the raters.
+Calderon, Reichart and Dror (2025), "The Alternative Annotator Test for LLM-as-a-Judge" (ACL).  For each rater j, over
+the items that j, the judge and at least one other rater scored, an annotation x is held against the *other raters'
+single labels*: S(x) is minus the root mean square difference from them.  With
+
+    d = [S(j) >= S(judge)] - [S(judge) >= S(j)]        (a tie is 0)
+
+H0 says that the mean of d is epsilon or more: the judge is cheaper, so it may be worse than a person by up to epsilon
+(0.2 for experts, 0.15 for skilled raters, 0.1 for crowd workers: a choice that belongs to the test and is reported with
+it).  One-sided t test over the items; Benjamini and Yekutieli (2001) over the raters at q = 0.05.  omega is the share
+of raters for whom H0 is rejected; the judge passes at 0.5.  rho, the mean share of items on which the judge does as
+well as the rater or better, ties counted, compares judges with each other and decides nothing: judges with rho 0.77
+have failed for every rater.
+
+Two things to know.  The paper's t test takes items as independent.  Items that share a source are not, and there the
+test rejects in 14 to 17 % of runs at a nominal 5 %.  So where items share sources, the form clustered by source is the
+form used (ours, not the paper's; it rejects in 3 to 5 %).  Under 30 items the paper takes Wilcoxon's test, which is
+about the middle of d: where the mean of d is epsilon it rejects in 13 to 68 % of runs of 15 or 25 items (t from 30
+items on: 5 to 6 %, 15 % where nothing but ties and losses occur).  So raters with under `LEAST_DUELS` items are not
+tested.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import AspectError, UsageError
-from core.records import FloatArray, GoldenSet, IntArray, Interval, Scale
-from core.stats.claims import MOST_RATERS, NOT_RATED_TWICE
-from core.stats.correlation import average_ranks, correlate, require_finite
-from core.stats.intervals import spread_over_sources
-from core.stats.items import BoolArray
+from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JsonRecord, Measure, Scale, json_fields
+from core.stats.alignment import RESAMPLES, Seed, holm
+from core.stats.correlation import (
+    BoolArray,
+    LabelledItems,
+    Paired,
+    alignments,
+    average_ranks,
+    coefficients_by_source,
+    correlate,
+    level_values,
+    paired,
+    require_finite,
+)
+from core.stats.intervals import (
+    LEAST_SOURCES,
+    MARGIN,
+    ROUNDING,
+    SAME_EVERYWHERE,
+    TOO_FEW,
+    jackknife_deviations,
+    leave_outs,
+    length,
+    one_sided,
+    resampled_values,
+    spread_over_sources,
+    t_interval,
+    t_quantile,
+    two_sided,
+)
 
 AlphaMetric = Literal["nominal", "ordinal", "interval"]
 
@@ -31,19 +93,45 @@ NEAR = 1e-6
 """Gold labels this near to a panel's means (in points) are those means, written with rounding."""
 
 
+MOST_RATERS = 200
+"""Most raters with a row each.  Of more, an item's ratings are its first, second, … rating: few of so many share items,
+and 10,000 raters of 100,000 items would take 8 GB."""
+
+MOST_BLOCKS = 200
+"""Sources beyond this number are deleted in this many blocks of equal size, for a judge next to raters."""
+
+
+LEAST_DUELS = 30
+"""Fewest items of a rater for the Alternative Annotator Test; `ADVISED_RATERS` raters are advised."""
+
+ADVISED_RATERS = 3
+
+PASSES_AT = 0.5
+"""Share of the raters whose place a judge may take, from which on it passes that test."""
+
+ONE_SOURCE = "no interval: there is only one source"
+SINGLE_SOURCES = "no interval: it rests on single sources: without one of them it is undefined"
+ONE_RATER = "there is only one rater, so nobody to compare with"
+NOT_RATED_TWICE = "no item has ratings by two raters"
+NOT_SCORED_BY_BOTH = "the judge scored no item that two raters rated"
+NO_RATER_RANKED = (
+    "no rater can be ranked next to the others' means where the judge can be too (all values equal, or too few)"
+)
+NO_COMMON_RATERS = "fewer than two raters share items with the judge and another rater"
+NO_SINGLE_RATINGS = "so the judge cannot be compared with raters"
+
+
 @dataclass(frozen=True)
 class RaterTable:
     """values: (n_raters, n_items) in the order of `raters` and of some items (at first `GoldenSet.items`), NaN = none.
 
-    `panel` names the raters where there are several panels.  Rows without a name hold the ratings of `n_unnamed` more
-    raters, anybody's in any of them: they count in what others are compared with.  ValueError unless there is one name
-    a row, UsageError for ±inf.
+    `panel` names the raters where there are several panels.  ValueError unless there is one name a row, UsageError for
+    ±inf.
     """
 
     raters: tuple[str, ...]
     values: FloatArray
     panel: str = ""
-    n_unnamed: int = 0
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[0] != len(self.raters):
@@ -61,39 +149,21 @@ class RaterTable:
         return np.asarray(self.rated.sum(axis=0), dtype=np.intp)
 
     @property
-    def named(self) -> IntArray:
-        """Rows of the raters that are each compared with the others: all, or the `MOST_RATERS` with most ratings."""
-        return np.flatnonzero(np.array(self.raters, dtype=np.str_) != "")
-
-    @property
-    def n_raters(self) -> int:
-        """How many raters there are, named or not."""
-        return int(self.named.size) + self.n_unnamed
-
-    @property
     def rated_twice(self) -> IntArray:
         """Positions of the items that two raters or more have rated."""
         return np.flatnonzero(self.n_ratings >= 2)
-
-    @property
-    def present(self) -> RaterTable:
-        """Without the raters who rated nothing here."""
-        rows = np.flatnonzero(self.rated.any(axis=1))
-        return replace(self, raters=tuple(self.raters[row] for row in rows), values=self.values[rows])
 
     def at(self, positions: IntArray | BoolArray) -> RaterTable:
         """The ratings of the items at `positions`."""
         return replace(self, values=self.values[:, positions])
 
 
-def rater_table(golden: GoldenSet, aspect: str, panel: str | None = None) -> RaterTable:
+def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
     """Tabulate the single ratings on `aspect`; slots (r1, r2, …) count as raters where raters are not named.
 
-    `panel` keeps the raters of one panel ("expert": expert1, expert2, …).  None keeps all, unless there are several
-    panels and the gold labels are the means of exactly one: then that one, being whom judges are measured against.
-    Of more than `MOST_RATERS` only those with the most ratings have a row each.  The ratings of all others fill as few
-    rows as they can: 10,000 raters of 100,000 items would take 8 GB otherwise.  AspectError when nobody's single
-    ratings are there, or no such panel.
+    All raters count, unless there are several panels (expert1, expert2, …; turker1, …) and the gold labels are the
+    means of exactly one: then that one, being whom judges are measured against.  Of more than `MOST_RATERS` the rows
+    are the first, second, … rating of each item.  AspectError when nobody's single ratings are there.
     """
     position = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     single = {(one.rater_id, position[one.item_id]): one.value for one in golden.ratings if one.aspect == aspect}
@@ -109,33 +179,27 @@ def rater_table(golden: GoldenSet, aspect: str, panel: str | None = None) -> Rat
     row = {name: k for k, name in enumerate(names)}
     rater, item = np.array([(row[name], at) for name, at in single], dtype=np.intp).T
     values, panels = np.array(list(single.values()), dtype=np.float64), _panels(names)
-    if panel is None:
-        labels = golden.labels(aspect)
+    labels = golden.labels(aspect)
 
-        def means_are_labels(rows: IntArray) -> bool:
-            own = np.isin(rater, rows)
-            counts, sums = (np.bincount(item[own], side, labels.size) for side in (None, values[own]))
-            both = (counts > 0) & ~np.isnan(labels)
-            return bool(both.any() and (np.abs(sums[both] / counts[both] - labels[both]) <= NEAR).all())
+    def means_are_labels(rows: IntArray) -> bool:
+        own = np.isin(rater, rows)
+        counts, sums = (np.bincount(item[own], side, labels.size) for side in (None, values[own]))
+        both = (counts > 0) & ~np.isnan(labels)
+        return bool(both.any() and (np.abs(sums[both] / counts[both] - labels[both]) <= NEAR).all())
 
-        behind = [name for name, rows in panels.items() if means_are_labels(rows)] if len(panels) > 1 else []
-        panel = behind[0] if len(behind) == 1 else ""
-    elif panel not in panels:
-        known = ", ".join(panels) or "none"
-        raise AspectError(f"there is no panel {panel!r} of raters on {aspect!r}; panels: {known}.", file=golden.name)
+    behind = [name for name, rows in panels.items() if means_are_labels(rows)] if len(panels) > 1 else []
+    panel = behind[0] if len(behind) == 1 else ""
     members = panels[panel] if panel else np.arange(len(names))
     kept = np.isin(rater, members)
-    rater, item, values = rater[kept], item[kept], values[kept]
-    n_ratings = np.bincount(rater, minlength=len(names))[members]
-    busiest = np.sort(members[np.argsort(-n_ratings, kind="stable")][:MOST_RATERS])
-    at = np.where(np.isin(rater, busiest), np.searchsorted(busiest, rater), -1)
-    rest = np.flatnonzero(at < 0)  # the k-th of an item goes to the k-th row without a name
-    rest = rest[np.argsort(item[rest], kind="stable")]
-    at[rest] = busiest.size + np.arange(rest.size) - np.searchsorted(item[rest], item[rest])
-    table = np.full((max(busiest.size, int(at.max()) + 1), len(position)), np.nan)
+    rater, item, values, names = rater[kept], item[kept], values[kept], [names[k] for k in members]
+    at = np.searchsorted(members, rater)
+    if len(names) > MOST_RATERS:
+        order = np.lexsort((rater, item))
+        at[order] = np.arange(item.size) - np.searchsorted(item[order], item[order])
+        names = [f"rating {k + 1}" for k in range(int(at.max()) + 1)]
+    table = np.full((len(names), len(position)), np.nan)
     table[at, item] = values
-    named = (*(names[k] for k in busiest), *[""] * (len(table) - busiest.size))
-    return RaterTable(named, table, panel, members.size - busiest.size)
+    return RaterTable(tuple(names), table, panel)
 
 
 def _numbered(rater: str) -> tuple[str, int]:
@@ -253,3 +317,447 @@ def alpha_interval(table: RaterTable, scale: Scale, source_codes: IntArray, seed
         return None
     behind = np.array([sources.size])
     return spread_over_sources(alphas, alpha, behind, sources.size, np.random.default_rng(seed)).interval(0)[0]
+
+
+# ── one rater left out ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class _LeftOuts:
+    """Each rater of `table` left out in turn, on the `items` that somebody else rated too (and the `judge` scored).
+
+    A rater's row is compared with the mean of the others, and so is the judge's, which comes first.
+    ValueError when lengths differ, UsageError for an infinite score.
+
+    Attributes: `places` of each rater's items, the `data` on them, the `sources` (n_sources,) of all, `values`
+    (n_raters, n_rows), NaN = undefined, `weights` (n_raters, n_sources) what each source adds to a rater's weight (its
+    items, or at sample level 1; 0 for an undefined rater), `used` (n_sources,) the sources that some value rests on.
+    """
+
+    def __init__(
+        self, table: RaterTable, items: LabelledItems, measure: Measure, judge: FloatArray | None = None
+    ) -> None:
+        if table.values.shape[1] != items.n or (judge is not None and judge.shape != (items.n,)):
+            raise ValueError(f"one entry per item is needed on every side: {table.values.shape}, {items.n} items")
+        usable = (table.n_ratings >= 2) & (True if judge is None else ~np.isnan(judge))
+        sums, self.measure, self.data = np.nansum(table.values, axis=0), measure, list[Paired]()
+        self.places = [np.flatnonzero(usable & ~np.isnan(row)) for row in table.values]
+        self.sources = np.unique(items.sources[np.concatenate(self.places)])
+        self.weights = np.zeros((len(self.places), self.sources.size))
+        for row, at in zip(table.values, self.places, strict=True):
+            own = items.take(at).labelled((sums[at] - row[at]) / (table.n_ratings[at] - 1))
+            data = paired(row[at] if judge is None else np.stack([judge[at], row[at]]), own)
+            if measure.level == "sample":  # where one row has no coefficient none counts: all rest on the same sources
+                without = np.asarray(np.isnan(coefficients_by_source(data, measure.statistic)).any(axis=0))
+                data = Paired(np.where(without[data.items.sources], np.nan, data.scores), data.items)
+            self.data.append(data)
+        self._at = [np.searchsorted(self.sources, np.unique(items.sources[at])) for at in self.places]
+        self.values = self._values(np.ones((1, self.sources.size)))[0]
+        for weights, at, data, values in zip(self.weights, self._at, self.data, self.values, strict=True):
+            if not np.isnan(values).any():
+                behind = data.items.sums_by_source(data.scored[:1])[0]
+                weights[at] = behind > 0 if measure.level == "sample" else behind
+        self.used = self.weights.sum(axis=0) > 0
+
+    def _values(self, counts: FloatArray) -> FloatArray:
+        """(resamples, n_raters, n_rows) values with `counts` (resamples, n_sources) of each source."""
+        values = [
+            resampled_values(data, counts[:, at], self.measure)
+            if data.items.n >= 2
+            else np.full((len(counts), len(data.scores)), np.nan)
+            for data, at in zip(self.data, self._at, strict=True)
+        ]
+        return np.stack(values, axis=1)
+
+    def averages(self, counts: FloatArray) -> FloatArray:
+        """(resamples, n_rows) means over the raters defined on all rows, each weighted by what it rests on.
+
+        `counts` (resamples, n_sources) of each source.  NaN where no rater is defined.
+        """
+        values, weights = self._values(counts), counts @ self.weights.T
+        defined = np.asarray(~np.isnan(values).any(axis=-1))
+        weights = np.where(defined, weights, 0.0)[:, :, None]
+        total = weights.sum(axis=-2)
+        sums = (np.where(defined[..., None], values, 0.0) * weights).sum(axis=-2)
+        return np.asarray(np.where(total > 0, sums, np.nan) / np.where(total > 0, total, 1.0), dtype=np.float64)
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+Rated = tuple[dict[str, Any], ...]
+"""`rater`, its `value` with the mean of the others (None: undefined), and on how many items, `n_items`, for each."""
+
+
+@dataclass(frozen=True)
+class Ceiling(JsonRecord):
+    """Agreement of the raters on one aspect: the JSON of `ceiling` (DESIGN §3).
+
+    `leave_one_out` and `by_rater` as the function of that name has them, alpha as in `core.stats.raters.Alpha`, and
+    `pairwise_spearman` the mean over `n_pairs`; None is undefined, the reasons say why.  `panel` names
+    the raters used where there are several panels.
+    """
+
+    aspect: str
+    leave_one_out: Alignment
+    krippendorff_alpha: float | None
+    alpha_metric: AlphaMetric
+    alpha_n_items: int
+    alpha_reason: str
+    pairwise_spearman: float | None
+    n_pairs: int
+    pairwise_reason: str
+    n_raters: int
+    panel: str
+    by_rater: Rated
+
+
+def leave_one_out(
+    table: RaterTable, items: LabelledItems, measure: Measure, *, resamples: int = RESAMPLES, seed: Seed = 0
+) -> tuple[Alignment, Rated]:
+    """Align each rater of `table` with the mean of the others, on the `items` that somebody else rated too.
+
+    The alignment averages those of the raters, each weighted by what it rests on (items; sources at sample level).  Its
+    `n` counts the items with at least two ratings that count for some rater (systems at system level), its `n_unscored`
+    the items with fewer ratings, its groups those defined for at least one rater.  The labels of `items` are not looked
+    at.  The interval leaves out one source at a time, for all raters at once (at system level it draws `resamples` of
+    them).  ValueError when lengths differ.
+    """
+    left, level = _LeftOuts(table, items, measure), measure.level
+    sides = zip(table.raters, left.values[:, 0], left.places, strict=True)
+    by_rater = tuple({"rater": name, "value": _or_none(value), "n_items": at.size} for name, value, at in sides)
+    twice, used, defined = table.n_ratings >= 2, left.used, ~np.isnan(left.values[:, 0])
+    average = Alignment(measure.statistic, level, None, 0, n_unscored=int((~twice).sum()))
+    if not defined.any():
+        reason = ONE_RATER if len(by_rater) < 2 else NOT_RATED_TWICE
+        if len(by_rater) >= 2 and left.sources.size:
+            largest = max(left.data, key=lambda data: data.items.n)
+            alone = alignments(largest, measure, *level_values(largest, measure))[0]
+            reason = f"no rater's ratings can be ranked next to the others' means: {alone.reason}"
+        return replace(average, reason=reason), by_rater
+    counted = twice & table.rated[defined].any(axis=0)
+    if level == "sample":
+        counted &= np.isin(items.sources, left.sources[used])
+        average = replace(average, n_groups=int(used.sum()), n_left_out=int((~used).sum()))
+    n = np.unique(items.systems[counted]).size if level == "system" else int(counted.sum())
+    value, interval = left.averages(np.ones((1, left.sources.size)))[0], None
+    if left.sources.size >= 2 and resamples >= 1:
+        interval, _ = spread_over_sources(
+            left.averages,
+            value,
+            np.array([int(used.sum())]),
+            left.sources.size,
+            np.random.default_rng(seed),
+            resamples=resamples if level == "system" else 0,
+        ).interval(0)
+    return replace(average, value=float(value[0]), n=n, interval=interval), by_rater
+
+
+# ── a judge next to raters ────────────────────────────────────────────────────────────────────────────────────
+
+
+Standing = Literal["above", "level", "below", "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class BesideRater:
+    """Judge and rater against the mean of the other raters, on the same `n_items`; None is undefined."""
+
+    rater: str
+    judge: float | None
+    person: float | None
+    n_items: int
+
+    @property
+    def difference(self) -> float | None:
+        """Judge minus rater."""
+        return None if self.judge is None or self.person is None else self.judge - self.person
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self) | {"difference": self.difference}
+
+
+@dataclass(frozen=True)
+class BesidePeople:
+    """A judge next to the raters, each against the mean of the other raters on the same items.
+
+    `n_judges` is how many judges were compared with raters in one table; `interval` and `p` are corrected for that
+    (`among_judges`).
+    `withheld` says why nothing is claimed although it could be tested.
+    `judge`, `person` and `difference` (judge minus person) average `by_rater`, each rater weighted by what it rests on
+    (items; sources at sample level).  `p` is two-sided, None with fewer than `LEAST_SOURCES` sources; `reason` says
+    why something is None.  `n_sources` counts the sources that the difference rests on.
+    """
+
+    judge: Alignment
+    person: Alignment
+    difference: float | None
+    interval: Interval | None
+    p: float | None
+    n_items: int
+    n_sources: int
+    by_rater: tuple[BesideRater, ...]
+    panel: str = ""
+    reason: str = ""
+    n_judges: int = 1
+    withheld: str = field(default="", metadata={"silent": True})
+
+    def without_claim(self, reason: str) -> BesidePeople:
+        """The same figures without p or standing, for `reason` (`withheld`); unchanged for ""."""
+        return replace(self, p=None, withheld=reason) if reason else self
+
+    @property
+    def n_raters(self) -> int:
+        """Raters whose own agreement with the others is defined."""
+        return sum(rater.difference is not None for rater in self.by_rater)
+
+    @property
+    def standing(self) -> Standing:
+        """Where the judge stands next to one of these raters, as far as the interval allows.
+
+        "above" and "below" where the interval leaves out 0; "level" where it holds 0 and its low end lies above
+        -`MARGIN`; "open" otherwise, and wherever there is no p.
+        """
+        if self.interval is None or self.p is None:
+            return "open"
+        if self.interval.low > 0:
+            return "above"
+        if self.interval.high < 0:
+            return "below"
+        return "level" if self.interval.low > -MARGIN else "open"
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything of the record, null where undefined."""
+        return {"standing": self.standing} | json_fields(self) | {"n_raters": self.n_raters}
+
+
+def beside_people(table: RaterTable, scores: ArrayLike, items: LabelledItems, measure: Measure) -> BesidePeople:
+    """Set `scores` (n_items,), more is better, NaN = missing, next to the raters of `table` on the same `items`.
+
+    Items count that the judge scored and two raters rated; the labels of `items` are not looked at.  ValueError when
+    lengths differ, UsageError for ±inf.
+    """
+    judge = np.asarray(scores, dtype=np.float64)
+    left = _LeftOuts(table, items, measure, judge)
+    sides = zip(table.raters, left.values, left.places, strict=True)
+    by_rater = tuple(BesideRater(name, _or_none(own[0]), _or_none(own[1]), at.size) for name, own, at in sides)
+    n_sources, n_items = int(left.used.sum()), int(((table.n_ratings >= 2) & ~np.isnan(judge)).sum())
+    bare = Alignment(measure.statistic, measure.level, None, 0)
+    if not n_sources:
+        why = ONE_RATER if len(by_rater) < 2 else NO_RATER_RANKED if n_items else NOT_SCORED_BY_BOTH
+        bare = replace(bare, reason=why)
+        return BesidePeople(bare, bare, None, None, None, n_items, 0, by_rater, table.panel, why)
+    counts = np.ones((min(n_sources, MOST_BLOCKS), left.used.size))
+    counts[:, left.used] = leave_outs(n_sources, MOST_BLOCKS)
+    own_value, person = left.averages(np.ones((1, left.sources.size)))[0].tolist()
+    gap, deleted = own_value - person, left.averages(counts)
+    deleted = np.column_stack([deleted, deleted[:, 0] - deleted[:, 1]])
+    n_blocks, known = len(deleted), len(deleted) > 1 and not np.isnan(deleted).any()
+    errors = [length(jackknife_deviations(column)) for column in deleted.T]
+    method = "jackknife" + (f" of {n_blocks} blocks" if n_blocks < n_sources else "")
+    of_judge, of_person, interval = (
+        t_interval(value, error, n_sources, method, most=most, behind=n_blocks) if known else None
+        for value, error, most in zip((own_value, person, gap), errors, (1.0, 1.0, 2.0), strict=True)
+    )
+    p = None
+    if known:  # without an error: another value, and the same without any block
+        p = two_sided(gap / errors[2], n_blocks - 1) if errors[2] > 0 else 1.0 if gap == 0 else None
+    why = ONE_SOURCE if n_blocks < 2 else SAME_EVERYWHERE if known else SINGLE_SOURCES
+    if n_sources < LEAST_SOURCES:
+        p, why = None, TOO_FEW
+    sides_behind = zip(left.places, left.weights, strict=True)
+    behind = [at[np.isin(items.sources[at], left.sources[weights > 0])] for at, weights in sides_behind]
+    n_items = int(np.unique(np.concatenate(behind)).size)
+    n = left.data[int(np.argmax(left.weights.any(axis=1)))].items.n_systems if measure.level == "system" else n_items
+    bare = replace(bare, n=n, n_groups=n_sources if measure.level == "sample" else 0)
+    return BesidePeople(
+        replace(bare, value=own_value, interval=of_judge),
+        replace(bare, value=person, interval=of_person),
+        gap,
+        interval,
+        p,
+        n_items,
+        n_sources,
+        by_rater,
+        table.panel,
+        "" if p is not None else why,
+    )
+
+
+def among_judges(results: Sequence[BesidePeople]) -> list[BesidePeople]:
+    """Correct the results of several judges for their number, so that any of them may be picked out.
+
+    Holm's p over all of them, and intervals widened as far as p rises: an interval leaves out 0 where p is below 0.05.
+    Of judges that are all like a rater, the best is then called better in at most 5 %.
+    """
+    n_judges, corrected = sum(own.p is not None for own in results), []
+    for own, p in zip(results, holm([np.nan if own.p is None else own.p for own in results]).tolist(), strict=True):
+        if own.p is not None and n_judges > 1:
+            interval, point, looks = own.interval, own.difference or 0.0, max(p / own.p, 1.0) if own.p else n_judges
+            if interval is not None:
+                freedom = min(own.n_sources, MOST_BLOCKS) - 1
+                by = t_quantile(freedom, looks) / t_quantile(freedom)
+                low, high = point + by * (interval.low - point), point + by * (interval.high - point)
+                method = f"{interval.method}, corrected for {n_judges} judges"
+                interval = replace(interval, low=low, high=high, method=method).within(-2.0, 2.0)
+            corrected.append(replace(own, interval=interval, p=p, n_judges=n_judges))
+        else:
+            corrected.append(own)
+    return corrected
+
+
+# ── the Alternative Annotator Test ───────────────────────────────────────────────────────────────────────────
+
+EPSILONS = {"experts": 0.2, "skilled": 0.15, "crowd": 0.1}
+"""By how much a judge may be worse than a rater, by who the raters are; the paper's three."""
+EPSILON = EPSILONS["skilled"]
+RATE = 0.05
+"""The false discovery rate."""
+TIE = 1e-9
+"""Mean square differences nearer than this are equal: they differ in their last bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaterTest(JsonRecord):
+    """One rater against the judge on `n_items`.
+
+    `judge_wins` and `rater_wins` are the shares of items on which each does as well as the other or better (their sum
+    less 1 is the share of ties); `difference` is the mean of d.  `p` is None under `LEAST_DUELS` items and under
+    `LEAST_SOURCES` sources; `replaceable` is whether H0 is rejected after correction.
+    """
+
+    rater: str
+    n_items: int
+    judge_wins: float | None
+    rater_wins: float | None
+    difference: float | None
+    p: float | None
+    replaceable: bool = False
+
+
+@dataclass(frozen=True)
+class AnnotatorTest:
+    """The test over all raters.  `omega` None is undefined, `reason` says why; `cautions` what makes it weaker.
+
+    `epsilon` is what the judge may be worse by; `clustered` for the version by source.  `n_items` counts the items that
+    some rater's test rests on, `n_sources` their sources.
+    `withheld` says why there is no verdict although there could be one.
+    """
+
+    by_rater: tuple[RaterTest, ...]
+    omega: float | None
+    rho: float | None
+    n_items: int
+    n_sources: int
+    epsilon: float
+    clustered: bool
+    panel: str = ""
+    reason: str = ""
+    cautions: tuple[str, ...] = ()
+    withheld: str = field(default="", metadata={"silent": True})
+
+    def without_claim(self, reason: str) -> AnnotatorTest:
+        """Keep the figures and withhold the verdict for `reason`; unchanged for ""."""
+        if not reason:
+            return self
+        by_rater = tuple(replace(own, p=None, replaceable=False) for own in self.by_rater)
+        return replace(self, withheld=reason, by_rater=by_rater)
+
+    @property
+    def passes(self) -> bool | None:
+        """Whether the judge may stand in for half of the raters tested or more; None where undefined."""
+        return None if self.withheld or self.omega is None else self.omega >= PASSES_AT
+
+    @property
+    def n_raters(self) -> int:
+        """Raters that were tested."""
+        return sum(rater.p is not None for rater in self.by_rater)
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self, but=("clustered",)) | {
+            "passes": self.passes,
+            "n_raters": self.n_raters,
+            "false_discovery_rate": RATE,
+            "clustered_by_source": self.clustered,
+        }
+
+
+def annotator_test(
+    table: RaterTable, scores: ArrayLike, items: LabelledItems, epsilon: float = EPSILON
+) -> AnnotatorTest:
+    """Test `scores` (n_items,), NaN = missing, against the raters of `table` on the same `items`.
+
+    `scores` must mean what ratings mean.  They may be worse than a rater's by `epsilon`, from 0 to under 1.  ValueError
+    when lengths differ, UsageError for another epsilon and for ±inf.
+    """
+    from scipy.stats import false_discovery_control
+
+    if not 0 <= epsilon < 1:
+        raise UsageError(f"Epsilon, what the judge may be worse by, lies from 0 to under 1; {epsilon:g} came.")
+    judge = np.asarray(scores, dtype=np.float64)
+    if not table.values.shape[1:] == judge.shape == (items.n,):
+        raise ValueError(f"one entry per item is needed: {table.values.shape}, {judge.shape}, {items.n} items")
+    require_finite(judge)
+    usable = (table.n_ratings >= 2) & ~np.isnan(judge)
+    clustered = np.unique(items.sources[usable]).size < int(usable.sum())
+    # by the mean square difference from the others' labels (its root keeps the order): what all raters say of an item
+    # is added up once, and a rater's own label taken out again; centred against cancellation
+    middle = float(np.nanmean(np.vstack([table.values, judge])))
+    values, judge, n = table.values - middle, judge - middle, table.n_ratings - 1.0
+    sums, squares = np.nansum(values, axis=0), np.nansum(values**2, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        off_judge, off_rater = (
+            (squares - values**2 - 2.0 * x * (sums - values) + n * x**2) / n for x in (judge[None, :], values)
+        )
+        judge_wins, rater_wins = off_judge <= off_rater + TIE, off_rater <= off_judge + TIE
+    duels, tested = usable & table.rated, []
+    for rater, at, own, other in zip(table.raters, duels, judge_wins, rater_wins, strict=True):
+        wins, losses = own[at].astype(np.float64), other[at].astype(np.float64)
+        # the paper's t is over items; over sources each source counts as one
+        p = mean_below(losses - wins, epsilon, items.sources[at] if clustered else np.arange(wins.size))
+        judge_share, rater_share, gap = (float(x.mean()) if x.size else None for x in (wins, losses, losses - wins))
+        tested.append(RaterTest(rater, wins.size, judge_share, rater_share, gap, p))
+    known, used = [own for own in tested if own.p is not None], duels.any(axis=0)
+    # Benjamini and Yekutieli's rate holds however the tests depend; those without p do not count
+    corrected = iter(false_discovery_control([rater.p for rater in known], method="by") if known else ())
+    by_rater = tuple(replace(own, replaceable=own.p is not None and bool(next(corrected) <= RATE)) for own in tested)
+    n_sources, few = int(np.unique(items.sources[used]).size), sum(0 < own.n_items < LEAST_DUELS for own in tested)
+    reason, cautions = "", list[str]()
+    if len(known) < 2:
+        reason = ONE_RATER if len(tested) < 2 else NO_COMMON_RATERS
+        if len(tested) >= 2 and few:
+            reason = f"a rater takes {LEAST_DUELS} items that the judge and another rater scored too"
+        elif len(tested) >= 2 and clustered and 0 < n_sources < LEAST_SOURCES:
+            reason = f"only {n_sources} sources; clustered by source it takes {LEAST_SOURCES}"
+    elif few:
+        of_all = f"{few} of {len(tested)} raters share fewer than {LEAST_DUELS} items with the judge and the others"
+        cautions.append(f"{of_all}, and are not tested.")
+    if not reason and len(known) < ADVISED_RATERS:
+        cautions.append(f"Only {len(known)} raters; {ADVISED_RATERS} or more are advised.")
+    return AnnotatorTest(
+        by_rater=by_rater,
+        omega=None if reason else sum(own.replaceable for own in by_rater) / len(known),
+        rho=None if reason else float(np.mean([rater.judge_wins or 0.0 for rater in known])),
+        n_items=int(used.sum()),
+        n_sources=n_sources,
+        epsilon=epsilon,
+        clustered=clustered,
+        panel=table.panel,
+        reason=reason,
+        cautions=tuple(cautions),
+    )
+
+
+def mean_below(d: FloatArray, epsilon: float, sources: IntArray) -> float | None:
+    """One-sided p that the mean of `d` (n,) is under `epsilon`: Student's t over deletions of one of `sources` (n,).
+
+    With a source for each item this is the t test over items.  None under `LEAST_DUELS` items or `LEAST_SOURCES`
+    sources.  Differences that are all equal leave nothing to doubt: p is then 0 or 1.
+    """
+    codes = np.unique(sources, return_inverse=True)[1]
+    counts, sums = np.bincount(codes), np.bincount(codes, weights=d)
+    if d.size < LEAST_DUELS or counts.size < LEAST_SOURCES:
+        return None
+    error = length(jackknife_deviations((d.sum() - sums) / (d.size - counts)))
+    t = float(d.mean()) - epsilon
+    return one_sided(t / error, counts.size - 1) if error > ROUNDING else float(t >= 0)

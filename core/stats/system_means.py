@@ -19,11 +19,6 @@ Departures, each of which held its level better in simulation:
 
 Labels have to be a random draw of what was judged; items whose labels chose or fitted the judge are to be left out
 beforehand, labels and verdicts alike.
-
-What a judge is worth can be told before anybody labels.  With n labels and N unlabelled verdicts a system, and
-correlation ρ of verdicts with labels within systems, the corrected interval is √(1 − ρ²·N/(n + N)) times as wide as
-that of the labels alone: as wide as n / (1 − ρ²·N/(n + N)) labels would make it.  λ has to be found out from the same
-labels, which costs about what ρ = 1/√(n − 2) brings.
 """
 
 from __future__ import annotations
@@ -35,15 +30,12 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import UsageError
-from core.records import FloatArray, IntArray, Interval, JsonRecord, Scale, json_fields
+from core.records import FloatArray, IntArray, Interval, Scale, json_fields
 from core.stats.alignment import holm
-from core.stats.claims import LEAST_SOURCES, TOO_FEW
-from core.stats.correlation import require_finite
-from core.stats.intervals import CONFIDENCE, ROUNDING, one_sided, t_quantile, two_sided
-from core.stats.items import BoolArray, source_folds
+from core.stats.correlation import BoolArray, require_finite, source_folds
+from core.stats.intervals import CONFIDENCE, LEAST_SOURCES, ROUNDING, TOO_FEW, one_sided, t_quantile, two_sided
 from core.stats.on_scale import fit_isotonic
-from core.wording import counted, percent
+from core.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +45,6 @@ class MeanEstimate:
     value: float | None
     interval: Interval | None = None
     reason: str = ""
-
-    @property
-    def width(self) -> float:
-        """Width of the interval, infinite where there is none."""
-        return np.inf if self.interval is None else self.interval.high - self.interval.low
 
     def as_json(self) -> dict[str, Any]:
         interval = self.interval and self.interval.as_json()
@@ -115,15 +102,14 @@ class SystemMeans:
     """All systems, and every pair of those with a corrected mean.
 
     `correlation` is Pearson's of verdicts with labels within systems, over `n_both` items, None where undefined, and
-    `p_correlation` that of no or a negative one; `spread` the standard deviation of labels within systems.  `mapped`:
-    verdicts went through a map to the human `scale`.  `n_sources` is how many hold an item with label and verdict.
+    `p_correlation` that of no or a negative one.  `mapped`: verdicts went through a map to the human `scale`.
+    `n_sources` is how many hold an item with label and verdict.
     """
 
     systems: tuple[SystemMean, ...]
     differences: tuple[SystemDifference, ...]
     correlation: float | None
     p_correlation: float | None
-    spread: float | None
     n_both: int
     n_sources: int
     mapped: bool
@@ -135,11 +121,6 @@ class SystemMeans:
         """The systems with a corrected mean, highest first."""
         known = [(system.corrected.value, system) for system in self.systems if system.corrected.value is not None]
         return tuple(system for _, system in sorted(known, key=lambda pair: -pair[0]))
-
-    @property
-    def by_need(self) -> tuple[SystemMean, ...]:
-        """The systems by who needs labels most: those without an interval, fewest labels first, then by its width."""
-        return tuple(sorted(self.systems, key=lambda system: (-system.corrected.width, system.n_both)))
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -284,25 +265,9 @@ def powered_mean(
 ) -> tuple[SourceMean, float]:
     """Correct `labels` (n,) with `scores` (n,) of the same items and `others` (N,) of items without a label.
 
-    Scores are taken less the mean of `others`.  Returns the mean λ, too.
-    """
-    weights = _chosen_weights(labels, scores, sources, others, others_from)
-    weight = float(weights.mean())
-    own, spread = SourceMean.of(labels - weights * scores, sources), SourceMean.of(weight * others, others_from)
-    if weight == 0.0:
-        return own, weight
-    names, place = np.unique(np.concatenate([own.sources, spread.sources]), return_inverse=True)
-    parts = np.bincount(place, np.concatenate([own.parts, spread.parts])).astype(np.float64)
-    return SourceMean(own.value, names, parts, min(own.freedom, spread.freedom) - 1), weight
-
-
-def _chosen_weights(
-    labels: FloatArray, scores: FloatArray, sources: IntArray, others: FloatArray, others_from: IntArray
-) -> FloatArray:
-    """(n,) λ for the labelled items, chosen by the other sources.
-
-    The covariance is that of the sums of each source about the means of what is left, Σ Y_c·F_c − ȲΣ m_c·F_c −
-    f̄ Σ m_c·Y_c + Ȳf̄ Σ m_c², so that leaving a source out takes its summands away.
+    Scores are taken less the mean of `others`.  Returns the mean λ, too.  Each label's λ is chosen by the other
+    sources.  The covariance is that of the sums of each source about the means of what is left, Σ Y_c·F_c − ȲΣ m_c·F_c
+    − f̄ Σ m_c·Y_c + Ȳf̄ Σ m_c², so that leaving a source out takes its summands away.
     """
     _, place, size = np.unique(sources, return_inverse=True, return_counts=True)
     _, place_of_others, size_of_others = np.unique(others_from, return_inverse=True, return_counts=True)
@@ -312,7 +277,7 @@ def _chosen_weights(
     n_judged = int(sizes.sum())
     variance = ((sums - sizes * (sums.sum() / n_judged)) ** 2).sum() / n_judged * sizes.size / max(sizes.size - 1, 1)
     if size.size < 3 or not others.size or variance <= ROUNDING**2:  # a constant judge has λ = 0
-        return np.zeros(labels.size)
+        return SourceMean.of(labels, sources), 0.0
 
     def left(values: FloatArray | IntArray) -> FloatArray:
         return np.asarray(values.sum() - values, dtype=np.float64)
@@ -321,8 +286,14 @@ def _chosen_weights(
     mean_y, mean_f = left(y) / n, left(f) / n
     about = left(y * f) - mean_y * left(size * f) - mean_f * left(size * y) + mean_y * mean_f * left(size**2)
     covariance = about * (size.size - 1) / (size.size - 2) / n
-    weights = np.clip(covariance / ((1.0 + labels.size / others.size) * variance), 0.0, 1.0)
-    return np.asarray(weights[place], dtype=np.float64)
+    weights = np.clip(covariance / ((1.0 + labels.size / others.size) * variance), 0.0, 1.0)[place]
+    weight = float(weights.mean())
+    own, spread = SourceMean.of(labels - weights * scores, sources), SourceMean.of(weight * others, others_from)
+    if weight == 0.0:
+        return own, weight
+    names, place = np.unique(np.concatenate([own.sources, spread.sources]), return_inverse=True)
+    parts = np.bincount(place, np.concatenate([own.parts, spread.parts])).astype(np.float64)
+    return SourceMean(own.value, names, parts, min(own.freedom, spread.freedom) - 1), weight
 
 
 # ── the estimate ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -434,24 +405,22 @@ def _differences(means: dict[int, SourceMean], systems: list[SystemMean], scale:
 
 def _worth_within(
     labels: FloatArray, scores: FloatArray, sources: IntArray, systems: IntArray
-) -> tuple[float | None, float | None, float | None]:
-    """What verdicts tell about labels within systems: Pearson's r, the one-sided p of none or less, the labels' spread.
+) -> tuple[float | None, float | None]:
+    """What verdicts tell about labels within systems: Pearson's r, and the one-sided p of none or less.
 
-    The p is Student's over sources, of the sum of products of each source.  The spread is a standard deviation.
+    The p is Student's over sources, of the sum of products of each source.
     """
     _, own, size = np.unique(systems, return_inverse=True, return_counts=True)
     y, f = (side - (np.bincount(own, side) / size)[own] for side in (labels, scores))
-    freedom = labels.size - size.size
-    spread = float(np.sqrt((y @ y) / freedom)) if freedom >= 1 else None
     power = float(np.sqrt((y @ y) * (f @ f)))
     if not power > ROUNDING:
-        return None, None, spread
+        return None, None
     names, place = np.unique(sources, return_inverse=True)
     products = np.bincount(place, weights=y * f)
     error = float(np.sqrt((products**2).sum()))
     tested = names.size >= LEAST_SOURCES and error > 0
     p = one_sided(-float(products.sum()) / error, names.size - 1) if tested else None
-    return float(y @ f) / power, p, spread
+    return float(y @ f) / power, p
 
 
 def _too_few(system: SystemMean, n_sources: int) -> str:
@@ -517,82 +486,3 @@ def _map(
         return fitted.apply
     low, width = float(everything.min()), float(np.ptp(everything)) or np.inf  # of equal scores all go to the low end
     return lambda values: scale.low + (values - low) / width * (scale.high - scale.low)
-
-
-# ── what labels would give ───────────────────────────────────────────────────────────────────────────────────
-
-USUAL_CORRELATIONS = (0.3, 0.5, 0.7)
-"""Judges correlate with one person's labels within systems by 0.4 to 0.6; next to and beyond."""
-
-USUAL_LABELS = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Worth(JsonRecord):
-    """What `n_labels` of a system and the verdicts of a judge of that `correlation` give.
-
-    `width` is that of the interval as a share of the labels' alone, `n_effective` the labels that would do the same.
-    `helps` where verdicts without labels remain and the correlation is above what finding λ out costs.  `half_width` is
-    in points of the scale, None where nobody knows how far labels spread; `measured` where the correlation comes from
-    labels.
-    """
-
-    correlation: float
-    width: float
-    n_effective: float
-    helps: bool
-    half_width: float | None
-    measured: bool = False
-
-    @property
-    def words(self) -> str:
-        """What the judge would bring, in a line."""
-        whose = f"with a judge at correlation {self.correlation:.1f}"
-        if self.measured:
-            whose = f"at the correlation of {self.correlation:.2f} that labels show"
-        points = "" if self.half_width is None else f", ± {self.half_width:.2f} points"
-        if not self.helps:
-            return f"{whose}: nothing, the labels alone do as well{points}"
-        return f"{whose}: intervals {percent(1 - self.width)} narrower{points}, as {self.n_effective:.0f} labels alone"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelsWorth(JsonRecord):
-    """What `n_labels` labels a system would give, next to `n_unlabelled` verdicts, by the judge's correlation.
-
-    `break_even` is the least correlation at which the judge helps.
-    """
-
-    n_labels: int
-    n_unlabelled: int
-    break_even: float
-    worth: tuple[Worth, ...]
-
-
-def plan_labels(means: SystemMeans, n_labels: int = USUAL_LABELS) -> LabelsWorth:
-    """What `n_labels` labels a system would give, with the correlation that labels show so far, if any, first.
-
-    UsageError under `LEAST_LABELS`.
-    """
-    if n_labels < LEAST_LABELS:
-        raise UsageError(f"At least {LEAST_LABELS} labels a system are needed for a corrected mean; got {n_labels}.")
-    judged = [system.n_judged for system in means.systems if system.n_judged]
-    n_unlabelled = max(int(np.median(judged)) - n_labels, 0) if judged else 0
-    break_even = 1.0 / float(np.sqrt(n_labels - 2))
-    alone = None if means.spread is None else t_quantile(n_labels - 1) * means.spread / float(np.sqrt(n_labels))
-    measured = means.correlation if means.n_both >= LEAST_LABELS else None
-    worth: list[Worth] = []
-    for correlation in (*(() if measured is None else (max(measured, 0.0),)), *USUAL_CORRELATIONS):
-        left = 1.0 - correlation**2 * n_unlabelled / (n_labels + n_unlabelled)
-        width = float(np.sqrt(max(left, 0.0)))
-        worth.append(
-            Worth(
-                correlation,
-                width,
-                n_labels / left if left > 0 else float(n_labels + n_unlabelled),
-                n_unlabelled > 0 and correlation >= break_even,
-                None if alone is None else width * alone,
-                measured is not None and not worth,
-            )
-        )
-    return LabelsWorth(n_labels, n_unlabelled, break_even, tuple(worth))

@@ -22,7 +22,7 @@ from core.findings.weak_spots import (
 from core.project_records import JudgeEntry
 from core.records import FloatArray
 from core.report.figures.curves import curve_figure, scatter_figure
-from core.stats.claims import HALF_ALPHA
+from core.stats.intervals import HALF_ALPHA
 from core.wording import number, p_figure, signed, signed_range
 from pages.compare.choices import SEED, Compared, choose_row, tell
 from pages.label import label_item

@@ -43,21 +43,16 @@ def draw(compared: Compared) -> None:
             key=state.widget("compare_raters_are"),
             help="A judge costs less, so the test lets it be worse than a rater by up to ε.",
         )
-        standardise = st.toggle(
-            "Standardise each rater first",
-            key=state.widget("compare_standardise"),
-            help="For raters who use the scale differently, and for judges on a scale of their own.",
-        )
 
     def tested() -> Tests:
         judges, own = [entry.judge for entry in compared.judges], compared.shown.own
-        tests = annotator_tests(compared.golden, board, judges, epsilon=EPSILONS[raters_are], standardise=standardise)
+        tests = annotator_tests(compared.golden, board, judges, epsilon=EPSILONS[raters_are])
         return tuple(
             test.without_claim(compared.shown.no_p) if test and compared.judge_of(row).judge_id == own else test
             for row, test in zip(board.rows, tests, strict=True)
         )
 
-    tests = cached(("annotators", *compared.key, raters_are, standardise), tested)
+    tests = cached(("annotators", *compared.key, raters_are), tested)
     rows = []
     for row, test in zip(board.rows, tests, strict=True):
         people, words, difference = row.people, tables.DASH, tables.DASH
@@ -101,7 +96,7 @@ def _draw_raters(compared: Compared, tests: Tests) -> None:
         return
     tell(rater_finding(people, compared.measure))
     if test is None:
-        st.markdown("No annotator test: this judge has a scale of its own. Standardise each rater first to test it.")
+        st.markdown("No annotator test: this judge has a scale of its own.")
     else:
         tell(annotator_finding(test))
     rows = []

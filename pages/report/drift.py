@@ -12,7 +12,7 @@ from core.findings.over_time import recheck_details, recheck_finding
 from core.project_records import GoldenSummary
 from core.projects.method_runs import RecheckRequest
 from core.projects.reports import MeasuredJudge
-from core.wording import change_figures, measure_name, number, p_cell, percent
+from core.wording import change_figures, measure_name, number, percent
 from pages.ui import grid, run_panel, tables
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
@@ -62,8 +62,9 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
                 "left out": sum(each.outcome.left_out.values()),
                 tables.measure_heading(each.outcome.now): number(each.outcome.now.value),
                 "95 % interval": tables.interval_of(each.outcome.now),
-                "change": tables.DASH if (moved := each.outcome.change.value) is None else change_figures(moved, None),
-                "p, fallen": p_cell(each.outcome.change.p),
+                "change": tables.DASH
+                if (moved := each.outcome.change.value) is None
+                else change_figures(moved, each.outcome.change.interval),
                 "unscored": each.outcome.now.n_unscored,
                 "decision": each.outcome.decision,
             }

@@ -24,7 +24,7 @@ from scipy import stats as scipy_stats
 
 from core.records import Measure
 from core.stats import LabelledItems, align_each, coefficients_by_source
-from core.stats.items import mean_defined, paired
+from core.stats.correlation import mean_defined, paired
 
 ORACLES: dict[str, Callable[..., Any]] = {"spearman": scipy_stats.spearmanr, "kendall": scipy_stats.kendalltau}
 Task = dict[str, np.ndarray]

@@ -31,8 +31,8 @@ import numpy as np
 
 from core.records import Measure
 from core.stats import LEAST_SOURCES, LabelledItems, coefficients_by_source, compare_judges, correlate
+from core.stats.correlation import mean_defined, paired
 from core.stats.intervals import LEAST_RANKED
-from core.stats.items import mean_defined, paired
 
 WORLDS = {  # quality, error a source shares, error of an item, whole points
     "usual": (0.7, 0.5, 0.8, False),

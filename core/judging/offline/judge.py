@@ -57,7 +57,7 @@ from core.judging.offline.features import (
 from core.judging.offline.text import Text, cut
 from core.records import Criteria, FloatArray, IntArray, Item, ItemKind, Scale, Scored, Task, Unscored, Usage
 from core.stats import LabelledItems, average_ranks
-from core.stats.items import source_folds
+from core.stats.correlation import source_folds
 from core.verdicts import Scores, Verdicts
 from core.wording import counted
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from core.comparison import compare_table
 from core.comparison.examination import Bias, Examination, examine_judge
-from core.data.reshape import PREFERENCES
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Measure, Rating, Scale
-from core.stats import AnnotatorTestSettings, LabelledItems, RaterTable, annotator_test
+from core.stats import LabelledItems, RaterTable, annotator_test
 
 ASPECT = "quality"
 FAMILY = ("gpt-4o", "claude-3", "llama-2", "t5", "human", "mistral", "gemini", "qwen")
@@ -103,24 +102,6 @@ def has_weak_part(
     return bool(examine_judge(golden, ASPECT, judge_of(scores)).worst)
 
 
-def leans_to_a_place(
-    rng: Generator,
-    *,
-    n_sources: int = 80,
-    noise: tuple[float, float] = (1.0, 0.3),
-    second: float = 0.5,
-    planted: float = 0.0,
-) -> bool:
-    """Is a judge of pairs said to prefer a place?  The second text is better by `second`; `planted` draws to it."""
-    n = 4 * n_sources
-    better = second + rng.normal(0, 1, n) + np.repeat(rng.normal(0, 0.3, n_sources), 4)
-    people = 2.0 + np.sign(better + noise[0] * rng.normal(0, 1, n))
-    scores = 2.0 + np.sign(better + planted + noise[1] * rng.normal(0, 1, n))
-    items = tuple(Item(f"p{k}", "a text", f"d{k // 4}", context="b text") for k in range(n))
-    golden = GoldenSet("pairs", "pair", items, {ASPECT: AspectLabels(ASPECT, PREFERENCES, tuple(people.tolist()))})
-    return bias_of(examine_judge(golden, ASPECT, judge_of(scores)), "position").shown
-
-
 def favours_its_family(
     rng: Generator, *, n_sources: int = 100, noise: tuple[float, float] = (1.0, 0.3), planted: float = 0.0
 ) -> bool:
@@ -164,15 +145,13 @@ def _at_the_margin() -> float:
     low, high = 0.6, 2.0
     for _ in range(12):
         middle = (low + high) / 2.0
-        rater = annotator_test(
-            *_duel(np.random.default_rng(0), 20_000, 4, middle), AnnotatorTestSettings(clustered=False)
-        ).by_rater[0]
+        rater = annotator_test(*_duel(np.random.default_rng(0), 20_000, 4, middle)).by_rater[0]
         low, high = (middle, high) if (rater.difference or 0.0) < 0.15 else (low, middle)
     return (low + high) / 2.0
 
 
-def may_replace_a_rater(rng: Generator, *, clustered: bool | None = None, planted: float | None = None) -> bool:
+def may_replace_a_rater(rng: Generator, *, planted: float | None = None) -> bool:
     """Is a judge that is worse than a rater by just the margin said to be within it, at 5 %?  On 40 sources of 6."""
     shift = _at_the_margin() if planted is None else planted
-    p = annotator_test(*_duel(rng, 40, 6, shift), AnnotatorTestSettings(clustered=clustered)).by_rater[0].p
+    p = annotator_test(*_duel(rng, 40, 6, shift)).by_rater[0].p
     return p is not None and p <= 0.05

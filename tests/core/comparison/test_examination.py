@@ -153,7 +153,7 @@ def test_bad_input_is_told_and_claims_nothing(broken, left_out):
     assert not left_out or left_out in examination.left_out
 
 
-def test_a_judge_of_pairs_that_likes_the_second_place_is_told_beside_people():
+def test_a_judge_of_pairs_that_likes_long_texts_and_was_asked_one_way_round():
     rng = np.random.default_rng(9)
     n = 160
     items = tuple(
@@ -162,14 +162,10 @@ def test_a_judge_of_pairs_that_likes_the_second_place_is_told_beside_people():
     )
     labels = rng.integers(0, 2, n).astype(float)
     golden = GoldenSet("pairs", "pair", items, {ASPECT: AspectLabels(ASPECT, Scale(0, 1, 0.5), tuple(labels.tolist()))})
-    second = np.where(rng.random(n) < 0.5, 1.0, labels)
-    found = bias(examine_judge(golden, ASPECT, JudgeScores("j", "imported", ASPECT, second)), "position")
-    assert 0.1 < found.difference <= second.mean() - 0.5
-    assert found.shown and "second" in bias_finding(found).headline
-    fair = bias(examine_judge(golden, ASPECT, JudgeScores("j", "imported", ASPECT, labels)), "position")
-    assert not fair.shown
     longer = np.array([float(len(item.context) > len(item.target)) for item in items])
-    verbose = bias(examine_judge(golden, ASPECT, JudgeScores("j", "imported", ASPECT, longer)), "length")
+    found = examine_judge(golden, ASPECT, JudgeScores("j", "imported", ASPECT, longer))
+    assert bias(found, "position").reason == "no pair was asked both ways round"
+    verbose = bias(found, "length")
     assert verbose.shown and verbose.difference > 0.5
 
 

@@ -23,8 +23,6 @@ NOTHING: list[tuple[Callable[..., bool], int, dict[str, Any]]] = [
     (ask.has_weak_part, 40, {}),
     (ask.has_weak_part, 40, {"middle": 4.2, "step": 1.0}),
     (ask.has_weak_part, 40, {"n_raters": 3, "step": 0.01}),
-    (ask.leans_to_a_place, 100, {"noise": (1.0, 0.3)}),
-    (ask.leans_to_a_place, 100, {"noise": (0.3, 1.2)}),
     (ask.favours_its_family, 40, {"noise": (1.0, 0.3)}),
     (ask.favours_its_family, 40, {"noise": (0.3, 1.2)}),
     (ask.best_is_above_a_rater, 30, {}),
@@ -42,7 +40,6 @@ PLANTED: list[tuple[Callable[..., bool], dict[str, Any]]] = [
     (ask.follows_length, {"planted": 0.5, "n_sources": 100, "n_raters": 1}),
     (ask.follows_length, {"planted": 0.3, "n_sources": 100, "noise": (0.7, 0.9)}),
     (ask.has_weak_part, {"planted": 3.0}),
-    (ask.leans_to_a_place, {"planted": 0.8, "second": 0.0}),
     (ask.favours_its_family, {"planted": 0.5, "n_sources": 150}),
     (ask.best_is_above_a_rater, {"planted": 4.0}),
     (ask.may_replace_a_rater, {"planted": 0.3}),
@@ -52,7 +49,3 @@ PLANTED: list[tuple[Callable[..., bool], dict[str, Any]]] = [
 @pytest.mark.parametrize(("question", "how"), PLANTED)
 def test_what_is_planted_is_found(question, how):
     assert share(question, 20, **how) >= 0.75
-
-
-def test_the_plain_form_of_the_annotator_test_passes_too_often_on_grouped_items():
-    assert share(ask.may_replace_a_rater, 400, clustered=False) > 0.08

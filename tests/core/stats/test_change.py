@@ -13,12 +13,11 @@ from scipy.stats import f_oneway
 from core.records import Alignment, Interval
 from core.stats.change import (
     POWER,
-    LabelPilot,
     change_between,
     plan_labels,
-    single_call_reliability,
     stream_mean,
 )
+from core.stats.intervals import intraclass_correlation
 
 
 def aligned(value: float | None, low: float = 0.0, high: float = 0.0, n: int = 100) -> Alignment:
@@ -44,25 +43,21 @@ def test_the_interval_by_hand():
 
 
 @given(st.floats(-0.9, 0.9), st.floats(-0.9, 0.9), st.integers(10, 500), st.integers(10, 500), st.floats(0.005, 0.4))
-def test_p_and_interval_say_the_same(now, then, n, m, alpha):
+def test_swapping_turns_the_change_round(now, then, n, m, alpha):
     change = change_between(fisher(now, n), fisher(then, m), alpha=alpha)
-    if abs(change.p - alpha) > 1e-6:
-        assert (change.interval.high < 0) == (change.p < alpha)
     swapped = change_between(fisher(then, m), fisher(now, n), alpha=alpha)
     assert swapped.value == pytest.approx(-change.value if change.value is not None else None)
     assert (swapped.interval.low, swapped.interval.high) == pytest.approx((-change.interval.high, -change.interval.low))
 
 
 def test_what_n_can_tell_by_hand():
-    """r = .5, n = 103 on both sides: s = .1 each, together .141421; (1.644854 + .841621) · .141421 = .351641.
+    """r = .5, n = 103 on both sides: s = .1 each.  1.644854 + .841621 = 2.486475, atanh .5 = .549306.
 
-    atanh .5 = .549306; tanh(.549306 − .351641) = tanh .197665 = .195130: a fall of .304870.
     For a fall of .4: atanh .5 − atanh .1 = .448971; (.448971 / 2.486475)² = .032604; less s_then² = .01: .022604;
     n = 103 · .01 / .022604 = 45.57, so 46.  For .2: .549306 − .309520 = .239787; (…/2.486475)² = .0093 < .01: none.
     """
     assert pytest.approx(0.8) == POWER
     change = change_between(fisher(0.5, 103), fisher(0.5, 103), fall=0.4)
-    assert change.detectable == pytest.approx(0.304870, abs=1e-5)
     assert change.n_needed == 46
     assert change_between(fisher(0.5, 103), fisher(0.5, 103), fall=0.2).n_needed is None
 
@@ -78,7 +73,7 @@ def test_what_n_can_tell_by_hand():
 )
 def test_what_cannot_be_compared(now, then, reason):
     change = change_between(now, then)
-    assert (change.value, change.interval, change.p, change.detectable, change.n_needed) == (None,) * 5
+    assert (change.value, change.interval, change.n_needed) == (None,) * 3
     assert reason in change.reason
     assert change.as_json()["value"] is None
 
@@ -108,8 +103,8 @@ def test_the_radius_by_hand():
 # ── planning labels ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def half(n_items: int, n_sources: int, n_raters: int = 1, pilot: LabelPilot | None = None) -> float:
-    ends = plan_labels(n_items, n_sources, n_raters, pilot=pilot).interval
+def half(n_items: int, n_sources: int, n_raters: int = 1, measured: Alignment | None = None) -> float:
+    ends = plan_labels(n_items, n_sources, n_raters, measured=measured).interval
     return (ends.high - ends.low) / 2
 
 
@@ -129,14 +124,9 @@ def test_more_is_never_worse(n_sources, per, n_raters):
     assert half(n_sources * per, n_sources * per, n_raters) <= now + 1e-9
 
 
-def pilot(interval: Interval | None = None, value: float | None = 0.6) -> LabelPilot:
-    found = Alignment("spearman", "dataset", value, 60, interval=interval)
-    return LabelPilot(found, 60, 20, 3.0, 0.5)
-
-
-def test_a_pilot_of_the_same_size_gives_its_own_interval():
-    known = pilot(Interval(0.4, 0.75))
-    again = plan_labels(60, 20, 3, pilot=known)
+def test_as_many_items_as_were_measured_give_their_own_interval():
+    known = Alignment("spearman", "dataset", 0.6, 60, interval=Interval(0.4, 0.75, n_sources=20))
+    again = plan_labels(60, 20, 3, measured=known)
     assert again.value == pytest.approx(0.6)
     assert half(60, 20, 3, known) == pytest.approx(0.175, abs=0.005)
     assert half(240, 80, 3, known) == pytest.approx(0.175 / 2, abs=0.01)
@@ -151,25 +141,24 @@ def test_what_labels_are_enough_for():
     assert plan_labels(4, 2).fall is None
 
 
-# ── reliability of a single call ─────────────────────────────────────────────────────────────────────────────
+def test_more_raters_raise_the_alignment_as_spearman_and_brown_say():
+    # 3 raters at .5 have the reliability 3·.5 / (1 + 2·.5) = .75, 6 have 6·.5 / (1 + 5·.5) = 6/7
+    assert plan_labels(60, 20, 6).value == pytest.approx(0.5 * math.sqrt(6 / 7 / 0.75))
+
+
+# ── reliability of a single value ────────────────────────────────────────────────────────────────────────────
 
 
 def test_icc_by_hand():
-    assert single_call_reliability([[1, 1], [2, 2], [5, 5]]) == pytest.approx(1.0)
+    assert intraclass_correlation(np.array([1.0, 1, 2, 2, 5, 5]), np.repeat(np.arange(3), 2)) == pytest.approx(1.0)
     # items (1, 3), (5, 7): grand mean 4, item means 2 and 6; MSB = 2·(4 + 4) / 1 = 16, MSW = (1+1+1+1) / 2 = 2, k = 2
-    assert single_call_reliability([[1, 3], [5, 7]]) == pytest.approx((16 - 2) / (16 + 2))
+    found = intraclass_correlation(np.array([1.0, 3, 5, 7]), np.array([0, 0, 1, 1]))
+    assert found == pytest.approx((16 - 2) / (16 + 2))
 
 
 def test_icc_equals_the_one_of_the_f_ratio():
     # with k calls on every item, ICC(1) = (F − 1) / (F + k − 1)
     calls = np.random.default_rng(0).normal(size=(20, 1)) + np.random.default_rng(1).normal(size=(20, 4))
     f = f_oneway(*calls).statistic
-    assert single_call_reliability(calls) == pytest.approx((f - 1) / (f + 3), abs=1e-12)
-
-
-def test_more_raters_raise_the_alignment_as_spearman_and_brown_say():
-    # 4 raters at .5 have the reliability 4·.5 / (1 + 3·.5) = .8: r grows by √(.8 / .5)
-    found = Alignment("spearman", "dataset", 0.5, 60, interval=Interval(0.3, 0.7))
-    assert plan_labels(60, 20, 4, pilot=LabelPilot(found, 60, 20, 1.0, 0.5)).value == pytest.approx(0.5 * np.sqrt(1.6))
-    # without reliability nothing can be predicted
-    assert plan_labels(60, 20, 4, pilot=LabelPilot(found, 60, 20, 1.0, np.nan)).value == pytest.approx(0.5)
+    icc = intraclass_correlation(calls.ravel(), np.repeat(np.arange(20), 4))
+    assert icc == pytest.approx((f - 1) / (f + 3), abs=1e-12)

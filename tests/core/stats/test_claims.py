@@ -7,7 +7,7 @@ import pytest
 
 from core.records import Interval
 from core.stats import claim
-from core.stats.claims import HALF_ALPHA
+from core.stats.intervals import HALF_ALPHA
 from core.wording import p_cell, p_figure
 
 

@@ -9,14 +9,7 @@ import pytest
 
 from core.records import FloatArray, IntArray, Scale
 from core.stats import fit_isotonic
-from core.stats.conformal import (
-    abstain_over,
-    fit_intervals,
-    kept_shares,
-    least_sources,
-    source_quantile,
-    surest_error,
-)
+from core.stats.on_scale import abstain_over, fit_intervals, kept_shares, least_sources, source_quantile, surest_error
 
 SCALE = Scale(1, 5, 1.0)
 

@@ -15,7 +15,6 @@ from core.stats.judge_flaws import (
     error_contrasts,
     even_errors,
     part_alignments,
-    place_taken,
     stretches,
 )
 
@@ -146,12 +145,3 @@ def test_constant_sides_few_sources_and_raters_who_do_not_agree():
     noise = np.random.default_rng(3).normal(size=(2, 150))
     apart = beyond_labels(scores, x, noise.mean(axis=0), SOURCES, ratings=np.stack([noise[0], -noise[0]]))
     assert apart is not None and np.isnan(apart.value) and "agree too little" in apart.reason
-
-
-def test_a_place_that_is_always_taken():
-    people = np.tile([1.0, -1.0], 75)
-    always = place_taken(np.ones(150), people, SOURCES)
-    assert (always[0], always[2]) == (0.5, pytest.approx(2 * 0.5**30))
-    # half of the texts are better in either place: the judge that agrees leans to neither
-    assert place_taken(people, people, SOURCES)[0] == pytest.approx(0.0, abs=1e-12)
-    assert place_taken(np.ones(150), people, SOURCES % 7)[1:] == (None, None)

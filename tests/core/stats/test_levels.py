@@ -1,4 +1,4 @@
-"""core.stats.items: the three levels, the usual one, what is left out, what is undefined and why.
+"""core.stats.correlation: the three levels, the usual one, what is left out, what is undefined and why.
 
 Loops over scipy for all statistics and levels: `test_intervals.py`.
 """
