@@ -277,9 +277,6 @@ def check_mapping(mapping: Mapping, columns: abc.Collection[str], log: FindingLo
         if known != aspect:
             message = f"{shown(known)} and {shown(aspect)} are one aspect in two spellings. Rename or remove a column."
             log.add("error", message, column=column_of)
-    if mapping.layout == "long":
-        for column, *_ in mapping.rating_columns:
-            log.add("note", "Lists of ratings are not read where each row is one rating.", column=column)
     if mapping.unused:
         log.add("note", f"Columns that play no part: {', '.join(mapping.unused)[:500]}.")
     if labels_needed and not mapping.aspects and "value" not in mapping.roles:

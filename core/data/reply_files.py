@@ -210,20 +210,20 @@ def propose_columns(recording: Recording, aspect: str = "", aspects: Collection[
     found: dict[Role, list[str]] = {role: by_name(shallow, (OWN_NAMES[role], *_ALIASES[role]), _last) for role in ROLES}
     wanted = {folded(name): name for name in (*sorted(KNOWN_ASPECTS), *aspects, aspect) if folded(name)}
     of_aspect: dict[str, str] = {}  # coherence, score_coherence, scores.coherence
-    of_reply: list[str] = []  # responses.coherence
     for column in names:
-        name, (parent, *inner) = _last(column), column.split(".")
-        if inner and folded(parent) in _PLAIN_REPLIES:
-            of_reply += [column] if name == folded(aspect) != "" else []
+        if folded(column.split(".")[0]) in _PLAIN_REPLIES:
             continue
-        stem = re.sub(f"^({_SCORE_WORDS})_|_({_SCORE_WORDS})$", "", name).removeprefix("judge_").removeprefix("llm_")
+        stem = (
+            re.sub(f"^({_SCORE_WORDS})_|_({_SCORE_WORDS})$", "", _last(column))
+            .removeprefix("judge_")
+            .removeprefix("llm_")
+        )
         if stem in wanted:
             of_aspect.setdefault(wanted[stem], column)
     if aspect in of_aspect:
         found["score"].insert(0, of_aspect[aspect])
     if found["score"]:  # only the judge's own words count as replies next to a score
         found["replies"] = [name for name in found["replies"] if _last(name) in _PLAIN_REPLIES]
-    found["replies"] = [*of_reply, *found["replies"]]
     roles: dict[str, str] = {}
     for role in ROLES:
         if free := [column for column in found[role] if column not in roles.values()]:
