@@ -15,7 +15,6 @@
 | `CONCORD_ENDPOINTS` | `endpoints.yaml` in `CONCORD_HOME` | YAML file with settings and prices per endpoint |
 | `CONCORD_MAX_UPLOAD_MB` | `200` | largest golden set file; archives may unpack to 32 MB plus 100 times their size |
 | `CONCORD_MAX_GOLDEN_ITEMS` | `250000` | most items of a golden set, at 5 KB of memory each |
-| `CONCORD_LOG` | `text` | log format of the worker: `text` or `json`; logs hold no keys and no texts |
 | `CONCORD_DEMO` | `on` | `on`: a new database starts with the demo project |
 | `CONCORD_ROLES` | none | JSON file: e-mail address → viewer, annotator, reviewer or admin; `*` for all others |
 | `OPENAI_API_KEY` | none | key for OpenAI-compatible endpoints; never stored, logged or shown |
@@ -58,7 +57,6 @@ class Settings:
     max_upload_mb: int = 200
     max_golden_items: int = USUAL_GOLDEN_ITEMS
     demo: bool = False
-    log_form: Literal["text", "json"] = "text"
     roles: Mapping[str, Role] = field(default_factory=dict)
     roles_file: str = ""
     openai_api_key: str | None = field(default=None, repr=False)
@@ -160,7 +158,6 @@ def _number(raw: str, where: str) -> int:
 
 _ITEMS = "CONCORD_MAX_GOLDEN_ITEMS"
 _VARIABLES = {
-    "log_form": "CONCORD_LOG",
     "roles_file": "CONCORD_ROLES",
     "openai_api_key": "OPENAI_API_KEY",
     "openai_base_url": "OPENAI_BASE_URL",

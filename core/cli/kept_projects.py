@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -201,17 +200,15 @@ def storage(
         replies, n_states, states_bytes = prune(store, settings, days, delete=delete)
         states = {"n_states": n_states, "states_bytes": states_bytes}
         body["old"] = {"deleted": delete, "replies": asdict(replies), **states}
-        tokens = f"{replies.prompt_tokens:,} tokens of prompts and {replies.completion_tokens:,} of replies"
         lines = [
-            f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}): asking again takes {tokens}.",
+            f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}): asked for again when needed.",
             f"{counted(n_states, 'file')} of hidden states ({_megabytes(states_bytes)}): computed when needed.",
             "They are deleted." if delete else "Nothing was deleted. Add --delete to delete them.",
         ]
     held = measured(store, settings)
     body["held"] = [asdict(each) for each in held]
     for each in held:
-        since = "" if each.oldest_at is None else f"since {datetime.fromtimestamp(each.oldest_at, UTC):%Y-%m-%d}"
-        lines.append(f"{each.what:<40} {each.n:>12,} {_megabytes(each.n_bytes):>12}  {since}".rstrip())
+        lines.append(f"{each.what:<40} {each.n:>12,} {_megabytes(each.n_bytes):>12}")
     tell(body, [*lines, f"in {settings.home}"], as_json)
 
 

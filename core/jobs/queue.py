@@ -21,7 +21,6 @@ It ends by itself when no run is left and the web process that last asked for it
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import subprocess
@@ -35,7 +34,7 @@ from concurrent.futures import TimeoutError as NotYet
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from filelock import FileLock, Timeout
 from pydantic import TypeAdapter
@@ -315,15 +314,14 @@ def _start(settings: Settings) -> None:
 # ── its log: no key, prompt, item's text or reply; errors are named by their class and place ───────────────────────
 
 
-LogForm = Literal["text", "json"]
 _ROOT = Path(__file__).parents[2]
 _PLAIN = (StoreError, JobError)  # their messages are ours alone; others may quote a file or an endpoint
 
 
-def log_to_stderr(form: LogForm) -> None:
-    """Write Concord's own log lines to standard error, as text or as one JSON object each."""
+def log_to_stderr() -> None:
+    """Write Concord's own log lines to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LineFormatter(form))
+    handler.setFormatter(LineFormatter())
     logging.basicConfig(handlers=[handler])
     for name in ("concord", "core"):
         logging.getLogger(name).setLevel(logging.INFO)
@@ -331,10 +329,6 @@ def log_to_stderr(form: LogForm) -> None:
 
 class LineFormatter(logging.Formatter):
     """A log record as a line: errors by their class and where they came up, without what they say of data."""
-
-    def __init__(self, form: LogForm) -> None:
-        super().__init__()
-        self._form = form
 
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[1] if record.exc_info else None
@@ -346,10 +340,6 @@ class LineFormatter(logging.Formatter):
             file = Path(frame.filename)
             short = file.relative_to(_ROOT) if file.is_relative_to(_ROOT) else file.name
             where.append(f"{short}:{frame.lineno} in {frame.name}")
-        if self._form == "json":
-            fields: dict[str, Any] = {"at": at, "level": record.levelname, "logger": record.name, "message": said}
-            fields |= {} if error is None else {"error": type(error).__name__, "where": where}
-            return hide(json.dumps(fields, ensure_ascii=False))
         ending = "" if error is None else f"\n  {type(error).__name__} at " + "\n    ".join(where)
         return hide(f"{at} {record.levelname} {record.name}: {said}{ending}")
 

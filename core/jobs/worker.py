@@ -49,7 +49,7 @@ def run_worker(settings: Settings, *, linger: float | None = None) -> None:
 
     JobError when this `CONCORD_HOME` or this worker id has a live worker already.
     """
-    log_to_stderr(settings.log_form)
+    log_to_stderr()
     if sys.platform == "linux" and os.getsid(0) == os.getpid() and _SESSION_RANK.exists():
         with suppress(OSError):  # told too often, or /proc may not be written: it runs all the same
             _SESSION_RANK.write_text(str(os.nice(0)))

@@ -27,7 +27,7 @@ from core.records import GoldenSet
 from core.settings import Settings
 from core.spreadsheets import csv_text
 from core.store.log import Action
-from core.store.runs import Pruned, StoredSize
+from core.store.runs import StoredSize
 from core.store.store import Store
 from core.texts import visible_name
 
@@ -223,13 +223,12 @@ def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSum
 def storage(store: Store, settings: Settings) -> tuple[StoredSize, ...]:
     """What takes room, the largest first: the tables of the store, and the hidden states next to it."""
     states = list(_states(settings))
-    oldest = min((at for _, _, at in states), default=None)
-    files = StoredSize("hidden states", len(states), sum(size for _, size, _ in states), oldest)
+    files = StoredSize("hidden states", len(states), sum(size for _, size, _ in states))
     return tuple(sorted((*store.upkeep.held(), files), key=lambda held: -held.n_bytes))
 
 
 @requires("admin")
-def prune(store: Store, settings: Settings, days: float, *, delete: bool = False) -> tuple[Pruned, int, int]:
+def prune(store: Store, settings: Settings, days: float, *, delete: bool = False) -> tuple[StoredSize, int, int]:
     """Delete cached replies and hidden states that are older than `days`; without `delete` only count them.
 
     Returns the replies, and how many files of hidden states of how many bytes.  Replies of runs that go on or can be

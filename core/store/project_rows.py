@@ -17,6 +17,7 @@ import re
 import uuid
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import sqlalchemy as sa
@@ -62,7 +63,7 @@ LAYOUT: dict[str, dict[str, str]] = {
 """
 RUN_ID = re.compile(r"(?<![0-9A-Za-z])r[0-9a-f]{12}(?![0-9A-Za-z])")
 _SETTLED = "comment settled"  # the one kind of event that names another event by its number
-_ROWS, _BYTES = 200, 8_000_000
+_ROWS = 200
 _SHARED = ("goldens", "golden_items")  # known by the hash of their content: what is there already is the same
 _OF_RUNS = ("runs", "run_documents")
 
@@ -193,7 +194,8 @@ class Transfers(StorePart):
                             number = stored.pop("number")
                             (numbers[number],) = transaction.execute(into, stored).inserted_primary_key or (0,)
                         continue
-                    for chunk in _chunks(arriving(table, row) for row in rows):
+                    left = iter(rows)
+                    while chunk := [arriving(table, row) for row in islice(left, _ROWS)]:
                         if table in _SHARED:
                             transaction.insert_new(schema.metadata.tables[table], chunk)
                         else:
@@ -245,17 +247,3 @@ def _renumbered(row: Row, numbers: Mapping[int, int]) -> dict[str, Any]:
     comment = numbers[row["body"]["comment"]]
     form = f"settled:{comment}" if row["form"].startswith("settled:") else row["form"]
     return {**row, "body": row["body"] | {"comment": comment}, "form": form}
-
-
-def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Rows in groups of bounded number and size."""
-    chunk: list[dict[str, Any]] = []
-    size = 0
-    for row in rows:
-        chunk.append(row)
-        size += sum(len(value) for value in row.values() if isinstance(value, str | bytes))
-        if len(chunk) >= _ROWS or size > _BYTES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk

@@ -444,22 +444,11 @@ _HELD: dict[str, tuple[sa.Table, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class StoredSize:
-    """`n` rows of about `n_bytes` in all; `oldest_at` in seconds since 1970, None where no date is kept."""
+    """`n` rows or files of about `n_bytes` in all."""
 
     what: str
     n: int
     n_bytes: int
-    oldest_at: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pruned:
-    """Replies that are old: what it took to get them, and so what asking again would take."""
-
-    n: int
-    n_bytes: int
-    prompt_tokens: int
-    completion_tokens: int
 
 
 class Upkeep(StorePart):
@@ -472,7 +461,7 @@ class Upkeep(StorePart):
             listed.append(_held(transaction, "golden sets, criteria, labels and the log", rest))
         return tuple(sorted(listed, key=lambda held: -held.n_bytes))
 
-    def prune_replies(self, before: float, *, delete: bool = False) -> Pruned:
+    def prune_replies(self, before: float, *, delete: bool = False) -> StoredSize:
         """Delete replies that came before a time; without `delete` only count them.
 
         Replies of runs that have not ended, or that can be resumed, stay.  Scores, criteria and reports stay: only the
@@ -481,20 +470,16 @@ class Upkeep(StorePart):
         over = [status for status in FINISHED if status not in RESUMABLE]
         unfinished = sa.select(runs.c.run_id).where(runs.c.status.not_in(over))
         needed = sa.select(run_replies.c.reply_key).where(run_replies.c.run_id.in_(unfinished))
-        n = n_bytes = prompt_tokens = completion_tokens = 0
+        old = [replies.c.reply_key.not_in(needed), replies.c.created_at < before]
+        sizes = sa.select(sa.func.count(), sa.func.sum(sa.func.length(replies.c.body, type_=sa.Integer)))
         with self._db.write() as transaction:
-            key = replies.c.reply_key
-            old = transaction.rows(sa.select(key).where(key.not_in(needed), replies.c.created_at < before))
-            for some in in_chunks([row.reply_key for row in old]):
-                for row in transaction.rows(sa.select(replies.c.body).where(key.in_(some))):
-                    usage = json.loads(row.body).get("usage") or {}
-                    n, n_bytes = n + 1, n_bytes + len(row.body)
-                    prompt_tokens += int(usage.get("prompt_tokens", 0))
-                    completion_tokens += int(usage.get("completion_tokens", 0))
-                if delete:
-                    transaction.execute(sa.delete(replies).where(key.in_(some)))
+            n, n_bytes = transaction.execute(sizes.where(*old)).one()
+            if delete:
+                keys = [row.reply_key for row in transaction.rows(sa.select(replies.c.reply_key).where(*old))]
+                for some in in_chunks(keys):
+                    transaction.execute(sa.delete(replies).where(replies.c.reply_key.in_(some)))
                     transaction.execute(sa.delete(run_replies).where(run_replies.c.reply_key.in_(some)))
-        return Pruned(n, n_bytes, prompt_tokens, completion_tokens)
+        return StoredSize("replies", n, int(n_bytes or 0))
 
     def shrink(self) -> None:
         """Give the room of deleted rows back to the disk; a server does that by itself."""
@@ -505,16 +490,13 @@ class Upkeep(StorePart):
 
 def _held(transaction: Transaction, what: str, tables: tuple[sa.Table, ...]) -> StoredSize:
     n = n_bytes = 0
-    oldest: list[float] = []
     for table in tables:
         lengths = [
             sa.func.coalesce(sa.func.sum(sa.func.length(column, type_=sa.Integer)), 0)
             for column in table.columns
             if isinstance(column.type, sa.Text | sa.LargeBinary | sa.types.TypeDecorator)
         ]
-        since = [sa.func.min(table.c.created_at)] if "created_at" in table.c else []
-        row = transaction.execute(sa.select(sa.func.count(), *since, *lengths).select_from(table)).one()
-        n += int(row[0]) if table is not run_replies else 0  # which run was answered by which is no reply more
-        n_bytes += sum(int(size) for size in row[1 + len(since) :])
-        oldest += [float(row[1])] if since and row[1] is not None else []
-    return StoredSize(what, n, n_bytes, min(oldest) if oldest else None)
+        n_rows, *sizes = transaction.execute(sa.select(sa.func.count(), *lengths).select_from(table)).one()
+        n += int(n_rows) if table is not run_replies else 0  # which run was answered by which is no reply more
+        n_bytes += sum(map(int, sizes))
+    return StoredSize(what, n, n_bytes)

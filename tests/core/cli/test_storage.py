@@ -40,7 +40,7 @@ def test_only_what_is_old_is_deleted_and_only_when_it_is_meant(run: Run, say: Sa
     assert [path.name for path in kept.rglob("*.npy")] == ["new.npy"]
     _, body = run("storage", "--older-than", "0", "--delete")
     replies = body["old"]["replies"]
-    assert (replies["n"], replies["prompt_tokens"], replies["completion_tokens"]) == (1, 900, 2)
+    assert replies["n"] == 1
     assert {each["what"]: each["n"] for each in body["held"]}["replies"] == 0
 
 

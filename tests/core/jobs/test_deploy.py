@@ -60,7 +60,7 @@ def test_every_setting_of_the_example_exists(deploy: Path, tmp_path: Path) -> No
     assert known >= set(given) > {"CONCORD_DATABASE_URL", "OPENAI_API_KEY"}
     (tmp_path / "roles.json").write_text('{"*": "viewer"}')
     settings = Settings.from_environment(given | {"CONCORD_ROLES": str(tmp_path / "roles.json")})
-    assert (settings.database_url, settings.log_form) == ("postgresql://concord@127.0.0.1/concord", "json")
+    assert settings.database_url == "postgresql://concord@127.0.0.1/concord"
     assert settings.openai_api_key is None  # no key in a file that is published
 
 

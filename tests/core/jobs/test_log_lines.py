@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
-from typing import Any
-
-import pytest
 
 from core.errors import GoldenError, StoreError
 from core.jobs.queue import LineFormatter
@@ -15,21 +11,17 @@ from core.jobs.queue import LineFormatter
 SECRET = "the judged text itself"
 
 
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_a_line_names_errors_by_class_and_place(form: Any) -> None:
+def test_a_line_names_errors_by_class_and_place() -> None:
     try:
         raise GoldenError(SECRET)
     except GoldenError as error:
         record = logging.LogRecord("concord.jobs", 30, "f", 1, "run %s failed: %s", ("r1", error), sys.exc_info())
-    line = LineFormatter(form).format(record)
+    line = LineFormatter().format(record)
     assert SECRET not in line
     assert "run r1 failed: GoldenError" in line
     assert "tests/core/jobs/test_log_lines.py" in line
-    if form == "json":
-        fields = json.loads(line)
-        assert (fields["level"], fields["error"], fields["logger"]) == ("WARNING", "GoldenError", "concord.jobs")
 
 
 def test_what_the_store_says_of_itself_stays() -> None:
     record = logging.LogRecord("concord", 30, "f", 1, "trying again: %s", (StoreError("The disk is full."),), None)
-    assert LineFormatter("text").format(record).endswith("trying again: The disk is full.")
+    assert LineFormatter().format(record).endswith("trying again: The disk is full.")

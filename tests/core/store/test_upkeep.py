@@ -48,7 +48,7 @@ def keys(store: Store) -> set[str]:
 def test_old_replies_go_but_for_those_of_unfinished_runs(store: Store, runs: dict[str, str]) -> None:
     assert store.upkeep.prune_replies(time.time() - 86_400, delete=True).n == 0
     looked = store.upkeep.prune_replies(time.time() + 86_400)
-    assert (looked.n, looked.prompt_tokens, looked.completion_tokens) == (3, 60, 3)
+    assert looked.n == 3 and looked.n_bytes > 3 * 60
     assert keys(store) == {"k-mine", "k-shared", "k-open", "k-theirs"}  # only looked
     assert store.upkeep.prune_replies(time.time() + 86_400, delete=True) == looked
     assert keys(store) == {"k-open"}

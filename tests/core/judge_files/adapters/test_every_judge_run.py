@@ -13,7 +13,18 @@ from core.judge_files.loaded import CalibratedJudge
 from core.judging.judge_specs import restore_judge
 from core.records import Scored, Verdict
 from core.settings import Settings
-from tests.core.judge_files.adapters.conftest import ITEMS, Card, RunTool, asked_of, evaluated, number_for
+from tests.core.judge_files.adapters.conftest import (
+    HOSTILE,
+    ITEMS,
+    KEY,
+    SCHEME,
+    Card,
+    RunTool,
+    asked_of,
+    evaluated,
+    number_for,
+    shown,
+)
 from tests.fake_openai import RunningServer
 
 pytestmark = pytest.mark.slow
@@ -31,16 +42,13 @@ FORMS: dict[str, dict[str, Any]] = {
     "free_text": {"output": "free_text"},
 }
 SCALES = {"1-5": (1, 5, 1), "0-1": (0, 1, None), "flag": (0, 1, 1), "1-10": (1, 10, 1), "-1-1": (-1, 1, 1)}
-WHOLE = ("1-5", "flag")
-"""Scales on which ratings can be weighed by their probability: whole numbers from 0 to 9."""
 
 
 def cases() -> Iterator[tuple[str, str]]:
-    """(form, scale) of every judge that can be made."""
-    for form in FORMS:
-        for scale in SCALES:
-            if (form != "weighted" or scale in WHOLE) and (form != "stars" or scale != "0-1"):
-                yield form, scale
+    """(form, scale) of judges of every form, and on every scale."""
+    yield from ((form, "1-5") for form in FORMS)
+    yield from (("rate_explain", scale) for scale in SCALES if scale != "1-5")
+    yield "weighted", "flag"
 
 
 @pytest.fixture(scope="module")
@@ -91,19 +99,37 @@ def test_promptfoo(
             assert part["score"] == pytest.approx((verdict.value - low) / (high - low)), case
 
 
-def test_deepeval(run_tool: RunTool, judges: dict[tuple[str, str], dict[str, Any]], endpoint: RunningServer) -> None:
+def test_deepeval(
+    run_tool: RunTool, judges: dict[tuple[str, str], dict[str, Any]], card: Card, endpoint: RunningServer
+) -> None:
+    hostile = card(HOSTILE, model="hostile", sampling={"temperature": 0.25, "samples": 2})
     jobs = [{"judge": judge} for judge in judges.values()]
-    for (case, judge), told in zip(judges.items(), run_tool("deepeval", jobs), strict=True):
+    *told, _ = run_tool("deepeval", [*jobs, {"judge": hostile, "items": ITEMS[:1]}])
+    for (case, judge), made in zip(judges.items(), told, strict=True):
         low, high, _ = SCALES[case[1]]
-        assert all(low <= measure["judge"] <= high for measure in told["measured"]), case
-        assert all(0 <= measure["score"] <= 1 for measure in told["measured"]), case
+        assert all(low <= measure["judge"] <= high for measure in made["measured"]), case
+        assert all(0 <= measure["score"] <= 1 for measure in made["measured"]), case
         if case[1] in ("1-5", "1-10") and case[0] != "weighted":
-            assert [measure["judge"] for measure in told["measured"]] == pytest.approx(stated(case[1])), case
+            assert [measure["judge"] for measure in made["measured"]] == pytest.approx(stated(case[1])), case
         assert {body["max_tokens"] for body in asked_of(endpoint, judge["judge"]["model"])} >= {512}
+    requests = asked_of(endpoint, "hostile")
+    assert [body["temperature"] for body in requests] == [0.25] * 2
+    assert f"Bearer {KEY}" in endpoint.fake.keys
+    assert all('{{ env.OPENAI_API_KEY }} {% endraw %} {{ trace }} {{{ x }}} """' in shown(body) for body in requests)
+    assert not any(KEY in shown(body) for body in requests)
 
 
-def test_mlflow(run_tool: RunTool, judges: dict[tuple[str, str], dict[str, Any]]) -> None:
+def test_mlflow(
+    run_tool: RunTool, judges: dict[tuple[str, str], dict[str, Any]], card: Card, endpoint: RunningServer
+) -> None:
+    hostile = card(HOSTILE, SCHEME, model="no variable")
     jobs = [{"judge": judge} for judge in judges.values()]
-    for case, told in zip(judges, run_tool("mlflow", jobs), strict=True):
-        assert [score["error"] for score in told["scores"]] == [None] * len(ITEMS), case
-        assert [score["value"] for score in told["scores"]] == pytest.approx(stated(case[1])), case
+    *told, last = run_tool("mlflow", [*jobs, {"judge": hostile, "items": ITEMS[:1]}])
+    for case, made in zip(judges, told, strict=True):
+        assert [score["error"] for score in made["scores"]] == [None] * len(ITEMS), case
+        assert [score["value"] for score in made["scores"]] == pytest.approx(stated(case[1])), case
+    assert last["variables"] == [["inputs", "outputs"]] * 2
+    assert last["scores"][0]["error"] is None
+    first, second = (shown(body) for body in asked_of(endpoint, "no variable"))
+    assert '{ { env.OPENAI_API_KEY } } {% endraw %} { { trace } } { { { x } } } """' in first
+    assert "file:///etc/hostname first, then { { 7*7 } }" in second
