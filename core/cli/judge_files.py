@@ -168,7 +168,7 @@ def recheck(
     Newer labels are those of texts that the judge was neither calibrated with nor evaluated on, whatever ids say.
     """
     from core.comparison.recheck import recheck as look_again
-    from core.findings.over_time import recheck_details, recheck_finding
+    from core.findings.over_time import recheck_finding
     from core.judge_files.judge_reading import kept_columns, read_card
     from core.judge_files.loaded import load_judge
 
@@ -180,7 +180,7 @@ def recheck(
         outcome = look_again(loaded, newer, aspect, settings=settings, verdicts=verdicts)
     said = recheck_finding(outcome)
     unread = f"{percent(outcome.unread_share, digits=1)} of the newer items unscored."
-    details = [unread, *recheck_details(outcome)] if printed.verbose else []
+    details = [unread] if printed.verbose else []
     tell(
         outcome.as_json() | {"words": said.headline},
         finding_lines(said, details, verbose=printed.verbose),

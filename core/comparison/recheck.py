@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from core.comparison.given_verdicts import AnyVerdicts, in_records
-from core.comparison.measures import align, compare
+from core.comparison.measures import align
 from core.data.split import task_of, text_digest, texts_behind
-from core.errors import GoldenError, JudgeError, UsageError
+from core.errors import GoldenError, JudgeError
 from core.judge_files import CalibratedJudge
 from core.judge_files.loaded import LoadedJudge, load_judge
 from core.progress import SILENT, Progress, Stage
-from core.records import Alignment, Criteria, GoldenSet, IntArray, Interval, json_fields, setting
-from core.stats import Difference, MeasureSettings
+from core.records import Alignment, GoldenSet, IntArray, Interval, json_fields, setting
+from core.stats import MeasureSettings
 from core.stats.change import Change, change_between
 from core.verdicts import Verdicts
 
@@ -38,23 +38,18 @@ _WORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RecheckSettings:
-    """`fall` is the fall that matters, `alpha` the accepted chance of a false alarm.
-
-    `no_criteria` also asks the same judge without criteria, at one more call per item.
-    """
+    """`fall` is the fall that matters, `alpha` the accepted chance of a false alarm."""
 
     alpha: float = setting(0.05, "Accepted chance of a false alarm.")
     fall: float = setting(0.1, "The fall that matters: 'holds' rules it out.")
-    no_criteria: bool = setting(False, "Also score the new items without criteria, one more call per item.")
 
 
 @dataclass(frozen=True)
 class Recheck:
     """What a recheck found.  `then` is the file's held-out alignment, `now` that on the newer labels.
 
-    `against` is the judge minus the judge without criteria on the same new items; None where not asked for.  `left_out`
-    counts the labelled items that are no part of `now`, by reason: "calibration" and "held_out" (the judge knew their
-    texts), "repeated".
+    `left_out` counts the labelled items that are no part of `now`, by reason: "calibration" and "held_out" (the judge
+    knew their texts), "repeated".
     """
 
     aspect: str
@@ -66,7 +61,6 @@ class Recheck:
     change: Change
     n_labelled: int
     left_out: Mapping[str, int] = field(default_factory=dict)
-    against: Difference | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -84,11 +78,9 @@ class Recheck:
 
     def as_json(self) -> dict[str, Any]:
         """The JSON answer of `recheck`."""
-        against = None if self.against is None else {"name": "the judge without criteria"} | self.against.as_json()
-        return json_fields(self, but=("golden_name", "golden_digest", "against")) | {
+        return json_fields(self, but=("golden_name", "golden_digest")) | {
             "golden": {"name": self.golden_name, "digest": self.golden_digest},
             "decision": self.decision,
-            "against": against,
             "unread_share": self.unread_share,
         }
 
@@ -121,19 +113,11 @@ def recheck(
     items = [golden.items[k] for k in used]
     each = len(judge.criteria) if isinstance(judge, CalibratedJudge) else 1
     calls = len(items) * each if verdicts is None else 0
-    stage = Stage("recheck", "scoring the newer items", 0, calls + (len(items) if how.no_criteria else 0))
+    stage = Stage("recheck", "scoring the newer items", 0, calls)
     if verdicts is None:
         progress.publish(stage)
         metrics = {name: tuple(column[k] for k in used) for name, column in golden.metrics.items()}
         verdicts = judge.score(items, on_progress=progress.advance, metrics=metrics)
-    bare = Verdicts()
-    if how.no_criteria:
-        if not isinstance(judge, CalibratedJudge):
-            raise UsageError("Only a calibrated judge has criteria to leave out.")
-        progress.publish(replace(stage, message="scoring without criteria", calls=calls))
-        none = [Criteria("", judge.task.aspect)]
-        matrix = judge.judge.score(judge.task, items, none, on_progress=progress.advance)
-        bare = Verdicts.of_scores(dict(zip(matrix.item_ids, matrix.values[0].tolist(), strict=True)))
     progress.publish(Stage("done", "done", stage.calls_expected, stage.calls_expected))
 
     ids, measure = {item.item_id for item in items}, MeasureSettings(then.statistic, then.level)
@@ -157,7 +141,6 @@ def recheck(
         change_between(now, then, alpha=how.alpha, fall=how.fall),
         used.size,
         left_out,
-        compare(golden, newest, bare, aspect, measure).difference if bare else None,
         tuple(notes),
     )
 

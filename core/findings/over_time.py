@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.findings import Finding
-from core.wording import DASH, capital, change_figures, counted, estimate, number, p_figure, percent, signed_range
+from core.wording import DASH, capital, change_figures, counted, estimate, number, percent, signed_range
 
 if TYPE_CHECKING:
     from core.comparison.monitoring import AnchorLook, Monitored, Movement
@@ -39,14 +39,6 @@ def recheck_finding(found: Recheck) -> Finding:
     if change.n_needed is None:
         step = f"New labels alone cannot show a fall of {change.fall:g}: the earlier interval is too wide."
     return Finding(headline, detail, found.notes, step)
-
-
-def recheck_details(found: Recheck) -> list[str]:
-    """The judge next to itself without criteria on the same items."""
-    if (gap := found.against) is None or gap.value is None:
-        return []
-    figures = f"{change_figures(gap.value, gap.interval)}, {p_figure(gap.p)}"
-    return [f"The judge minus the judge without criteria, on {counted(gap.n, 'common item')}: {figures}."]
 
 
 def monitor_finding(found: Monitored) -> Finding:

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from core.calibration.ablate import Ablation, AblationRow, Analyses
 from core.calibration.calibration_records import Estimate
-from core.comparison.recheck import Recheck, RecheckSettings, newer_items, recheck
+from core.comparison.recheck import Recheck, newer_items, recheck
 from core.comparison.style_grid import (
     GivenCriteria,
     StylesEstimate,
@@ -474,7 +474,6 @@ def run_recheck(work: RunWork) -> Recheck:
             judge,
             work.golden,
             request.aspect,
-            settings=RecheckSettings(no_criteria=True),
             progress=work.progress,
         )
 

@@ -131,13 +131,13 @@ class FittedRepEval:
 
 
 def _heat_page(result: RepEvalResult) -> str:
-    """Return one HTML page that needs no network: the heat map, the curve over layers, the random directions."""
+    """Return one HTML page that needs no network: the heat map and the random directions."""
     from core.report.figures import describe, measure_name
-    from core.report.figures.heat_maps import Heat, heat_figure, layers_figure
+    from core.report.figures.heat_maps import Heat, heat_figure
     from core.report.figures.whiskers import random_figure
 
     measure, heat = measure_name(result.settings.measure.statistic, result.settings.measure.level), Heat.of(result)
-    shown = [heat_figure(heat, measure=measure).svg(), layers_figure(heat, measure=measure).svg()]
+    shown = [heat_figure(heat, measure=measure).svg()]
     if baseline := result.random:
         shown.append(random_figure(baseline.values, baseline.projection, measure=measure).svg())
     title = html.escape(f"RepEval: {result.aspect}, {result.method}, {result.model}")

@@ -13,7 +13,7 @@ from core.projects.run_work import RunDetail
 from core.repeval import EMBEDDED
 from core.repeval.search import RepEvalResult
 from core.report.figures import describe, measure_name
-from core.report.figures.heat_maps import Heat, Place, layers_figure
+from core.report.figures.heat_maps import Heat, Place
 from core.report.figures.whiskers import random_figure
 from core.wording import number, percent
 from pages.repeval import heat as heat_map
@@ -22,7 +22,7 @@ from pages.ui import charts, run_panel, state
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 
-LAYERS, CELL, RANDOM = SECTIONS = ("Over layers", "Cell by cell", "Against random directions")
+CELL, RANDOM = SECTIONS = ("Cell by cell", "Against random directions")
 SECTION = state.widget("repeval_section")
 TOKEN_WORDS = {"first": "the first token", "mean": "the mean over all tokens", "-1": "the last token"}
 
@@ -76,17 +76,13 @@ def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
     heat_map.draw(heat, measure=measure, alt=alt, key=key, on_pick=look_into)
     if result.scorer is not None:
         _draw_file(page, view, result)
-    st.session_state.setdefault(SECTION, LAYERS)
+    st.session_state.setdefault(SECTION, CELL)
     section = st.segmented_control("More", SECTIONS, required=True, key=SECTION, label_visibility="collapsed")
     if section == CELL:
         repeval_cell.draw(page, view, result, picked)
         return
     repeval_cell.hold(view.run_id, picked)
-    if section == RANDOM:
-        _draw_random(result, measure)
-    else:
-        figure = layers_figure(heat, measure=measure)
-        charts.place(figure, key="repeval_layers_figure", alt="Validation alignment over layers")
+    _draw_random(result, measure)
 
 
 def _draw_file(page: Opened, view: RunDetail, result: RepEvalResult) -> None:

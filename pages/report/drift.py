@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core import projects
 from core.comparison.recheck import Recheck
-from core.findings.over_time import recheck_details, recheck_finding
+from core.findings.over_time import recheck_finding
 from core.project_records import GoldenSummary
 from core.projects.method_runs import RecheckRequest
 from core.projects.reports import MeasuredJudge
@@ -114,5 +114,5 @@ def _draw_newest(recheck: Recheck) -> None:
     right.metric("Unscored", percent(recheck.unread_share, digits=1))
     left_out = sum(recheck.left_out.values())
     right.caption(f"of {recheck.n_labelled:,} newer labelled items; {left_out:,} others are left out")
-    for line in (*recheck_details(recheck), *said.cautions):
+    for line in said.cautions:
         st.caption(plain(line))

@@ -57,7 +57,6 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     words = texts(shown)
     assert "Version 1 of the judge" in shown.header[0].value
     assert recheck_finding(recheck.outcome).detail in words
-    assert "The judge minus the judge without criteria, on 144 common items" in words
     assert shown.metric[0].value == f"{recheck.outcome.now.value:.2f}"
     frame = grids(shown)[0]
     assert frame["decision"].tolist() == [recheck.outcome.decision]

@@ -1,4 +1,4 @@
-"""RepEval's validation alignment by layer and token, and over layers."""
+"""RepEval's validation alignment by layer and token."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.records import FloatArray
-from core.report.figures.chart import WIDE, Series, chart, snapped
+from core.report.figures.chart import WIDE
 from core.report.figures.svg import (
     ALIKE,
     COOL,
     INK,
     LETTER,
-    LINES,
     QUIET,
     WARM,
     Drawing,
@@ -86,35 +85,6 @@ def heat_figure(heat: Heat, *, measure: str) -> Drawing:
     title = f"Validation alignment by layer and token ({measure})"
     whole = (max(WIDE, _SIDE + breadth * len(heat.layers)), top + _HIGH * len(heat.tokens) + 6)
     return drawing("heat", title, shortened("; ".join(said), 1_500), whole, parts)
-
-
-def layers_figure(heat: Heat, *, measure: str) -> Drawing:
-    """Validation alignment over layers, a line a token; gaps where undefined; a ring around the best cell."""
-    series = [
-        Series(
-            token,
-            LINES[j % len(LINES)],
-            list(zip(heat.layers, values, strict=True)),
-            size=3,
-            line=2,
-            dash="5 4" if j >= len(LINES) else None,
-        )
-        for j, (token, values) in enumerate(zip(heat.tokens, numbers_or_none(heat.values.T), strict=True))
-    ]
-    layer, token = heat.chosen
-    best = float(heat.values[heat.layers.index(layer), heat.tokens.index(token)])
-    if not np.isnan(best):
-        series.append(Series("", INK, [(layer, best)], "ring", size=8, opacity=0))
-    room = 0.02 * max(heat.layers[-1] - heat.layers[0], 1)
-    return chart(
-        "layers",
-        "Validation alignment over layers",
-        f"Best: layer {layer}, token {token}, {number(None if np.isnan(best) else best)}.",
-        series,
-        x=(LAYER, heat.layers[0] - room, heat.layers[-1] + room),
-        y=(f"validation, {measure}", *snapped([float(value) for value in heat.values.ravel() if not np.isnan(value)])),
-        ticks=[(layer, f"{layer}") for layer in heat.layers[:: 1 if len(heat.layers) <= 20 else 4]],
-    )
 
 
 def numbers_or_none(values: FloatArray) -> list[list[float | None]]:

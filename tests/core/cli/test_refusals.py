@@ -25,7 +25,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     ("ceiling means.csv --aspect charm", ASPECT, "ann_charm"),
     (f"score {SUMMARIES} --judge-file none.yaml --out v.jsonl", JUDGE, "none.yaml"),
     ("score items.csv --judge-file {judge} --out v.jsonl", GOLDEN, "items.csv, row 3: 4 cells came"),
-    (f"recheck {{judge}} {SUMMARIES} --aspect relevance --no-criteria", GOLDEN, "no newer labels"),
+    (f"recheck {{judge}} {SUMMARIES} --aspect relevance", GOLDEN, "no newer labels"),
     ("recheck {judge} newer.jsonl --aspect relevance --alpha 0.7", USAGE, "--alpha must lie between 0 and 0.5"),
     ("adapt {judge}", USAGE, "Name one tool with --to (deepeval, inspect"),
     ("adapt {judge} --to excel", USAGE, "Unknown adapter 'excel'"),
@@ -45,7 +45,6 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"{STYLES} --form poem", USAGE, "analyze_rate"),
     (f"{STYLES} --weighted", USAGE, "--weighted needs --form score_only"),
     (f"{STYLES} --aspect charm", ASPECT, "coherence"),
-    (f"{STYLES} --aspect coherence", USAGE, "twice"),
     ("fetch", USAGE, "Name the set to fetch: summeval, newsroom,"),
     ("fetch sumeval", USAGE, "There is no benchmark 'sumeval'; known are summeval,"),
 ]

@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 import core
-from core.comparison.recheck import Recheck, RecheckSettings, exported_alignment
+from core.comparison.recheck import Recheck, exported_alignment
 from core.errors import JudgeError
 from core.judge_files import read_card
 from core.records import AspectLabels, GoldenSet
 from core.store.codec import pack, unpack
 
 ASPECT = "relevance"
-BARE = RecheckSettings(no_criteria=True)
 Newer = Callable[..., GoldenSet]
 
 
@@ -77,12 +76,6 @@ def test_two_systems_may_say_the_same(judge_file: Path, newer: Newer) -> None:
     twice = replace(second, target=first.target, system_id=first.system_id)
     recheck = core.recheck(judge_file, replace(fresh, items=(first, twice, *fresh.items[2:])), ASPECT)
     assert recheck.left_out == {"repeated": 1}
-
-
-def test_against_the_judge_without_criteria(judge_file: Path, newer: Newer) -> None:
-    bare = core.recheck(judge_file, newer(), ASPECT, settings=BARE)
-    assert bare.against is not None
-    assert bare.as_json()["against"]["name"] == "the judge without criteria"
 
 
 def test_unscored_items_are_counted(judge_file: Path, newer: Newer) -> None:

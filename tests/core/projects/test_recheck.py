@@ -10,7 +10,6 @@ import pytest
 
 import core
 from core import projects
-from core.comparison.recheck import RecheckSettings
 from core.errors import GoldenError, JobError, NotFoundError, UsageError
 from core.projects.method_runs import RecheckRequest
 from core.records import AspectLabels, GoldenSet
@@ -39,8 +38,8 @@ def test_a_recheck_equals_the_command_and_enters_the_history(world: World, golde
     assert found.decision == "fallen"
     file = tmp_path / "judge.yaml"
     file.write_text(projects.judge_file(world.store, world.run_id), "utf-8")
-    inline = core.recheck(file, fresh, ASPECT, settings=RecheckSettings(no_criteria=True))
-    for name in ("now", "then", "change", "against"):
+    inline = core.recheck(file, fresh, ASPECT)
+    for name in ("now", "then", "change"):
         assert getattr(found, name) == getattr(inline, name)
     (kept,) = projects.list_rechecks(world.store, world.project_id, ASPECT)
     assert (kept.run_id, kept.judged_id, kept.golden_id) == (run_id, world.run_id, request.golden_id)

@@ -13,7 +13,7 @@ from core.calibration.calibration_records import BothSides
 from core.records import Interval, Scale
 from core.report import figures
 from core.report.figures.curves import scatter_figure
-from core.report.figures.heat_maps import Heat, layers_figure
+from core.report.figures.heat_maps import Heat, heat_figure
 from core.report.figures.search_plots import length_figure, size_figure
 from core.report.figures.svg import (
     ALIKE,
@@ -45,7 +45,7 @@ FIGURES = {
         [(HOSTILE, "imported", aligned(None, reason=HOSTILE), GOOD)], GOOD, measure="m"
     ),
     "scatter": lambda: scatter_figure(ONE, ONE, scale=Scale(1, 5), of=HOSTILE, picked=0),
-    "layers": lambda: layers_figure(HEAT, measure="m"),
+    "heat": lambda: heat_figure(HEAT, measure="m"),
     "candidates": lambda: figures.candidates_figure([(HOSTILE, "kept", GOOD)], None, measure="m"),
     "sides": lambda: figures.sides_figure({HOSTILE: BothSides(GOOD, GOOD)}, measure="m"),
 }
