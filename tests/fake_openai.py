@@ -182,7 +182,7 @@ class FakeOpenAI:
 
     def _completion(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
         body = {name: value for name, value in body.items() if name not in self.ignore}
-        replies = [self._reply(body, sample) for sample in self._samples(body)]
+        replies = [self._reply(body, self._sample(body))]
         choices = [_choice(index, reply, fault) for index, reply in enumerate(replies)]
         limit = body.get("max_completion_tokens", body.get("max_tokens", self.thinks))
         for choice in choices if self.thinks else ():
@@ -196,12 +196,12 @@ class FakeOpenAI:
             "usage": _usage(replies, min(limit, self.thinks)),
         }
 
-    def _samples(self, body: dict[str, Any]) -> range:
-        """Which samples of a prompt to give: the next ones where chance has a say, else the first again."""
-        same = hashlib.sha256(json.dumps({k: v for k, v in body.items() if k != "n"}).encode()).hexdigest()
-        start = self.repeats[same] if body.get("temperature", 1.0) > 0 and "seed" not in body else 0
-        self.repeats[same] += body.get("n", 1)
-        return range(start, start + body.get("n", 1))
+    def _sample(self, body: dict[str, Any]) -> int:
+        """Which sample of a prompt to give: the next one where chance has a say, else the first again."""
+        same = hashlib.sha256(json.dumps(body).encode()).hexdigest()
+        sample = self.repeats[same] if body.get("temperature", 1.0) > 0 and "seed" not in body else 0
+        self.repeats[same] += 1
+        return sample
 
     def _reply(self, body: dict[str, Any], sample: int) -> Completion:
         schema = body.get("response_format", {}).get("json_schema", {}).get("schema")

@@ -70,9 +70,9 @@ class CountingEndpoint(FakeOpenAI):
         self.failed += fault in FAILURES
         return await self._answer(body, fault)
 
-    def _samples(self, body: dict[str, Any]) -> range:
-        """The same samples of a prompt each time."""
-        return range(body.get("n", 1))
+    def _sample(self, body: dict[str, Any]) -> int:
+        """The same sample of a prompt each time."""
+        return 0
 
 
 def fault_of(digest: str) -> str:

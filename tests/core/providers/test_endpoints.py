@@ -197,10 +197,6 @@ def test_a_base_url_with_a_secret_is_refused_and_not_shown(url: str) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_base_url_loses_its_last_slash() -> None:
-    assert checked_base_url("http://127.0.0.1:8000/v1/") == "http://127.0.0.1:8000/v1"
-
-
 ANTHROPIC = "https://api.anthropic.com/v1"
 
 
