@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 commands = typer.Typer(add_completion=False)
 WITH = (
-    "Names, parted by commas: offline, repeval, overlap, rouge1_source_p, rouge, chrf, similarity, metric_<name>, "
-    "judge:FILE, replies:FILE, nli:MODEL, …"
+    "Names, parted by commas: offline, repeval, overlap, rouge1_source_p, rougeL, chrf, similarity, metric_<name>, "
+    "judge:FILE, nli:MODEL, …"
 )
 
 

@@ -16,9 +16,7 @@ import numpy as np
 from core.calibration.calibration_records import CalibrationSettings
 from core.calibration.loop import calibrate
 from core.comparison import usual_level
-from core.data.reply_files import load_recording
 from core.data.split import KnownTexts, calibration_digests, inner_fold, task_of, text_digest
-from core.data.verdict_imports import match
 from core.errors import ConcordError, UsageError
 from core.files import write_json, write_text
 from core.fusion.fusion_settings import CALIBRATED, FusionSettings
@@ -40,7 +38,6 @@ from core.judge_files.judge_writing import golden_entry, task_entry, written, ya
 from core.judge_files.loaded import load_judge
 from core.judging.judge_specs import NAMED, language_model
 from core.judging.offline.judge import OfflineJudge
-from core.judging.parse import read_rating
 from core.metrics import ScoreFolder, as_judge, kept, make_metric, score_or_reason
 from core.progress import SILENT, Progress, Stage
 from core.providers.completions import ReplyStore
@@ -182,9 +179,9 @@ class Parts:
         self.here, seen = Settings.from_environment(), set[int]()
         for name in names:
             kind, _, file = name.partition(":")
-            if kind in ("judge", "replies"):
+            if kind == "judge":
                 if not file.strip():
-                    raise UsageError(f"{kind} needs its file: {kind}:FILE.")
+                    raise UsageError("judge needs its file: judge:FILE.")
             elif name not in ("offline", "repeval") and not name.startswith("metric_"):
                 make_metric(name)
             if kind == "judge":
@@ -262,10 +259,6 @@ class Parts:
             return self._repeval()
         if kind == "judge":
             return self._judge_file(name, Path(file))
-        if kind == "replies":
-            preview = match(load_recording(Path(file)), self.golden, self.aspect, read_reply=read_rating)
-            judge = preview.as_judge(name)
-            return judge, FusedPart(name=name, higher_is_better=judge.higher_is_better)
         metric = kept(make_metric(name, golden=self.golden), ScoreFolder(self.here.home))
         scores = score_or_reason(metric, self.golden.items)
         if isinstance(scores, str):

@@ -86,7 +86,7 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
         return _PLAIN[given][1](given)
     if model := model_of(given):
         return _WITH_MODEL[given.partition(":")[0]][1](given, model)
-    if given.partition(":")[0] in ("offline", "repeval", "judge", "replies"):
+    if given.partition(":")[0] in ("offline", "repeval", "judge"):
         raise UsageError(f"The scores of {given[:60]!r} are computed elsewhere; hand them in with given_scores.")
     kinds = ", ".join(f"{kind}:MODEL" for kind in _WITH_MODEL)
     raise UsageError(

@@ -94,7 +94,7 @@ def test_the_prompt_introduces_aspects_and_assistants_and_nothing_passes_for_a_h
     assert "between 0 and 9; lower is better." in message.content
 
 
-@pytest.mark.parametrize("mark", ["*", "_", " ", "(", "a*", "- "])
+@pytest.mark.parametrize("mark", ["*", "(", "- "])
 def test_a_line_without_end_is_read_at_once(mark: str) -> None:
     started = time.process_time()
     read_plan("coherence: overlap\nfluency: none\n" + mark * (7900 // len(mark)), ASPECTS, NAMES)
