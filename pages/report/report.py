@@ -150,7 +150,7 @@ def draw(page: Opened, report: Report) -> None:
 
 
 def draw_evidence(report: Report) -> None:
-    """What to keep in mind, the tests behind the finding, and every figure as files."""
+    """What to keep in mind, the tests behind the finding, and the figures as files."""
     st.subheader("What to keep in mind", anchor=False)
     known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(report)]
     st.markdown("\n".join(known) or "Nothing is known against this result beyond what its intervals show.")
@@ -158,7 +158,7 @@ def draw_evidence(report: Report) -> None:
     st.markdown("\n".join(f"- {plain(detail)}" for detail in asides(report)))
     with st.container(horizontal=True, gap="small"):
         _download("Appendix", appendix_page, report, "appendix.html")
-        _download("Every figure", figures_csv, report, "figures.csv")
+        _download("Figures as CSV", figures_csv, report, "figures.csv")
 
 
 def _download(label: str, make: Callable[[Report], str], report: Report, name: str, *, first: bool = False) -> None:

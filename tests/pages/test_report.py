@@ -92,7 +92,7 @@ def test_report_appendix_and_judge_file_are_offered(whole: Callable[..., AppTest
         return [element.proto.label for element in whole(section=section).get("download_button")]
 
     assert labels("report") == ["Download the report", "Download judge.yaml"]
-    assert labels("evidence") == ["Appendix", "Every figure"]
+    assert labels("evidence") == ["Appendix", "Figures as CSV"]
 
 
 def test_a_sign_off_is_there_at_once(
