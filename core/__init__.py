@@ -76,7 +76,6 @@ if TYPE_CHECKING:
         UsageError,
     )
     from core.fusion.fused_run import FusedRun, FusionSettings, fuse
-    from core.judge_files.judge_reading import judge_schema
     from core.judge_files.loaded import load_judge
     from core.judging.scoring_styles import Asking, Style
     from core.projects.project import Project, WrittenReport, open_project, write_report
@@ -148,7 +147,6 @@ __all__ = [
     "examine",
     "fit_repeval",
     "fuse",
-    "judge_schema",
     "load_golden",
     "load_items",
     "load_judge",

@@ -48,7 +48,6 @@ def connected(address: str) -> Any:
             code = str(Path(__file__).resolve().parent)  # the package core itself
             logging.getLogger("ray").setLevel(logging.ERROR)
             with plain_errors(address):
-                _check_token(address)
                 ray.init(
                     address=address, log_to_driver=False, configure_logging=False, runtime_env={"py_modules": [code]}
                 )
@@ -70,18 +69,6 @@ def _find_head(address: str) -> None:
             f"No Ray cluster answers at {address} ({error}). Look whether its head runs there (ray start --head "
             f"--node-ip-address=HEAD --port={port}), whether this host may reach it, and whether the address is right."
         ) from error
-
-
-def _check_token(address: str) -> None:
-    """Raise Ray's AuthenticationError at once if the cluster refuses this token; ``init`` would try for 20 s."""
-    import ray
-    from ray._private.authentication import authentication_token_setup as token
-    from ray._private.services import canonicalize_bootstrap_address_or_die
-
-    token.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
-    token.ensure_token_if_auth_enabled(create_token_if_missing=False)  # as `init` does first
-    raylet: Any = ray._raylet  # its stub leaves the client out
-    raylet.GcsClient(address=canonicalize_bootstrap_address_or_die(address))
 
 
 @contextmanager

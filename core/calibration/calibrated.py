@@ -22,7 +22,7 @@ from core.comparison.sureness import calibrated_sureness
 from core.data.split import task_of
 from core.errors import UsageError
 from core.judge_files import CalibratedJudge, final_verdicts, judge_card, summary, write_run
-from core.judge_files.judge_reading import kind_of, read_card
+from core.judge_files.documents import kind_of, read_card
 from core.judge_files.judge_writing import known_of
 from core.judging.judge_protocol import Judge, Prepared
 from core.judging.judge_specs import CAREFUL, NAMED, make_judge, restore_judge

@@ -27,11 +27,7 @@ def check(
     """Validate a golden set: columns, scales, groups, ids and labels."""
     from core.data import check_file
 
-    report = check_file(
-        golden.golden,
-        values=golden.values or None,
-        mapping=golden.mapped,
-    )
+    report = check_file(golden.golden, values=golden.values or None, mapping=golden.mapped)
     tell(report, _check_words(report, str(golden.golden), verbose=verbose), as_json)
     if any(finding["severity"] == "error" for finding in report["findings"]):
         raise typer.Exit(1)

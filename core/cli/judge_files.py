@@ -35,6 +35,7 @@ commands = typer.Typer(add_completion=False)
 _SHOWN = 8
 """Periods that are printed."""
 FINDINGS_SHOWN = 5
+COVERAGE = 0.9
 NOTHING_READ = (
     "No item has a score: no reply could be read. {out} holds the replies and the reasons. Correct the cause and run "
     "the command with --again, which asks these items once more."
@@ -53,11 +54,10 @@ class ScoringOptions:
     batch_read: tuple[Path, ...] = setting((), "Score from this file of results, and ask nobody; may be repeated.")
     ray: str = setting(
         "",
-        "Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder, a "
-        "pattern or an address such as s3://…; --out is a folder of JSONL parts.",
+        "Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder "
+        "or an address such as s3://…; --out is a folder of JSONL parts.",
     )
-    intervals: bool = setting(False, "Add low, high, width and expected error to each verdict.")
-    coverage: float = setting(0.9, "Share of the raters' labels that the intervals hold.", low=0.5, high=0.99)
+    intervals: bool = setting(False, "Add low, high, width and expected error to each verdict, for 90 % of labels.")
     abstain_over: float | None = setting(
         None, "Mark the least sure verdicts, so that the others err by so much at most.", low=0
     )
@@ -97,7 +97,7 @@ def score(
         again=how.again,
         most_unread=how.most_unread,
         batch_read=how.batch_read,
-        coverage=how.coverage if how.intervals or how.abstain_over is not None else None,
+        coverage=COVERAGE if how.intervals or how.abstain_over is not None else None,
         abstain_over=how.abstain_over,
         mapping=read_map(mapped),
     )
@@ -169,7 +169,7 @@ def recheck(
     """
     from core.comparison.recheck import recheck as look_again
     from core.findings.over_time import recheck_finding
-    from core.judge_files.judge_reading import kept_columns, read_card
+    from core.judge_files.documents import kept_columns, read_card
     from core.judge_files.loaded import load_judge
 
     edited = opened.accept_edited

@@ -115,7 +115,7 @@ def ablate(
     from core.calibration.calibrated import ablate as take_away
     from core.calibration.calibrated import repeated
     from core.files import write_json
-    from core.judge_files.judge_reading import read_card
+    from core.judge_files.documents import read_card
 
     spec = str(read_card(judge_file).get("judge", {}).get("spec", ""))
     loaded, cache = golden.load(), reply_cache(spec)
@@ -185,7 +185,6 @@ class ReadingOptions:
     """Which model reads which texts, and how a score is fitted on its states."""
 
     model: str = setting("minilm", "minilm (comes with Concord), a Hugging Face id, or a folder.")
-    revision: str | None = setting(None, "Branch, tag or commit of a Hugging Face id.")
     method: Literal["ridge", "paper-pca", "paper-svm"] = setting(
         "ridge", "ridge: the mean of the best cells; paper-pca and paper-svm: one cell, as in the paper."
     )
@@ -197,7 +196,6 @@ class ReadingOptions:
     )
     template: str = setting("", "A prompt by name or as text with {hypothesis}; else the text.")
     tokens: tuple[str, ...] = setting((), "-1, -2, …, first, mean; once for each.", flag="--token")
-    max_tokens: int = setting(2048, "Longer texts are cut.", low=1)
 
 
 @commands.command(rich_help_panel="Methods")
@@ -225,8 +223,8 @@ def repeval(
     settings = RepEvalSettings(
         method=how.method,
         n_pairs=how.pairs,
-        model=ModelSpec(how.model, how.revision),
-        reading=Extraction(how.template, aspect, texts, tokens, max_tokens=how.max_tokens),
+        model=ModelSpec(how.model),
+        reading=Extraction(how.template, aspect, texts, tokens),
         statistic=measured.statistic,
         level=measured.level,
         seed=measured.seed,

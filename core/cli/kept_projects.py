@@ -32,9 +32,6 @@ def report(
     aspect: AspectOption,
     out: Annotated[Path, typer.Option(help="Folder for report.html, appendix.html and figures.csv.")],
     golden: Annotated[str, typer.Option(help="Name or id; default: the newest with a finished calibration.")] = "",
-    run: Annotated[
-        str, typer.Option(help="Id of the run that measured a version of the judge; default: the current version.")
-    ] = "",
     force: ForceFlag = False,
     printed: PrintOptions,
 ) -> None:
@@ -44,13 +41,8 @@ def report(
     from core.report.headline import asides, headline, limits, sign_off, standing
 
     require_new((out / name for name in REPORT_FILES), force=force)
-    written = write_report(project, aspect, out, golden=golden, run=run)
+    written = write_report(project, aspect, out, golden=golden)
     report, head, limited = written.report, headline(written.report), limits(written.report)
-    files = {
-        "html": written.html,
-        "appendix": written.appendix,
-        "csv": written.csv,
-    }
     version, people, beside = report.version, report.raters.ceiling, report.raters.beside
     body: dict[str, Any] = {
         "project": report.project,
@@ -67,8 +59,7 @@ def report(
         "beside_people": None if beside is None else beside.as_json(),
         "annotator_tests": [] if report.raters.test is None else [report.raters.test.as_json()],
         "limits": [{"title": limit.headline, "text": limit.detail} for limit in limited],
-        "files": {kind: str(path) for kind, path in files.items()},
-        "bytes": {kind: path.stat().st_size for kind, path in files.items()},
+        "files": {"html": str(written.html), "appendix": str(written.appendix), "csv": str(written.csv)},
         "out": str(out),
     }
     lines = [
@@ -83,9 +74,6 @@ def report(
 def export_project(
     project: Annotated[str, typer.Argument(help="The project's name, or its id.")],
     out: Annotated[str, typer.Option(help="The zip to write, or a folder for it (a name that ends in /).")],
-    without_replies: Annotated[
-        bool, typer.Option("--without-replies", help="Leave out the replies that endpoints gave.")
-    ] = False,
     force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -98,7 +86,7 @@ def export_project(
     name = "-".join(re.findall(r"\w+", chosen.name.lower()))[:60] or "project"
     path = Path(out) / f"{name}.zip" if is_folder(out) else Path(out)
     require_new([path], force=force)
-    exported = projects.export_project(store, settings, chosen.project_id, path, replies=not without_replies)
+    exported = projects.export_project(store, settings, chosen.project_id, path)
     body = {
         "project": chosen.project_id,
         "name": exported.project,

@@ -181,29 +181,13 @@ def estimate_means(
     verdicts: Annotated[Path, typer.Argument(help=f"{VERDICTS} On any number of items; system_id, source_id too.")],
     *,
     aspect: AspectOption,
-    items: Annotated[
-        Path | None, typer.Option(help="Items that the verdicts are about, with system_id, where they do not say it.")
-    ] = None,
     seen: SeenOptions,
-    picked: Annotated[
-        Path | None, typer.Option(help="Ids of items whose labels are no random draw (triage), one a line.")
-    ] = None,
     printed: PrintOptions,
 ) -> None:
     """Estimate the mean of each system from many verdicts and few labels."""
     from core.comparison.corrected_means import estimate_means as estimated_means
-    from core.files import small_text
 
-    ids = () if picked is None else [line.strip() for line in small_text(picked, "--picked").splitlines()]
-    estimated = estimated_means(
-        golden.load(),
-        verdicts,
-        aspect,
-        items=items,
-        judge_file=seen.judge_file,
-        all_items=seen.all_items,
-        picked=[item_id for item_id in ids if item_id],
-    )
+    estimated = estimated_means(golden.load(), verdicts, aspect, judge_file=seen.judge_file, all_items=seen.all_items)
     optimistic = seen_words(estimated) if seen.all_items else []  # what is left out stands in the finding
     lines = [*_means_words(estimated, verbose=printed.verbose), *optimistic]
     tell(estimated.as_json() | seen_counts(estimated), lines, printed.as_json)
@@ -218,9 +202,6 @@ def examine(
     aspect: AspectOption,
     statistic: Annotated[Statistic, typer.Option("--statistic", help="Coefficient of agreement.")] = "spearman",
     seen: SeenOptions,
-    model: Annotated[
-        str, typer.Option(help="The judge's model: does it favour systems of its family?  Else from the judge's file.")
-    ] = "",
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -237,7 +218,6 @@ def examine(
         statistic=statistic,
         judge_file=seen.judge_file,
         all_items=seen.all_items,
-        model=model,
     )
     said = examination_finding(examination)
     claims = [*[said.headline] * bool(examination.worst), *said.cautions]
@@ -330,9 +310,6 @@ def read_ratings(
     ],
     *,
     scale: Annotated[str, typer.Option("--scale", help="LO-HI: the scale that the judge was offered.")],
-    parser: Annotated[
-        Literal["concord", "paper"], typer.Option(help="paper: that of A Closer Look, for its tables only.")
-    ] = "concord",
     aspect: Annotated[str, typer.Option("--aspect", help="Its name may stand before a rating.")] = "",
     out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object a line.")] = None,
     force: ForceFlag = False,
@@ -343,7 +320,7 @@ def read_ratings(
     from core.judge_files import read_replies_file
 
     require_new([out] if out else [], force=force)
-    body = read_replies_file(replies, read_scale(scale), parser, out, aspect=aspect)
+    body = read_replies_file(replies, read_scale(scale), out, aspect=aspect)
     reasons = ", ".join(f"{count} {reason}" for reason, count in body["reasons"].items())
     unread = f", {body['n_unread']} unread ({reasons})" if body["n_unread"] else ""
     words = f"{body['n_read']} of {body['n_replies']} replies on {body['n_items']} items read{unread}"

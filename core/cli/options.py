@@ -156,7 +156,7 @@ class JudgeFileOptions:
 
     def replies(self, judge_file: Path) -> ReplyStore | None:
         """The reply cache for the judge of a file, or for the model of a fused one; None where nobody is asked."""
-        from core.judge_files.judge_reading import read_card
+        from core.judge_files.documents import read_card
 
         card = read_card(judge_file, accept_edited=self.accept_edited)
         asked = card.get("judge") or card.get("fusion", {}).get("judge") or {"spec": ""}

@@ -34,7 +34,6 @@ FORMS = "score_only, free_text, stars, rate_explain, analyze_rate, mix; once eac
 class GridOptions:
     """What is asked of a judge, how much of it, and where it is kept."""
 
-    top_p: float = setting(1.0, "Share of the probability that tokens are taken from.")
     pilot: int | None = setting(None, "About that many items, of whole sources; else all.")
     budget: int | None = setting(None, "Most replies to ask for.")
     forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
@@ -61,7 +60,7 @@ def styles(
 
     loaded = golden.load()
     settings = StylesSettings(
-        _styles_of(judge, sampled.forms or ["rate_explain"], how, sampled.top_p),
+        _styles_of(judge, sampled.forms or ["rate_explain"], how),
         auto_steps=how.steps,
         n_items=sampled.pilot,
         budget=sampled.budget,
@@ -98,13 +97,12 @@ def _words(view: StylesView) -> list[str]:
     return [*lines, *notes(*view.notes)]
 
 
-def _styles_of(judge: str, forms: Sequence[str], how: StyleOptions, top_p: float) -> tuple[Style, ...]:
+def _styles_of(judge: str, forms: Sequence[str], how: StyleOptions) -> tuple[Style, ...]:
     """A style for each form, of which score_only alone is weighted."""
     if how.weighted and "score_only" not in forms:
         raise UsageError("--weighted needs --form score_only: the other forms hold no bare number to weigh.")
     how = replace(how, samples=how.samples or 1, steps=False)
-    asked = (replace(how, weighted=how.weighted and form == "score_only").style(judge, form) for form in forms)
-    return tuple(replace(style, top_p=top_p) for style in asked)
+    return tuple(replace(how, weighted=how.weighted and form == "score_only").style(judge, form) for form in forms)
 
 
 def _saved(judge: str, golden: GoldenSet, result: ComparedStyles, out: Path | None) -> dict[str, Any]:

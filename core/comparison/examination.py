@@ -25,7 +25,7 @@ import numpy as np
 
 from core.comparison.given_verdicts import AnyVerdicts, JudgeFiles, labelled_verdicts
 from core.errors import AspectError
-from core.judge_files.judge_reading import read_card
+from core.judge_files.documents import read_card
 from core.records import (
     Alignment,
     FloatArray,

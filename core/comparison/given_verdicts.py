@@ -17,7 +17,7 @@ from core.data.labels import off_scale
 from core.data.reply_files import out_of_range
 from core.data.split import task_of, text_digest, texts_behind
 from core.errors import UsageError
-from core.judge_files.judge_reading import read_card
+from core.judge_files.documents import read_card
 from core.judge_files.verdict_files import read_verdicts
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Scale, Scored, Task, Unscored, Verdict
 from core.stats import LabelledItems

@@ -363,7 +363,7 @@ def monitor(
         JudgeError, ProviderError: As the judge raises them; everything read until then is kept.
     """
     from core.data import load_golden
-    from core.judge_files.judge_reading import kept_columns
+    from core.judge_files.documents import kept_columns
     from core.judge_files.loaded import load_judge
 
     how, file, folder = settings or MonitorSettings(), Path(judge_file), Path(out)

@@ -31,9 +31,8 @@ from core.fusion.plan import AspectCriteria, FusionCriteria, PlanError, measured
 from core.fusion.stack import Agreement, FusionSplit, cross_fitted, require_systems, seen_sources, side_by_side
 from core.fusion.stack import fuse as fuse_parts
 from core.judge_files import judge_card, verdict_lines
-from core.judge_files.documents import FusedPart
+from core.judge_files.documents import FusedPart, kind_of, read_card
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.judge_reading import kind_of, read_card
 from core.judge_files.judge_writing import golden_entry, task_entry, written, yaml_text
 from core.judge_files.loaded import load_judge
 from core.judging.judge_specs import NAMED, language_model

@@ -1,6 +1,6 @@
 """What leaves Concord: the calibrated judge as `judge.yaml`, its verdicts, and the files of a calibration."""
 
-from core.judge_files.judge_reading import judge_schema, read_card
+from core.judge_files.documents import read_card
 from core.judge_files.judge_writing import final_verdicts, judge_card, judge_yaml, summary, write_run
 from core.judge_files.loaded import CalibratedJudge
 from core.judge_files.verdict_files import read_replies_file, read_verdicts, verdict_lines, verdict_row
@@ -9,7 +9,6 @@ __all__ = [
     "CalibratedJudge",
     "final_verdicts",
     "judge_card",
-    "judge_schema",
     "judge_yaml",
     "read_card",
     "read_replies_file",

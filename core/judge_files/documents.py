@@ -1,32 +1,55 @@
-"""What `judge.yaml`, `fused.yaml` and `repeval.yaml` hold, field by field: one frozen dataclass for each file.
+"""What `judge.yaml`, `fused.yaml` and `repeval.yaml` hold, field by field, and how such a file is read and checked.
 
-Pydantic checks files with these classes and makes the JSON Schema of them.  Where a record of the domain reads itself
-(`IsotonicMap.from_json`, `Style.from_state`, …), the field is that record.  A field with a default may be absent.
-Code passes the content of a file on as plain JSON types (a card), since its digest is made of them.
-Loading pydantic takes a tenth of a second, so import this module late.
+A judge file may come from anybody, so reading one must cost little whatever it holds.  Size, depth and number of values
+are bounded before anything is built.  Aliases (with which a few lines unfold into gigabytes), tags and doubled keys are
+refused.  What comes back holds texts, finite numbers, true, false, null, lists and objects alone: the card, of which
+the digest is made.  Pydantic checks it with one frozen dataclass for each file, on reading and on writing.  Where a
+record of the domain reads itself (`IsotonicMap`, `Style`, …), the field is that record.  A field with a default may be
+absent.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, TypeAdapter, WithJsonSchema
+import yaml
+from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, TypeAdapter, ValidationError
 
 from core.data.split import KnownTexts
-from core.errors import ConcordError
-from core.fusion.plan import AspectCriteria
-from core.fusion.stack import restore_estimator
+from core.errors import ConcordError, JudgeError
 from core.judging.scoring_styles import Style
-from core.metrics import Metric, fitted_repeval, make_metric
-from core.records import ItemKind, Level, Scale, Statistic, Task
-from core.repeval import Method, RepEvalScorer
+from core.records import Alignment, ItemKind, Scale, Task, content_digest
 from core.stats import IsotonicMap
 from core.stats.on_scale import VerdictIntervals
+
+if TYPE_CHECKING:
+    from core.metrics import Metric
+    from core.repeval import RepEvalScorer
+
+Kind = Literal["judge", "fusion", "repeval"]
+FORMATS: Mapping[Kind, str] = {"judge": "concord-judge", "fusion": "concord-fusion", "repeval": "concord-repeval"}
+VERSION = 1
+"""Version of the files of judges.  2 and 3 were used in development, so the next one is 4."""
+
+FAULTS_SHOWN = 3
+"""Faults that one error names."""
+MOST_BYTES = 16 * 1024 * 1024
+MOST_DEPTH = 40
+MOST_VALUES = 200_000
+LARGEST = 1e300
+EXPORT_AGAIN = "Export the judge again."
+CHANGED = (
+    "{where}: was changed after the export: its digest does not match its content. Export the judge again; or, if you "
+    "know who changed what, accept it: accept_edited=True in Python, --accept-edited on the command line."
+)
 
 # ── kinds of fields ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -41,12 +64,15 @@ def _read_by(read: Callable[[Mapping[str, Any]], Any]) -> Any:
             raise ValueError("expected an object")
         try:
             return read(value)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            raise ValueError(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}") from error
         except ConcordError as error:
             raise ValueError(str(error)) from error
-        except (AttributeError, TypeError, KeyError) as error:
+        except (AttributeError, TypeError, LookupError) as error:
             raise ValueError("a value in it is not of the expected kind") from error
 
-    return PlainValidator(read_object, json_schema_input_type=dict[str, Any])
+    return PlainValidator(read_object)
 
 
 def _usable_map(body: Mapping[str, Any]) -> IsotonicMap:
@@ -70,33 +96,42 @@ def _named_sampling(body: Mapping[str, Any]) -> Style:
     return Style.from_state(body)
 
 
+def alignment_of(body: Mapping[str, Any]) -> Alignment:
+    """Read what `Alignment.as_json` wrote.  ValueError for a value of another kind, or a correlation beyond 1."""
+    known = {name: body[name] for name in Alignment.__slots__ if body.get(name) is not None} | {"value": body["value"]}
+    if ends := known.get("interval"):
+        known["interval"] = {"low": ends[0], "high": ends[1], "method": body.get("interval_method") or ""}
+    alignment = TypeAdapter(Alignment).validate_json(json.dumps(known), strict=True)
+    if abs(alignment.value or 0.0) > 1.000001:
+        raise ValueError("value: a correlation lies from -1 to 1")
+    return alignment
+
+
+def _scorer_of(body: Mapping[str, Any]) -> RepEvalScorer:
+    from core.repeval import RepEvalScorer
+
+    return RepEvalScorer.from_json(body)
+
+
+def _usable_scale(scale: Scale) -> Scale:
+    if not -1e9 <= scale.low < scale.high <= 1e9 or not (scale.step is None or 0 < scale.step <= 1e9):
+        raise ValueError(f"low must lie below high; {scale.low:g} and {scale.high:g} came")
+    return scale
+
+
 def _each_once(values: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(values)) < len(values):
         raise ValueError("a part comes twice")
     return values
 
 
-def _scalar(value: Any) -> Any:
-    if not isinstance(value, str | int | float | bool | None):
-        raise ValueError("expected a text, a number, true, false or null")
-    return value
-
-
 ScoreMap = Annotated[IsotonicMap, _read_by(_usable_map)]
-Coordinate = Annotated[float, Field(ge=-1e9, le=1e9)]
-Numbers = Annotated[tuple[Coordinate, ...], Field(max_length=1000)]
-Count = Annotated[int, Field(ge=0)]
+Aligned = Annotated[Alignment, _read_by(alignment_of)]
 Aspect = Annotated[str, Field(min_length=1, max_length=500)]
 Name = Annotated[str, Field(max_length=100)]
 Names = Annotated[tuple[str, ...], Field(min_length=1, max_length=1000)]
 Prompt = Annotated[str, Field(max_length=200, pattern=f"^{_PROMPT}$")]
-Scalars = dict[
-    str,
-    Annotated[
-        Any, AfterValidator(_scalar), WithJsonSchema({"type": ["string", "number", "integer", "boolean", "null"]})
-    ],
-]
-State = Literal["draft", "proposed", "approved", "current", "retired"]
+Scalars = dict[str, str | int | float | bool | None]
 
 # ── parts of files ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -105,120 +140,56 @@ State = Literal["draft", "proposed", "approved", "current", "retired"]
 class FilePart:
     """An object of a file: exactly these fields, each of its own type."""
 
-    __pydantic_config__: ClassVar = ConfigDict(
-        extra="forbid", strict=True, use_attribute_docstrings=True, arbitrary_types_allowed=True
-    )
-
-
-@dataclass(frozen=True)
-class ScaleEntry(FilePart):
-    """The closed range of the rating."""
-
-    low: Coordinate
-    """Lowest rating."""
-    high: Coordinate
-    """Highest rating; above the lowest."""
-    step: Annotated[float, Field(gt=0, le=1e9)] | None = None
-    """Distance of neighbouring ratings; null for a continuous scale."""
-
-    def __post_init__(self) -> None:
-        if not self.low < self.high:
-            raise ValueError(f"low must lie below high; {self.low:g} and {self.high:g} came")
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
 
 @dataclass(frozen=True)
 class TaskEntry(FilePart):
-    """What is judged."""
+    """What is judged; `needs` are the parts that every calibration item had, absent where nobody knows."""
 
     aspect: Aspect
-    """The aspect that is rated."""
     kind: ItemKind
-    """What an item is made of."""
-    scale: ScaleEntry
+    scale: Annotated[Scale, AfterValidator(_usable_scale)]
     definition: str = ""
-    """The aspect in a sentence, as the judge reads it; may be empty."""
     needs: Annotated[tuple[Literal["target", "source", "context", "references"], ...], AfterValidator(_each_once)] = ()
-    """Parts that every calibration item had: items without them are not what the judge was calibrated on.
-
-    Absent where nobody knows."""
 
     def as_task(self) -> Task:
         """Return what a judge is asked."""
-        return Task(self.aspect, self.kind, Scale(self.scale.low, self.scale.high, self.scale.step), self.definition)
-
-
-@dataclass(frozen=True)
-class AlignmentEntry(FilePart):
-    """Agreement of scores with raters."""
-
-    statistic: Statistic
-    """The correlation (Kendall: tau-b)."""
-    level: Level
-    """Over all items, averaged over sources, or over the systems' means."""
-    value: Annotated[float, Field(ge=-1.000001, le=1.000001)] | None
-    """The correlation; null when it is undefined."""
-    n: Count
-    """Items used (systems at system level)."""
-    n_groups: Count | None = None
-    """Sources averaged, at sample level."""
-    n_left_out: Count | None = None
-    """Sources left out there: constant or too few."""
-    n_unscored: Count | None = None
-    """Labelled items that the judge gave no score."""
-    interval: tuple[float, float] | None = None
-    """95 % confidence interval."""
-    interval_method: str | None = None
-    """How the interval was made."""
-    reason: str | None = None
-    """Why a value is undefined."""
-    no_interval: str | None = None
-    """Why a value has no interval, and what to do about it."""
+        return Task(self.aspect, self.kind, self.scale, self.definition)
 
 
 @dataclass(frozen=True)
 class GoldenEntry(FilePart):
-    """The golden set that the judge was made on."""
+    """The golden set that the judge was made on, by the content hash of its items, labels and ratings.
+
+    `columns` are role → column of its file, where the names differ: another file with these columns is read likewise,
+    unless it has a column with the name of the role.
+    """
 
     name: str
-    """Its name."""
     digest: str
-    """Content hash of its items, labels and ratings: the same golden set gives the same hash."""
     columns: Annotated[dict[str, str], Field(max_length=1000)] = field(default_factory=dict)
-    """Role to column of its file, where the names differ.
-
-    Another file with these columns is read likewise, unless it has a column with the name of the role."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileDocument(FilePart):
-    """What every file of a judge begins with."""
+    """What every file of a judge begins with.
+
+    `concord` is the version that wrote it; `created` is when, in ISO 8601 and UTC.  `digest` is the sha256 of the
+    canonical JSON of the rest (keys sorted, no spaces, UTF-8, equal numbers written alike, 1.0 as 1).  `warnings` are
+    sentences for users of the judge.  `texts` are those that the judge met while it was made: calibration, held_out and
+    only_mapped, whose labels came after the criteria and fitted the map alone.  A recheck finds newer labels by these,
+    whatever ids say.  Each is the first 12 hex digits of the sha256 of a text's source, context and target.
+    """
 
     version: int
-    """The version of this format. Files of other versions are refused."""
     concord: Name
-    """The version of Concord that wrote the file."""
     digest: Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")] | None
-    """sha256 of the rest of the file: of its canonical JSON without this key.
-
-    Canonical: keys sorted, no spaces, UTF-8, equal numbers written alike (1.0 as 1). A file whose digest does not match
-    was changed after the export."""
     created: Name
-    """When the file was written: ISO 8601, UTC."""
     note: str = ""
-    """A sentence for whoever opens the file."""
     golden: GoldenEntry
     warnings: tuple[str, ...]
-    """What users of the judge should know, in sentences.
-
-    Few or skewed labels, criteria without approval, a run that stopped early."""
     texts: Annotated[KnownTexts, _read_by(KnownTexts.from_json)]
-    """The texts that the judge met while it was made, as digests: calibration, held_out and only_mapped.
-
-    A recheck finds newer labels by these, whatever ids say. Each is the first 12 hex digits of the sha256 of a text's
-    source, context and target, line ends and Unicode forms made alike; sorted, separated by spaces and line ends. They
-    do not give a text away; whoever has a text can find out whether it was among them. Labels of those under
-    only_mapped came after the criteria: they fitted the map to the human scale, and no score.
-    """
 
 
 # ── judge.yaml ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,22 +197,15 @@ class FileDocument(FilePart):
 
 @dataclass(frozen=True)
 class JudgeDescription(FilePart):
-    """The judge's own state, out of which it is made again: the offline judge keeps the scaling of its features, one
-    behind an endpoint its model and how it is asked."""
+    """The judge's own state, out of which it is made again."""
 
     spec: Annotated[str, Field(min_length=1, max_length=2000)]
-    """offline, openai:MODEL[@BASE_URL], hf:ID_OR_PATH, recorded:FILE or scripted[:SEED].
-
-    Without user name, password or key."""
+    """offline, openai:MODEL[@BASE_URL], hf:ID_OR_PATH, recorded:FILE or scripted[:SEED], without any key."""
     notice: str = ""
-    """What this judge is, in a sentence."""
     model: str = ""
-    """The model's name at its endpoint."""
     revision: Annotated[str, Field(max_length=200)] | None = None
-    """Which revision of the model: a commit of its weights or a dated snapshot."""
+    """A commit of the model's weights, or a dated snapshot."""
     sampling: Annotated[Style, _read_by(_named_sampling)] | None = None
-    """How a score is asked for: output (form of the reply), samples, temperature, top_p, max_tokens, names and versions
-    of the prompts, persona, steps, weighted, structured, references."""
     effort: Annotated[str, Field(max_length=20)] = ""
     """How long the model was asked to think; empty for its own way."""
     extra: Annotated[str, Field(max_length=4000)] = ""
@@ -256,124 +220,88 @@ class JudgeDescription(FilePart):
 
 @dataclass(frozen=True)
 class CriteriaText(FilePart):
-    """Scoring rules in natural language."""
+    """Scoring rules in full; `id` is c and 12 hex digits of aspect and text."""
 
     id: str
-    """c and 12 hex digits of aspect and text: equal texts, equal id."""
     text: Annotated[str, Field(max_length=200_000)]
-    """The rules, in full."""
     provenance: dict[str, Any] = field(default_factory=dict)
-    """Where the criteria came from; what is empty is left out."""
-
-
-BothParts = dict[Literal["calibration", "held_out"], AlignmentEntry | None]
 
 
 @dataclass(frozen=True)
 class AlignmentsEntry(FilePart):
-    """How well the judge agreed with the raters."""
+    """How well the judge agreed with the raters; `held_out`, which no choice has seen, is the figure to quote.
 
-    calibration: AlignmentEntry
-    """On the items that chose the criteria: optimistic."""
-    held_out: AlignmentEntry
-    """On the items that no choice has seen: the figure to quote."""
-    best_single: BothParts | None = None
-    """The best of the criteria alone, on both parts."""
-    no_criteria: BothParts | None = None
-    """The same judge without criteria: the baseline of the calibration."""
+    `best_single` (the best of the criteria alone) and `no_criteria` (the baseline) are measured on both parts; `gain`
+    is the calibrated judge minus the baseline on held-out items.
+    """
+
+    calibration: Aligned
+    held_out: Aligned
+    best_single: dict[str, Aligned | None] | None = None
+    no_criteria: dict[str, Aligned | None] | None = None
     gain: dict[str, Any] | None = None
-    """The calibrated judge minus the baseline on held-out items: what the criteria add."""
+
+
+State = Literal["draft", "proposed", "approved", "current", "retired"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision(FilePart):
-    """A person's decision on a version of the judge."""
+    """A person's decision: on the criteria of this id, or on the whole version, with the measurement it rests on."""
 
     criteria: str = ""
-    """Id of the criteria that it is about; empty for the whole version."""
     state: State
-    """What the version became."""
     by: str = ""
-    """Who decided; empty for nobody."""
     at: str | None = None
-    """When: ISO 8601."""
     reason: str = ""
-    """Why, in the person's words."""
     evidence: dict[str, Any] | None = None
-    """The measurement that the decision rests on: run, side, alignment."""
 
 
 @dataclass(frozen=True)
 class JudgeVersionEntry(FilePart):
-    """Which version of the judge this is: its model, prompt, sampling and criteria as they were kept together."""
+    """Which version of a project's judge this is; `approvals` are the decisions on it, oldest first."""
 
     id: Name
-    """Id of the version where it is kept."""
     number: Annotated[int, Field(ge=1)]
-    """Versions of the judge of this aspect, counted from 1."""
     state: State
-    """Where it stands: draft, proposed, approved, current or retired."""
     parent: Name | None = None
-    """Id of the version that it was made of; null for the first."""
     author: str = ""
-    """Who made it; empty for a calibration."""
     note: str = ""
-    """What changed, in a sentence."""
     approvals: tuple[Decision, ...] = ()
-    """Decisions on it, oldest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeDocument(FileDocument):
-    """A judge calibrated with Concord: all that scoring needs and all that trust in it needs.
-
-    Written as YAML (JSON is read too). It never holds a key or a password.
-    """
+    """A judge calibrated with Concord: all that scoring needs and all that trust in it needs; never a key."""
 
     format: Literal["concord-judge"]
-    """Says that this is a judge file."""
     task: TaskEntry
     judge: JudgeDescription
     prompts: dict[str, Prompt]
-    """Purpose (score, draft, refine, persona) to the name and version of the prompt text that Concord ships.
-
-    Empty for a judge that is asked nothing in words (the offline one)."""
+    """Purpose (score, draft, refine, persona) to the prompt text that Concord ships; empty for the offline judge."""
     parser: Name | None
-    """Name and version of what reads a score out of a reply; null for a judge whose scores are computed."""
+    """What reads a score out of a reply; null for a judge whose scores are computed."""
     join: Literal["mean"]
-    """How the scores of several criteria become one: their mean."""
     criteria: Annotated[tuple[CriteriaText, ...], Field(min_length=1, max_length=100)]
-    """The criteria of the judge; several are an ensemble, best first."""
+    """Several are an ensemble, best first."""
     approved: bool
-    """Whether every one of the criteria was approved by a person."""
     approvals: tuple[Decision, ...]
     """The last decision on each of the criteria."""
     judge_version: JudgeVersionEntry | None = None
     isotonic: ScoreMap | None
-    """Strictly rising map from the judge's score to the human scale, by its corners: x, y, low, high.
-
-    null: scores are used as they come."""
+    """Strictly rising map from the judge's score to the human scale; null: scores are used as they come."""
     intervals: Annotated[VerdictIntervals, _read_by(VerdictIntervals.from_json)] | None = None
-    """What the interval around a verdict is made of: cross-fitted errors on calibration, by source."""
     alignment: AlignmentsEntry
-    ceiling: AlignmentEntry | None
-    """How well one rater agrees with the mean of the others, at the statistic and level of the held-out alignment.
-
-    About the best that can be hoped for. null when unknown, e.g. without single ratings."""
+    ceiling: Aligned | None
+    """One rater compared with the mean of the others, at the statistic and level of the held-out alignment."""
     split: dict[str, Any]
-    """How the golden set was divided: kind, seed, n_calibration, n_held_out."""
-    held_out_opened: Count | None
-    """How often anybody's run looked at the held-out items of this aspect up to the export.
-
-    The more often, the less they are unseen. null when nobody counted (the command line)."""
+    held_out_opened: int | None
+    """How often anybody's run looked at the held-out items up to the export; null when nobody counted."""
     people: Scalars = field(default_factory=dict)
-    """Counts of what people did: edits, votes, comments and the like."""
     settings: Scalars
-    """Settings of the calibration, by name: with the golden set and the same judge they repeat it."""
-    calls: Count | None = None
-    """Calls that the calibration made."""
+    """Of the calibration: with the golden set and the same judge they repeat it."""
+    calls: int | None = None
     work: dict[str, Any]
-    """What was asked for and what was done; a budget may have cut it."""
 
 
 # ── fused.yaml ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -381,25 +309,19 @@ class JudgeDocument(FileDocument):
 
 @dataclass(frozen=True)
 class FusionEntry(FilePart):
-    """The fitted estimator: each part is centred by its mean, divided by its spread, weighted and added up."""
+    """The fitted `core.fusion.stack.Estimator` over `parts`."""
 
     method: Literal["average", "ridge", "nnls"]
-    """average: equal weights, no labels used; ridge: shrunken least squares; nnls: least squares without negative
-    weights."""
     parts: Names
-    """Names of the parts, in the numbers' order."""
-    mean: Numbers
-    """Mean of each part on the items it was fitted on; a missing score counts as it."""
-    spread: tuple[Annotated[float, Field(ge=1e-12, le=1e9)], ...]
-    """Spread of each part there."""
-    weights: Numbers | None = None
-    """Weight of each standardised part; not for average."""
-    intercept: Coordinate | None = None
-    """Mean label; not for average."""
-    penalty: Annotated[float, Field(ge=0, le=1e9)] | None = None
-    """Ridge penalty."""
+    mean: tuple[float, ...]
+    spread: tuple[float, ...]
+    weights: tuple[float, ...] | None = None
+    intercept: float | None = None
+    penalty: float | None = None
 
     def __post_init__(self) -> None:
+        from core.fusion.stack import restore_estimator
+
         try:
             state = {name: list(one) if isinstance(one, tuple) else one for name, one in vars(self).items()}
             n_weights = len(restore_estimator(state).weights)
@@ -410,43 +332,40 @@ class FusionEntry(FilePart):
 
 
 @dataclass(frozen=True)
+class CriteriaOfAspect(FilePart):
+    """By what a fusion's model rates an aspect; one that is not listed has no criteria."""
+
+    aspect: Aspect
+    text: str
+    origin: Literal["person", "calibrated", "model"] = "person"
+
+
+@dataclass(frozen=True)
 class ModelFusionEntry(FilePart):
     """A language model that rates each item by a plan and the parts' numbers, all aspects in one call."""
 
     method: Literal["llm"]
-    """llm: a language model rates by the plan."""
     parts: Names
-    """Names of the parts."""
     judge: JudgeDescription
-    """The model that rates."""
     prompt: Literal["evaluate.v1", "evaluate_unplanned.v1"]
-    """Name and version of the prompt."""
     plan: Annotated[str, Field(min_length=1, max_length=8_000)]
-    """Which part serves which aspect, and how."""
     introduced: Annotated[str, Field(max_length=100_000)]
     """The parts as the model reads of them, a line each."""
     aspects: Annotated[tuple[TaskEntry, ...], Field(min_length=1, max_length=50)]
-    """What each call rates."""
-    criteria: Annotated[tuple[AspectCriteria, ...], Field(max_length=50)] = ()
-    """By what each aspect is rated; an aspect that is not listed has no criteria."""
+    criteria: Annotated[tuple[CriteriaOfAspect, ...], Field(max_length=50)] = ()
 
 
 @dataclass(frozen=True)
 class FusedPart(FilePart):
-    """What one part of the fusion is and needs."""
+    """What one part of the fusion is: an `assistant` (a metric by name), a fitted `repeval` score, or a `judge` file's
+    content.  `higher_is_better` false turns its score round; `needs` is what scoring with it takes, in words."""
 
     name: str
-    """Its name."""
     needs: str = ""
-    """What scoring with it takes, in words."""
     higher_is_better: bool = field(kw_only=True)
-    """false: its score is turned round."""
     assistant: Annotated[str, Field(max_length=500)] = ""
-    """A metric that Concord computes, by name."""
     repeval: dict[str, Any] | None = None
-    """A fitted RepEval score: its model, place and directions."""
     judge: dict[str, Any] | None = None
-    """The whole content of a judge file; checked like one."""
 
     def __post_init__(self) -> None:
         try:
@@ -457,6 +376,8 @@ class FusedPart(FilePart):
     @cached_property
     def fitted(self) -> Metric | None:
         """The fitted RepEval score, which holds its model from the first items on.  JudgeError for a damaged one."""
+        from core.metrics import fitted_repeval
+
         return None if self.repeval is None else fitted_repeval(self.name, self.repeval)
 
     @property
@@ -467,6 +388,8 @@ class FusedPart(FilePart):
     @property
     def requirement(self) -> str:
         """What scoring with it takes, in words: `needs` of the part as it is now, whatever the file says."""
+        from core.metrics import make_metric
+
         if self.judge is not None:
             return f"the judge {self.judge.get('judge', {}).get('spec', 'offline')}, which this file holds"
         if self.repeval is None and (not self.assistant or self.assistant.startswith("metric_")):
@@ -480,30 +403,22 @@ class FusedPart(FilePart):
 
     def as_json(self) -> dict[str, Any]:
         """Return the part's entry in the file."""
-        entry: dict[str, Any] = TypeAdapter(FusedPart).dump_python(
-            replace(self, needs=self.requirement), exclude_defaults=True
-        )
-        return entry
+        whole = {name: getattr(self, name) for name in ("name", "higher_is_better", "assistant", "repeval", "judge")}
+        return {name: value for name, value in whole.items() if value not in ("", None)} | {"needs": self.requirement}
 
 
 @dataclass(frozen=True, kw_only=True)
 class FusionDocument(FileDocument):
-    """Several judges and metrics joined into one score: how they are joined, what each is and needs, and how well the
-    whole agreed with the raters. It never holds a key or a password."""
+    """Several judges and metrics joined into one score; `told` is what else was measured."""
 
     format: Literal["concord-fusion"]
-    """Says that this is the file of a fused judge."""
     aspect: Aspect
-    """The aspect that is rated."""
     task: TaskEntry
-    """Kind of the items and scale of the labels that the weights were fitted on."""
     fusion: Annotated[FusionEntry | ModelFusionEntry, Field(discriminator="method")]
     parts: Annotated[tuple[FusedPart, ...], Field(min_length=1, max_length=1000)]
-    """What each part is, in the order of the weights."""
-    alignment: AlignmentEntry
-    """On items that neither weights nor choice have seen."""
+    """In the order of the weights."""
+    alignment: Aligned
     told: dict[str, Any] = field(default_factory=dict)
-    """What else was measured: the parts one by one, what was left out and why, notes."""
 
     def __post_init__(self) -> None:
         if tuple(part.name for part in self.parts) != self.fusion.parts:
@@ -515,30 +430,23 @@ class FusionDocument(FileDocument):
 
 @dataclass(frozen=True, kw_only=True)
 class RepEvalDocument(FileDocument):
-    """A RepEval score that rates other items: the model whose hidden states are read, from which text and at which
-    places, and the directions they are projected on. It never holds a key, a password or weights of a model."""
+    """A RepEval score that rates other items; it holds no weights of a model.
+
+    `scorer` has the model with revision and fingerprint, template and criterion, and for each cell its layer, token and
+    direction (base64 of float32).  Layer 0 are the embeddings, i is the output of block i; token -1 is the last one.
+    `validation` is the alignment on the items that chose layer and token: optimistic.
+    """
 
     format: Literal["concord-repeval"]
-    """Says that this is the file of a RepEval score."""
     task: TaskEntry
-    method: Method
-    """How the directions were fitted."""
+    method: Literal["ridge", "paper-pca", "paper-svm"]
     layers: Annotated[tuple[int, ...], Field(min_length=1, max_length=1000)]
-    """Layers that were searched: 0 are the embeddings, i is the output of block i."""
     tokens: Names
-    """Tokens that were searched: -1 is the last one; first and mean for encoders."""
-    scorer: Annotated[RepEvalScorer, _read_by(RepEvalScorer.from_json)]
-    """The score itself: model with revision, fingerprint of its weights and number format, template, criterion and
-    longest text, and for each cell its layer, token and direction (base64 of float32), or the support vectors of the
-    SVM."""
+    scorer: Annotated[Any, _read_by(_scorer_of)]
     isotonic: ScoreMap | None = None
-    """Strictly rising map from the score to the human scale. null: scores are used as they come."""
-    validation: AlignmentEntry
-    """On the items that chose layer and token: optimistic."""
-    alignment: AlignmentEntry
-    """On items that neither directions nor choice have seen."""
+    validation: Aligned
+    alignment: Aligned
     settings: Scalars
-    """How it was fitted, by name."""
 
     def __post_init__(self) -> None:
         for cell in self.scorer.cells:
@@ -548,8 +456,188 @@ class RepEvalDocument(FileDocument):
                 )
 
 
-DOCUMENTS: Mapping[str, TypeAdapter[Any]] = {
-    "judge": TypeAdapter(JudgeDocument),
-    "fusion": TypeAdapter(FusionDocument),
-    "repeval": TypeAdapter(RepEvalDocument),
-}
+@cache
+def _checker(kind: Kind) -> TypeAdapter[Any]:
+    return TypeAdapter({"judge": JudgeDocument, "fusion": FusionDocument, "repeval": RepEvalDocument}[kind])
+
+
+def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "judge file") -> Any:
+    """Return the document that `card` (plain JSON types) holds.
+
+    JudgeError, naming the file as `where`, tells the path in it, what was expected, and what came.
+    """
+    version = card.get("version")
+    if type(version) is not int or version != VERSION:
+        newer = type(version) is int and version > VERSION
+        whose = ", from a newer Concord. Update Concord, or export" if newer else f"; it must be {VERSION}. Export"
+        raise JudgeError(f"{where}: has version {version!r:.40}{whose} the judge again with this one.")
+    try:
+        return _checker(kind).validate_json(json.dumps(card))
+    except ValidationError as error:
+        faults = []
+        for fault in error.errors(include_url=False):
+            path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
+            words = f"{fault['msg'].removeprefix('Value error, ')}; {fault['input']!r:.60} came."
+            faults.append(f"{path or 'the file'}: {'is missing.' if fault['type'].startswith('missing') else words}")
+        more = f" (and {len(faults) - FAULTS_SHOWN} more)" if len(faults) > FAULTS_SHOWN else ""
+        raise JudgeError(
+            f"{where}: {' '.join(faults[:FAULTS_SHOWN])}{more} Correct it, or export the judge again."
+        ) from None
+
+
+# ── off the disk ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_card(path: Path | str, kind: Kind | None = None, *, accept_edited: bool = False) -> dict[str, Any]:
+    """Return the checked content of a file of `kind`, or of any kind.
+
+    JudgeError tells what is wrong and what was expected: file not found, not YAML, another format or version, parts
+    missing or of the wrong kind, or (unless `accept_edited`) changed after the export.
+    """
+    return card_of_text(_text(Path(path)), path, kind, accept_edited=accept_edited)
+
+
+def card_of_text(
+    text: str, path: Path | str, kind: Kind | None = None, *, accept_edited: bool = False
+) -> dict[str, Any]:
+    """Return the checked content of a file's text; `path` names it.  JudgeError as `read_card`."""
+    card = parsed(text, path)
+    if card.get("format") not in ([FORMATS[kind]] if kind else FORMATS.values()):
+        wanted = FORMATS[kind or "judge"]
+        raise JudgeError(f"{path}: is not a judge file; its first line should read 'format: {wanted}'.")
+    document_of(card, kind_of(card), str(path))
+    if not accept_edited and not is_as_exported(card):
+        raise JudgeError(CHANGED.format(where=path))
+    return card
+
+
+def kind_of(card: Mapping[str, Any]) -> Kind:
+    """Return the kind of a file by its content."""
+    return next(kind for kind, name in FORMATS.items() if name == card["format"])
+
+
+def kept_columns(card: Mapping[str, Any]) -> dict[str, str]:
+    """Return role → column of the golden set's file, where the content of a judge file has any."""
+    return dict(card.get("golden", {}).get("columns", {}))
+
+
+def digest_of(card: Mapping[str, Any]) -> str:
+    """Return ``"sha256:" + hex`` of the canonical JSON of `card` without its key `digest`.
+
+    Numbers that are equal have equal text there (1.0 as 1), so that another tool may write the file anew.
+    """
+
+    def settled(value: Any, _: str) -> Any:
+        return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
+
+    return content_digest("sha256", with_leaves({key: card[key] for key in card if key != "digest"}, settled))
+
+
+def is_as_exported(card: Mapping[str, Any]) -> bool:
+    """Whether the content of a file matches the digest in it."""
+    return card.get("digest") == digest_of(card)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise JudgeError(f"{path}: cannot be read ({error.strerror}). Give the path of a judge.yaml.") from error
+    if len(data) > MOST_BYTES:
+        raise JudgeError(f"{path}: is larger than {MOST_BYTES // 1024**2} MB, as no judge file is. Name another file.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise JudgeError(f"{path}: is not UTF-8 text (at byte {error.start}). {EXPORT_AGAIN}") from error
+
+
+def parsed(text: str, path: Path | str) -> dict[str, Any]:
+    """Return the object in `text`, unchecked.  JudgeError says what is wrong with it and where."""
+    try:
+        if text.lstrip()[:1] == "{":
+            if sum(map(text.count, ",{[")) > MOST_VALUES:  # commas in texts count too: far too many
+                raise ValueError(f"more than {MOST_VALUES:,} values; a judge file has far fewer")
+            document = json.loads(text, object_pairs_hook=_once)
+        else:
+            _check_events(text)
+            document = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+        with_leaves(document, _check_plain)
+        json.dumps(document, ensure_ascii=False).encode()  # half a character (a lone surrogate) cannot be written
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        what = "is not YAML" if isinstance(error, yaml.YAMLError) else "cannot be read"
+        line = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise JudgeError(f"{path}: {what} ({line}). {EXPORT_AGAIN}") from error
+    if not isinstance(document, dict):
+        raise JudgeError(f"{path}: is not a judge file; its first line should read 'format: concord-judge'.")
+    return document
+
+
+_BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_BaseLoader):  # type: ignore[misc]
+    """Safe YAML in which a date is the text it is written as, and a key stands once."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class attribute
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = Counter(key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode))
+        for key, times in keys.most_common(1):
+            if times > 1:
+                raise ValueError(f"line {node.start_mark.line + 1}: the key {key!r:.60} comes twice")
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        for key in mapping:
+            if not isinstance(key, str):
+                raise ValueError(f"line {node.start_mark.line + 1} has the key {key!r:.60}; keys are texts (quote it)")
+        return mapping
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        raise ValueError("a key comes twice in one object")
+    return mapping
+
+
+def _check_events(text: str) -> None:
+    """Check bounds and aliases while nothing has been built yet."""
+    depth = values = 0
+    for event in yaml.parse(text, Loader=_BaseLoader):
+        if isinstance(event, yaml.AliasEvent):
+            line = "" if event.start_mark is None else f" in line {event.start_mark.line + 1}"
+            raise ValueError(f"it holds an alias, *{event.anchor}{line}; judge files have none")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        values += isinstance(event, yaml.NodeEvent)
+        if depth > MOST_DEPTH or values > MOST_VALUES:
+            what = f"{MOST_DEPTH} levels" if depth > MOST_DEPTH else f"{MOST_VALUES:,} values"
+            raise ValueError(f"more than {what}; a judge file has far fewer")
+
+
+def _check_plain(value: Any, path: str) -> None:
+    """Raise ValueError, with the path, for what JSON has no place for."""
+    where = path or "the file"
+    if isinstance(value, int | float) and not abs(value) <= LARGEST:  # NaN and infinity too
+        raise ValueError(f"{where} is not a finite number.")
+    if not isinstance(value, str | int | float | None):
+        what = type(value).__name__
+        raise ValueError(f"{where} is a {what}; only texts, numbers, true, false, null, lists and objects go.")
+
+
+def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "", depth: int = 0) -> Any:
+    """Turn mappings and sequences into objects and lists, each value in them into `leaf` of it and of its path.
+
+    ValueError for more than `MOST_DEPTH` levels.
+    """
+    if depth > MOST_DEPTH:
+        raise ValueError(f"{path} is nested deeper than {MOST_DEPTH} levels.")
+    if isinstance(value, Mapping):
+        return {
+            str(key): with_leaves(inner, leaf, f"{path}.{key}".lstrip("."), depth + 1) for key, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [with_leaves(inner, leaf, f"{path}[{place}]", depth + 1) for place, inner in enumerate(value)]
+    return leaf(value, path)

@@ -15,8 +15,7 @@ from core.fusion.fusion_settings import FusionSettings
 from core.fusion.model_rating import FusionJudge, rate_by_model
 from core.fusion.plan import FusionCriteria, no_criteria, read_plan
 from core.fusion.stack import restore_estimator
-from core.judge_files.documents import FusedPart, FusionDocument
-from core.judge_files.judge_reading import document_of
+from core.judge_files.documents import FusedPart, FusionDocument, document_of
 from core.judge_files.loaded import CalibratedJudge, LoadedJudge, Metrics, allowed_repeval, restored
 from core.judging.judge_protocol import NO_TEXT, Judge, OnProgress
 from core.judging.judge_specs import CAREFUL, PART_NOT_RUN, Gate, restore_judge
@@ -95,13 +94,6 @@ class FusedJudge(LoadedJudge):
                     judges.append(self._opened(part).judge)
         judges += [self._rater()] if self.by_model else []
         return tuple(judge for judge in judges if isinstance(judge, LLMJudge))
-
-    @property
-    def runs_models(self) -> bool:
-        """Whether a part is computed by a model in the process."""
-        return any(part.repeval is not None or model_of(part.assistant or "") for part in self.parts) or any(
-            model.spec.startswith("hf:") for model in self.models
-        )
 
     def score(
         self,

@@ -24,7 +24,7 @@ from core.calibration.calibration_records import Calibration
 from core.comparison import ceiling as measured_ceiling
 from core.errors import AspectError, hide
 from core.files import json_lines, write_json, write_text
-from core.judge_files.judge_reading import FORMATS, VERSION, Kind, digest_of, document_of, with_leaves
+from core.judge_files.documents import FORMATS, VERSION, Kind, digest_of, document_of, with_leaves
 from core.judge_files.loaded import joined_verdicts, with_reasons
 from core.judge_files.verdict_files import verdict_row
 from core.judging.judge_protocol import ITEM_PARTS, Judge, parts_read

@@ -27,7 +27,7 @@ from core.data.golden import ITEM_ROLES
 from core.data.split import calibration_digests, text_digest
 from core.data.tables import first_error
 from core.errors import AuthError, ConcordError, ConsentError, GoldenError, JudgeError, UsageError
-from core.judge_files.judge_reading import document_of, is_as_exported, kept_columns, kind_of, read_card
+from core.judge_files.documents import document_of, is_as_exported, kept_columns, kind_of, read_card
 from core.judging.judge_protocol import NO_TEXT, CallEstimate, Judge, OnProgress, has_texts, parts_read
 from core.judging.judge_specs import (
     CAREFUL,

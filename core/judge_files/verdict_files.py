@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,13 +31,11 @@ from core.data.reply_files import (
     verdict_of,
 )
 from core.data.reshape import PREFERENCES
-from core.errors import GoldenError, UsageError
+from core.errors import GoldenError
 from core.files import json_lines, write_text
-from core.judging.parse import read_rating, read_rating_as_paper
+from core.judging.parse import read_rating
 from core.records import Scale, Scored, Unscored, Verdict
 from core.verdicts import Reading, Verdicts
-
-Parser = Literal["concord", "paper"]
 
 
 def verdict_row(verdict: Verdict) -> dict[str, Any]:
@@ -161,20 +159,14 @@ def _choices(
 
 
 def read_replies_file(
-    path: Path | str,
-    scale: Scale,
-    parser: Parser = "concord",
-    out: Path | str | None = None,
-    *,
-    aspect: str = "",
+    path: Path | str, scale: Scale, out: Path | str | None = None, *, aspect: str = ""
 ) -> dict[str, Any]:
     """Read every reply in `path`; write one line an item to `out`, whole or not at all; return the counts.
 
-    `parser` "paper" reads as *A Closer Look* did, and checks no scale.  `aspect` is that of `read_rating`.  Returns
-    ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason: count}}``.  GoldenError names the row that
-    cannot be used; UsageError an unknown parser.
+    `aspect` is that of `read_rating`.  Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason:
+    count}}``.  GoldenError names the row that cannot be used.
     """
-    rows = read_replies(path, scale, parser, aspect=aspect)
+    rows = read_replies(path, lambda reply: read_rating(reply, scale, aspect))
     if out is not None:
         write_text(Path(out), json_lines(rows))
     n_read, reasons = sum(row["n_read"] for row in rows), Counter(reason for row in rows for reason in row["unread"])
@@ -187,16 +179,11 @@ def read_replies_file(
     }
 
 
-def read_replies(
-    path: Path | str, scale: Scale, parser: Parser = "concord", *, aspect: str = ""
-) -> list[dict[str, Any]]:
+def read_replies(path: Path | str, read: Callable[[str], Reading]) -> list[dict[str, Any]]:
     """Return a line of the ratings file for each item of a replies file, in the order of their first rows.
 
     ``score`` is the mean of the readable replies, None where there is none; ``unread`` has the reasons of the others.
     """
-    if parser not in get_args(Parser):
-        raise UsageError(f"Unknown parser {parser!r}: use {' or '.join(get_args(Parser))}.")
-    read = read_rating if parser == "concord" else lambda reply, *_, **__: read_rating_as_paper(reply)
     recording = open_recording(Path(path))
     columns = propose_columns(recording)
     readings: dict[str, list[Reading]] = {}
@@ -205,7 +192,7 @@ def read_replies(
             column = columns.roles.get("replies", "responses")
             raise GoldenError("a list of texts must be there", file=recording.name, row=entry.row, column=column)
         of_item = readings.setdefault(entry.item_id, [])
-        of_item += (read(reply, scale, aspect) for reply in entry.replies)
+        of_item += map(read, entry.replies)
     rows = []
     for item_id, of_item in readings.items():
         values = [reading.value for reading in of_item if reading.value is not None]

@@ -19,7 +19,7 @@ from core.data.columns import METRIC, mapping_of
 from core.data.golden import ITEM_ROLES, RowReader, check_mapping, checked_texts, repeated_id
 from core.data.tables import LIMITS, FileFinding, FindingLog, TableFile, first_error, has_errors, open_table
 from core.errors import GoldenError
-from core.judge_files.judge_reading import kept_columns
+from core.judge_files.documents import kept_columns
 from core.judge_files.loaded import LoadedJudge
 from core.records import Item
 from core.texts import is_blank
@@ -60,15 +60,17 @@ class ItemFile:
         while batch := tuple(itertools.islice(items, size)):
             yield batch
 
-    def check_needs(self, needs: abc.Sequence[str]) -> None:
-        """GoldenError when not one item has a part (source, context, references) that the judge needs."""
-        if lacking := [part for part in needs if not self.filled.get(part)]:
-            columns = "" if self.mapping is None else f" The file has: {', '.join(self.mapping.columns)[:500]}."
-            raise GoldenError(
-                f"The judge rates each item with its {' and '.join(lacking)}, and no item has one.{columns} Add a "
-                f"column {lacking[0]!r}, or name the one that holds it so.",
-                file=self.path.name,
-            )
+
+def require_parts(
+    needs: abc.Sequence[str], there: abc.Container[str], columns: abc.Sequence[str], file_name: str
+) -> None:
+    """GoldenError when no item has a part (source, context, references) that the judge needs."""
+    if lacking := [part for part in needs if part not in there]:
+        raise GoldenError(
+            f"The judge rates each item with its {' and '.join(lacking)}, and no item has one. The file has: "
+            f"{', '.join(columns)[:500]}. Add a column {lacking[0]!r}, or name the one that holds it so.",
+            file=file_name,
+        )
 
 
 def file_digest(path: Path) -> str:

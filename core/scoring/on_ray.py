@@ -15,15 +15,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from copy import copy
 from dataclasses import replace
-from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,37 +29,40 @@ import numpy as np
 
 from core.cluster import connected, plain_errors
 from core.data import Mapping as Columns
-from core.data import load_items
 from core.data.cells import cell_at
 from core.data.columns import mapping_of
 from core.data.golden import RowReader, check_mapping
 from core.data.tables import FindingLog, first_error, has_errors
 from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
 from core.files import FULL, json_lines
-from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.loaded import LoadedJudge, RowJudge
+from core.judge_files.loaded import RowJudge
 from core.progress import SILENT, Progress, Stage
-from core.scoring.item_file import HEAD_ROWS, ItemFile, columns_behind, look_at
+from core.records import Item, Unscored
+from core.scoring.item_file import HEAD_ROWS, columns_behind, require_parts
 from core.scoring.output import UNREAD, ScoredFile, ScoreRequest, other_scoring, tally, verdict_rows
 from core.scoring.run import batch_size, check_unread, identity_of, open_judge, scored_batches
 
 MANIFEST = "_scoring.json"
-ITEM_FILES = (".jsonl", ".ndjson", ".parquet")
+LINES, TABLES = (".jsonl", ".ndjson"), (".parquet",)
 PART, REMOTE_PART = 2_000, 250
 """Items of a part, of a judge that computes and of one that asks a model: what a killed actor loses of each."""
 READING = {"num_cpus": 0.1}
 """What a task that reads takes of its node: actors leave that much of every processor."""
-RETRY_SECONDS = 5
-"""How long a request to Google's store is tried again; its library would for 15 minutes, without credentials too."""
 
 
 def score_on_ray(
     address: str, request: ScoreRequest, source: str, out: str, *, progress: Progress = SILENT
 ) -> ScoredFile:
-    """Score what `source` names (a file, a folder, a pattern, at a path or URL) into the folder `out`, on a cluster.
+    """Score what `source` names (a file or a folder, at a path or URL) into the folder `out`, on a cluster.
 
-    Items are JSON lines or Parquet, verdicts JSON lines.  JobError for a cluster, a place or parts that
-    cannot be used; GoldenError for items; JudgeError as the judge raises it on a node.  Finished parts stay.
+    Items are JSON lines or Parquet, one row for each, with a column item_id; verdicts are JSON lines.  A row that
+    cannot be read is Unscored ("missing input").  Finished parts stay, whatever is raised.
+
+    Raises:
+        JobError: A cluster, a place or parts that cannot be used, or two rows with one id.
+        GoldenError: The columns of the items.
+        UsageError: What takes no cluster: a budget, a batch, a fused judge.
+        JudgeError: As the judge raises it on a node.
     """
     started = time.perf_counter()
     if request.budget is not None or request.batch_read:
@@ -71,47 +71,47 @@ def score_on_ray(
     ray = connected(address)
     progress.publish(Stage("reading", "reading", 0, 0))
     with closing(open_judge(request, alone=True)) as judge, plain_errors(address):
-        rows = _rows(files)
-        items = _look(rows, files[0], request.mapping, columns_behind(judge), progress)
-        if isinstance(judge, RowJudge):
-            items.check_needs(judge.needs)
-        done, before = _begin(folder, identity_of(request, items, judge), again=request.again)
+        if not isinstance(judge, RowJudge):
+            raise UsageError(f"{request.judge_file}: is a fused judge, which is not scored with --ray.")
+        read = ray.data.read_text if next(iter(files)).lower().endswith(LINES) else ray.data.read_parquet
+        rows = read(list(files), **READING)
+        mapping = _columns_of(rows.take(HEAD_ROWS), request, judge, source)
+        n_items, identity = rows.count(), identity_of(request, [*map(list, files.items())], judge)
+        done, before = _begin(folder, identity, again=request.again)
         needs, n_actors = _actors(ray, judge)
         sent = replace(request, out=Path("part.jsonl"), items=Path("items"))
-        most = REMOTE_PART if judge.models else PART
-        whole = most // (n := batch_size(judge)) * n if isinstance(judge, RowJudge) else most
+        size = batch_size(judge)  # whole batches: a model sees the same items together as in one process
         scored = rows.map_batches(
             Scorer,
-            fn_constructor_args=(sent, request.judge_file.read_bytes(), items.mapping, out, done),
+            fn_constructor_args=(sent, request.judge_file.read_bytes(), mapping, out, done),
             fn_constructor_kwargs={"actors": n_actors},
-            batch_size=whole or most,  # whole batches: a model sees the same items together as in one process
+            batch_size=max(1, (REMOTE_PART if judge.models else PART) // size) * size,
             batch_format="pyarrow",
             compute=ray.data.ActorPoolStrategy(size=n_actors),
             **needs,
         )
-        counts, calls, marks = before.copy(), 0, dict.fromkeys(judge.marks)
+        counts, ids = before.copy(), [done]
         for batch in scored.iter_batches(batch_size=None, batch_format="pyarrow"):
             for part in batch.to_pylist():
                 if part["problem"]:
                     raise JudgeError(part["problem"])
                 counts += Counter(json.loads(part["counts"]))
-                calls += part["calls"]
-                marks |= dict.fromkeys(json.loads(part["marks"]))
+                ids.append(np.frombuffer(part["ids"], dtype=np.uint64))
                 check_unread(request, judge, counts - before)
-            progress.publish(Stage("scoring", "scoring", counts.total(), items.n_items))
-        if counts.total() != items.n_items:
-            raise JobError(f"{counts.total():,} of {items.n_items:,} items came: the input has changed. Add --again.")
-    seconds = time.perf_counter() - started
-    return ScoredFile(items.n_items, counts, before.total(), calls, seconds, tuple(marks), items.findings)
+            progress.publish(Stage("scoring", "scoring", counts.total(), n_items))
+        if len(np.unique(np.concatenate(ids))) < n_items:
+            raise JobError(f"{source}: rows have changed, or two have one id. Correct that and add --again.")
+    calls = (counts.total() - before.total()) * judge.calls_an_item
+    return ScoredFile(n_items, counts, before.total(), calls, time.perf_counter() - started, judge.marks)
 
 
-def _actors(ray: Any, judge: LoadedJudge) -> tuple[dict[str, Any], int]:
+def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
     """What an actor takes of its node, and how many there are: one a GPU, a processor, or a node that asks."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     cpus, gpus = (int(sum(node.get(kind, 0) for node in nodes)) for kind in ("CPU", "GPU"))
     if not cpus:
         raise JobError("The Ray cluster has no processors to offer; start nodes with some (ray start --num-cpus).")
-    if judge.spec.startswith(("hf:", "repeval:")) or (isinstance(judge, FusedJudge) and judge.runs_models):
+    if judge.spec.startswith(("hf:", "repeval:")):
         if gpus:
             return {"num_gpus": 1, "num_cpus": 0}, gpus
         smallest = min(node.get("CPU", 1) for node in nodes)
@@ -123,68 +123,34 @@ def _actors(ray: Any, judge: LoadedJudge) -> tuple[dict[str, Any], int]:
     return {"num_cpus": 0.8}, cpus
 
 
-# ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _rows(files: Sequence[str]) -> Any:
-    """The rows of all files as a data set of one column `row`: JSON."""
-    import ray.data
-
-    lines = [file for file in files if not file.lower().endswith(".parquet")]
-    tables = [file for file in files if file not in lines]
-    if packed := [file for file in lines if not file.lower().endswith(ITEM_FILES)]:
-        raise UsageError(f"{packed[0]}: on Ray, items are JSON lines or Parquet. Convert the file.")
-    found = []
-    for names, read, as_row in ((lines, ray.data.read_text, _named_row), (tables, ray.data.read_parquet, _as_json)):
-        if names:
-            rows = read(names, **READING)
-            found.append(rows.map_batches(as_row, batch_format="pyarrow", batch_size=None, **READING))
-    return found[0].union(*found[1:]) if len(found) > 1 else found[0]
-
-
-def _named_row(table: Any) -> Any:
-    return table.rename_columns(["row"])  # not of the data set, which would take a whole processor for it
-
-
-def _as_json(table: Any) -> Any:
-    import pyarrow as arrow
-
-    return arrow.table({"row": [json.dumps(row, default=str, ensure_ascii=False) for row in table.to_pylist()]})
-
-
-def _look(rows: Any, file: str, given: Mapping[str, str], kept: Mapping[str, str], progress: Progress) -> ItemFile:
-    """Look at every row before anything is scored: the columns' roles, how many items there are, ids that differ."""
-    paths = [path for path in (*given.values(), *kept.values()) if "." in path or "[" in path]
-    head = [_parsed(line["row"], paths) for line in rows.take(HEAD_ROWS)]
-    columns, log = list(dict.fromkeys(name for row in head for name in row)), FindingLog()
-    mapping = mapping_of(columns, head, given, kept)
+def _columns_of(head: Sequence[dict[str, Any]], request: ScoreRequest, judge: RowJudge, source: str) -> Columns:
+    """Settle the columns' roles by the first rows.  GoldenError for columns that cannot be used."""
+    kept = columns_behind(judge)
+    paths = [path for path in (*request.mapping.values(), *kept.values()) if "." in path or "[" in path]
+    rows = [_row_of(cells, paths) for cells in head]
+    mapping = mapping_of(list(dict.fromkeys(name for row in rows for name in row)), rows, request.mapping, kept)
     if mapping.layout == "long" or "item_id" not in mapping.roles:
-        raise GoldenError(f"{file}: scoring on Ray needs one row for each item, and a column item_id.")
-    content = n_items = 0
-    filled: Mapping[str, int] = {}
-
-    def parsed() -> Iterator[tuple[int, dict[str, Any]]]:
-        nonlocal content
-        batches = rows.iter_batches(batch_size=None, batch_format="pyarrow")
-        for number, line in enumerate((line for batch in batches for line in batch["row"].to_pylist()), start=1):
-            content = (content + short_hash(line)) % 2**64  # whatever the order of the rows
-            yield number, _parsed(line, mapping.roles.values())
-
-    if check_mapping(mapping, mapping.columns, log, labels_needed=False):
-        n_items, filled = look_at(parsed(), mapping, log, lambda n: progress.publish(Stage("reading", "reading", n, 0)))
+        raise GoldenError(f"{source}: scoring on Ray needs one row for each item, and a column item_id.")
+    log = FindingLog()
+    check_mapping(mapping, mapping.columns, log, labels_needed=False)
     if has_errors(log.sorted()):
-        raise first_error(log.sorted(), f"{file} (rows of all files in the order read)")
-    return ItemFile(Path(file), f"rows:{content:016x}", n_items, filled, mapping=mapping)
+        raise first_error(log.sorted(), source)
+    require_parts(judge.needs, mapping.roles, mapping.columns, source)
+    return mapping
 
 
-def _parsed(line: str, paths: Collection[str]) -> dict[str, Any]:
-    """The row of a line, with a column for each of the `paths` into nested JSON that it has."""
-    try:
-        row: dict[str, Any] = json.loads(line)
-        nested = {path: cell_at(row, path) for path in paths if path not in row}
-        return row | {path: cell for path, cell in nested.items() if cell is not None}
-    except (ValueError, TypeError, AttributeError) as error:
-        raise GoldenError(f"A row of the input is not a JSON object: {line[:80]!r}.") from error
+def _row_of(cells: Mapping[str, Any], paths: Sequence[str]) -> dict[str, Any]:
+    """The row that Ray Data read, with a column for each of the `paths` into nested JSON that it has."""
+    row: Any = cells
+    if list(cells) == ["text"]:  # a line of JSON
+        try:
+            row = json.loads(cells["text"])
+        except ValueError:
+            row = None
+    if not isinstance(row, dict):
+        raise GoldenError(f"A row of the input is not a JSON object: {str(cells)[:80]!r}.")
+    nested = {path: cell_at(row, path) for path in paths if path not in row}
+    return row | {path: cell for path, cell in nested.items() if cell is not None}
 
 
 def short_hash(text: str) -> int:
@@ -234,8 +200,10 @@ class Scorer:
         with tempfile.TemporaryDirectory(prefix="concord-") as folder:
             file = Path(folder) / request.judge_file.name
             file.write_bytes(judge_file)
-            self.judge = open_judge(replace(request, judge_file=file), alone=True)
-        for provider in {id(asked.provider): asked.provider for asked in self.judge.models}.values():
+            judge = open_judge(replace(request, judge_file=file), alone=True)
+        assert isinstance(judge, RowJudge)
+        self.judge = judge
+        for provider in {id(asked.provider): asked.provider for asked in judge.models}.values():
             if share := getattr(provider, "share", None):
                 share(actors)  # each has its part of the endpoint's pace
 
@@ -243,38 +211,44 @@ class Scorer:
         import pyarrow as arrow
         import ray
 
-        part = {"counts": "{}", "calls": 0, "marks": "[]", "problem": ""}
+        part: dict[str, Any] = {"counts": "{}", "ids": b"", "problem": ""}
         try:
-            part |= self.score([_parsed(line, self.mapping.roles.values()) for line in table["row"].to_pylist()])
+            part |= self.score(table.to_pylist())
         except ConcordError as error:
             part["problem"] = f"On the node {ray.util.get_node_ip_address()}: {error}"
         return arrow.table({name: [value] for name, value in part.items()})
 
     def score(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Score and write the fresh ones of `rows`; returns what they come to."""
-        reader = RowReader(self.mapping, FindingLog())
-        items = [reader.read(0, 0, row) for row in rows]
-        hashes = np.array([short_hash(item.item_id) for item in items], dtype=np.uint64)
-        fresh = np.flatnonzero(~np.isin(hashes, self.done)).tolist()
-        if not fresh:
-            return {}
-        items, judge = [items[k] for k in fresh], self.judge
-        if isinstance(judge, FusedJudge):  # reads the metrics that stand in columns, too
-            with tempfile.TemporaryDirectory(prefix="concord-") as folder:
-                file = Path(folder, "items.jsonl")
-                file.write_text("".join(json.dumps(rows[k]) + "\n" for k in fresh), "utf-8")
-                loaded = load_items(file, mapping=self.request.mapping, kept=columns_behind(judge))
-            scored = judge.score(loaded.items, metrics=loaded.metrics, of_more=True)
-            verdicts = verdict_rows(loaded.items, scored, judge, self.request)
-        else:
-            assert isinstance(judge, RowJudge)
-            size = batch_size(judge)
-            several = (items[k : k + size] for k in range(0, len(items), size))
-            verdicts = [row for batch in scored_batches(self.request, judge, several) for row in batch]
-        name = short_hash("\n".join(item.item_id for item in items))
-        self.folder.write(f"part-{name:016x}.jsonl", json_lines(verdicts).encode())
-        calls = len(items) * (judge.calls_an_item if isinstance(judge, RowJudge) else 0)
-        return {"counts": json.dumps(tally(verdicts)), "calls": calls, "marks": json.dumps(judge.marks)}
+        """Score and write the fresh ones of `rows`; return their counts as JSON, and their ids as hashes."""
+        items, unreadable = list[Item](), list[Unscored]()
+        for cells in rows:
+            try:
+                item: Item | Unscored = self._item_of(cells)
+            except GoldenError as error:
+                name = f"unreadable-{short_hash(json.dumps(cells, default=str)):016x}"
+                item = Unscored(name, "missing input", str(error))
+            if short_hash(item.item_id) not in self.done:
+                items.append(item) if isinstance(item, Item) else unreadable.append(item)
+        size, blanks = batch_size(self.judge), [Item(each.item_id, "") for each in unreadable]
+        several = (items[k : k + size] for k in range(0, len(items), size))
+        verdicts = [row for batch in scored_batches(self.request, self.judge, several) for row in batch]
+        verdicts += verdict_rows(blanks, unreadable, self.judge, self.request)
+        names = [item.item_id for item in (*items, *blanks)]
+        if names:
+            digest = short_hash("\n".join(names))
+            self.folder.write(f"part-{digest:016x}.jsonl", json_lines(verdicts).encode())
+        ids = np.array([short_hash(name) for name in names], dtype=np.uint64)
+        return {"counts": json.dumps(tally(verdicts)), "ids": ids.tobytes()}
+
+    def _item_of(self, cells: Mapping[str, Any]) -> Item:
+        log = FindingLog()
+        row = _row_of(cells, tuple(self.mapping.roles.values()))
+        item = RowReader(self.mapping, log).read(0, 0, row)
+        if has_errors(log.sorted()):
+            raise first_error(log.sorted(), "a row")
+        if row.get(self.mapping.roles["item_id"]) in (None, ""):
+            raise GoldenError("The row has no id.")
+        return item
 
 
 # ── files and folders ────────────────────────────────────────────────────────────────────────────────────────
@@ -293,26 +267,25 @@ class Folder:
 
         if "://" not in self.address:
             return fs.LocalFileSystem(), str(Path(self.address).expanduser().absolute())
-        address = self.address
-        if address.startswith(("gs://", "gcs://")) and "retry_limit_seconds=" not in address:
-            address += f"{'&' if '?' in address else '?'}retry_limit_seconds={RETRY_SECONDS}"
         try:
             with self.said("reached"):
-                file_system, path = fs.FileSystem.from_uri(address)
+                file_system, path = fs.FileSystem.from_uri(self.address)
         except (ArrowException, ValueError, NotImplementedError) as error:
             raise UsageError(
                 f"{self.address}: is not a place that can be read ({_first_line(error)}). Give a path, or an address "
                 "such as s3://BUCKET/FOLDER or gs://BUCKET/FOLDER."
             ) from error
-        # a copy of S3's is given up after three tries, one made of an address after ten: a minute and a half
-        return (copy(file_system) if file_system.type_name == "s3" else file_system), path
+        return file_system, path
 
     def listed(self, *, deep: bool = False) -> list[Any]:
-        """The files in this folder, by name; none where there is no folder."""
+        """The files in this folder, by name; the file itself where it is one; none where there is nothing."""
         from pyarrow import fs
 
         file_system, path = self.place
         with self.said("read"):
+            about = file_system.get_file_info(path)
+            if about.type == fs.FileType.File:
+                return [about]
             found = file_system.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=deep))
         return sorted((entry for entry in found if entry.type == fs.FileType.File), key=lambda entry: entry.path)
 
@@ -358,34 +331,22 @@ class Folder:
             ) from error
 
 
-def input_files(address: str) -> list[str]:
-    """The files that `address` names (one file, a folder or a pattern with `*`), sorted, as Ray Data reads them.
+def input_files(address: str) -> dict[str, int]:
+    """The files of items that `address` names (one file, or a folder), as Ray Data reads them → their bytes, sorted.
 
-    GoldenError where there is none, JobError where it cannot be read.
+    GoldenError where there is none, or both kinds; JobError where it cannot be read.
     """
-    from pyarrow import fs
-
-    bare, mark, query = address.partition("?") if "://" in address else (address, "", "")
-    wild = re.search(r"[*\[]", bare)
-    above = (bare[: wild.start()].rpartition("/")[0] or ".") if wild else bare
-    folder = Folder(above + mark + query)
-    file_system, path = folder.place
-    scheme = f"{address.partition('://')[0]}://" if "://" in address and file_system.type_name != "local" else ""
-    with folder.said("read"):
-        if not wild and file_system.get_file_info(path).type == fs.FileType.File:
-            return [scheme + path]
-    pattern = f"{path}/{bare[len(above) :].lstrip('/')}" if wild else "*"
-    files = [
-        scheme + entry.path
+    folder = Folder(address)
+    scheme = f"{address.partition('://')[0]}://" if "://" in address and folder.place[0].type_name != "local" else ""
+    files = {
+        scheme + entry.path: entry.size
         for entry in folder.listed(deep=True)
-        if not entry.base_name.startswith((".", "_"))
-        and fnmatch(entry.path, pattern)
-        and (wild or entry.path.lower().endswith(ITEM_FILES))
-    ]
-    if not files:
+        if not entry.base_name.startswith((".", "_")) and entry.path.lower().endswith(LINES + TABLES)
+    }
+    if not files or len({name.lower().endswith(TABLES) for name in files}) > 1:
         raise GoldenError(
-            f"{address}: no file of items is there. Give a JSONL or Parquet file, a folder or a pattern such as "
-            "day-*.jsonl."
+            f"{address}: on Ray, items are JSONL or Parquet, one file or a folder of one kind of them. "
+            f"{'No such file is there' if not files else 'Both kinds are there'}. Convert or move the files."
         )
     return files
 

@@ -212,9 +212,8 @@ def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str,
 class Output:
     """The output of one scoring, from where an earlier call stopped; `finish` when all is in.
 
-    `counts` are those of `tally` so far.  `again` drops what is kept; so does another input, judge or choice of options
-    where nothing that is kept was scored.  JobError when another process is writing, or what is kept is damaged or
-    belongs to another scoring that has scores.
+    `counts` are those of `tally` so far.  `again` drops what is kept.  JobError when another process is writing, or
+    what is kept is damaged or belongs to another scoring.
     """
 
     def __init__(self, out: Path, identity: Mapping[str, Any], *, again: bool = False) -> None:
@@ -230,18 +229,18 @@ class Output:
         try:
             if not _locked(self._file):
                 raise JobError(f"{self.part}: another scoring is writing to it. Wait for it, or give another --out.")
-            if again or not self.note.exists() or not self._resumed():
+            if again or not self.note.exists():
                 with self._on_disk():
-                    self._file.seek(0)
                     self._file.truncate()
                 write_json(self.note, self.identity)
-                self.counts.clear()
+            else:
+                self._resume()
         except BaseException:
             self.close()
             raise
 
-    def _resumed(self) -> bool:
-        """Read what is kept and cut off a line that is not whole; whether it belongs to this scoring."""
+    def _resume(self) -> None:
+        """Read what is kept and cut off a line that is not whole.  JobError where it belongs to another scoring."""
         size = 0
         try:
             kept = json.loads(self.note.read_bytes())
@@ -251,9 +250,7 @@ class Output:
                 self.counts += tally([json.loads(line)])
                 size += len(line)
             if kept != self.identity:
-                if self.counts[SCORED]:
-                    raise other_scoring(str(self.part), self.counts.total(), kept, self.identity)
-                return False  # there is no score to lose: what failed may be corrected
+                raise other_scoring(str(self.part), self.counts.total(), kept, self.identity)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise JobError(
                 f"{self.part}: it is damaged, or {self.note.name} is. Add --again to score from the start."
@@ -261,7 +258,6 @@ class Output:
         with self._on_disk():
             self._file.seek(size)
             self._file.truncate()
-        return True
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Put lines on the disk and count them as done.  ConcordError when the disk is full."""

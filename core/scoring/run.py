@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from core.providers.cached import CachedProvider
 from core.providers.completions import ReplyStore, Request
 from core.providers.wire import BatchResults, Capabilities, request_lines, write_lines
 from core.records import Item
-from core.scoring.item_file import ItemFile, columns_behind, file_digest, validate_items
+from core.scoring.item_file import ItemFile, columns_behind, file_digest, require_parts, validate_items
 from core.scoring.output import (
     UNREAD,
     Output,
@@ -81,7 +81,8 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
         assert isinstance(judge, RowJudge)
         items = _items(request, judge, progress)
         most = affordable_items(request.budget, judge)
-        with closing(Output(request.out, identity_of(request, items, judge), again=request.again)) as output:
+        identity = identity_of(request, [items.digest, items.n_items], judge)
+        with closing(Output(request.out, identity, again=request.again)) as output:
             n_before = output.counts.total()
             batch: Mapping[str, Any] = {}
             if request.batch_read:
@@ -95,20 +96,18 @@ def score_file(request: ScoreRequest, *, replies: ReplyStore | None = None, prog
                     )
                 sure = output.sure(request, judge)
                 output.finish(request, judge)
-    calls = output.counts.total() * judge.calls_an_item
-    seconds = time.perf_counter() - started
     return ScoredFile(
         items.n_items,
         output.counts,
         n_before,
-        calls,
-        seconds,
-        judge.marks,
-        items.findings,
-        batch,
-        judge.spent,
-        sure,
-        judge.remarks,
+        calls=output.counts.total() * judge.calls_an_item,
+        seconds=time.perf_counter() - started,
+        marks=judge.marks,
+        findings=items.findings,
+        batch=batch,
+        usage=judge.spent,
+        sure=sure,
+        remarks=judge.remarks,
     )
 
 
@@ -272,7 +271,8 @@ def _items(request: ScoreRequest, judge: RowJudge, progress: Progress = SILENT) 
         request.mapping,
         columns_behind(judge),
     )
-    items.check_needs(judge.needs)
+    columns = () if items.mapping is None else items.mapping.columns
+    require_parts(judge.needs, items.filled, columns, items.path.name)
     return items
 
 
@@ -294,20 +294,14 @@ def affordable_items(budget: int | None, judge: RowJudge) -> int | None:
     return None if budget is None else budget // each
 
 
-def identity_of(request: ScoreRequest, items: ItemFile, judge: LoadedJudge) -> dict[str, Any]:
+def identity_of(request: ScoreRequest, the_input: Sequence[Any], judge: LoadedJudge) -> dict[str, Any]:
     """Return what a scoring must have in common with the one that it resumes, each by its name for people."""
-    weights = []
-    for asked in judge.models:
-        if asked.spec.startswith("hf:"):
-            with suppress(ConcordError):  # a model that lies on other nodes alone
-                weights.append(asked.provider.endpoint.rpartition(":")[0])  # whatever numbers it computes in
     return {
-        "the input": [items.digest, items.n_items],
+        "the input": the_input,
         "the judge file": file_digest(request.judge_file),
-        "the weights of the model": weights,
         "--judge": judge.spec,
         "--explain": request.explain,
-        "--coverage": request.coverage,
+        "--intervals": request.coverage,
         "--abstain-over": request.abstain_over,
         "--map": dict(request.mapping),
     }

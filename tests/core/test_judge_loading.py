@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from core import load_judge
 from core.errors import AuthError, ConcordError, ConsentError, GoldenError, JudgeError, UsageError
+from core.judge_files.documents import parsed
 from core.judge_files.fused_judge import require_metric_model
-from core.judge_files.judge_reading import parsed
 from core.judge_files.judge_writing import sealed
 from core.judge_files.loaded import LoadedJudge
 from core.records import Item, Scored, Unscored

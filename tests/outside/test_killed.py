@@ -102,12 +102,6 @@ def start_round(project: Project) -> dict[str, str]:
     return {"run": project.calibration, "round": round_id}
 
 
-def start_ablation(project: Project) -> dict[str, str]:
-    address = {"run": project.calibration}
-    press(open_figures(project, address), "Run the ablations")
-    return address
-
-
 def start_metrics(project: Project) -> dict[str, str]:
     screen = open_judges(project, "Classical metrics")
     for name in METRICS:
@@ -154,11 +148,6 @@ def open_judges(project: Project, way: str) -> AppTest:
     return labelled(screen.segmented_control, "Add judges").set_value(way).run()
 
 
-def open_figures(project: Project, address: dict[str, str]) -> AppTest:
-    screen = project.place.screen("calibrate", **address)
-    return labelled(screen.segmented_control, "More").set_value("All figures").run()
-
-
 def open_styles(project: Project, address: dict[str, str]) -> AppTest:
     return open_judges(project, "Judging styles")
 
@@ -186,7 +175,6 @@ KINDS = {
     "rescore": Kind(start_rescore, "criteria"),
     "round": Kind(start_round, "misaligned"),
     "version": Kind(start_version, "overview", after="rescore"),
-    "ablation": Kind(start_ablation, open_figures, asks_a_model=False),
     "metrics": Kind(start_metrics, "compare", asks_a_model=False),
     "styles": Kind(start_styles, open_styles),
     "fusion": Kind(start_fusion, open_model_fusion, after="metrics"),

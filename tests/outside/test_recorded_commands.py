@@ -45,13 +45,9 @@ class Command:
 COMMANDS: dict[str, Command] = {
     "check": Command("check {sample}/summaries.jsonl"),
     "check-csv": Command("check {sample}/data_to_text.csv"),
-    "check-dialogue": Command("check {sample}/dialogue.jsonl"),
     "check-nothing": Command("check {out}/nothing.jsonl"),
     "check-no-text": Command("check {out}/no_text.csv"),
     "ceiling": Command("ceiling {sample}/summaries.jsonl --aspect coherence"),
-    "ceiling-kendall": Command(
-        "ceiling {sample}/summaries.jsonl --aspect relevance --statistic kendall --level dataset"
-    ),
     "calibrate": Command(
         "calibrate {sample}/summaries.jsonl --aspect coherence --preset quick --out {out}/coherence",
         ("coherence/judge.yaml", "coherence/candidates.jsonl", "coherence/verdicts.jsonl", "coherence/summary.json"),
@@ -64,9 +60,6 @@ COMMANDS: dict[str, Command] = {
         "calibrate {sample}/dialogue.jsonl --aspect engagingness --judge scripted:3 --preset quick "
         "--out {out}/scripted",
         ("scripted/judge.yaml", "scripted/summary.json"),
-    ),
-    "calibrate-budget": Command(
-        "calibrate {sample}/dialogue.jsonl --aspect engagingness --judge scripted:3 --preset quick --budget 600"
     ),
     "calibrate-no-aspect": Command("calibrate {sample}/summaries.jsonl --aspect beauty"),
     "score": Command(
@@ -83,25 +76,15 @@ COMMANDS: dict[str, Command] = {
         "--out {out}/other.jsonl",
         ("other.jsonl",),
     ),
-    "calibrate-fluency": Command(
-        "calibrate {sample}/summaries.jsonl --aspect fluency --preset quick --rounds 0 --ensemble 1 --out {out}/fluency"
-    ),
     "align": Command("align {sample}/summaries.jsonl {out}/all.jsonl --aspect coherence"),
     "align-all": Command("align {sample}/summaries.jsonl {out}/all.jsonl --aspect coherence --all"),
     "align-system": Command(
         "align {sample}/summaries.jsonl {out}/all.jsonl --aspect coherence --statistic pearson --level system"
     ),
     "compare": Command("compare {sample}/summaries.jsonl {out}/all.jsonl {out}/other.jsonl --aspect coherence"),
-    "compare-dataset": Command(
-        "compare {sample}/summaries.jsonl {out}/all.jsonl {out}/other.jsonl --aspect coherence --statistic pearson "
-        "--level dataset"
-    ),
     "read-ratings": Command(
         "read-ratings {sample}/recorded/consistency_replies.jsonl --scale 1-5 --out {out}/ratings.jsonl",
         ("ratings.jsonl",),
-    ),
-    "read-ratings-paper": Command(
-        "read-ratings {sample}/recorded/consistency_replies.jsonl --scale 1-5 --parser paper"
     ),
     "fetch-list": Command("fetch --list"),
     "styles": Command(
@@ -157,10 +140,8 @@ COMMANDS: dict[str, Command] = {
     ),
     "export-project": Command(f"export-project '{DEMO}' --out {{out}}/demo.zip", ("demo.zip",), after=("demo",)),
     "import-project": Command("import-project {out}/demo.zip --name 'A copy'"),
-    "import-twice": Command("import-project {out}/demo.zip --name 'A copy'", after=("import-project",)),
     "import-no-zip": Command("import-project {sample}/summaries.jsonl"),
     "no-such-command": Command("calibrat {sample}/summaries.jsonl"),
-    "no-such-option": Command("check {sample}/summaries.jsonl --aspects coherence"),
     "bad-judge": Command("calibrate {sample}/summaries.jsonl --aspect coherence --judge openai"),
 }
 """In this order: later commands read what earlier ones wrote."""

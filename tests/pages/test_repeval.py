@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from core import projects
 from core.calibration.calibration_records import CalibrationSettings
-from core.judge_files.judge_reading import card_of_text
+from core.judge_files.documents import card_of_text
 from core.progress import Stage
 from core.projects.method_runs import RepEvalOutcome, RepEvalRequest, judge_of
 from core.projects.project_judges import MetricsRequest

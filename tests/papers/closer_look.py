@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import cache
+from functools import cache, partial
 from math import nan
 from pathlib import Path
+from typing import Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import core
-from core.judge_files.verdict_files import Parser, read_replies
+from core.judge_files.verdict_files import read_replies
+from core.judging.parse import read_rating, read_rating_as_paper
 from core.records import GoldenSet, Measure, Scale
 from core.stats import LabelledItems, align
 from tests.papers.printed import FILES, Column, Ours, run
@@ -30,12 +32,15 @@ REPLIES = {
 """Name of a row in Tables 2 and 4 → files with its replies."""
 
 
+Parser = Literal["paper", "concord"]
+
+
 @cache
 def scores(data: Path, parser: Parser, replies: str, aspect: str) -> dict[str, float]:
     """Mean of each item's readable replies."""
     file = data / "topical_chat_responses" / f"{aspect}_{replies}.jsonl.gz"
     scale = Scale(0, 1) if aspect == "groundedness" else Scale(1, 3)
-    rows = read_replies(file, scale, parser, aspect=aspect)
+    rows = read_replies(file, read_rating_as_paper if parser == "paper" else partial(read_rating, scale=scale))
     return {row["item_id"]: row["score"] for row in rows if row["score"] is not None}
 
 

@@ -14,10 +14,9 @@ from pprint import pformat
 from typing import TYPE_CHECKING, Any
 
 from core.errors import JudgeError, UsageError
-from core.judge_files.judge_reading import FORMATS, document_of
+from core.judge_files.documents import FORMATS, document_of
 from core.judging.judge_specs import endpoint_of_file, parse_spec
 from core.judging.scoring_styles import (
-    HARMLESS_FIELDS,
     KINDS,
     SCORING,
     USUAL_TOKENS,
@@ -28,11 +27,11 @@ from core.judging.scoring_styles import (
     plain,
     score_frame,
 )
-from core.records import Item, ItemKind, Task
+from core.records import Alignment, Item, ItemKind, Task
 from core.stats import IsotonicMap
 
 if TYPE_CHECKING:
-    from core.judge_files.documents import AlignmentEntry, JudgeDocument
+    from core.judge_files.documents import JudgeDocument
 
 BODIES = Path(__file__).parent / "bodies"
 WIDTH = 100
@@ -72,18 +71,6 @@ class JudgeFacts:
     def aspect(self) -> str:
         """The aspect's name as Concord's prompts show it: one line, no control characters."""
         return " ".join(plain(self.task.aspect).split())
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """Further fields of each request: of a judge file's extra body the harmless ones alone."""
-        judge = self.document.judge
-        extra = {name: value for name, value in json.loads(judge.extra or "{}").items() if name in HARMLESS_FIELDS}
-        return ({"reasoning_effort": judge.effort} if judge.effort else {}) | extra
-
-    @property
-    def risky_fields(self) -> list[str]:
-        """Fields of the extra body that a file alone may not set: they may cost, keep or fetch something."""
-        return sorted(json.loads(self.document.judge.extra or "{}").keys() - HARMLESS_FIELDS)
 
     @property
     def max_tokens(self) -> int:
@@ -166,12 +153,12 @@ def facts_of(card: Mapping[str, Any]) -> JudgeFacts:
     )
 
 
-def _words(alignment: AlignmentEntry | None) -> str:
+def _words(alignment: Alignment | None) -> str:
     """E.g. "spearman 0.612 at sample level, 95 % interval 0.541 to 0.683, n = 120"; "unknown" for None."""
     if alignment is None:
         return "unknown"
     value, ends = alignment.value, alignment.interval
-    interval = f"95 % interval {ends[0]:.3f} to {ends[1]:.3f}" if ends else "no interval"
+    interval = f"95 % interval {ends.low:.3f} to {ends.high:.3f}" if ends else "no interval"
     unscored = f", {alignment.n_unscored} unscored" if alignment.n_unscored else ""
     figure = "—" if value is None else f"{value:.3f}"
     return f"{alignment.statistic} {figure} at {alignment.level} level, {interval}, n = {alignment.n}{unscored}"

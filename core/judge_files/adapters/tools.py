@@ -64,7 +64,8 @@ _KEY = "The key is read from JUDGE_API_KEY or OPENAI_API_KEY; JUDGE_BASE_URL and
 def _lost(facts: JudgeFacts, *, own_prompt: str = "", hands_on: bool = False) -> list[str]:
     """List what any file loses: `own_prompt` names a tool that asks with a prompt of its own.
 
-    `hands_on`: the file passes on what each request says besides (reasoning effort, further fields).
+    `hands_on`: the file passes on the reasoning effort.  No file passes on further fields of requests, which may cost,
+    keep or fetch something: a judge file may come from anybody.
     """
     judge, how, lost = facts.document.judge, facts.sampling, list[str]()
     if not facts.model:
@@ -80,12 +81,11 @@ def _lost(facts: JudgeFacts, *, own_prompt: str = "", hands_on: bool = False) ->
         )
         lost += [f"The persona ({how.persona}): there is no place for a system message."] * (how.persona != "none")
         lost += ["The fit of the score map: it was fitted on scores of Concord's prompt."] * bool(facts.isotonic)
-    if hands_on and facts.risky_fields:
-        fields = ", ".join(facts.risky_fields)[:200]
-        lost.append(f"Fields of each request that may cost, keep or fetch something: {fields}. Set them yourself.")
-    besides = [f"reasoning effort {judge.effort}"] * bool(judge.effort) + [judge.extra[:200]] * bool(judge.extra)
-    besides += ["no temperature"] * (how.temperature is None)
-    if besides and not hands_on:
+    besides = [judge.extra[:200]] * bool(judge.extra)
+    if not hands_on:
+        besides += [f"reasoning effort {judge.effort}"] * bool(judge.effort)
+        besides += ["no temperature"] * (how.temperature is None)
+    if besides:
         lost.append(f"What each request says besides ({'; '.join(besides)}): set it where the tool lets you.")
     if judge.revision:
         lost.append(
@@ -124,6 +124,11 @@ def _head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str])
         "What this file cannot hold:" if lost else "This file holds the whole judge.",
         *(f"  - {line}" for line in lost),
     ]
+
+
+def _effort(facts: JudgeFacts) -> dict[str, str]:
+    effort = facts.document.judge.effort
+    return {"reasoning_effort": effort} if effort else {}
 
 
 def _map_of(facts: JudgeFacts) -> dict[str, Any] | None:
@@ -241,10 +246,8 @@ def inspect(facts: JudgeFacts) -> Made:
     """Write the scorer `concord_judge`, with everything that the judge has but Concord's reader of replies."""
     lost = [*_lost(facts, hands_on=True), _READER, _SHORTENED]
     lost += ["More than one reference: the sample's target is shown as one."] * ("references" in facts.parts)
-    effort = {name: value for name, value in facts.fields.items() if name == "reasoning_effort"}
-    extra = {name: value for name, value in facts.fields.items() if name != "reasoning_effort"}
     values = {
-        "TOLD": effort | ({"extra_body": extra} if extra else {}),
+        "TOLD": _effort(facts),
         "HEADINGS": headings(facts),
         "PROMPTS": open_prompts(facts),
     }
@@ -285,8 +288,6 @@ def mlflow(facts: JudgeFacts) -> Made:
     lost = _lost(facts, own_prompt="MLflow")
     if facts.sampling.weighted:
         lost.append("The weighting by token probabilities: MLflow passes on the stated rating alone.")
-    if _BRACES.search("\n".join((*facts.criteria, task.definition, steps))):
-        lost.append("Double braces in the criteria: a space separates them, since MLflow would read a variable.")
     shown = {
         "inputs": f"{words.source.lower()} and what else belongs to it: {{{{ inputs }}}}",
         "outputs": f"{words.target.lower()} to rate: {{{{ outputs }}}}",
@@ -358,7 +359,7 @@ def promptfoo(facts: JudgeFacts) -> Made:
         "top_p": float(how.top_p),
         "max_tokens": facts.max_tokens,
         "weighted": how.weighted,
-        "told": facts.fields,
+        "told": _effort(facts),
         "isotonic": _map_of(facts),
         "headings": headings(facts),
         "needs": [part for part in facts.document.task.needs if part in parts],
@@ -389,7 +390,7 @@ def promptfoo(facts: JudgeFacts) -> Made:
 
 def openai(facts: JudgeFacts) -> Made:
     """Write every message of every prompt between boundary lines that occur nowhere else; a placeholder is the item."""
-    prompts, how, judge = open_prompts(facts), facts.sampling, facts.document.judge
+    prompts, how = open_prompts(facts), facts.sampling
     texts = [one["before"] + one["after"] + "".join(content for _, content in one["leading"]) for one in prompts]
     place = unused("{ITEM%s}", texts)
     boundary = f"----- {hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]} -----"
@@ -404,12 +405,10 @@ def openai(facts: JudgeFacts) -> Made:
     if how.weighted:
         lost.append("The weighting by token probabilities: ask for logprobs and take the mean of the ratings by them.")
     at = f" at {facts.base_url}" if facts.base_url else ""
-    besides = [f'reasoning_effort "{judge.effort}"'] * bool(judge.effort)
-    besides += [f"the fields of {judge.extra}"] * bool(judge.extra)
     use = [
         f"Send the messages of each prompt below to the model {facts.model or 'of your choice'}{at}, "
         f"{facts.temperature_words}, top_p {how.top_p:g}, max_tokens {facts.max_tokens}.",
-        *([f"Every request has also {' and '.join(besides)}."] if besides else []),
+        *([f'Every request has also reasoning_effort "{effort}".'] if (effort := facts.document.judge.effort) else []),
         f"A message stands between a line that starts with {boundary} and the next such line.",
         f"In place of {place} put the parts of the item, an empty line between them: "
         + " / ".join(f"{heading}:" for heading in headings(facts).values()),

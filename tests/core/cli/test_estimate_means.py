@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.comparison.corrected_means import NO_SYSTEM, PICKED, REPEATED
+from core.comparison.corrected_means import REPEATED
 from tests.core.cli.conftest import Run, write_rows
 
 SOURCES, LABELLED = 120, 30
@@ -51,25 +51,6 @@ def test_its_json_is_that_of_the_design(files: tuple[Path, Path], run: Run) -> N
     (pair,) = body["differences"]
     assert (pair["a"], pair["b"]) == ("B", "A")
     assert pair["p_holm"] < 0.05
-
-
-def test_systems_may_stand_in_a_file_of_items(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
-    _, verdicts = made()
-    bare = write_rows(tmp_path / "bare.jsonl", [{"item_id": row["item_id"], "score": row["score"]} for row in verdicts])
-    items = write_rows(tmp_path / "items.jsonl", [row | {"target": f"text {row['item_id']}"} for row in verdicts])
-    with_items = run("estimate-means", files[0], bare, "--aspect", "quality", "--items", items)[1]
-    by_columns = run("estimate-means", *files, "--aspect", "quality")[1]
-    assert with_items["systems"] == by_columns["systems"]
-    without = run("estimate-means", files[0], bare, "--aspect", "quality")[1]
-    assert without["left_out"] == {NO_SYSTEM: 2 * (SOURCES - LABELLED)}
-
-
-def test_labels_that_were_picked_are_left_out(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:
-    picked = tmp_path / "picked.txt"
-    picked.write_text("".join(f"d{k}-A\n" for k in range(25)), "utf-8")
-    body = run("estimate-means", *files, "--aspect", "quality", "--picked", picked)[1]
-    assert body["left_out"] == {PICKED: 25}
-    assert (body["systems"]["A"]["n_labelled"], body["systems"]["A"]["n_judged"]) == (5, SOURCES)
 
 
 def test_one_text_under_two_ids_counts_as_one_source(files: tuple[Path, Path], tmp_path: Path, run: Run) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import ConsentError
-from core.judge_files.judge_reading import read_card
+from core.judge_files.documents import read_card
 from tests.core.cli.conftest import Run, write_rows
 from tests.core.local_models import save_model
 

@@ -48,7 +48,6 @@ def call(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     [
         (("--project", "nowhere", "--aspect", "naturalness"), "NotFoundError", "There is no project 'nowhere'"),
         (("--project", PROJECT, "--aspect", "coherence"), "JobError", "Run one to its end first"),
-        (("--project", PROJECT, "--aspect", "naturalness", "--run", "x"), "NotFoundError", "x"),
     ],
 )
 def test_what_cannot_be_reported_is_told(call: Run, arguments: tuple[str, ...], kind: str, says: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.judge_files.judge_reading import parsed
+from core.judge_files.documents import parsed
 from core.judge_files.judge_writing import sealed
 
 FILES = Path(__file__).parent / "files"

@@ -1,33 +1,17 @@
-"""The files of judges: their schemas, documented to the last field, faults told with path, and room for more."""
+"""The files of judges: faults told with path, and what newer parts of them give."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import jsonschema
 import pytest
 
 import core
 from core.errors import JudgeError
-from core.judge_files.judge_reading import FORMATS, VERSION, document_of, judge_schema
+from core.judge_files.documents import document_of
 from core.records import Item, Scored
 
 Card = dict[str, Any]
-
-
-@pytest.mark.parametrize("kind", ["judge", "fusion", "repeval"])
-def test_the_schema_is_one_of_this_version(kind: Any) -> None:
-    schema = judge_schema(kind)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    assert schema["$id"] == f"urn:concord:{kind}:{VERSION}"
-    assert schema["properties"]["format"]["const"] == FORMATS[kind]
-    assert schema["properties"]["version"]["const"] == VERSION
-    assert core.judge_schema(kind) == schema
-
-
-def test_real_cards_are_valid(offline_card: Card, scripted_card: Card, fused_card: Card) -> None:
-    for card, kind in ((offline_card, "judge"), (scripted_card, "judge"), (fused_card, "fusion")):
-        jsonschema.validate(card, judge_schema(kind))  # type: ignore[arg-type]
 
 
 FAULTS = [
@@ -35,10 +19,10 @@ FAULTS = [
     (("task", "needs"), ["source", "source"], "twice"),
     (("isotonic",), {"x": [1, 1], "y": [2, 3], "low": 1, "high": 5}, "ascending"),
     (("intervals",), {"n": 1}, "damaged"),
-    (("alignment", "held_out", "value"), 7, "less than or equal to 1"),
+    (("alignment", "held_out"), {"statistic": "spearman", "level": "dataset", "value": 0.5, "n": "9"}, "valid integer"),
     (("approved",), "yes", "valid boolean"),
     (("approvals", 0, "state"), "signed", "'draft', 'proposed'"),
-    (("settings", "seed"), [1], "true, false or null"),
+    (("settings", "seed"), [1], "valid string"),
 ]
 
 
@@ -77,7 +61,6 @@ INTERVALS: Card = {
 
 def test_version_and_intervals_are_read_back(scripted_card: Card, write_card: Any) -> None:
     full = scripted_card | {"judge_version": VERSION_ENTRY, "intervals": INTERVALS}
-    jsonschema.validate(full, judge_schema())
     judge = core.load_judge(write_card(full))
     assert {name: judge.card[name] for name in full if name != "digest"} == {
         name: value for name, value in full.items() if name != "digest"

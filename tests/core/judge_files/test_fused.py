@@ -17,9 +17,8 @@ from core.data.split import KnownTexts
 from core.errors import JudgeError, UsageError
 from core.fusion.fused_run import fused_card
 from core.fusion.stack import fit_estimator
-from core.judge_files.documents import FusedPart
+from core.judge_files.documents import FusedPart, read_card
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.judge_reading import read_card
 from core.judge_files.judge_writing import yaml_text
 from core.judging.judge_specs import NAMED
 from core.records import Alignment, AspectLabels, GoldenSet, Item, Scale, Scored, Verdict

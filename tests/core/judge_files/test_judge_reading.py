@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core import load_judge
 from core.errors import JudgeError
-from core.judge_files.judge_reading import (
+from core.judge_files.documents import (
     MOST_BYTES,
     MOST_DEPTH,
     is_as_exported,

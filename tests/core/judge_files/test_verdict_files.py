@@ -12,6 +12,7 @@ from core.data.reply_files import read_scored
 from core.errors import GoldenError
 from core.judge_files import read_verdicts, verdict_row
 from core.judge_files.verdict_files import read_replies_file
+from core.judging.parse import read_rating_as_paper
 from core.records import Scale, Scored, Unscored
 
 FIVE = Scale(1, 5)
@@ -98,7 +99,7 @@ def replies(tmp_path: Path) -> Path:
 
 def test_counts_and_lines(replies: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "ratings.jsonl"
-    assert read_replies_file(replies, FIVE, "concord", out) == {
+    assert read_replies_file(replies, FIVE, out) == {
         "n_items": 4,
         "n_replies": 7,
         "n_read": 2,
@@ -113,15 +114,10 @@ def test_counts_and_lines(replies: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_the_papers_parser_takes_the_first_digit_after_the_last_label(tmp_path: Path) -> None:
+def test_the_papers_parser_takes_the_first_digit_after_the_last_label() -> None:
     """By hand from METHODS §2: 2.5 → 2; "1-3" dropped, so 1987 → 1; "three" is no digit; the last "Rating:" counts."""
     texts = ["2.5", "On 1-3: in 1987", "three", "Rating: 1\nRATING: 3", "Rating:", " "]
-    path = write(tmp_path / "paper.jsonl", [{"item_id": str(n), "responses": [text]} for n, text in enumerate(texts)])
-    out = tmp_path / "out.jsonl"
-    counts = read_replies_file(path, Scale(1, 3), "paper", out)
-    scores = [json.loads(line)["score"] for line in out.read_text("utf-8").splitlines()]
-    assert scores == [2.0, 1.0, None, 3.0, None, None]
-    assert counts["reasons"] == {"no verdict": 2, "empty": 1}
+    assert [read_rating_as_paper(text).value for text in texts] == [2.0, 1.0, None, 3.0, None, None]
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from core import projects
 from core.errors import NotFoundError, UsageError
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.stack import Fusion, fuse, restore_estimator
+from core.judge_files.documents import read_card
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.judge_reading import read_card
 from core.metrics import as_judge, make_metric
 from core.projects.method_runs import RepEvalRequest
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale

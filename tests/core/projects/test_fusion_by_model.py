@@ -14,8 +14,8 @@ import yaml
 from core import projects
 from core.errors import ConflictError, JudgeError, NotFoundError, UsageError
 from core.fusion.fusion_settings import FusionRequest, FusionRunView, FusionSettings
+from core.judge_files.documents import read_card
 from core.judge_files.fused_judge import FusedJudge
-from core.judge_files.judge_reading import read_card
 from core.metrics import as_judge, make_metric
 from core.providers import scripted
 from core.providers.completions import Reply, Request

@@ -87,12 +87,12 @@ def test_commands(
     code, there = command("import-project", file, "--name", " My   own ")
     assert (code, there["name"], there["digest"]) == (0, "My own", body["digest"])
     assert projects.import_project(store, settings, file, name="My own").project.name == "My own (2)"
-    again = ("export-project", there["project"], "--out", file, "--without-replies")
+    again = ("export-project", there["project"], "--out", file)
     before = file.read_bytes()
     code, body = command(*again)
     assert (code, body["error"]["type"], file.read_bytes()) == (2, "UsageError", before)
     code, body = command(*again, "--force")
-    assert (code, body["holds"]["replies"]) == (0, None)
+    assert (code, body["holds"]["goldens"]) == (0, 1)
 
 
 def test_a_project_without_a_golden_set_comes_back(store: Store, settings: Settings, tmp_path: Path) -> None:

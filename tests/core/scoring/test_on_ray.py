@@ -43,8 +43,8 @@ def plan(tmp_path: Path, judge_file: Path, lines: list[str]) -> Plan:
 
 
 def scored(plan: Plan, done: Any, lines: list[str]) -> dict[str, int]:
-    part = Scorer(*plan, done, actors=1).score([json.loads(line) for line in lines])
-    return dict(json.loads(part.get("counts", "{}")))
+    part = Scorer(*plan, done, actors=1).score([{"text": line} for line in lines])
+    return dict(json.loads(part["counts"]))
 
 
 def verdicts(out: str) -> list[dict[str, Any]]:
@@ -66,6 +66,14 @@ def test_a_second_start_skips_what_has_a_verdict_and_asks_again_what_was_unread(
     assert scored(plan, on_ray._begin(folder, identity, again=False)[0], lines) == {}
 
 
+def test_a_row_that_cannot_be_read_is_unscored_and_holds_up_no_other(plan: Plan, lines: list[str]) -> None:
+    bent = ["no JSON", "[1]", json.dumps({"target": "without an id"})]
+    assert scored(plan, NOBODY, [*lines, *bent]) == {"scored": 12, "missing input": 3}
+    unread = [row for row in verdicts(plan[3]) if row["score"] is None]
+    assert len({row["item_id"] for row in unread}) == 3
+    assert "not a JSON object" in unread[0]["detail"]
+
+
 def test_parts_of_another_scoring_are_refused(plan: Plan, lines: list[str]) -> None:
     scored(plan, NOBODY, lines)
     folder = Folder(plan[3])
@@ -84,7 +92,6 @@ FIND_HEAD = cluster._find_head
 @pytest.fixture
 def any_head(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "_find_head", lambda address: None)
-    monkeypatch.setattr(cluster, "_check_token", lambda address: None)
 
 
 def test_an_address_that_is_none_is_refused(

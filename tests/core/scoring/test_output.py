@@ -72,13 +72,6 @@ def test_another_input_judge_or_option_is_refused(out: Path, part: str) -> None:
     fresh.close()
 
 
-def test_where_nothing_was_scored_another_judge_starts_anew(out: Path) -> None:
-    opened(out, UNREAD).close()
-    other = Output(out, IDENTITY | {"the judge file": "z"})
-    assert not other.counts
-    other.close()
-
-
 @pytest.mark.parametrize("name", ["v.jsonl.part", "v.jsonl.progress.json"])
 @pytest.mark.parametrize("content", [b"[1]\n", b"{}\n", b"\xff\xfe\n", b"x\n"])
 def test_what_is_damaged_is_refused(out: Path, name: str, content: bytes) -> None:

@@ -17,7 +17,7 @@ import pytest
 from core.calibration.calibration_records import WorkDone
 from core.data.split import KnownTexts
 from core.judge_files.adapters import adapter
-from core.judge_files.judge_reading import VERSION
+from core.judge_files.documents import VERSION
 from core.judging.scoring_styles import Style
 from core.providers.completions import Completion
 from core.records import Item, Usage
