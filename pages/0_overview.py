@@ -37,7 +37,8 @@ def show(page: Opened) -> None:
     key = state.widget("overview_part")
     part, version = st.session_state.get(key) or NOW, choose_version(now)
     shown = version if part == NOW else None
-    said = overview_view.finding_of(page, now)
+    report = overview_view.report_of(page, now)
+    said = overview_view.finding_of(now, report)
     finding(said.headline, step=lambda: overview_view.draw_next(page, now, shown))
     if said.detail:
         st.caption(plain(said.detail))
@@ -46,13 +47,18 @@ def show(page: Opened) -> None:
         st.segmented_control("Part", PARTS, default=NOW, required=True, key=key, label_visibility="collapsed")
     if part == STORY:
         judge_view.draw_story(page, now.line)
-    elif version is None:
-        overview_view.draw_waiting(page, now, None)
-    else:
-        left, right = st.columns([2, 3], gap="large")
-        with left:
+        return
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        if report is not None:
+            overview_view.draw_agreement(report)
+            overview_view.draw_systems(page, report)
+        else:
             overview_view.draw_waiting(page, now, version)
-        with right:
+    with right:
+        if report is not None:
+            overview_view.draw_waiting(page, now, version)
+        if version is not None:
             judge_view.draw_version(page, now.line, version)
 
 

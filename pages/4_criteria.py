@@ -64,8 +64,13 @@ def show(page: Opened) -> None:
         return
     rescore_id = criteria_effect.rescore_of(page, opened)
     comments = projects.comments_on(page.store, page.project.project_id, opened.criteria_id)
-    finding(criteria_list.finding(opened, entries, names), step=lambda: criteria_judge.draw(page, opened))
-    st.caption(plain(criteria_list.measured_on(opened, scoring=criteria_effect.is_scoring(page, rescore_id))))
+    worse = criteria_effect.lowers(page, rescore_id)
+    finding(
+        criteria_list.finding(opened, names, worse),
+        step=lambda: criteria_judge.draw(page, opened, lowers=worse is not None),
+    )
+    scoring = criteria_effect.is_scoring(page, rescore_id)
+    st.caption(plain(criteria_list.measured_on(opened, entries, scoring=scoring)))
     left, right = st.columns(2, gap="medium")
     with left, st.container(border=True):
         criteria_text.draw_head(page, opened, comments, names[opened.criteria_id])

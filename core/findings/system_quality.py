@@ -45,6 +45,22 @@ def difference_words(difference: SystemDifference) -> str:
     return f"{change_figures(difference.value, ends)}, {tested}"
 
 
+def pair_finding(means: SystemMeans, aspect: str, first: str, second: str) -> Finding:
+    """Whether system `first` is better than `second` in `aspect`, in one sentence; both have a corrected mean.
+
+    The claim is corrected over all pairs of the table, whichever pair is asked for.
+    """
+    pair = next(pair for pair in means.differences if {pair.a, pair.b} == {first, second})
+    if not is_shown(pair):
+        said = f"No clear difference between {first} and {second} in {aspect}."
+    elif (pair.value > 0) == (pair.a == first):
+        said = f"Yes, {first} is better than {second} in {aspect}."
+    else:
+        said = f"No, {first} is worse than {second} in {aspect}."
+    over = f", corrected over {counted(len(means.differences), 'pair')} (Holm)" if len(means.differences) > 1 else ""
+    return Finding(said, f"{pair.a} minus {pair.b}: {difference_words(pair)}{over}.")
+
+
 def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] | None = None) -> Finding:
     """Which system has the better mean `aspect`, if any; `left_out` maps what was left out → how many."""
     ranked, differences = means.corrected, means.differences

@@ -54,6 +54,17 @@ def is_scoring(page: Opened, rescore_id: str | None) -> bool:
         return False
 
 
+def lowers(page: Opened, rescore_id: str | None) -> RescoreResult | None:
+    """The result of a re-scoring that finished, if the edit significantly lowers agreement on calibration items."""
+    try:
+        result = None if rescore_id is None else run_panel.read_run(page, rescore_id).rescore
+    except ConcordError:
+        return None
+    if result is None or claim(result.difference.value, result.difference.interval, result.difference.p) != "lower":
+        return None
+    return result
+
+
 def draw(page: Opened, entry: CriteriaEntry, names: Mapping[str, str], rescore_id: str | None) -> None:
     """The effect and the words that changed, or how far the scoring is."""
     if rescore_id is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from core import projects
@@ -13,15 +15,15 @@ from core.store.log import IMPORTED
 from core.wording import counted, price_words
 from pages.overview import judge_view
 from pages.ui import people, state
-from pages.ui.page import Opened, link_to, opens
+from pages.ui.page import Opened, link_to
 from pages.ui.screens import go, plain
 
-FORM_WIDTH = 360
-"""Pixels of the form next to the finding: wide enough for its price, narrow enough to leave the finding its line."""
 
+def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None, *, lowers: bool = False) -> None:
+    """A link to the version of the judge that is made of these criteria, else the button that makes and measures one.
 
-def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None) -> None:
-    """A link to the version of the judge that is made of these criteria, else the form that makes and measures one."""
+    The button is no primary one if the criteria `lowers` agreement.
+    """
     if not entry.text:
         return
     line, alone = judge_view.line_of(page, entry.aspect), (entry.criteria_id,)
@@ -35,43 +37,54 @@ def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None
             link_to("overview", f"Version {version.number} of the judge", icon=":material/verified:", **where)
             return
     key = state.widget(f"make_{entry.criteria_id}")
-    kind = "primary" if entry.origin == "edit" else "secondary"
-    gate = people.gate(page, "reviewer")
-    if not opens("Make this the judge", key=key, icon=":material/gavel:", type=kind, **gate):
+    people.button(
+        page,
+        "reviewer",
+        "Make this the judge",
+        key=f"{key}_opens",
+        icon=":material/gavel:",
+        type="primary" if entry.origin == "edit" and not lowers else "secondary",
+        on_click=st.session_state.update,
+        args=({key: True},),
+    )
+    if st.session_state.get(key):
+        close = partial(st.session_state.pop, key, None)
+        st.dialog("Make this the judge", on_dismiss=close)(_draw_form)(page, entry, key, origin)
+
+
+def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrigin | None) -> None:
+    """What the judge will follow, what measuring it costs, and the button that makes the version."""
+    line, criteria_ids = judge_view.line_of(page, entry.aspect), (entry.criteria_id,)
+    together = projects.in_place_of_parent(page.store, page.project.project_id, entry.aspect, entry.criteria_id)
+    if together:
+        others = counted(len(together) - 1, "other set of criteria", "other sets of criteria")
+        ways = {tuple(together): f"in place of its parent, next to {others}", criteria_ids: "alone"}
+        chosen = st.radio("The judge follows it", list(ways), format_func=ways.__getitem__, key=f"{key}_way")
+        criteria_ids = chosen or criteria_ids
+    held_out = st.checkbox(
+        "Also on held-out items",
+        value=True,
+        key=f"{key}_held_out",
+        help="Each look makes their figure a little less honest. The first comparison of two versions is a test.",
+    )
+    request = VersionRequest(page.project.project_id, entry.aspect, criteria_ids, held_out=held_out)
+    try:
+        estimate = projects.estimate_version(page.store, page.settings, request)
+    except ConcordError as error:
+        st.warning(plain(str(error)), icon=":material/error:")
         return
-    with st.container(border=True, width=FORM_WIDTH):
-        together = projects.in_place_of_parent(page.store, page.project.project_id, entry.aspect, entry.criteria_id)
-        criteria_ids = alone
-        if together:
-            others = counted(len(together) - 1, "other set of criteria", "other sets of criteria")
-            ways = {tuple(together): f"in place of its parent, next to {others}", alone: "alone"}
-            chosen = st.radio("The judge follows it", list(ways), format_func=ways.__getitem__, key=f"{key}_way")
-            criteria_ids = chosen or alone
-        held_out = st.checkbox(
-            "Also on held-out items",
-            value=True,
-            key=f"{key}_held_out",
-            help="Each look makes their figure a little less honest. The first comparison of two versions is a test.",
-        )
-        request = VersionRequest(page.project.project_id, entry.aspect, criteria_ids, held_out=held_out)
-        try:
-            estimate = projects.estimate_version(page.store, page.settings, request)
-        except ConcordError as error:
-            st.warning(plain(str(error)), icon=":material/error:")
-            return
-        price = plain(price_words(estimate.cost))
-        st.caption(f"At most {estimate.calls:,} scores{price}. Cached replies cost nothing. You decide afterwards.")
-        note = st.text_input("What changed (optional)", max_chars=300, key=f"{key}_note") or ""
-        look = {"type": "primary", "icon": ":material/play_arrow:", "key": f"{key}_start"}
-        if not people.button(page, "reviewer", "Measure it", **look):
-            return
-        made: VersionOrigin = "edit" if entry.origin == "edit" else "criteria"
-        said = {"origin": origin or made, "note": note}
-        try:
-            run_id = projects.make_version(page.store, page.settings, request, seen=line.seen, **said)
-        except ConcordError as error:
-            st.warning(plain(f"No version was made: {error}"), icon=":material/error:")
-            return
-    st.session_state[key] = False
+    price = plain(price_words(estimate.cost))
+    st.caption(f"At most {estimate.calls:,} scores{price}. Cached replies cost nothing. You decide afterwards.")
+    note = st.text_input("What changed (optional)", max_chars=300, key=f"{key}_note") or ""
+    if not st.button("Measure it", type="primary", icon=":material/play_arrow:", key=f"{key}_start"):
+        return
+    made: VersionOrigin = "edit" if entry.origin == "edit" else "criteria"
+    said = {"origin": origin or made, "note": note}
+    try:
+        run_id = projects.make_version(page.store, page.settings, request, seen=line.seen, **said)
+    except ConcordError as error:
+        st.warning(plain(f"No version was made: {error}"), icon=":material/error:")
+        return
+    del st.session_state[key]
     number = str(judge_view.line_of(page, entry.aspect).versions[-1].number)
     go("overview", golden=page.store.runs.get(run_id).golden_id, aspect=entry.aspect, version=number)

@@ -8,6 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.project_records import CriteriaEntry
+from core.projects.refining import RescoreResult
 from core.report.figures import measure_name
 from core.wording import number
 from pages.overview import judge_view
@@ -76,20 +77,25 @@ def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str
     )
 
 
-def finding(entry: CriteriaEntry, entries: Sequence[CriteriaEntry], names: Mapping[str, str]) -> str:
-    """How well the criteria agree with raters, and their place among the others."""
+def finding(entry: CriteriaEntry, names: Mapping[str, str], worse: RescoreResult | None) -> str:
+    """How well the criteria agree with raters; `worse` is what scored an edit that lowers agreement."""
+    if worse is not None:
+        return f"This edit lowers agreement from {number(worse.parent.value)} to {number(worse.new.value)}."
     name, newest = names[entry.criteria_id], tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
         return f"“{name}” has not been measured on {entry.aspect} yet"
+    return f"Agreement of “{name}” with raters: {number(newest.alignment.value)}."
+
+
+def place_words(entry: CriteriaEntry, entries: Sequence[CriteriaEntry]) -> str:
+    """The place of the criteria among the others, e.g. "number 3 of 17"; "" where they have none."""
     ids = [each.criteria_id for each in entries if tables.group_of(each) == tables.MEASURED]
     if entry.criteria_id in ids:
-        place = f"number {ids.index(entry.criteria_id) + 1} of {len(ids)} measured in full"
-    else:
-        place = tables.standing_words(entry)
-    return f"Agreement of “{name}” with raters: {number(newest.alignment.value)}, {place}."
+        return f", number {ids.index(entry.criteria_id) + 1} of {len(ids)} measured in full"
+    return ""
 
 
-def measured_on(entry: CriteriaEntry, *, scoring: bool) -> str:
+def measured_on(entry: CriteriaEntry, entries: Sequence[CriteriaEntry], *, scoring: bool) -> str:
     """Statistic, level, items and interval of the figure in the finding; else how to get one."""
     newest = tables.newest_calibration(entry)
     if newest is None or newest.alignment.value is None:
@@ -98,4 +104,4 @@ def measured_on(entry: CriteriaEntry, *, scoring: bool) -> str:
     aligned = newest.alignment
     ends = "" if aligned.interval is None else f", 95 % interval {tables.interval_of(aligned)}"
     measure = measure_name(aligned.statistic, aligned.level)
-    return f"{entry.aspect}: {measure}, calibration set (optimistic), n = {aligned.n:,}{ends}"
+    return f"{entry.aspect}: {measure}, calibration set (optimistic), n = {aligned.n:,}{ends}{place_words(entry, entries)}."

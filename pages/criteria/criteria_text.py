@@ -70,7 +70,8 @@ def draw_lines(text: str, comments: Sequence[Comment] = ()) -> None:
             marked = f"{indent}**{plain(level[1])}**{NO_BREAK * 2}{plain(words[level.end() :])}"
         n = open_at.count(number)
         shown.append(f"{marked} :blue-badge[:material/comment: {n}]" if n else marked)
-    st.markdown("  \n".join(shown))
+    with st.container(key="judged"):
+        st.markdown("  \n".join(shown))
 
 
 # ── comments ────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError
+from core.findings import Finding
 from core.projects.judge_line import JudgeLine, JudgeVersion, VersionState
 from core.report.figures import describe, measure_name
 from core.report.report_facts import Report
@@ -21,11 +22,11 @@ from pages.ui.screens import plain
 
 COLOURS = {"draft": "gray", "proposed": "orange", "approved": "blue", "current": "green", "retired": "gray"}
 CLAIMS = {
-    "higher": "a significant gain",
-    "lower": "a significant loss",
-    "open": "not significant",
-    "untested": "untested",
-    "undefined": "undefined",
+    "higher": "Significantly better than",
+    "lower": "Significantly worse than",
+    "open": "No significant difference from",
+    "untested": "Not tested against",
+    "undefined": "Undefined difference from",
 }
 SOON = 0.3
 STORY_ROWS = 6
@@ -84,21 +85,21 @@ def measured_on(version: JudgeVersion) -> str:
     return f"{measure_name(aligned.statistic, aligned.level)}, {where}, n = {aligned.n:,}{unread}{sure}"
 
 
-def gain_words(page: Opened, version: JudgeVersion) -> str:
-    """What a version adds to the one it was compared with, in a sentence; "" where it was compared with none."""
+def gain_of(page: Opened, version: JudgeVersion) -> Finding | None:
+    """What a version adds to the one it was compared with; None if it was compared with none."""
     measured = version.newest
     if measured is None or not measured.beside:
-        return ""
-    gain, where, seen = measured.gain, "calibration (optimistic)", ""
+        return None
+    gain, where, seen = measured.gain, "calibration items (optimistic)", ""
     if measured.held_out_gain is not None:
-        gain, where = measured.held_out_gain, "held-out"
+        gain, where = measured.held_out_gain, "held-out items"
         looks = projects.list_held_out_accesses(page.store, page.project.project_id, measured.golden_id, version.aspect)
         seen = f" The held-out items were seen {times(len(looks))}."
     if gain is None or gain.value is None:
-        return f"Compared with version {measured.beside}, the difference is undefined."
+        return Finding(f"The difference to version {measured.beside} is undefined.", "")
     figures = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     says = CLAIMS[claim(gain.value, gain.interval, gain.p)]
-    return f"Compared with version {measured.beside}: {figures} on {where} (n = {gain.n:,}): {says}.{seen}"
+    return Finding(f"{says} version {measured.beside}.", f"{figures}, {gain.n:,} {where}.{seen}")
 
 
 def _draw_head(version: JudgeVersion, *, large: bool) -> None:
@@ -124,22 +125,10 @@ def draw_version(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
         run = projects.version_run(page.store, page.project.project_id, line.aspect, version.number)
         if run is not None and run.status != "done":
             run_panel.follow_run(page, run.run_id, every=SOON)
-        if words := gain_words(page, version):
-            st.markdown(plain(words))
+        if (gain := gain_of(page, version)) is not None:
+            st.markdown(plain(gain.headline))
+            st.caption(plain(gain.detail))
         _draw_buttons(page, line, version, at_work=run is not None and not run.finished)
-        if (measured := version.newest) is not None:
-            before = f"version {measured.beside}" if measured.beside else "before"
-            cells = [
-                (
-                    *(side, describe(gain.b if gain else None), describe(alignment)),
-                    tables.DASH if alignment is None else f"{alignment.n:,}",
-                )
-                for side, gain, alignment in (
-                    ("calibration", measured.gain, measured.calibration),
-                    ("held-out", measured.held_out_gain, measured.held_out),
-                )
-            ]
-            st.markdown(tables.in_markdown(("on", before, f"version {version.number}", "n"), cells))
         _draw_texts(page, line, version)
 
 
@@ -243,7 +232,7 @@ def _draw_texts(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
     changed = new[0] if len(new) == 1 and before else ""
     if changed:
         st.caption(plain(f"What changed against “{names.get(before, 'its parent')}”"))
-        diff_view.draw(word_diff(text_of(before), text_of(changed)))
+        diff_view.draw(word_diff(text_of(before), text_of(changed)), changed_only=True)
     for criteria_id in ids:
         if criteria_id != changed:
             with st.expander(plain(names.get(criteria_id, "Criteria")), expanded=len(ids) == 1):
@@ -262,7 +251,9 @@ def draw_story(page: Opened, line: JudgeLine) -> None:
                 link_to("overview", "Open", key=f"open_{version.number}", **place_of(line.aspect, version))
             if (measured := version.newest) is not None:
                 side, aligned = measured.evidence
-                st.markdown(plain(f"{describe(aligned)} ({side}, n = {aligned.n:,}). {gain_words(page, version)}"))
+                st.markdown(plain(f"{describe(aligned)} ({side}, n = {aligned.n:,})"))
+                if (gain := gain_of(page, version)) is not None:
+                    st.caption(plain(f"{gain.headline} {gain.detail}"))
             for decision in version.decisions:
                 why = f": “{decision.reason}”" if decision.reason else ""
                 st.caption(plain(f"{decision.actor or 'Somebody'} {decision.did}, {tables.ago(decision.at)}{why}"))

@@ -7,11 +7,15 @@ import streamlit as st
 from core.findings import Finding
 from core.projects.judge_line import JudgeVersion
 from core.projects.overview import Overview, StageName, ToDo, Waiting
+from core.findings.system_quality import pair_finding
+from core.report.figures.chart import HALF
 from core.report.figures.svg import shortened
-from core.report.headline import readiness
+from core.report.figures.whiskers import standing_figure
+from core.report.headline import basis_words, measure, readiness
+from core.report.report_facts import Report
 from core.wording import counted, number
 from pages.overview import judge_view
-from pages.ui import people, state
+from pages.ui import charts, people, state
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import Screen, plain
 
@@ -38,24 +42,24 @@ LONGEST = 60
 """Letters of a name within a sentence."""
 
 
-def finding_of(page: Opened, now: Overview) -> Finding:
+def report_of(page: Opened, now: Overview) -> Report | None:
+    """The report on the judge that counts, None if there is none or if no held-out item measured it."""
+    version = now.line.default
+    measured = None if version is None else version.newest
+    if version is None or measured is None or measured.held_out is None:
+        return None
+    return judge_view.report_of(page, measured.golden_id, version.aspect, measured.run_id)
+
+
+def finding_of(now: Overview, report: Report | None) -> Finding:
     """Whether the judge is good enough, or how far the project has come."""
-    version, name, aspect = (
-        now.line.default,
-        shortened(now.golden.name, LONGEST),
-        shortened(now.line.aspect, 2 * LONGEST),
-    )
-    if version is not None and (measured := version.newest) is not None:
-        figure = f"{judge_view.finding_of(version)}."
-        detail = f"{judge_view.measured_on(version)}."
-        if measured.held_out is None:
-            return Finding(
-                f"Not yet: version {version.number} was not measured on held-out items.", f"{figure} {detail}"
-            )
-        report = judge_view.report_of(page, measured.golden_id, version.aspect, measured.run_id)
-        if (raters := report.raters.ceiling).value is not None:
-            figure += f" Raters agree with each other at {number(raters.value)}."
-        return Finding(readiness(report).headline, f"{figure} {detail}")
+    if report is not None:
+        return readiness(report)
+    version, name = now.line.default, shortened(now.golden.name, LONGEST)
+    aspect = shortened(now.line.aspect, 2 * LONGEST)
+    if version is not None and version.newest is not None:
+        figure = f"{judge_view.finding_of(version)}. {judge_view.measured_on(version)}."
+        return Finding(f"Not yet: version {version.number} was not measured on held-out items.", figure)
     if not now.line.aspect:
         return Finding(
             f"{name} has {counted(now.golden.n_items, 'item')} and no labels yet. "
@@ -66,6 +70,34 @@ def finding_of(page: Opened, now: Overview) -> Finding:
     if now.stages["calibration"][0]:
         return Finding(f"No judge of {aspect} yet: a calibration has finished. You can make its criteria the judge.")
     return Finding(f"No judge of {aspect} yet: {name} has {now.stages['labels'][1]} items.")
+
+
+def draw_agreement(report: Report) -> None:
+    """The agreement of judge and raters as one figure each, and both next to the baseline on one axis."""
+    held, raters = report.held_out, report.raters.ceiling
+    judge, others = st.columns(2)
+    judge.metric("Agreement of the judge with raters", number(held.value))
+    others.metric("Agreement of the raters with each other", number(raters.value))
+    rows = {"raters": raters, report.judge_name: held, "baseline": report.calibration.no_criteria.held_out}
+    drawn = standing_figure(rows, measure=measure(held), width=HALF)
+    charts.place(drawn, key="standing", alt="Agreement of the judge, next to raters and baseline")
+    st.caption(f"Held-out set: {basis_words(held)}. Lines are 95 % intervals.")
+
+
+def draw_systems(page: Opened, report: Report) -> None:
+    """Whether one system is better than another, for any two; nothing without two systems to compare."""
+    means = report.means
+    names = [system.name for system in means.corrected]
+    if len(names) < 2 or not means.differences:
+        return
+    st.subheader("Is one system better than another?", anchor=False)
+    left, right = st.columns(2)
+    first = left.selectbox("System", names, key=state.widget("system_first"))
+    others = [name for name in names if name != first]
+    second = right.selectbox("compared with", others, len(others) - 1, key=state.widget("system_second"))
+    said = pair_finding(means, report.aspect, first, second)
+    st.markdown(f"**{plain(said.headline)}**")
+    st.caption(plain(said.detail))
 
 
 def draw_stages(now: Overview) -> None:

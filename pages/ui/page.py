@@ -194,20 +194,6 @@ def stop_with(what: str, message: str) -> NoReturn:
     st.stop()
 
 
-def opens(label: str, *, key: str, **button: Any) -> bool:
-    """A button that opens and closes what is drawn below it; whether that is open.
-
-    No popover that reruns: a link followed while one stands open closes it too, and the message of that takes the
-    reader back to the screen just left.
-    """
-    st.button(label, key=f"{key}_opens", on_click=_flip, args=(key,), **button)
-    return bool(st.session_state.get(key))
-
-
-def _flip(key: str) -> None:
-    st.session_state[key] = not st.session_state.get(key)
-
-
 def link_to(screen: Screen, label: str, *, icon: str | None = None, key: str = "", **ids: str) -> None:
     """A link to a screen with ids in its URL.
 

@@ -8,7 +8,8 @@
   const words = (text) => (text.match(/[\p{L}\p{N}'’.+−-]*\p{L}[\p{L}\p{N}'’.+−-]*/gu) ?? []).length;
   const cells = ".concord-grid td, canvas[data-testid=data-grid-canvas] td"; // counted apart
   const skipped = `[data-testid=stIconMaterial], script, style, canvas *, [aria-hidden=true], ${cells}`;
-  let first = 0, whole = 0;
+  const judged = "[data-testid=stText], .st-key-judged, p:has(.stMarkdownColoredBackground)"; // texts, criteria, changes
+  let first = 0, whole = 0, own = 0;
   const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const count = words(node.data);
@@ -18,7 +19,9 @@
     const place = range.getBoundingClientRect();
     if (place.width < 2 || place.height < 2) continue;
     whole += count;
-    if (place.y + top < fold) first += count;
+    if (place.y + top >= fold) continue;
+    first += count;
+    if (!node.parentElement.closest(judged)) own += count;
   }
   const inTables = [...main.querySelectorAll(cells)]
     .reduce((sum, cell) => sum + words(cell.textContent), 0);
@@ -30,7 +33,11 @@
   const finding = placeOf(".st-key-finding");
   const shown = "stPlotlyChart stImage stDataFrame stTable stText stCode stVegaLiteChart stImageContainer"
     .split(" ").map((id) => `[data-testid=${id}]`).concat(".concord-grid").join(", ");
+  const headline = main.querySelector(".st-key-finding h2")?.textContent ?? "";
+  const tabs = [...main.querySelectorAll("[data-testid=stButtonGroup], [role=tablist]")].filter(seen)
+    .map((one) => one.querySelectorAll("button").length);
   return {
+    own, headline: words(headline), numbers: (headline.match(/\d[\d.,]*/g) ?? []).length, tabs: Math.max(0, ...tabs),
     first, whole, cells: inTables, finding, shown: placeOf(shown, finding ?? 0),
     height: Math.round(main.querySelector("[data-testid=stMainBlockContainer]").getBoundingClientRect().height),
     levels: [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")].filter(seen)

@@ -6,6 +6,9 @@ Opened by the menu one after another, as a visitor walks.  Words are those with 
 the menu; those in a table's cells are counted apart.
 
 ==============  ====================================================================================
+own             words in the first 900 px, without texts that are judged and criteria
+headline        words of the finding sentence; numbers: how many numbers it has
+tabs            the most choices that one row of tabs offers
 words, whole    in the first 900 px; on the whole page
 cells           words in the cells of tables that stand on the page
 finding, shown  y of the finding sentence; of the first chart, table or text after it
@@ -33,7 +36,9 @@ from take import HEIGHT, MS, SCREENS, SETTLED, serving, take, title_of
 
 HERE = Path(__file__).parent
 LOOK, WATCH = (HERE / "look.js").read_text("utf-8"), (HERE / "watch.js").read_text("utf-8")
-COLUMNS = "words whole cells finding shown height lowest unheaded rest errors left levels".split()
+COLUMNS = (
+    "own headline numbers tabs words whole cells finding shown height lowest unheaded rest errors left levels".split()
+)
 
 
 @dataclass

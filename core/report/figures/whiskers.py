@@ -215,6 +215,15 @@ def sides_figure(
     return whiskers("sides", title, shown, measure=measure, people=people, width=width)
 
 
+def standing_figure(rows: Mapping[str, Alignment], *, measure: str, width: int = WIDE) -> Drawing:
+    """A few alignments by name, in one order of colours: raters, judge, baseline."""
+    shown = [
+        WhiskerRow.of(name, alignment, colour)
+        for (name, alignment), colour in zip(rows.items(), (AMBER, BLUE, TEAL), strict=False)
+    ]
+    return whiskers("standing", "Agreement next to raters and the baseline", shown, measure=measure, width=width)
+
+
 def variant_name(row: AblationRow) -> str:
     """How a row is headed, e.g. "final judge (mean of 3)"."""
     if row.key != "final":

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.findings.system_quality import means_finding, worth_words
+from core.findings.system_quality import difference_words, means_finding, pair_finding, worth_words
 from core.records import Scale
 from core.stats.system_means import SHOWN_AT, JudgedItems, system_means
 from core.wording import signed_range
@@ -24,6 +24,9 @@ def test_a_correlation_that_is_not_quite_beyond_chance_is_not_called_none() -> N
     assert "counts as about" in said[0.001]
     assert "inconclusive" in said[0.02] and "p = 0.020, above 0.005" in said[0.02]
     assert "nothing significant" in said[0.4]
+
+
+OVER_SIX = "corrected over 6 pairs (Holm)"
 
 
 def two(gap: float, n: int = 12) -> JudgedItems:
@@ -62,3 +65,8 @@ def test_of_several_pairs_each_interval_is_as_wide_as_its_corrected_p_asks() -> 
     # Holm multiplies the least p of six by 6: its interval leaves .015 / 6 out
     assert max(ends.confidence for ends in tested[:3]) == pytest.approx(1 - SHOWN_AT / 6)
     assert "a claim takes p ≤ 0.015, corrected over 6 pairs (Holm)." in means_finding(means, "q").detail
+    for pair, claimed in zip(means.differences, shown, strict=True):  # highest first: a is the better one
+        said = [pair_finding(means, "q", *names) for names in ((pair.a, pair.b), (pair.b, pair.a))]
+        wanted = ("Yes, ", "No, ") if claimed else ("No clear difference", "No clear difference")
+        assert all(one.headline.startswith(begin) for one, begin in zip(said, wanted, strict=True))
+        assert {one.detail for one in said} == {f"{pair.a} minus {pair.b}: {difference_words(pair)}, {OVER_SIX}."}
