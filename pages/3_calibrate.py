@@ -39,12 +39,14 @@ def show_form(page: Opened) -> None:
     wanted = state.url_id("golden"), state.url_id("aspect")
     choice = forms.choose_calibration(page.settings, page.project.project_id, goldens, wanted)
     if choice.request is None:
-        st.warning(plain(choice.missing), icon=":material/edit:")
+        st.button("Start the calibration", icon=":material/play_arrow:", disabled=True, key="form_start_off")
+        st.caption(plain(choice.missing))
         st.stop()
     st.subheader("Before the start", anchor=False)
     request = choice.request
     try:
-        forms.show_estimate(projects.estimate(page.store, page.settings, request))
+        offline = request.judge_spec == "offline"
+        forms.show_estimate(projects.estimate(page.store, page.settings, request), offline=offline)
         kept = projects.keeping_sides(page.store, request).split_from
     except ConcordError as error:
         stop_with("This calibration cannot start with these settings.", str(error))

@@ -222,8 +222,10 @@ class JudgeLine:
 
     @property
     def waiting(self) -> tuple[JudgeVersion, ...]:
-        """Versions that are measured and wait for sign-off, newest first."""
-        return tuple(version for version in reversed(self.versions) if version.state == "proposed")
+        """Measured versions newer than the current one that wait for sign-off, newest first."""
+        since = 0 if self.current is None else self.current.number
+        newer = (version for version in reversed(self.versions) if version.number > since)
+        return tuple(version for version in newer if version.state == "proposed")
 
     @property
     def followed(self) -> dict[str, JudgeVersion]:

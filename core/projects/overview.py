@@ -101,11 +101,9 @@ def _waiting(
     where = (store, project_id, golden.golden_id, line.aspect)
     for labelling, n_open in still_rating(store, project_id, golden.golden_id):
         yield Waiting("label", n_open, f"{counted(n_open, 'item')} to label in {labelling.name}", labelling.pass_id)
-    since = 0 if line.current is None else line.current.number  # what a newer version replaced waits for nobody
-    for version in [each for each in line.waiting if each.number > since][:1]:
+    for version in line.waiting[:1]:
         yield Waiting("sign off", 1, f"{version.name} of the judge waits for sign-off", str(version.number))
-    open_drafts = [each for each in line.versions if each.state == "draft" and each.number > since]
-    if drafts := [each for each in open_drafts if each.number not in measuring]:
+    if drafts := [each for each in line.versions if each.state == "draft" and each.number not in measuring]:
         words = f"{drafts[-1].name} was made and not measured"
         if len(drafts) > 1:
             words = f"{len(drafts):,} versions were made and not measured"

@@ -104,4 +104,5 @@ def measured_on(entry: CriteriaEntry, entries: Sequence[CriteriaEntry], *, scori
     aligned = newest.alignment
     ends = "" if aligned.interval is None else f", 95 % interval {tables.interval_of(aligned)}"
     measure = measure_name(aligned.statistic, aligned.level)
-    return f"{entry.aspect}: {measure}, calibration set (optimistic), n = {aligned.n:,}{ends}{place_words(entry, entries)}."
+    place = place_words(entry, entries)
+    return f"{entry.aspect}: {measure}, calibration set (optimistic), n = {aligned.n:,}{ends}{place}."

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from core.findings import Finding
+from core.findings.system_quality import pair_finding
 from core.projects.judge_line import JudgeVersion
 from core.projects.overview import Overview, StageName, ToDo, Waiting
-from core.findings.system_quality import pair_finding
 from core.report.figures.chart import HALF
 from core.report.figures.svg import shortened
 from core.report.figures.whiskers import standing_figure

@@ -10,20 +10,21 @@ import streamlit as st
 
 from core import projects
 from core.calibration.calibration_records import AS_IN_PAPER, PRESETS, CalibrationSettings, Estimate
+from core.data.split import ENOUGH, ENOUGH_IN_ALL
 from core.errors import ConcordError, UsageError
 from core.judging.scoring_styles import Asking
 from core.project_records import GoldenSummary
 from core.projects.calibration import CalibrationRequest
 from core.records import Scale
 from core.settings import Settings
-from core.wording import money
+from core.wording import counted, money
 from pages.ui import setting_form, tables
 from pages.ui.asking_form import MODEL_FORM, choose_asking
 from pages.ui.screens import plain
 from pages.ui.state import widget
 
 JUDGES = {
-    "offline": "Offline judge: no key, no network; not an LLM",
+    "offline": "Offline judge: free, takes seconds, needs no key; not an LLM",
     "openai": "LLM over an OpenAI-compatible endpoint",
     "hf": "LLM in the worker, of those that this installation lists",
     "scripted": "Scripted demo: a stand-in that follows a script",
@@ -38,6 +39,12 @@ WORDS: Mapping[str, Mapping[Any, str]] = {
 }
 
 
+SEARCHES: Mapping[str, Mapping[str, Any]] = {
+    "Quick": {"preset": "quick", "revisit": "racing", "rounds": 1},
+    "Standard": {"revisit": "racing", "rounds": 1},
+    "Thorough": {"revisit": "full", "rounds": 2},
+}
+"""What each choice sets among the advanced settings; the usual preset depends on the golden set."""
 GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
     {
         "Search": {
@@ -100,10 +107,11 @@ def choose_calibration(
         definition = st.text_area(
             f"What {plain(aspect)} means, in a sentence", key=widget("definition"), max_chars=2000, height=90
         ).strip()
+        _choose_search(golden, aspect, labels.n_labelled)
     try:
         asking = Asking() if spec in ("", "offline") else choose_asking(spec)
-        with st.expander("Advanced: presets, search, statistic, split, budget", icon=":material/settings:"):
-            chosen = _choose_settings(golden)
+        with st.expander("Advanced: search, statistic, split, budget", icon=":material/settings:"):
+            chosen = _choose_settings()
             ends = [
                 place.number_input(label, value=float(end), key=widget(f"{label}_{golden.golden_id}_{aspect}"))
                 for place, label, end in zip(
@@ -115,7 +123,7 @@ def choose_calibration(
     except ConcordError as error:
         return CalibrationChoice(None, str(error))
     if not spec:
-        return CalibrationChoice(None, "Name the model that the endpoint serves.")
+        return CalibrationChoice(None, "Enter the name of the model that the endpoint serves.")
     return CalibrationChoice(
         CalibrationRequest(
             project_id,
@@ -130,38 +138,54 @@ def choose_calibration(
     )
 
 
-def _choose_settings(golden: GoldenSummary) -> CalibrationSettings:
+def _choose_search(golden: GoldenSummary, aspect: str, n_labelled: int) -> None:
+    """Draw how thorough the search is; a choice sets the advanced settings, which may then be changed one by one."""
+    thorough = st.segmented_control("Search", list(SEARCHES), default="Standard", required=True, key=widget("search"))
+    usual = "data-to-text" if golden.kind == "data_text" else "summarisation"
+    chosen = {"preset": usual, **SEARCHES[thorough]}
+    few = n_labelled < ENOUGH_IN_ALL
+    if few:
+        chosen["rounds"] = 0
+    asked = (golden.golden_id, aspect, thorough)
+    if st.session_state.get(widget("searched")) != asked:
+        st.session_state[widget("searched")] = asked
+        st.session_state.update({widget(name): value for name, value in chosen.items()})
+    rounds = st.session_state[widget("rounds")]
+    refined = counted(rounds, "round") + " of refining" if rounds else "no refining"
+    why = f" Under {ENOUGH} calibration labels, refining fits noise." if few and not rounds else ""
+    n_drafts = PRESETS[st.session_state[widget("preset")]].n_drafts
+    st.caption(f"{n_drafts} drafts of criteria, {refined}.{why}")
+
+
+def _choose_settings() -> CalibrationSettings:
     """Draw everything that has a good default.  UsageError for settings that do not fit together."""
-    usual = CalibrationSettings()
-    recommended = {name: getattr(usual, name) for name in AS_IN_PAPER} | {MODEL_FORM: "rate_explain"}
     with st.container(horizontal=True, vertical_alignment="center"):
-        for label, mode in (
-            ("As recommended", recommended),
-            ("As in the paper", {**AS_IN_PAPER, MODEL_FORM: "score_only"}),
-        ):
-            fields = {widget(name): value for name, value in mode.items()}
-            st.button(label, key=widget(label), on_click=st.session_state.update, args=(fields,))
+        fields = {widget(name): value for name, value in {**AS_IN_PAPER, MODEL_FORM: "score_only"}.items()}
+        label = "As in the paper"
+        st.button(label, key=widget(label), on_click=st.session_state.update, args=(fields,))
         st.caption(
             "The paper scores every draft on every item, takes every refinement, and applies the single best. A model "
             "replies with a rating alone."
         )
-    preset = {"preset": "data-to-text" if golden.kind == "data_text" else "summarisation"}
     values: dict[str, Any] = {}
     for place, groups in zip(st.columns(3, gap="medium"), GROUPS, strict=True):
         for heading, labels in groups.items():
             with place:
                 st.markdown(f"**{heading}**")
-                values |= setting_form.draw(CalibrationSettings, labels, usual=preset, words=WORDS)
+                values |= setting_form.draw(CalibrationSettings, labels, words=WORDS)
     return CalibrationSettings(**values)
 
 
-def show_estimate(estimate: Estimate) -> None:
+def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
     """Draw what the run will ask for and cost, before it starts; "—" where that is unknown."""
     tokens = None if estimate.prompt_tokens is None else estimate.prompt_tokens + (estimate.completion_tokens or 0)
-    figures = {
+    asking = {
         "Calls, at most about": f"{estimate.calls:,}",
         "Tokens": tables.DASH if tokens is None else f"{tokens:,}",
         "Price": money(estimate.cost),
+    }
+    figures = {
+        **({"Price": "free"} if offline else asking),
         "Calibration items": f"{estimate.n_calibration:,}",
         "Held-out items": f"{estimate.n_held_out:,}",
     }

@@ -87,7 +87,7 @@ def test_a_model_in_the_worker_scores_as_on_the_command_line(
         settle("Before the start")
         page.get_by_text("LLM in the worker, of those that this installation lists").click()
         settle("Model in the worker")
-        page.get_by_text("Advanced: presets").click()
+        page.get_by_text("Advanced: search").click()
         enter(page.get_by_role("spinbutton", name="Budget in calls"), "200")
         calibrated(page, settle, judge)
     store = projects.open_store(Settings(home=home, worker="external", worker_id="w"))

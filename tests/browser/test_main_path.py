@@ -21,7 +21,7 @@ def start_calibration(page: Page, url: str, settle: Settle, enter: Settle, choos
     """
     page.goto(f"{url}/calibrate?section=new")
     settle("Before the start")
-    page.get_by_text("Advanced: presets").click()
+    page.get_by_text("Advanced: search").click()
     choose("Revisit", "full: every draft on every item")
     enter(page.get_by_role("spinbutton", name="Rounds of refining"), "20")
     page.get_by_role("button", name="Start the calibration").click()

@@ -31,7 +31,7 @@ def calibrate(page: Page, url: str, settle: Settle, choose: Callable[..., None])
     """A quick calibration of the sample project's first aspect."""
     page.goto(f"{url}/calibrate?section=new")
     settle("Before the start")
-    page.get_by_text("Advanced: presets").click()
+    page.get_by_text("Advanced: search").click()
     choose("Preset", "quick")
     settle("Held-out items")
     page.get_by_role("button", name="Start the calibration").click()

@@ -17,6 +17,7 @@ from pages.ui import state
 from tests.pages.making import Place, aligned, calibrate, calibration, candidates, golden_of, standing
 from tests.pages.screen import (
     button,
+    choose,
     choose_section,
     grids,
     has_button,
@@ -40,6 +41,10 @@ def shown(run_id: str) -> AppTest:
     return open_screen(SCREEN, run=run_id)
 
 
+def start_is_off(screen: AppTest) -> bool:
+    return [button.disabled for button in screen.button if button.label == "Start the calibration"] == [True]
+
+
 def test_an_empty_project_says_what_to_do_next(empty: Place) -> None:
     screen = open_screen(SCREEN, project=empty.project_id)
     assert "no golden set yet" in texts(screen)
@@ -47,12 +52,18 @@ def test_an_empty_project_says_what_to_do_next(empty: Place) -> None:
 
 
 def test_the_form_shows_the_cost_before_the_start(place: Place, form: AppTest) -> None:
-    request = CalibrationRequest(place.project_id, place.golden_id, "coherence")
+    assert metrics(form) == {"Price": "free", "Calibration items": "72", "Held-out items": "72"}
+    form.radio(key="form_judge").set_value("scripted").run()
+    settings = CalibrationSettings(rounds=0)  # 72 labels are few
+    request = CalibrationRequest(place.project_id, place.golden_id, "coherence", "scripted", settings)
     estimate = projects.estimate(place.store, place.settings, request)
     assert metrics(form)["Calls, at most about"] == f"{estimate.calls:,}"
     assert metrics(form)["Price"] == "$0.00"
-    assert metrics(form)["Calibration items"] == "72"
     assert estimate.notes[0] in texts(form)
+    assert "60 drafts of criteria, no refining. Under 100 calibration labels, refining fits noise." in texts(form)
+    choose(form, "Search", "Thorough")
+    assert metrics(form)["Calls, at most about"] > f"{estimate.calls:,}"
+    assert (form.selectbox(key="form_revisit").value, form.number_input(key="form_rounds").value) == ("full", 0)
 
 
 def test_start_puts_the_run_in_the_url_and_shows_it(place: Place, form: AppTest) -> None:
@@ -79,7 +90,7 @@ def test_advanced_choices_reach_the_request(place: Place, form: AppTest) -> None
     assert request.scale is None
 
 
-def test_one_press_sets_the_search_as_in_the_paper_and_one_brings_it_back(place: Place, form: AppTest) -> None:
+def test_one_press_sets_the_search_as_in_the_paper(place: Place, form: AppTest) -> None:
     form.radio(key="form_judge").set_value("scripted").run()
     form.number_input(key="form_keep").set_value(6).run()
     press(form, "As in the paper")
@@ -91,14 +102,16 @@ def test_one_press_sets_the_search_as_in_the_paper_and_one_brings_it_back(place:
     again = open_screen(SCREEN, project=place.project_id)
     press(again, "New calibration")
     press(again, "As in the paper")
-    press(again, "As recommended")
+    choose(again, "Search", "Quick")
     press(again, "Start the calibration")
-    assert place.request_of(place.newest("calibration")).settings == CalibrationSettings()
+    chosen = place.request_of(place.newest("calibration")).settings
+    assert (chosen.preset, chosen.revisit, chosen.rounds) == ("quick", "racing", 0)
 
 
 def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(place: Place, form: AppTest) -> None:
     form.radio(key="form_judge").set_value("openai").run()
-    assert "Name the model" in texts(form)
+    assert "Enter the name of the model" in texts(form)
+    assert start_is_off(form)
     assert "No key in the environment" in texts(form)
     assert not [field for field in form.text_input if "key" in field.label.lower()]
     form.text_input(key="form_model").set_value("small-model")
@@ -303,7 +316,7 @@ def test_a_bad_extra_body_is_told_and_nothing_starts(place: Place, form: AppTest
     form.text_input(key="form_model").set_value("m").run()
     form.text_input(key="form_extra_body").set_value('{"messages": []}').run()
     assert "may not hold messages" in texts(form)
-    assert not has_button(form, "Start the calibration")
+    assert start_is_off(form)
 
 
 def test_a_temperature_is_left_to_the_model_and_a_definition_is_taken(place: Place, form: AppTest) -> None:
