@@ -119,10 +119,13 @@ def _draw_head(version: JudgeVersion, *, large: bool) -> None:
 
 def draw_version(page: Opened, line: JudgeLine, version: JudgeVersion) -> None:
     """A version whole: what it follows, what it adds to the one before, and what can be made of it."""
+    run = projects.version_run(page.store, page.project.project_id, line.aspect, version.number)
+    if run is not None and run.finished:  # it may have ended after the line was read
+        line = line_of(page, line.aspect)
+        version = line.get(version.number)
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             _draw_head(version, large=True)
-        run = projects.version_run(page.store, page.project.project_id, line.aspect, version.number)
         if run is not None and run.status != "done":
             run_panel.follow_run(page, run.run_id, every=SOON)
         if (gain := gain_of(page, version)) is not None:
