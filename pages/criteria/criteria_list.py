@@ -8,7 +8,7 @@ import streamlit as st
 
 from core import projects
 from core.project_records import CriteriaEntry
-from core.projects.refining import RescoreResult
+from core.projects.criteria import RescoreResult
 from core.report.figures import measure_name
 from core.wording import number
 from pages.overview import judge_view
