@@ -57,7 +57,7 @@ def is_scoring(page: Opened, rescore_id: str | None) -> bool:
 def lowers(page: Opened, rescore_id: str | None) -> RescoreResult | None:
     """The result of a re-scoring that finished, if the edit significantly lowers agreement on calibration items."""
     try:
-        result = None if rescore_id is None else run_panel.read_run(page, rescore_id).rescore
+        result = None if rescore_id is None else run_panel.read_run(page, rescore_id).outcome
     except ConcordError:
         return None
     if result is None or claim(result.difference.value, result.difference.interval, result.difference.p) != "lower":

@@ -76,7 +76,7 @@ def test_every_judge_leaves_blank_texts_unscored(kind: str, tmp_path: Path) -> N
 
 def test_metrics_leave_blank_texts_unscored_also_where_numbers_were_handed_in() -> None:
     golden = core.GoldenSet("set", "source_target", tuple(ITEMS), {}, metrics={"given": (0.5,) * len(ITEMS)})
-    for name in ("overlap", "metric_given", "rouge1_source"):
+    for name in ("overlap", "metric_given", "rouge1_source_p"):
         scores = make_metric(name, golden=golden).score(ITEMS)
         assert np.isfinite(scores.values).tolist() == [True] + [False] * len(BLANK), name
         assert len(scores.unscored) == len(BLANK)
