@@ -81,7 +81,7 @@ def test_cancelled_half_way_and_resumed_nothing_is_paid_twice(
 
     The cancel may lose what was in flight (8 at a time) and what arrived just before the next commit, another 8.
     """
-    server.fake.latency = 0.1
+    server.fake.latency = 0.3
     request = _with(replace(request_, judge_spec=f"openai:fake-judge@{server.base_url}"), auto_steps=True)
     run_id = projects.start_run(store, settings, request)
     work_off(store, settings, wait=False)
