@@ -40,7 +40,9 @@ def scores(data: Path, parser: Parser, replies: str, aspect: str) -> dict[str, f
     """Mean of each item's readable replies."""
     file = data / "topical_chat_responses" / f"{aspect}_{replies}.jsonl.gz"
     scale = Scale(0, 1) if aspect == "groundedness" else Scale(1, 3)
-    rows = read_replies(file, read_rating_as_paper if parser == "paper" else partial(read_rating, scale=scale, aspect=aspect))
+    rows = read_replies(
+        file, read_rating_as_paper if parser == "paper" else partial(read_rating, scale=scale, aspect=aspect)
+    )
     return {row["item_id"]: row["score"] for row in rows if row["score"] is not None}
 
 

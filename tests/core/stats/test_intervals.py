@@ -200,10 +200,10 @@ def data():
 
 
 def drawn(data, statistic, level):
-    """Counts that the level takes: draws, and at dataset level leave-outs (5 groups)."""
+    """Counts that the statistic takes: draws, and at dataset level for rank coefficients leave-outs (5 groups)."""
     n_sources, generator = data.items.n_sources, np.random.default_rng(6)
     whole = np.ones((1, n_sources))  # every source once: the sample itself
-    if level == "dataset":
+    if level == "dataset" and statistic != "pearson":
         return np.vstack([whole, leave_outs(n_sources, 5, generator), whole])
     return np.vstack([whole, draw_counts(generator, n_sources, 40)])
 
@@ -217,6 +217,23 @@ def test_equals_the_written_out_resample(data, statistic, level, monkeypatch):
     np.testing.assert_allclose(values[0], level_values(data, measure)[0], rtol=0, atol=1e-9)
     monkeypatch.setattr(under_test, "BLOCK_ELEMENTS", 64)  # one resample, and one row of signs, at a time
     np.testing.assert_allclose(resampled_values(data, counts, measure), values, rtol=0, atol=1e-12)
+
+
+def test_spearman_of_a_rest_that_is_constant_is_undefined():
+    """Scores 1 1 1 2 and labels 1 2 3 4 of sources 0 0 1 2.  Without source 2 all scores are 1; without 0 one item of
+    each of two values is left, in order: 1; without 1 scores 1 1 2 beside 1 2 4 are sqrt(3) / 2 as average ranks
+    1.5 1.5 3 (deviations -.5 -.5 1 of squares 1.5) beside 1 2 3 (-1 0 1, squares 2) give 1.5 / sqrt(3)."""
+    few = paired(np.array([[1.0, 1.0, 1.0, 2.0]]), items([1.0, 2.0, 3.0, 4.0], [0, 0, 1, 2]))
+    values = resampled_values(few, leave_outs(3, 3), Measure("spearman", "dataset"))[:, 0]
+    np.testing.assert_allclose(values, [1.0, np.sqrt(3.0) / 2.0, NAN], rtol=0, atol=1e-15)
+
+
+def test_large_sets_are_sorted_row_by_row(data, monkeypatch):
+    counts = leave_outs(data.items.n_sources, 12)
+    by_balance = resampled_values(data, counts, Measure("kendall", "dataset"))
+    monkeypatch.setattr(under_test, "BALANCE_LIMIT", 10)
+    by_sorting = resampled_values(data, counts, Measure("kendall", "dataset"))
+    np.testing.assert_allclose(by_sorting, by_balance, rtol=0, atol=1e-12)
 
 
 # ── how often ────────────────────────────────────────────────────────────────────────────────────────────────
