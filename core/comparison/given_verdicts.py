@@ -202,7 +202,7 @@ def _of_python(verdicts: Any) -> Verdicts:
     if isinstance(verdicts, Mapping):
         return _of_numbers(verdicts)
     if not isinstance(verdicts, Iterable) or getattr(verdicts, "ndim", 1) != 1:
-        raise UsageError(f"{kind} is not a form that verdicts come in. {FORMS}")
+        raise UsageError(f"{kind} is not a known form of verdicts. {FORMS}")
     records = list(verdicts)
     if strange := [record for record in records if not isinstance(record, Scored | Unscored)]:
         raise UsageError(f"{kind} of {type(strange[0]).__name__} does not say which item has which score. {FORMS}")
@@ -210,8 +210,8 @@ def _of_python(verdicts: Any) -> Verdicts:
 
 
 FORMS = (
-    "Verdicts are taken as a path to a file, as Verdicts or a list of Verdict records (judge.score gives them), as a "
-    "mapping from item id to number, or as a pandas Series of numbers whose index holds the item ids."
+    "Pass a path to a file, Verdicts, a list of Verdict records, a mapping from item id to number, or a pandas "
+    "Series of numbers indexed by item id."
 )
 
 

@@ -281,8 +281,8 @@ def preferences(
     task_of(golden, aspect)
     if golden.kind != "pair":
         raise UsageError(
-            f"{golden.name} holds no pairs. Name its columns text_a and text_b (or response_a, response_b and the "
-            "like), the systems model_a and model_b, and what raters prefer winner (A, B or tie)."
+            f"{golden.name} holds no pairs. Name the texts text_a and text_b, the systems model_a and model_b, "
+            "and the preferred side winner (A, B or tie)."
         )
     if verdicts is None:
         return preferred(golden, aspect)

@@ -85,8 +85,8 @@ def calibration_curve(
     fitting, telling = usable[seen], usable[~seen]
     if not telling.size:
         raise UsageError(
-            f"{judge.name} has no unseen item with a score and a label ({usable.size:,} with both, all of them seen), "
-            "too few to say what its scores mean. Label more items, or score more of them."
+            f"{judge.name} has no unseen item with a score and a label ({usable.size:,} have both, all seen), "
+            "so nothing shows what its scores mean. Label or score more items."
         )
     crossed = own is None and fitting.size < MIN_LABELS
     at = telling if crossed else fitting

@@ -428,9 +428,9 @@ def _which_is_which(cells: AspectCells, log: FindingLog) -> Question:
     numbers = tuple(sorted({label.value for label in cells.labels}))
     first, second = numbers[0], numbers[-1] if len(numbers) > 1 else numbers[0] + 1
     message = (
-        f"{cells.aspect} holds the choices {_listed(cells.labels)}. Say which number is the first text, the second and "
-        f"a tie, such as --values pairs={first:g}/{second:g}; or --values pairs=scale where high numbers prefer the "
-        "second text."
+        f"{cells.aspect} holds the choices {_listed(cells.labels)}. Say which numbers mean first text, second "
+        f"text and tie: --values pairs={first:g}/{second:g}. If high numbers prefer the second text, use "
+        "--values pairs=scale."
     )
     log.add("error", message, column=cells.labels[0].column)
     return Question("pairs", cells.aspect, numbers)

@@ -275,8 +275,8 @@ def _divided(golden: GoldenSet, aspect: str, fitting: _Mask, held_out: _Mask, *,
     n_calibration, n_held_out = int(fitting.sum()), int(held_out.sum())
     if min(n_calibration, n_held_out) < 2:
         raise AspectError(
-            f"Aspect {aspect!r} would have {n_calibration} label(s) to calibrate on and {n_held_out} held out; at "
-            f"least 2 are needed on each side, and {ENOUGH} to calibrate on are recommended. Label more items.",
+            f"Aspect {aspect!r} would have {n_calibration} label(s) to calibrate on and {n_held_out} held out. "
+            f"Each set needs 2, and we recommend {ENOUGH} to calibrate on. Label more items.",
             file=golden.name,
         )
     labelled = _labelled(golden, aspect)

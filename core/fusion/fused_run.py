@@ -244,8 +244,9 @@ class Parts:
             ]
             raise UsageError(
                 f"{fit.size} items are left to fit on and {report.size} to report on, of {int(labelled.sum())} "
-                f"labelled for {self.aspect}; a fusion needs 2 of each, of sources that no part was calibrated on. "
-                f"{' '.join(took)} Use offline or repeval instead, which are fitted here, or label other sources."
+                f"labelled for {self.aspect}. A fusion needs 2 of each, from sources that no part was "
+                f"calibrated on. {' '.join(took)} Use offline or repeval instead, which are fitted here, or "
+                "label other sources."
             )
         return FusionSplit(fit, report, tuple(notes))
 

@@ -177,9 +177,8 @@ def require_systems(golden: GoldenSet, level: Level, report: IntArray) -> None:
     n_systems = np.unique(golden.system_codes[report]).size
     if level == "system" and n_systems < MIN_SYSTEMS:
         raise AspectError(
-            f"system level takes at least {MIN_SYSTEMS} systems (system_id) among the items reported on, where n is "
-            f"their number; there are {n_systems}, over which a coefficient is undefined or can only be 1 or -1. Take "
-            "dataset level, or sample level.",
+            f"system level needs at least {MIN_SYSTEMS} systems (system_id) among the items reported on; there "
+            f"are {n_systems}. With fewer, a coefficient is undefined, 1 or -1. Use dataset or sample level.",
             file=golden.name,
         )
 

@@ -62,8 +62,8 @@ def place_of(url: str) -> Host:
     if "?" in url or "#" in url:
         raise UsageError("The base URL must end with its path: no '?' or '#'. A key goes into OPENAI_API_KEY.")
     refused = UsageError(
-        "The base URL of an endpoint must look like http://127.0.0.1:8000/v1 or https://HOST/v1: no blanks, no "
-        "backslash, and a host in plain letters, digits, dots and hyphens."
+        "The base URL of an endpoint must look like http://127.0.0.1:8000/v1 or https://HOST/v1. Use no spaces "
+        "or backslashes, and only letters, digits, dots and hyphens in the host."
     )
     if not _URL.fullmatch(url) or "\\" in url:
         raise refused

@@ -79,8 +79,8 @@ def choose_pairs(
         good, bad = generator.permutation(good)[:count], generator.permutation(bad)[:count]
     if len(good) < 2:
         raise AspectError(
-            f"Only {len(good)} pair(s) of a good and a bad text could be had from {usable.size} training labels "
-            f"(good from {good_from:g}, bad up to {bad_to:g}); at least 2 are needed. Label more items."
+            f"The {usable.size} training labels give only {len(good)} pair(s) of a good and a bad text (good "
+            f"from {good_from:g}, bad up to {bad_to:g}); at least 2 are needed. Label more items."
         )
     return good, bad
 
@@ -521,9 +521,9 @@ class ScorerWithModel:
         here = describe(self._spec, self._code).fingerprint
         if here != scorer.fingerprint:
             raise JudgeError(
-                f"The model {scorer.model} here is another revision, or has other weights, than the one that this "
-                f"score was fitted on (then {scorer.fingerprint[:12]}, here {here[:12]}); its states mean something "
-                "else. Take the same version of the model, or fit RepEval again."
+                f"The model {scorer.model} differs from the one that this score was fitted on (then "
+                f"{scorer.fingerprint[:12]}, now {here[:12]}), so its states mean something else. Use the same "
+                "version of the model, or fit RepEval again."
             )
         for start in range(0, len(items), TOGETHER):
             chunk = items[start : start + TOGETHER]

@@ -573,8 +573,9 @@ def search(
             on_progress(min(start + step, total), total)
     if not finite.any():
         raise JudgeError(
-            f"Every cell of {n_layers} layers x {n_tokens} tokens holds states that are not finite numbers: the model "
-            "overflows in this number format, or its weights are damaged. Read it in float32, or use another model."
+            f"Every cell of {n_layers} layers x {n_tokens} tokens holds states that are not finite. Either the "
+            "model overflows in this number format, or its weights are damaged. Read it in float32, or use "
+            f"another model."
         )
     if alignments is None or np.isnan(alignments).all():
         raise AspectError(

@@ -315,10 +315,9 @@ def check_unread(request: ScoreRequest, judge: LoadedJudge, counts: Counter[str]
         return
     words = ", ".join(f"{count:,} {reason}" for reason, count in reasons)
     raise JudgeError(
-        f"{judge.spec}: {unread:,} of the first {n:,} items came back unread ({words}); at most "
-        f'{percent(request.most_unread)} may. Look at the replies ("raw" in the output), mend the endpoint or the '
-        "judge's settings, and run the same command with --again: cached replies cost nothing. --most-unread sets the "
-        "limit."
+        f"{judge.spec}: {unread:,} of the first {n:,} items could not be read ({words}); at most "
+        f'{percent(request.most_unread)} may (--most-unread). Look at the replies ("raw" in the output) and fix the '
+        "cause. Then run the same command with --again; cached replies cost nothing."
     )
 
 
@@ -366,9 +365,9 @@ def read_results(
     counts = results.counts
     if not counts["answered"] and (n_others := counts["foreign"] + counts["unusable"]):
         raise JobError(
-            f"None of the {n_others:,} lines answers a request of this judge about these items: the results are of "
-            "another judge, of other items, or of another endpoint. Score with the judge file, --judge and items that "
-            "the requests were written with."
+            f"None of the {n_others:,} lines answers a request of this judge: they belong to another judge, "
+            "other items or another endpoint. Score with the judge file, --judge and items that the requests "
+            f"were written with."
         )
     model.provider = CachedProvider(results, cache)
     return results.counts

@@ -81,10 +81,10 @@ NEARLY_ONE = 1.0 - 1e-12
 """Judges whose correlation is beyond this, to either side, differ only by rounding; the test divides 0 by 0 there."""
 
 WILLIAMS_GROUPED = (
-    "Williams' test takes items as independent; these share sources, where it calls equal judges different in 8 to "
-    "17 % of cases instead of 5 %: go by the test over sources"
+    "Williams' test assumes independent items, but these share sources: it would call equal judges different in "
+    "8 to 17 % of cases, not 5 %. Use the test over sources"
 )
-WILLIAMS_SINGLE = "Williams' test takes items as independent: here each is a source of its own"
+WILLIAMS_SINGLE = "Williams' test assumes independent items; here each is its own source"
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,7 +236,7 @@ def plan_labels(
     n_sources = n_items if n_sources is None else n_sources
     if not (1 <= n_sources <= n_items <= MOST_ITEMS and n_raters >= 1):
         raise UsageError(
-            f"A plan takes at least 1 rater and at least as many items as sources (up to {MOST_ITEMS:,}); got "
+            f"A plan needs at least 1 rater, and as many items as sources or more (up to {MOST_ITEMS:,}); got "
             f"{n_items:,} items of {n_sources:,} sources, {n_raters} raters."
         )
     value, worth = USUAL_ALIGNMENT, n_items / (1.0 + (n_items / n_sources - 1.0) * USUAL_ICC)

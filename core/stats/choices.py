@@ -128,7 +128,7 @@ def _auc(x: FloatArray, said: BoolArray, codes: IntArray) -> Rate:
         return Rate(value, None, x.size, TOO_FEW)
     error = clustered_error((placed - value) / np.where(said, said.sum(), (~said).sum()), codes)
     if error <= ROUNDING or not 0.0 < value < 1.0:
-        return Rate(value, None, x.size, "no interval: scores part the labels the same way in every source")
+        return Rate(value, None, x.size, "no interval: scores separate the labels the same way in every source")
     middle, half = np.log(value / (1 - value)), t_quantile(n_sources - 1) * error / (value * (1 - value))
     low, high = (float(1 / (1 + np.exp(-end))) for end in (middle - half, middle + half))
     method = f"placement values by source, logit, t({n_sources - 1})"

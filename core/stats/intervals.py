@@ -72,16 +72,16 @@ SHORT_BELOW = 25
 MARGIN = 0.05
 """A judge that is less than this below a rater, at the low end of the interval, agrees as well as a rater."""
 
-NO_TEST = f"no test: that takes at least {LEAST_SOURCES} sources, and a difference in {LEAST_DIFFERING} of them"
+NO_TEST = f"no test: it needs at least {LEAST_SOURCES} sources, and a difference in {LEAST_DIFFERING} of them"
 TOO_FEW = f"fewer than {LEAST_SOURCES} sources: a test cannot be trusted"
 TOO_ALIKE = f"the two differ in fewer than {LEAST_DIFFERING} sources"
-UNVARYING = "it is the same whichever source is left out, so nothing tells how sure it is"
-UNKNOWN = "too few items are behind it, or a single source carries it, so nothing tells how sure it is"
-ONLY_SOURCE = "all items are of one source; label items of 8 sources or more"
-CARRIED = "without one of the sources the value is undefined; label items of more sources"
-SAME_WITHOUT_ANY = "the value is the same whichever source is left out; label items of more sources"
+UNVARYING = "leaving out a source never changes it, so its uncertainty is unknown"
+UNKNOWN = "it rests on too few items or on a single source, so its uncertainty is unknown"
+ONLY_SOURCE = "all items share one source; label items from at least 8 sources"
+CARRIED = "the value depends on a single source; label items from more sources"
+SAME_WITHOUT_ANY = "leaving out a source never changes the value; label items from more sources"
 SAME_EVERYWHERE = "every source gives the same value"
-SHORT = "too short with so few: with 8 sources such an interval covers 84 to 97 %, not 95 %"
+SHORT = "too short with few sources: with 8, such an interval covers 84 to 97 %, not 95 %"
 
 CONFIDENCE = 0.95
 """Of every interval."""
@@ -99,10 +99,10 @@ LEAST_DISTINCT = 4
 """Fewest different coefficients among the sources for the interval of a mean of rank coefficients: a source of 5 items
 knows few values, and where 8 sources near 0.9 share 3 of them the interval covers 40 %, from 4 on 93 %."""
 
-FEW_RANKED = f"a rank correlation over fewer than {LEAST_RANKED} items is too unsteady; label more items"
+FEW_RANKED = f"a rank correlation needs at least {LEAST_RANKED} items; label more"
 FEW_COEFFICIENTS = (
-    f"the sources give fewer than {LEAST_DISTINCT} different coefficients, which do not show how far chance moves "
-    "their mean; measure at dataset level, or label more items per source"
+    f"the sources give fewer than {LEAST_DISTINCT} different coefficients; measure at dataset level, or label "
+    "more items per source"
 )
 
 ROUNDING = 1e-12

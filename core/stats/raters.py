@@ -110,7 +110,7 @@ PASSES_AT = 0.5
 """Share of the raters whose place a judge may take, from which on it passes that test."""
 
 ONE_SOURCE = "no interval: there is only one source"
-SINGLE_SOURCES = "no interval: it rests on single sources: without one of them it is undefined"
+SINGLE_SOURCES = "no interval: it depends on a single source"
 ONE_RATER = "there is only one rater, so nobody to compare with"
 NOT_RATED_TWICE = "no item has ratings by two raters"
 NOT_SCORED_BY_BOTH = "the judge scored no item that two raters rated"

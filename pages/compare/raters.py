@@ -18,9 +18,9 @@ from pages.ui.screens import plain
 Tests = tuple[AnnotatorTest | None, ...]
 VERDICTS = {True: "passed", False: "not passed", None: "no verdict"}
 READING = (
-    "These figures hold for these raters. Annotator test: Calderon, Reichart and Dror (2025), clustered by source "
-    "where items share sources. ω is the share of raters that the judge could stand in for, and passes at 0.50 "
-    "(Benjamini–Yekutieli at 0.05). ρ is how often it does as well or better."
+    "These figures hold for these raters. Annotator test: Calderon, Reichart and Dror (2025), clustered by "
+    "source if items share sources. The share of raters that the judge could stand in for, ω, passes at 0.50 "
+    "(Benjamini–Yekutieli at 0.05). How often it does as well or better is ρ."
 )
 
 

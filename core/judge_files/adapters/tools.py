@@ -53,8 +53,8 @@ Made = tuple[str, Sequence[str], Sequence[str]]
 # ── what every file says ─────────────────────────────────────────────────────────────────────────────────────────
 
 _READER = (
-    "Concord's reader: this file reads a number in the form that the prompt asks for, within the scale; a reply in "
-    "other words counts as unread."
+    "Concord's reader: this file reads only a number on the scale, in the form that the prompt asks for. Other "
+    "replies count as unread."
 )
 _SHORTENED = "The shortening of very long items."
 _PROMPTS_KEPT = "Concord's scoring prompts, word for word."
@@ -396,8 +396,8 @@ def openai(facts: JudgeFacts) -> Made:
     boundary = f"----- {hashlib.sha256(chr(0).join(texts).encode()).hexdigest()[:16]} -----"
     lost = [
         *_lost(facts, hands_on=True),
-        "Scoring itself: read the number out of each reply, leave out replies without one, take the mean over the "
-        "replies of one of the criteria and then over the criteria.",
+        "Scoring: read the number in each reply, and leave out replies without one. Average over the replies of "
+        "each set of criteria, then over the sets.",
     ]
     if facts.isotonic:
         knots = ", ".join(f"{x:g} to {y:g}" for x, y in zip(facts.isotonic.x, facts.isotonic.y, strict=True))

@@ -58,7 +58,7 @@ def test_too_many_unread_stop_it_in_order_and_again_asks_for_no_cached_reply(
 ) -> None:
     monkeypatch.setattr("core.judging.llm_judge.FIRST_RATINGS", 10_000)  # whichever replies come first
     sick.fake.share = 0.65
-    with pytest.raises(JudgeError, match=r"items came back unread \(\d+ truncated\); at most 50 % may") as raised:
+    with pytest.raises(JudgeError, match=r"items could not be read \(\d+ truncated\); at most 50 % may") as raised:
         score_file(request_, replies=store.replies)
     assert "items are scored and kept" in raised.value.__notes__[0]
     sick.fake.share = 0.0
