@@ -41,9 +41,9 @@ from core.records import (
     Task,
     Unscored,
     Usage,
+    text_length,
 )
 from core.stats import LabelledItems, align, alignment_values, holm, paired_difference
-from core.texts import text_length
 
 VariantKey = Literal["final", "without criteria", "without refinement", "single best"]
 Variant = tuple[VariantKey, tuple[Criteria, ...], str]

@@ -36,7 +36,9 @@ from core.records import (
     JudgeScores,
     Measure,
     Statistic,
+    is_unspaced,
     json_fields,
+    text_length,
 )
 from core.stats import ALPHA, LabelledItems, RaterTable, align, claim, holm, rater_table
 from core.stats.change import stream_mean
@@ -49,7 +51,6 @@ from core.stats.judge_flaws import (
     part_alignments,
     stretches,
 )
-from core.texts import is_unspaced, text_length
 from core.wording import counted
 
 Division = Literal["score", "system", "length"]

@@ -43,14 +43,24 @@ from core.files import json_lines, replacing, write_json, write_text
 from core.findings.over_time import monitor_finding, movement_words
 from core.progress import SILENT, Progress
 from core.providers.completions import ReplyStore
-from core.records import FloatArray, GoldenSet, IntArray, Interval, Item, Scale, Scored, content_digest, json_fields
+from core.records import (
+    FloatArray,
+    GoldenSet,
+    IntArray,
+    Interval,
+    Item,
+    Scale,
+    Scored,
+    content_digest,
+    is_blank,
+    json_fields,
+)
 from core.report.figures.curves import periods_figure
 from core.report.headline import bounded
 from core.report.page import document
 from core.stats.change import LEAST_STREAM, StreamMean, share_of_level, stream_mean
 from core.stats.intervals import LEAST_SOURCES, ROUNDING, TOO_FEW
 from core.stats.system_means import JudgedItems, MeanEstimate, system_means
-from core.texts import is_blank
 from core.wording import counted
 
 if TYPE_CHECKING:

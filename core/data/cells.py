@@ -12,7 +12,7 @@ import unicodedata
 from collections import abc
 from typing import Any
 
-from core.texts import is_blank, visible_name
+from core.records import is_blank, visible_name
 
 MAX_DEPTH = 64
 """Lists and objects within one another; what is deeper is no cell that anybody wrote."""

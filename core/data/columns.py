@@ -28,8 +28,7 @@ from typing import Any, Literal, Self
 
 from core.data.cells import folded, read_list, read_numbers, read_turns, unpacked
 from core.errors import UsageError
-from core.records import ItemKind
-from core.texts import is_blank, text_length, visible_name
+from core.records import ItemKind, is_blank, text_length, visible_name
 
 Rows = abc.Sequence[abc.Mapping[str, Any]]
 Layout = Literal["wide", "long"]

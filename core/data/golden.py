@@ -36,8 +36,7 @@ from core.data.reshape import refuse_label_studio, with_joined_raters, with_pref
 from core.data.split import calibration_labels, few_labels
 from core.data.tables import LIMITS, FileFinding, FindingLog, Table, first_error, has_errors, read_table
 from core.errors import AspectError, GoldenError
-from core.records import AspectLabels, FloatArray, GoldenSet, Item, Rating, Scale
-from core.texts import is_blank
+from core.records import AspectLabels, FloatArray, GoldenSet, Item, Rating, Scale, is_blank
 from core.wording import counted
 
 _FEW_UNLABELLED = 0.1

@@ -29,9 +29,9 @@ from typing import IO, Any, Literal, cast
 from core.data.cells import MAX_DEPTH, cell_at, clean_text, folded, n_values, shown
 from core.data.columns import is_role
 from core.errors import GoldenError
+from core.records import visible_name
 from core.sandbox import Reader, RefusedError, allowance
 from core.spreadsheets import original_cell
-from core.texts import visible_name
 
 # ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────
 

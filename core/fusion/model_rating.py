@@ -54,8 +54,8 @@ from core.records import (
     Unscored,
     Usage,
     Verdict,
+    is_blank,
 )
-from core.texts import is_blank
 from core.verdicts import Verdicts
 
 Result = TypeVar("Result")

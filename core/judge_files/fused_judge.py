@@ -22,10 +22,9 @@ from core.judging.judge_specs import CAREFUL, PART_NOT_RUN, Gate, restore_judge
 from core.judging.llm_judge import LLMJudge
 from core.metrics import Metric, make_metric, model_of
 from core.providers.completions import ReplyStore
-from core.records import FloatArray, GoldenSet, Item, JudgeScores, Scored, Task, Unscored, Verdict
+from core.records import FloatArray, GoldenSet, Item, JudgeScores, Scored, Task, Unscored, Verdict, is_blank
 from core.repeval import EMBEDDED
 from core.settings import Settings
-from core.texts import is_blank
 from core.verdicts import Verdicts
 
 

@@ -56,11 +56,11 @@ from core.records import (
     Unscored,
     Usage,
     Verdict,
+    is_blank,
 )
 from core.settings import Settings
 from core.stats import IsotonicMap
 from core.stats.on_scale import VerdictIntervals
-from core.texts import is_blank
 from core.verdicts import Verdicts
 
 if TYPE_CHECKING:

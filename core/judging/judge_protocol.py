@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 from core.errors import UsageError
-from core.records import Criteria, Item, Provenance, Task, Usage
-from core.texts import is_blank
+from core.records import Criteria, Item, Provenance, Task, Usage, is_blank
 from core.verdicts import Scores
 
 OnProgress = Callable[[int, int], None]

@@ -20,8 +20,7 @@ import numpy as np
 from core.errors import ConcordError, JobError, JudgeError, StoreError
 from core.files import make_private, replacing
 from core.judging.judge_protocol import OnProgress
-from core.records import FloatArray, GoldenSet, Item, JudgeScores, Unscored, content_digest
-from core.texts import is_blank
+from core.records import FloatArray, GoldenSet, Item, JudgeScores, Unscored, content_digest, is_blank
 
 Need = Literal["source", "references", "context", "model"]
 Field = Literal["source", "references", "context"]

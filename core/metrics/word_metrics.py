@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.judging.offline.text import cut
 from core.metrics.base import Field, Metric, Need, item_by_item, texts_of
-from core.records import Item
-from core.texts import with_spaces, words_of
+from core.records import Item, with_spaces, words_of
 
 if TYPE_CHECKING:
     from rouge_score.scoring import Score

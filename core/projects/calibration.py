@@ -23,7 +23,7 @@ from core.projects.judge_line import (
     compared_before,
     judge_line,
 )
-from core.projects.project_list import require_aspect, requires
+from core.projects.project_list import require_aspect
 from core.projects.run_work import (
     KINDS,
     JudgeState,
@@ -39,9 +39,9 @@ from core.projects.run_work import (
 from core.records import FloatArray, GoldenSet, JudgeScores, Scale, Split, Task
 from core.settings import Settings
 from core.stats import Difference
-from core.store.codec import unpack
+from core.store.database import unpack
 from core.store.runs import JUDGE, SNAPSHOT
-from core.store.store import Store
+from core.store.store import Store, requires
 from core.wording import judge_words
 
 

@@ -19,14 +19,13 @@ from core.errors import CriteriaError, JobError, UsageError
 from core.progress import Stage
 from core.project_records import CriteriaEntry
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.project_list import requires
 from core.projects.run_work import KINDS, Kind, RunWork, judge_run, require_judge
 from core.records import Alignment, Criteria, Interval, Measure, Provenance, Usage
 from core.settings import Settings
 from core.stats import Difference, holm
 from core.store.log import Draft, Entry
 from core.store.runs import RESULT
-from core.store.store import Store
+from core.store.store import Store, requires
 from core.wording import judge_words
 
 LONGEST_TEXT = 20_000

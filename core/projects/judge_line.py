@@ -20,12 +20,12 @@ from core.calibration.calibration_records import Calibration
 from core.data.split import text_digest
 from core.errors import NotFoundError, UsageError
 from core.project_records import Run, Side
-from core.projects.project_list import given_reason, requires
+from core.projects.project_list import given_reason
 from core.projects.run_work import EDIT_SCORED, HeldOutAccess, list_held_out_accesses
 from core.records import Alignment, GoldenSet, JudgeScores, Measure
 from core.stats import Difference
 from core.store.log import IMPORTED, Entry
-from core.store.store import Store
+from core.store.store import Store, requires
 from core.wording import VERSION_STATES
 
 VersionState = Literal["draft", "proposed", "approved", "current", "retired"]

@@ -28,14 +28,13 @@ from core.projects.labelling import (
 )
 from core.projects.misaligned_items import Triage, list_triage
 from core.projects.project_judges import judges_shown
-from core.projects.project_list import given_reason, requires
-from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating
+from core.projects.project_list import given_reason
+from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating, visible_name
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
 from core.stats.change import LabelPlanning, plan_labels
 from core.stats.raters import alpha_interval
 from core.store.log import Label
-from core.store.store import Store
-from core.texts import visible_name
+from core.store.store import Store, requires
 
 Combine = Literal["fill", "replace"]
 Which = tuple[str, str]

@@ -16,10 +16,9 @@ from functools import cached_property
 from typing import Literal
 
 from core.errors import NotFoundError, UsageError
-from core.projects.project_list import requires
 from core.records import Scale
 from core.store.log import REMARK, RESTORED, WITHDRAWN, Entry, Label
-from core.store.store import Store
+from core.store.store import Store, requires
 
 Order = Literal["random", "file", "unsure"]
 ORDERS: tuple[Order, ...] = ("random", "file", "unsure")

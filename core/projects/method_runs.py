@@ -31,17 +31,16 @@ from core.projects.calibration import calibration_asked, sides_of
 from core.projects.judge_line import judge_line
 from core.projects.project_list import require_aspect
 from core.projects.run_work import KINDS, Kind, RunWork, load_calibration, load_scores, require_judge
-from core.records import Criteria, GoldenSet, JudgeScores, Provenance, Split, Unscored
+from core.records import Criteria, GoldenSet, JudgeScores, Provenance, Split, Unscored, text_length
 from core.repeval import Method, RepEvalResult, RepEvalSettings, split_three
 from core.repeval.fitted import fit_repeval
 from core.repeval.projection import Training
 from core.repeval.search import FEW_LABELS, RepEvalSplit, blank_items, shortage_of_pairs, training_of
 from core.repeval.states import template_text, texts_to_read
 from core.settings import Settings
-from core.store.codec import unpack
+from core.store.database import unpack
 from core.store.runs import RESULT, SNAPSHOT
 from core.store.store import Store
-from core.texts import text_length
 from core.wording import judge_words
 
 

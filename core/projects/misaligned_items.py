@@ -13,12 +13,11 @@ import numpy as np
 
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.project_list import requires
 from core.projects.run_work import is_imported, judge_run, kept_judge
 from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings
 from core.store.log import Entry
-from core.store.store import Store
+from core.store.store import Store, requires
 
 MISALIGNED_FROM = 0.5
 """The least |gap| of a misaligned item, in standard deviations of each side."""

@@ -16,11 +16,10 @@ from core.projects.judge_line import JudgeLine, judge_line
 from core.projects.labelling import Adjudicated, LabelPass, still_rating
 from core.projects.method_runs import list_rechecks
 from core.projects.misaligned_items import Triage, list_triage
-from core.projects.project_list import requires
 from core.projects.review import PointDecided, Vote, hidden_votes, open_review
 from core.spreadsheets import csv_text
 from core.store.log import Action, Entry
-from core.store.store import Store
+from core.store.store import Store, requires
 from core.wording import counted
 
 StageName = Literal["golden set", "labels", "calibration", "review", "approved", "in use"]

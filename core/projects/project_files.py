@@ -50,18 +50,17 @@ from core.errors import (
 from core.files import saving
 from core.project_records import DEMO_PROJECT, FINISHED, ROLES, ProjectSummary, moment
 from core.projects.calibration import CalibrationRequest
-from core.projects.project_list import LONGEST_NAME, requires
+from core.projects.project_list import LONGEST_NAME
 from core.projects.run_work import KINDS as RUN_KINDS
 from core.projects.run_work import JudgeState, start_run
 from core.records import VERSION as CONCORD
+from core.records import visible_name
 from core.settings import Settings
-from core.store.codec import unpack
-from core.store.database import HEAD, metadata
+from core.store.database import HEAD, metadata, unpack
 from core.store.log import IMPORTED, KINDS, RETIRED, Action, Entry
 from core.store.project_rows import LAYOUT, UNFINISHED, Row, json_text
 from core.store.runs import JUDGE, RESULT
-from core.store.store import Store
-from core.texts import visible_name
+from core.store.store import Store, requires
 from core.wording import counted
 
 FORMAT, VERSION = "concord-project", 1

@@ -25,14 +25,14 @@ from core.progress import Stage
 from core.project_records import JUDGES, JudgeEntry
 from core.projects.judge_line import JudgeLine, JudgeVersion, compared_before, judge_line
 from core.projects.labelling import rated_in
-from core.projects.project_list import require_aspect, requires
+from core.projects.project_list import require_aspect
 from core.projects.run_work import KINDS, Kind, RunWork, list_held_out_accesses, load_calibration
 from core.records import GoldenSet, IntArray, JudgeScores, Measure
 from core.settings import Settings
-from core.store.codec import unpack
+from core.store.database import unpack
 from core.store.log import Entry
 from core.store.runs import RESULT
-from core.store.store import Store
+from core.store.store import Store, requires
 
 if TYPE_CHECKING:
     from core.data.reply_files import Recording

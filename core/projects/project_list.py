@@ -7,81 +7,25 @@ button that is off is a courtesy, not a lock.
 
 from __future__ import annotations
 
-import inspect
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from core.data import Table
 from core.data import read_upload as read_table_sent
 from core.data.golden import golden_table
 from core.data.tables import LIMITS
-from core.errors import AccessError, NotFoundError, UsageError
-from core.project_records import AspectSummary, GoldenSummary, ProjectSummary, Role
-from core.records import GoldenSet
+from core.errors import NotFoundError, UsageError
+from core.project_records import AspectSummary, GoldenSummary, ProjectSummary
+from core.records import GoldenSet, visible_name
 from core.settings import Settings
 from core.spreadsheets import csv_text
-from core.store.log import Action
 from core.store.runs import StoredSize
-from core.store.store import Store
-from core.texts import visible_name
-
-P = ParamSpec("P")
-R = TypeVar("R")
-Task = Callable[Concatenate[Store, P], R]
-
-_LONGEST = 120
-
-
-def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Task[P, R]], Task[P, R]]:
-    """Let only people of at least `role` call a task; with `does` ("started a calibration") write it to the log.
-
-    A task that only `reads` needs no name.
-    The task's first argument is the store in the hands of whoever acts (`Store.acting`).  AccessError otherwise.
-    """
-
-    def guard(task: Task[P, R]) -> Task[P, R]:
-        signature = inspect.signature(task)
-
-        @wraps(task)
-        def guarded(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
-            if store.actor.is_unnamed and not reads:
-                raise AccessError("Enter your name first. Changes carry a name, and nothing was changed.")
-            if not store.actor.may(role):
-                who = store.actor.name or "You"
-                raise AccessError(
-                    f"{who} may not do this ({task.__name__.replace('_', ' ')}): it needs the role {role}, "
-                    f"and the role here is {store.actor.role}. Ask an admin of this installation."
-                )
-            result = task(store, *args, **kwargs)
-            if does:
-                _log(store, does, signature.bind(store, *args, **kwargs).arguments, result)
-            return result
-
-        return guarded
-
-    return guard
-
-
-def _log(store: Store, does: str, arguments: Mapping[str, Any], result: object) -> None:
-    """Write an action to the log of its project: the one named, or that of its request, of its run, or just made."""
-    request, run_id = arguments.get("request"), arguments.get("run_id")
-    named = (getattr(holder, "project_id", None) for holder in (request, result))
-    project_id = next((each for each in (arguments.get("project_id"), *named) if isinstance(each, str)), None)
-    if project_id is None and isinstance(run_id, str):
-        project_id = store.runs.get(run_id).project_id
-    if project_id is None:
-        return
-    about = {name: value for name, value in arguments.items() if isinstance(value, str) and len(value) <= _LONGEST}
-    about.pop("project_id", None)
-    subject = result if isinstance(result, str) and len(result) <= _LONGEST else about.get("run_id", "")
-    about |= {} if request is None else {"aspect": request.aspect}
-    store.events.add(project_id, Action(does, about, subject=subject), store.actor)
+from core.store.store import Store, requires
 
 
 def given_reason(reason: str) -> str:

@@ -23,7 +23,7 @@ from core.projects.project_judges import as_compared, asked_fusion, kept_fusion,
 from core.projects.run_work import list_held_out_accesses, load_calibration
 from core.report.headline import day
 from core.report.report_facts import Report, ReportedJudge, is_simulated, misaligned, raters_of
-from core.store.codec import unpack
+from core.store.database import unpack
 from core.store.projects import judge_id_of
 from core.store.runs import RESULT
 from core.store.store import Store

@@ -17,9 +17,8 @@ from core.errors import ConflictError, UsageError
 from core.projects.criteria import ProposalDecided, open_proposals
 from core.projects.judge_line import judge_line
 from core.projects.misaligned_items import list_triage
-from core.projects.project_list import requires
 from core.store.log import Entry
-from core.store.store import Store
+from core.store.store import Store, requires
 from core.wording import change_figures, counted
 
 Choice = Literal["for", "against", "abstain"]

@@ -27,13 +27,12 @@ from core.judging.judge_protocol import Judge, Prepared, judge_state
 from core.judging.judge_specs import NAMED, make_judge, restore_judge
 from core.judging.scoring_styles import Asking
 from core.project_records import JUDGES, CriteriaAlignment, Run, RunKind, RunRequest, Side
-from core.projects.project_list import requires
 from core.records import Alignment, Criteria, GoldenSet, JudgeScores, ScoreMatrix, Task
 from core.settings import Settings
-from core.store.codec import pack, unpack
+from core.store.database import pack, unpack
 from core.store.log import Action, Entry
 from core.store.runs import JUDGE, RESULT, SNAPSHOT, RunReplies
-from core.store.store import Store
+from core.store.store import Store, requires
 
 T = TypeVar("T")
 

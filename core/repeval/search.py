@@ -31,6 +31,7 @@ from core.records import (
     Split,
     Statistic,
     check_settings,
+    is_blank,
     setting,
 )
 from core.repeval.model import ModelSpec
@@ -54,7 +55,6 @@ from core.repeval.states import (
     varying_cells,
 )
 from core.stats import LabelledItems, align, alignment_values
-from core.texts import is_blank
 
 Method = Literal["ridge", "paper-pca", "paper-svm"]
 METHODS: tuple[Method, ...] = get_args(Method)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from core.errors import JudgeError, StoreError, StoreFullError, UsageError
 from core.files import FULL, make_private, replacing
-from core.records import GoldenSet, IntArray, Item, canonical_json
+from core.records import GoldenSet, IntArray, Item, canonical_json, is_blank
 from core.repeval.model import (
     EMBEDDED,
     CodeAllowed,
@@ -43,7 +43,6 @@ from core.repeval.model import (
     token_ids,
     unless_memory_ends,
 )
-from core.texts import is_blank
 
 HalfArray = NDArray[np.float16]
 TextMode = Literal["prompt", "compared"]

@@ -21,8 +21,7 @@ from core.data.tables import LIMITS, FileFinding, FindingLog, TableFile, first_e
 from core.errors import GoldenError
 from core.judge_files.documents import kept_columns
 from core.judge_files.loaded import LoadedJudge
-from core.records import Item
-from core.texts import is_blank
+from core.records import Item, is_blank
 
 OnRows = abc.Callable[[int], None]
 """Called with the number of rows looked at so far."""

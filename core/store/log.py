@@ -26,8 +26,19 @@ import sqlalchemy as sa
 
 from core.errors import ConflictError
 from core.project_records import Actor, moment
-from core.store.codec import pack, plain, unpack
-from core.store.database import StorePart, drafts, events, given, labels, projects, record_of, row_of
+from core.store.database import (
+    StorePart,
+    drafts,
+    events,
+    given,
+    labels,
+    pack,
+    plain,
+    projects,
+    record_of,
+    row_of,
+    unpack,
+)
 
 KINDS: dict[str, type[Entry]] = {}
 """Name in the store → record; every kind of entry enters itself."""

@@ -42,9 +42,9 @@ from core.records import (
     Rating,
     content_digest,
 )
-from core.store.codec import Packed, pack, unpack
 from core.store.database import (
     Database,
+    Packed,
     StorePart,
     Transaction,
     alignments,
@@ -55,11 +55,13 @@ from core.store.database import (
     goldens,
     judges,
     metadata,
+    pack,
     project_goldens,
     projects,
     record_of,
     row_of,
     runs,
+    unpack,
 )
 
 

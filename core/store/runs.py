@@ -24,9 +24,9 @@ from core.errors import JobError, LostRunError, NotFoundError, StoreError
 from core.progress import Snapshot
 from core.project_records import FINISHED, RESUMABLE, Run, Worker, moment
 from core.records import VERSION, FloatArray, ScoreMatrix, Unscored, Usage
-from core.store.codec import Packed, pack, unpack
 from core.store.database import (
     Database,
+    Packed,
     StorePart,
     Transaction,
     blocks,
@@ -35,11 +35,13 @@ from core.store.database import (
     in_chunks,
     in_our_words,
     metadata,
+    pack,
     record_of,
     replies,
     run_replies,
     runs,
     scores,
+    unpack,
     workers,
 )
 

@@ -8,9 +8,8 @@ from core import projects
 from core.errors import ConcordError, UsageError
 from core.project_records import GoldenSummary
 from core.projects.labelling import MOST_RATERS, PICKING, LabelAspect, LabelPlan, Order
-from core.records import Scale
+from core.records import Scale, visible_name
 from core.report.figures.svg import shortened
-from core.texts import visible_name
 from core.wording import counted
 from pages.ui import drafts, people, state
 from pages.ui.page import Opened, finding, link_to

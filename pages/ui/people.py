@@ -22,9 +22,9 @@ from streamlit.errors import StreamlitAuthError, StreamlitMissingAuthlibError, S
 from core import projects
 from core.errors import ConcordError
 from core.project_records import Actor, Role
+from core.records import visible_name
 from core.settings import Settings
 from core.store.store import Store
-from core.texts import visible_name
 from pages.ui import remembered, state
 from pages.ui.accounts import auth_section, is_loopback
 from pages.ui.screens import SCREENS, Screen, draw_notice, go, plain

@@ -13,10 +13,9 @@ from core.comparison.examination import pair_lengths, text_lengths
 from core.judging.judge_specs import make_judge
 from core.judging.offline.text import cut
 from core.metrics import make_metric
-from core.records import Criteria, Item, Scale, Task, Unscored
+from core.records import Criteria, Item, Scale, Task, Unscored, is_blank
 from core.repeval.model import ModelSpec
 from core.settings import Settings
-from core.texts import is_blank
 from tests.core.local_models import save_model
 
 BLANK = ["", "  \n\t", "\u200b\u200b", "\u00a0", "\ufeff", "\u200e\u200d", "\u3164", "\u2800", "\u2060\ufe0f"]

@@ -45,7 +45,7 @@ from core.records import (
 )
 from core.settings import Settings
 from core.stats import Difference
-from core.store.codec import pack
+from core.store.database import pack
 from core.store.runs import RESULT, SNAPSHOT
 from core.store.store import Store
 from tests.pages.screen import HOSTILE, ROOT

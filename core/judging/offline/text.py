@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from core.texts import words_of
+from core.records import words_of
 
 
 def table(name: str) -> Any:

@@ -16,7 +16,7 @@ from core.comparison.recheck import Recheck, exported_alignment
 from core.errors import JudgeError
 from core.judge_files import read_card
 from core.records import AspectLabels, GoldenSet
-from core.store.codec import pack, unpack
+from core.store.database import pack, unpack
 
 ASPECT = "relevance"
 Newer = Callable[..., GoldenSet]

@@ -25,7 +25,7 @@ from core.jobs.queue import Queue, RunProgress, log_to_stderr
 from core.progress import Stage
 from core.project_records import Run
 from core.records import Usage
-from core.store.codec import Packed
+from core.store.database import Packed
 from core.store.store import Store
 
 SECRET = "Bearer canary-key-4f1d9a27c3"

@@ -20,7 +20,7 @@ from core.records import AspectLabels, GoldenSet, Item, Scale
 from core.repeval import Extraction, ModelSpec, RepEvalSettings, extract, run
 from core.repeval import states as reading
 from core.settings import Settings
-from core.store.codec import pack
+from core.store.database import pack
 from core.store.store import Store
 
 Drive = Callable[..., str]

@@ -24,7 +24,7 @@ from core.projects.method_runs import StylesRequest, criteria_saw
 from core.projects.run_work import RunDetail
 from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
-from core.store.codec import pack
+from core.store.database import pack
 from core.store.store import Store
 from tests.fake_openai import RunningServer
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.records import FloatArray, Interval
-from core.store.codec import pack, unpack
+from core.store.database import pack, unpack
 
 floats = st.floats(allow_nan=False)
 texts = st.text(st.characters(exclude_categories=["Cs"]))

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import JobError, LostRunError
 from core.records import GoldenSet, ScoreMatrix, Unscored
-from core.store.codec import Packed
+from core.store.database import Packed
 from core.store.store import Store
 
 

@@ -36,7 +36,7 @@ from core.records import (
     Unscored,
 )
 from core.settings import Settings
-from core.store.codec import pack
+from core.store.database import pack
 from core.store.project_rows import LAYOUT
 from core.store.store import Store
 
