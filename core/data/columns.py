@@ -14,6 +14,8 @@ A person's answers to what values mean are texts, once for each::
     verdicts=1/2/0      as pairs, for the scores in a file of verdicts on pairs
     best=low            the lowest label is the best; best=quality:low for one aspect
     best=high           the highest label is the best
+    ids=number          a row that repeats an id is an item of its own, named "ID (row 54)"
+    ids=first           a row that repeats an id is left out
 """
 
 from __future__ import annotations
@@ -103,7 +105,11 @@ Codes = tuple[float, float, float | None]
 """Numbers for "the first text", "the second text" and a tie."""
 Best = Literal["low", "high"]
 
-_ANSWERS = "missing=99, missing=none, pairs=1/2/0, pairs=scale, verdicts=1/2/0, best=low, best=high"
+_ANSWERS = (
+    "missing=99, missing=none, pairs=1/2/0, pairs=scale, verdicts=1/2/0, best=low, best=high, ids=number, ids=first"
+)
+
+_IDS = {("ids", "number"), ("ids", "first")}
 
 
 @dataclass(frozen=True)
@@ -118,6 +124,7 @@ class Values:
     pairs: Codes | Literal["scale"] | None = None
     verdicts: Codes | Literal["scale"] | None = None
     best: tuple[tuple[str, Best], ...] = ()
+    ids: Literal["number", "first"] | None = None
 
     @classmethod
     def of(cls, answers: Values | str | abc.Sequence[str] | None) -> Values:
@@ -135,7 +142,7 @@ class Values:
                     said[name] = (*said.get(name, ()), *found)
                 elif name == "best" and {word for _, word in words} <= {"low", "high"}:
                     said[name] = (*said.get(name, ()), *words)
-                elif name in ("pairs", "verdicts") and given == "scale":
+                elif (name in ("pairs", "verdicts") and given == "scale") or (name, given) in _IDS:
                     said[name] = given
                 elif name in ("pairs", "verdicts"):
                     first, second, *tie = map(_number, given.split("/"))
@@ -160,7 +167,8 @@ class Values:
             if codes is not None:
                 words = codes if codes == "scale" else "/".join(f"{n:g}" for n in codes if n is not None)
                 said.append(f"{name}={words}")
-        return (*said, *(f"best={aspect and aspect + ':'}{end}" for aspect, end in self.best))
+        said += [f"best={aspect and aspect + ':'}{end}" for aspect, end in self.best]
+        return (*said, f"ids={self.ids}") if self.ids else tuple(said)
 
     def is_missing(self, value: float | None, aspect: str) -> bool:
         """Whether a number was said to be no label of `aspect`; None: whether every other number is one."""

@@ -143,7 +143,7 @@ def _read(
     table = read_table(path, max_mb=LIMITS.mb, max_rows=LIMITS.items, paths=paths)
     given = chosen_roles(table.columns, given, kept or {})
     table = golden_table(table, set(given.values()))
-    mapping = mapping_of(table.columns, table.rows, given, {})
+    mapping = mapping_of(table.columns, table.rows, given, kept or {})
     if values is not None:
         mapping = replace(mapping, values=Values.of(values))
     return table, mapping
@@ -196,7 +196,7 @@ def build_golden(
     known = dict(scales or {})
     if aspects and (unknown := [aspect for aspect in known if aspect not in aspects]):
         raise AspectError(f"A scale was given for {unknown[0]!r}, but the aspects are: {', '.join(aspects)}.")
-    questions: list[Question] = []
+    questions = rows.questions[:1]
     labels: dict[str, AspectLabels] = {}
     for aspect, cells in aspects.items():
         if not cells.gold:
@@ -445,7 +445,7 @@ class RowReader:
 
 
 def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
-    """The items of a file.  A repeated id is an error in a wide file.
+    """The items of a file.  A repeated id in a wide file is an error until a person says what it means.
 
     Missing ids are made from the places of the data rows, from 1, whatever their numbers in the file.
     """
@@ -453,16 +453,27 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
     items, rows, split = done.items, done.row_of_item, mapping.roles.get("split", _NO_COLUMN)
     for place, (number, row) in enumerate(table.numbered(), start=1):
         item = reader.read(place, number, row)
+        if item.item_id in positions and not reader.long:
+            repeat, ids, column = item.item_id, mapping.values.ids, mapping.roles.get("item_id")
+            if ids == "number":
+                item = replace(item, item_id=f"{repeat} (row {number})")
+                message = f"The id {shown(repeat)} comes again; the later row is item {shown(item.item_id)}."
+                log.add("note", message, row=number, column=column, kind="repeated id")
+            elif ids == "first":
+                message = f"The id {shown(repeat)} comes again; the later row is left out."
+                log.add("note", message, row=number, column=column, kind="repeated id")
+            if ids != "first" and item.item_id in positions:
+                earlier = rows[positions[item.item_id]]
+                message = f"{repeated_id(item.item_id, earlier, number)} {_REPEATED_ID}"
+                log.add("error", message, row=number, column=column, kind="duplicate")
+                done.questions.append(Question("ids", repeat, (earlier, number)))
         position = positions.setdefault(item.item_id, len(items))
         done.item_of_row.append(position)
         if position == len(items):
             items.append(item)
             rows.append(number)
             done.given_split.append(read_id(row.get(split)))
-        elif not reader.long:
-            message = repeated_id(item.item_id, rows[position], number)
-            log.add("error", message, row=number, column=mapping.roles.get("item_id"), kind="duplicate")
-        else:  # fill what earlier rows of the item left empty
+        elif reader.long:  # fill what earlier rows of the item left empty
             first = items[position]
             for role in ITEM_ROLES[1:]:
                 ours, theirs = getattr(first, role), getattr(item, role)
@@ -494,10 +505,13 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
 
 def repeated_id(item_id: str, first: int, again: int) -> str:
     """What to say of an id in two rows of a file with one row per item."""
-    return (
-        f"The id {shown(item_id)} stands in row {first} and again in row {again}; ids must differ. "
-        "If each row is one person's rating, name the column of raters annotator_id."
-    )
+    return f"Rows {first:,} and {again:,} have the same id, {shown(item_id)}."
+
+
+_REPEATED_ID = (
+    "Add --values ids=number to keep both, --values ids=first to leave the later one out, or --map "
+    "annotator_id=COLUMN if each row is one rating."
+)
 
 
 # ── findings on texts ────────────────────────────────────────────────────────────────────────────

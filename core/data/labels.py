@@ -38,12 +38,16 @@ MAX_ASPECTS = 200
 
 @dataclass
 class ItemRows:
-    """Items with the rows they came from: `item_of_row[i]` is the item of table row i, `row_of_item` its number."""
+    """Items with the rows they came from: `item_of_row[i]` is the item of table row i, `row_of_item` its number.
+
+    `questions`: one for each row with the id of an earlier one.
+    """
 
     items: list[Item] = field(default_factory=list)
     item_of_row: list[int] = field(default_factory=list)
     row_of_item: list[int] = field(default_factory=list)
     given_split: list[str] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
 
 
 class LabelCell(NamedTuple):
@@ -216,6 +220,7 @@ class _Reader:
 
     def read_ratings(self, cells: AspectCells, column: str, panel: str, raters_column: str | None) -> None:
         """Lists of ratings.  A rater named twice in one row counts as two ("W4", "W4 (2)"), so that none is lost."""
+        own = self.table.joined.get(column, ())
         for number, row, position, cell in self.filled(column):
             entries = read_list(cell)
             raters = [] if raters_column is None else [read_id(name) for name in read_list(row.get(raters_column))]
@@ -227,8 +232,9 @@ class _Reader:
                 rater = raters[slot - 1] if raters else ""
                 times = raters[:slot].count(rater)
                 rater = f"{rater} ({times})" if rater and times > 1 else rater or f"{panel or 'r'}{slot}"
-                if (value := self.number(entry, number, column)) is not None:
-                    cells.ratings.append(LabelCell(value, position, number, column, rater))
+                place = own[slot - 1] if own else column
+                if (value := self.number(entry, number, place)) is not None:
+                    cells.ratings.append(LabelCell(value, position, number, place, rater))
 
     def read_long(self) -> dict[str, AspectCells]:
         """One row per rating; gold labels are means over the raters.  The aspect is a cell or the column's name."""
@@ -284,13 +290,13 @@ _ONE_IS_BEST = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person has to say of an aspect before the file can be used.
+    """What a person has to say of an aspect, or of an id, before the file can be used.
 
-    "missing": are `numbers` labels?  "pairs": which of `numbers` are the first text, the second and a tie?  "best": is
-    the lowest label the best?
+    "ids": are the rows `numbers`, which have the id `aspect`, two items?  "missing": are `numbers` labels?  "pairs":
+    which of `numbers` are the first text, the second and a tie?  "best": is the lowest label the best?
     """
 
-    kind: Literal["missing", "pairs", "best"]
+    kind: Literal["ids", "missing", "pairs", "best"]
     aspect: str
     numbers: tuple[float, ...] = ()
 
@@ -340,14 +346,14 @@ def settle(
     elif not scale.low < scale.high:
         raise GoldenError(f"The scale of {aspect!r} must run from low to high, {scale} came.")
     fitted = "" if scale.given else " that the other labels fit"
-    right = "correct it" if scale.given else "if it is right, add --values missing=none"
     for label in (*(cells.gold.values() if cells.gold_given else ()), *cells.ratings):
         if not scale.holds(label.value):
             by = f" by {label.rater}" if label.rater else ""
-            message = (
-                f"{label.value:g}{by} lies outside the scale {scale}{fitted}. If it means no label, add --values "
-                f"missing={label.value:g}; {right}."
-            )
+            number = f"{label.value:g}"
+            fix = "Correct the label or the scale."
+            if not scale.given:
+                fix = f"If it means no label, add --values missing={number}; if it is right, add --values missing=none."
+            message = f"{number}{by} lies outside the scale {scale}{fitted}. {fix}"
             log.add("error", message, row=label.row, column=label.column, kind="scale")
     if not pairs:
         asked += _settle_best(cells, values.best_of(aspect), scale, log)

@@ -61,13 +61,11 @@ def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
 
     Each aspect gets one finding.  Columns in `kept` stay: a person gave them a role.
     """
+    joined = dict(table.joined)
     for aspect, columns in _rater_columns(table, kept).items():
         ratings, names, raters = ANN + aspect, f"{ANNOTATORS}_{aspect}", list(columns.values())
-        rows = tuple(
-            {name: cell for name, cell in row.items() if name not in columns}
-            | {ratings: [row.get(column) for column in columns], names: raters}
-            for row in table.rows
-        )
+        rows = tuple({**row, ratings: [row.get(name) for name in columns], names: raters} for row in table.rows)
+        joined[ratings] = tuple(columns)
         place = table.columns.index(next(iter(columns)))
         before, after = table.columns[:place], [name for name in table.columns[place:] if name not in columns]
         message = (
@@ -80,8 +78,20 @@ def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
             rows=rows,
             worded=table.worded | ({ratings} if table.worded & columns.keys() else set()),
             findings=(*table.findings, FileFinding("note", message, None, next(iter(columns)))),
+            joined=joined,
         )
     return table
+
+
+def separated(table: Table, ratings: str) -> Table:
+    """Undo what `with_joined_raters` did for one column of `ratings`: its columns are no raters of one aspect."""
+    place, columns = table.columns.index(ratings), table.joined[ratings]
+    return replace(
+        table,
+        columns=(*table.columns[:place], *columns, *table.columns[place + 2 :]),
+        findings=tuple(found for found in table.findings if found.column != columns[0]),
+        joined={name: own for name, own in table.joined.items() if name != ratings},
+    )
 
 
 def _rater_columns(table: Table, kept: abc.Collection[str]) -> dict[str, dict[str, str]]:

@@ -20,9 +20,9 @@ import itertools
 import json
 import re
 import zlib
-from collections import Counter, abc
+from collections import abc
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
@@ -35,7 +35,7 @@ from core.spreadsheets import original_cell
 
 # ── findings ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-SHOWN_EACH = 10
+MOST_ROWS_NAMED = 8
 Severity = Literal["error", "warning", "note"]
 _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
@@ -52,41 +52,48 @@ class FileFinding:
 
 @dataclass
 class FindingLog:
-    """Findings of one file; the first ten of each kind and column are kept, the rest counted.
+    """Findings of one file, one for each cause: the first of a kind in a column, which names the rows of the others.
 
     `broken`: the number of every row with an error → the first error in it.
     """
 
     kept: list[FileFinding] = field(default_factory=list)
     broken: dict[int, str] = field(default_factory=dict)
-    _counts: Counter[tuple[str, str | None, Severity]] = field(default_factory=Counter)
+    _also: dict[int, dict[int, None]] = field(default_factory=dict)  # place in `kept` → rows of the others, each once
+    _first: dict[tuple[str, str | None, Severity], int] = field(default_factory=dict)
 
     def add(
         self, severity: Severity, message: str, *, row: int | None = None, column: str | None = None, kind: str = ""
     ) -> None:
-        """Keep a finding; those of one `kind` (and column) beyond the tenth are counted only."""
+        """Keep a finding; of those of one `kind` and column after the first, only the row."""
         if severity == "error" and row is not None:
             self.broken.setdefault(row, message)
-        if kind:
-            self._counts[kind, column, severity] += 1
-        if not kind or self._counts[kind, column, severity] <= SHOWN_EACH:
+        first = self._first.setdefault((kind, column, severity), len(self.kept)) if kind else len(self.kept)
+        if first == len(self.kept):
             self.kept.append(FileFinding(severity, message, row, column))
+        elif row is not None and row != self.kept[first].row:
+            self._also.setdefault(first, {})[row] = None
 
     def once(self, severity: Severity, message: str, *, row: int | None = None, column: str | None = None) -> None:
         """Keep a finding unless that column has the same message already."""
-        key = (message, column, severity)
-        if key not in self._counts:
-            self._counts[key] = 1
-            self.kept.append(FileFinding(severity, message, row, column))
+        if (message, column, severity) not in self._first:
+            self.add(severity, message, row=row, column=column, kind=message)
 
     def sorted(self) -> tuple[FileFinding, ...]:
-        """Errors first, then warnings, then notes, each by row; "12 more like this" where some were only counted."""
-        more = [
-            FileFinding(severity, f"{count - SHOWN_EACH} more like this in this column.", None, column)
-            for (_, column, severity), count in self._counts.items()
-            if count > SHOWN_EACH
+        """Errors first, then warnings, then notes, each by row; each names the other rows of the same cause."""
+        found = [
+            replace(finding, message=f"{finding.message} The same in {rows_words(list(also))}.") if also else finding
+            for finding, also in ((finding, self._also.get(k)) for k, finding in enumerate(self.kept))
         ]
-        return tuple(sorted([*self.kept, *more], key=lambda f: (_ORDER.index(f.severity), f.row is None, f.row or 0)))
+        return tuple(sorted(found, key=lambda f: (_ORDER.index(f.severity), f.row is None, f.row or 0)))
+
+
+def rows_words(rows: abc.Sequence[int]) -> str:
+    """``"row 7"``, ``"rows 7, 8 and 12"``, ``"rows 2, 3, 4, 5, 6, 7, 8, 9 and 240 more"``."""
+    *first, last = [f"{row:,}" for row in rows[:MOST_ROWS_NAMED]]
+    if len(rows) > MOST_ROWS_NAMED:
+        first, last = [*first, last], f"{len(rows) - MOST_ROWS_NAMED:,} more"
+    return f"rows {', '.join(first)} and {last}" if first else f"row {last}"
 
 
 def has_errors(findings: tuple[FileFinding, ...]) -> bool:
@@ -349,7 +356,8 @@ class Table:
     """Rows as they came: column → cell, absent where empty.
 
     `numbers` are the rows' numbers in the file, as `Rows.number`; empty: from 1.  `worded` are the columns in which
-    words, now numbers from 1 to 3, say which of two texts is better.
+    words, now numbers from 1 to 3, say which of two texts is better.  `joined`: a column of lists of ratings → the
+    columns of the file that hold them, one for each rater; `rows` has both.
     """
 
     name: str
@@ -358,6 +366,7 @@ class Table:
     findings: tuple[FileFinding, ...] = ()
     numbers: tuple[int, ...] = ()
     worded: frozenset[str] = frozenset()
+    joined: abc.Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def numbered(self) -> abc.Iterator[tuple[int, Row]]:
         """Every row with its number in the file."""

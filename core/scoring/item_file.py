@@ -129,7 +129,7 @@ def look_at(
     for n_rows, (number, item) in enumerate(checked_texts(items, mapping, log), start=1):
         filled.update(_filled(item))
         if (before := row_of.setdefault(hash(item.item_id), number)) != number:
-            message = repeated_id(item.item_id, before, number)
+            message = f"{repeated_id(item.item_id, before, number)} Give each item an id of its own."
             log.add("error", message, row=number, column=mapping.roles.get("item_id"), kind="duplicate")
         if n_rows % _TOLD == 0:
             on_rows(n_rows)

@@ -13,7 +13,6 @@ from core.data import BuiltGolden, Mapping, Table, build_golden
 from core.data.golden import sentence
 from core.data.labels import Question
 from core.data.public_sets import CATALOGUE
-from core.data.tables import has_errors
 from core.errors import AccessError, ConcordError
 from core.project_records import is_demo
 from core.records import Scale
@@ -122,8 +121,11 @@ def offer_demo(page: Opened) -> None:
 def _draw_file(page: Opened, digest: str, table: Table) -> None:
     finding, problems = st.container(), st.container()
     columns, preview, findings = st.tabs(["Columns", "Labels and first items", "What was found"])
+    with problems:
+        table, alone, n_open = mapping.confirm_raters(table, digest)
+    digest += "_".join(alone)
     with columns:
-        chosen, rows = mapping.correct_mapping(table, digest)
+        chosen, rows = mapping.correct_mapping(table, digest, alone)
         labels_needed = True
         if chosen.layout != "long" and not chosen.aspects:
             labels_needed = not st.checkbox(
@@ -145,23 +147,27 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
         found = build({})
     scales = mapping.choose_scales(found.draft, rows, digest) if found.draft and labels_needed else {}
     built = build(scales)
-    if n := len(built.broken):
+    broken = {row: why for row, why in built.broken.items() if not _is_asked(why)}
+    if n := len(broken):
         with problems, st.container(border=True):
             words = "1 row is broken" if n == 1 else f"{n:,} of {built.n_rows:,} rows are broken"
             st.markdown(f"**{words}**. Correct the file and upload it again.")
-            listed = {"row": list(built.broken)[:200], "what is wrong": list(built.broken.values())[:200]}
+            causes = [
+                found for found in built.findings if found.row in broken and found.message.startswith(broken[found.row])
+            ]
+            listed = {"row": [found.row for found in causes], "what is wrong": [found.message for found in causes]}
             grid.draw(listed, {"what is wrong": Column(width=900)}, alt="Broken rows", rows=4)
             st.download_button(
                 "Download them",
-                lambda: projects.rows_csv(table, built.broken),
+                lambda: projects.rows_csv(table, broken),
                 file_name=f"broken_rows_{digest[:6]}.csv",
                 mime="text/csv",
                 on_click="ignore",
                 icon=":material/download:",
             )
     with finding:
-        _draw_finding(built)
-        _freeze(page, built)
+        _draw_finding(built, n_open + len(built.questions))
+        _freeze(page, built, off=n_open > 0)
     with preview:
         if (draft := built.draft) is None:
             st.markdown("Choose the column of the judged text first.")
@@ -173,19 +179,27 @@ def _draw_file(page: Opened, digest: str, table: Table) -> None:
         if not built.findings:
             st.markdown("Nothing was found.")
             return
-        frame = tables.findings_frame(built.findings)
+        frame = tables.findings_frame([found for found in built.findings if not _is_asked(found.message)])
         long = bool(frame["what and what to do"].str.len().max() > 90)
         grid.draw(frame, {"what and what to do": Column(width=900)}, alt="Findings", rows=12, tall=long, undefined="")
 
 
-def _draw_finding(built: BuiltGolden) -> None:
-    """Say whether the file can be used, and what it would be."""
+def _is_asked(message: str) -> bool:
+    """Whether the screen asks for this answer, so that the option of the command line need not be named."""
+    return "--values" in message
+
+
+def _draw_finding(built: BuiltGolden, n_open: int) -> None:
+    """Say whether the file can be used, and what it would be; `n_open` questions stand below."""
     n_warnings = sum(finding.severity == "warning" for finding in built.findings)
     read = ""
     if built.draft is not None:
         read = f"{plain(sentence(built.draft))} Each item is {mapping.KIND_WORDS[built.mapping.kind]}."
-    if has_errors(built.findings):
-        first = next(finding for finding in built.findings if finding.severity == "error")
+    errors = [finding for finding in built.findings if finding.severity == "error"]
+    if n_open and all(_is_asked(error.message) for error in errors):
+        st.info(f"{read} Answer {counted(n_open, 'question')} below, then freeze it.", icon=":material/help:")
+    elif errors:
+        first = next(error for error in errors if not _is_asked(error.message))
         st.error(f"This cannot be used yet. {plain(first.message)}  \n{read}", icon=":material/error:")
     elif n_warnings:
         words = counted(n_warnings, "warning")
@@ -194,8 +208,8 @@ def _draw_finding(built: BuiltGolden) -> None:
         st.success(f"{read} It can be used.", icon=":material/check_circle:")
 
 
-def _freeze(page: Opened, built: BuiltGolden) -> None:
-    golden = built.golden
+def _freeze(page: Opened, built: BuiltGolden, *, off: bool) -> None:
+    golden = None if off else built.golden
     with st.container(horizontal=True, vertical_alignment="bottom"):
         default = "" if built.draft is None else built.draft.name
         name = st.text_input(

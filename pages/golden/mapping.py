@@ -11,8 +11,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.data import Mapping, Table, propose_mapping
-from core.data.columns import HUMAN, Best, Codes, How, Values, detect_kind, plain_name
+from core.data.columns import ANN, HUMAN, Best, Codes, How, Values, detect_kind, plain_name
 from core.data.labels import Question, codes_words
+from core.data.reshape import separated
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
 from core.report.figures.svg import shortened
@@ -65,14 +66,36 @@ class AspectRow:
 
 
 @st.cache_resource(max_entries=6, show_spinner="Reading the columns …")
-def proposed(upload: str, _table: Table) -> Mapping:
-    """How the file is read until somebody corrects it; aspects by plain names."""
-    return propose_mapping(_table.columns, _table.rows).with_plain_names()
+def proposed(upload: str, _table: Table, labels: Sequence[str] = ()) -> Mapping:
+    """How the file is read until somebody corrects it; aspects by plain names.  `labels` are columns of labels."""
+    mapping = propose_mapping(_table.columns, _table.rows).with_plain_names()
+    for column in labels:
+        mapping = mapping.with_role(HUMAN + plain_name(column), column)
+    return mapping
 
 
-def correct_mapping(table: Table, upload: str) -> tuple[Mapping, list[AspectRow]]:
+def confirm_raters(table: Table, upload: str) -> tuple[Table, list[str], int]:
+    """Ask whether columns that look like raters of one aspect are.
+
+    Returns the table as answered, the columns that are aspects of their own, and how many questions are open.
+    """
+    n_open, alone = 0, list[str]()
+    for ratings, columns in table.joined.items():
+        names = ", ".join(map(plain, columns))
+        options = ["Raters of one aspect: use their mean", "An aspect each"]
+        with st.container(border=True):
+            words = f"{names} look like {len(columns)} raters of **{plain(ratings.removeprefix(ANN))}**. What are they?"
+            chosen = st.radio(words, options, index=None, key=widget(f"raters_{upload}_{ratings}"))
+        n_open += chosen is None
+        if chosen == options[1]:
+            table, alone = separated(table, ratings), [*alone, *columns]
+    return table, alone, n_open
+
+
+def correct_mapping(table: Table, upload: str, labels: Sequence[str]) -> tuple[Mapping, list[AspectRow]]:
     """Draw the proposed mapping and return it with a reviewer's corrections; `upload` keeps files apart."""
-    mapping = _correct_roles(table, proposed(upload, table), upload)
+    guess = proposed(upload, table, labels)
+    mapping = _correct_roles(table, guess, upload)
     mapping = replace(mapping, kind=detect_kind(table.rows, mapping.roles))
     kinds = list(get_args(ItemKind))
     label, box, beside = st.columns(_WIDTHS, vertical_alignment="center")
@@ -90,7 +113,7 @@ def correct_mapping(table: Table, upload: str) -> tuple[Mapping, list[AspectRow]
         mapping = mapping.with_kind(kind)
     rows: list[AspectRow] = []
     if mapping.layout != "long":
-        mapping, rows = _correct_labels(table, mapping, upload)
+        mapping, rows = _correct_labels(table, mapping, guess, upload)
     return mapping, rows
 
 
@@ -151,15 +174,17 @@ def _draw_samples(table: Table, column: str | None, how: str) -> None:
     cells: dict[str, None] = {}
     for row in islice(table.rows, 500):
         if (value := row.get(column)) not in (None, "", [], {}):
+            if isinstance(value, list):
+                value = ", ".join("—" if entry in (None, "") else str(entry) for entry in value)
             words = f"{value:.4g}" if isinstance(value, float) else str(value)[:200]
             cells[shortened(words, _LONGEST_SAMPLE)] = None
     said = f"*{how}:* " if how else ""
     st.markdown(f"{said}:small[{' · '.join(map(plain, list(cells)[:_SAMPLES])) or 'always empty'}]")
 
 
-def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
+def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
     """Draw the label columns of a wide file, each an aspect whose name can be changed."""
-    was = [column for column in mapping.gold_columns.values() if column in proposed(upload, table).roles.values()]
+    was = [column for column in mapping.gold_columns.values() if column in guess.roles.values()]
     chosen = st.multiselect(
         "Human labels, one column per aspect", list(table.columns), default=was, key=widget(f"labels_{upload}")
     )
@@ -190,7 +215,9 @@ def _correct_labels(table: Table, mapping: Mapping, upload: str) -> tuple[Mappin
             name = aspect
         with beside:
             how = next((how for role, how in mapping.found.items() if mapping.roles[role] == column), None)
-            _draw_samples(table, column, f"column {plain(column)}, {HOW_WORDS[how]}")
+            raters = table.joined.get(column, ())
+            said = f"{len(raters)} raters" if raters else f"column {plain(column)}, {HOW_WORDS[how]}"
+            _draw_samples(table, column, said)
         rows.append(AspectRow(" ".join(name.split()), column, scaling))
     if len(mapping.aspects) > _MOST_ASPECTS:
         st.caption(f"The other {len(mapping.aspects) - _MOST_ASPECTS} keep their names and scales as found.")
@@ -234,7 +261,13 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
     """Ask what values mean where the file alone does not show it; `values` with the answers so far."""
     for question in questions:
         aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
-        if question.kind == "missing":
+        if question.kind == "ids":
+            words = f"Rows {numbers.replace(',', ' and')} have the same id, **{plain(aspect)}**. What are they?"
+            options = {
+                "Two items: keep both": replace(values, ids="number"),
+                "One item: leave the later row out": replace(values, ids="first"),
+            }
+        elif question.kind == "missing":
             words = f"**{plain(aspect)}**: {numbers} lies far from the other labels. What does it mean?"
             lost = tuple((aspect, number) for number in question.numbers)
             options = {

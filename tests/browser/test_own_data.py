@@ -1,13 +1,19 @@
-"""From "Start with your own data" to a frozen golden set: the drop zone, columns by name, broken rows to mend."""
+"""From "Start with your own data" to a frozen golden set, and from a team's own file to an approved judge."""
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+import yaml
+from playwright.sync_api import Locator, Page, expect
+
+from core.scoring import ScoreRequest, score_file
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Settle = Callable[..., None]
@@ -64,3 +70,95 @@ def test_own_data_are_dropped_mended_and_frozen(
     settle("mine is frozen: 120 items")
     settle("60 labels would choose its criteria")
     assert not page.get_by_test_id("stException").count()
+
+
+SHEET = Path(__file__).parents[1] / "core" / "data" / "sheets" / "support_answers.csv"
+RULE = "Strongly penalise texts that say the same thing twice."
+MOST_PRESSES = 25
+
+
+def test_a_teams_file_becomes_an_approved_judge_in_few_presses(
+    page: Page, demo_url: str, settle: Settle, tmp_path: Path
+) -> None:
+    """Three rater columns, a slip, a repeated id, an empty text and "n/a": all is settled on the screen."""
+    presses: list[str] = []
+
+    def press(what: Locator) -> None:
+        presses.append(f"press {what}")
+        what.click()
+
+    def enter(what: Locator, words: str) -> None:
+        presses.append(f"fill {what}")
+        what.fill(words)
+
+    def button(name: str | re.Pattern[str]) -> Locator:
+        return page.get_by_role("button", name=name, exact=isinstance(name, str)).first
+
+    def answer(words: str) -> None:
+        press(page.get_by_test_id("stRadio").get_by_text(words, exact=True))
+
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(demo_url)
+    settle("simulated labels")
+    press(button("Start with your own data"))
+    dialog = page.get_by_role("dialog")
+    enter(dialog.get_by_role("textbox", name="Your name"), "Ada")
+    presses.append("Enter")
+    page.keyboard.press("Enter")
+    enter(dialog.get_by_role("textbox", name="Name of the project"), "Support")
+    presses.append("Enter")
+    page.keyboard.press("Enter")
+    settle("no golden set yet")
+    presses.append("choose the file")
+    page.locator("input[type=file]").set_input_files(SHEET)
+    settle("Answer 3 questions below")
+    answer("Raters of one aspect: use their mean")
+    settle("Answer 2 questions below")
+    answer("No label: leave it out")
+    settle("Answer 1 question below")
+    answer("Two items: keep both")
+    settle("It can be used")
+    press(button("Freeze this golden set"))
+    settle("support_answers is frozen: 80 items")
+    press(page.get_by_role("link", name="Calibrate a judge on it").first)
+    settle("Before the start")
+    press(button("Start the calibration"))
+    page.wait_for_url(re.compile(r"run=r\w+"))
+    settle("Read and edit the criteria")
+    press(page.get_by_role("link", name="Read and edit the criteria").first)
+    settle("quality")
+    press(button("Edit"))
+    settle("Save and re-score")
+    text = page.get_by_label("Criteria", exact=True)
+    edited = f"{text.input_value().strip()}\n{RULE}"
+    enter(text, edited)
+    press(button("Save and re-score"))
+    settle("fixed, ")
+    press(button("Make this the judge"))
+    press(button("Measure it"))
+    settle("version 1.")
+    press(button("Approve and use it"))
+    settle("Version 2 is the current judge")
+    press(page.get_by_role("link", name="Judge file").first)
+    with page.expect_download() as download:
+        press(button(re.compile(r"judge\.yaml")))
+    assert len(presses) <= MOST_PRESSES, presses
+    judge_file = tmp_path / "judge.yaml"
+    download.value.save_as(judge_file)
+    judge = yaml.safe_load(judge_file.read_text())
+    assert judge["approved"] is True
+    assert edited in [criteria["text"] for criteria in judge["criteria"]]
+    assert not page.get_by_test_id("stException").count()
+
+    with SHEET.open(newline="") as sheet:
+        rows = [{**row, "ticket": f"N{row['ticket'][1:]}-{k}"} for k, row in enumerate(csv.DictReader(sheet))][:30]
+    newer = tmp_path / "next_week.csv"
+    with newer.open("w", newline="") as file:
+        (table := csv.DictWriter(file, rows[0])).writeheader()
+        table.writerows(rows)
+    for items, n_items in ((newer, 30),):
+        verdicts = tmp_path / f"{items.stem}.jsonl"
+        score_file(ScoreRequest(items, judge_file, verdicts))
+        scored = [json.loads(line) for line in verdicts.read_text().splitlines()]
+        assert len(scored) == n_items
+        assert sum(verdict["score"] is None for verdict in scored) == 1  # the empty text

@@ -191,7 +191,8 @@ def test_broken_rows_are_listed_and_freezing_is_off(place: Place) -> None:
     errors = frame_with(screen, "severity").query("severity == 'error'")
     assert (errors["row"].iloc[0], errors["column"].iloc[0]) == (2, "human_clarity")
     assert "33 of 60 rows are broken" in texts(screen)
-    assert len(frame_with(screen, "what is wrong")) == 33
+    (cause,) = frame_with(screen, "what is wrong")["what is wrong"]  # one message a cause
+    assert cause.endswith("The same in rows 3, 4, 5, 6, 7, 8, 9, 10 and 24 more.")
     assert button(screen, FREEZE).disabled
 
 
@@ -227,6 +228,37 @@ def test_a_file_without_labels_comes_in_for_labelling(place: Place) -> None:
     choose(screen, "These items have no labels yet", value=True)
     press(screen, FREEZE)
     assert "Have raters label it next" in texts(screen)
+
+
+RATED = "id,text,score_anna,score_ben\n" + "".join(
+    f"{k},Text {k} is here.,{k % 5 + 1},{k % 4 + 1}\n" for k in range(10)
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "aspects"),
+    [("Raters of one aspect: use their mean", ["overall"]), ("An aspect each", ["anna", "ben"])],
+)
+def test_columns_that_look_like_raters_are_confirmed_by_a_press(place: Place, answer: str, aspects: list[str]) -> None:
+    screen = bring(place, "rated.csv", RATED)
+    assert "Answer 1 question below" in texts(screen)
+    assert button(screen, FREEZE).disabled
+    (question,) = [radio for radio in screen.radio if answer in radio.options]
+    press(question.set_value(answer).run(), FREEZE)
+    golden = frozen(place)
+    assert list(golden.aspects) == aspects
+    assert len(golden.ratings) == (20 if aspects == ["overall"] else 0)
+
+
+def test_a_repeated_id_is_asked_about(place: Place) -> None:
+    screen = bring(
+        place, "twice.csv", "id,text,human_q\n" + "".join(f"{k % 9},Text {k} is here.,{k % 5 + 1}\n" for k in range(10))
+    )
+    assert "--values" not in texts(screen)
+    (question,) = [radio for radio in screen.radio if "have the same id" in radio.label]
+    assert question.label.startswith("Rows 2 and 11 ")
+    press(question.set_value("Two items: keep both").run(), FREEZE)
+    assert frozen(place).item_ids[-1] == "0 (row 11)"
 
 
 MARKS = "".join(f"{k},Text {k} is here.,{k % 5 + 1}\n" for k in range(10))
