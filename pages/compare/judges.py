@@ -60,7 +60,7 @@ def draw(page: Opened, golden: GoldenSummary, shown: JudgesShown) -> None:
             "what it is": [entry.judge.note for entry in judges],
             "scored": [entry.judge.n_scored for entry in judges],
             "labels seen": [len(entry.judge.seen) for entry in judges],
-            "added": [tables.ago(entry.created_at) for entry in judges],
+            "added": [tables.when(entry.created_at) for entry in judges],
         }
     )
     grid.draw(frame, alt="Judges of this golden set and aspect")

@@ -109,7 +109,7 @@ def draw_comments(page: Opened, entry: CriteriaEntry, comments: Sequence[Comment
     def head(comment: Comment) -> str:
         quoted = lines[comment.line - 1].strip()[:60] if comment.line and comment.line <= len(lines) else ""
         where = f"“{plain(quoted)}”" if quoted else f"line {comment.line}" if comment.line else "the whole text"
-        return f"**{plain(comment.actor or 'somebody')}** on {where}, {plain(tables.ago(comment.at))}"
+        return f"**{plain(comment.actor or 'somebody')}** on {where}, {plain(tables.when(comment.at))}"
 
     for comment in sorted(comments, key=lambda comment: (comment.line or 0, comment.at)):
         if comment.settled_by:

@@ -152,7 +152,7 @@ def _draw_heading(selection: Selection, item: ItemScore, place: str) -> None:
     with st.container(key=key, horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(misaligned_item.heading(item), width="content")
         if known is not None:
-            said = f"{known.actor or 'Somebody'}: {misaligned_filters.triage_words(known)}, {tables.ago(known.at)}"
+            said = f"{known.actor or 'Somebody'}: {misaligned_filters.triage_words(known)}, {tables.when(known.at)}"
             place += f" · {plain(said)}"
         st.caption(place, width="content")
         if gate["disabled"]:

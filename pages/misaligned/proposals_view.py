@@ -129,7 +129,7 @@ def _draw_decision(selection: Selection, proposal: ListedProposal) -> None:
             st.markdown("**Decision**", width="content")
             st.badge(proposal.state, color=STATE_COLOURS[proposal.state])
             if made is not None:
-                st.text(f"by {made.actor or 'somebody'}, {tables.ago(made.at)}: {made.reason}")
+                st.text(f"by {made.actor or 'somebody'}, {tables.when(made.at)}: {made.reason}")
         if made is None:
             about = {"golden": selection.run.golden_id, "aspect": selection.run.aspect}
             link_to("criteria", "Decide in the review", icon=":material/groups:", section="review", **about)

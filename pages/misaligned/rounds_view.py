@@ -63,7 +63,7 @@ def _draw_done(selection: Selection, run: Run) -> None:
         return
     took = None if view.finished_at is None else tables.seconds_taken(view, view.finished_at)
     spent = f"{counted(view.calls, 'call')}, cost {money(view.usage.cost)}, took {duration(took)}"
-    st.caption(plain(f"Finished {tables.ago(view.finished_at)}: {spent}. Judge: {judge_words(view.judge_spec)}."))
+    st.caption(plain(f"Finished {tables.when(view.finished_at)}: {spent}. Judge: {judge_words(view.judge_spec)}."))
     if result.problems:
         st.text("Left out: " + "; ".join(f"{n} × {why}" for why, n in result.problems.items()))
     for note in result.notes:

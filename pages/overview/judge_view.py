@@ -113,7 +113,7 @@ def _draw_head(version: JudgeVersion, *, large: bool) -> None:
         st.badge("approved where it came from", color="gray")
     who = f" by {version.made.actor}" if version.made.actor else ""
     note = f": “{version.made.note}”" if version.made.note else ""
-    made = f"{VERSION_ORIGINS[version.made.origin]}{who} {tables.ago(version.made.at)}{note}"
+    made = f"{VERSION_ORIGINS[version.made.origin]}{who} {tables.when(version.made.at)}{note}"
     st.caption(plain(made), width="stretch")
 
 
@@ -259,4 +259,4 @@ def draw_story(page: Opened, line: JudgeLine) -> None:
                     st.caption(plain(f"{gain.headline} {gain.detail}"))
             for decision in version.decisions:
                 why = f": “{decision.reason}”" if decision.reason else ""
-                st.caption(plain(f"{decision.actor or 'Somebody'} {decision.did}, {tables.ago(decision.at)}{why}"))
+                st.caption(plain(f"{decision.actor or 'Somebody'} {decision.did}, {tables.when(decision.at)}{why}"))

@@ -27,7 +27,7 @@ def draw(page: Opened) -> None:
         return
     words = f"{counted(n, 'action')}, newest first"
     if entries and number == 1:
-        words = f"{counted(n, 'action')}; the last by {entries[0].actor or NOBODY}, {tables.ago(entries[0].at)}"
+        words = f"{counted(n, 'action')}; the last by {entries[0].actor or NOBODY}, {tables.when(entries[0].at)}"
     finding(words)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.download_button(

@@ -41,7 +41,7 @@ def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[s
     shown |= {
         "golden set": [goldens.get(run.golden_id, tables.DASH) for run in runs],
         "judge": [judge_words(run.judge_spec) for run in runs],
-        "started": [tables.ago(run.started_at) for run in runs],
+        "started": [tables.when(run.started_at) for run in runs],
         "took": [duration(tables.seconds_taken(run, now)) for run in runs],
         "by": [(starters[run.run_id] or NOBODY) if run.run_id in starters else tables.DASH for run in runs],
     }
@@ -56,7 +56,7 @@ def columns(runs: Sequence[Run], starters: Mapping[str, str], goldens: Mapping[s
 def ended_words(run: Run) -> str:
     """When a run that is done ended, how long it took, what it asked and cost, as far as that is known."""
     took = duration(tables.seconds_taken(run, run.updated_at))
-    words = f"Finished {tables.ago(run.finished_at)}, took {took}."
+    words = f"Finished {tables.when(run.finished_at)}, took {took}."
     if makes_calls(run):
         sent = f"{run.usage.requests:,} sent and {run.usage.cached:,} cached"
         words += f" {run.calls:,} calls, {sent}, cost {money(run.usage.cost)}."
@@ -86,7 +86,7 @@ def finding(runs: Sequence[Run]) -> str:
     if not said:
         last = runs[0]
         ended = {"done": "finished", "budget": "ended with its budget"}.get(last.status, last.status)
-        when = tables.ago(last.finished_at or last.updated_at)
+        when = tables.when(last.finished_at or last.updated_at)
         said.append(f"Nothing is running; the newest run, {named(last)}, {ended} {when}")
     if stopped:
         said.append(f"{counted(len(stopped), 'run')} failed and can be resumed")

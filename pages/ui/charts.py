@@ -22,11 +22,11 @@ def place(figure: Drawing, *, key: str, alt: str) -> None:
     Of one with a narrow form the page shows either that or the other, by its own width.
     """
     said = f"{alt}. {figure.says}"[:_LONGEST_ALT]
-    with st.container(key=key if figure.narrow is None else f"wide_{key}"):
-        st.image(figure.svg(_theme()), width="stretch", alt=said)
-    if figure.narrow is not None:
-        with st.container(key=f"narrow_{key}"):
-            st.image(figure.narrow.svg(_theme()), width="stretch", alt=said)
+    forms = {key: figure} if figure.narrow is None else {f"wide_{key}": figure, f"narrow_{key}": figure.narrow}
+    for name, form in forms.items():
+        # frame.js gives the placeholder this height in thousandths of its width, so that nothing below it moves
+        with st.container(key=name), st.container(key=f"shape_{round(1000 * form.height / form.width)}_{name}"):
+            st.image(form.svg(_theme()), width="stretch", alt=said)
 
 
 def _theme() -> figures.Theme:

@@ -35,6 +35,8 @@
   let asking = false; // a dialog is open
   let toTop = false; // what was pressed shows its result at the head of the page
   const find = (id) => document.querySelector(`[data-testid=${id}]`);
+  const alone = /[?&](view=bare|task=)/.test(location.search); // a screen without menu
+  document.documentElement.toggleAttribute("data-menu-to-come", !alone); // frame.css keeps its room until it is there
   const rests = () => find("stApp")?.getAttribute("data-test-script-state") === "notRunning";
 
   const hold = () => {
@@ -57,14 +59,23 @@
   };
   new MutationObserver(() => {
     if (!rests()) return hold();
+    document.documentElement.removeAttribute("data-menu-to-come");
     clearTimeout(releasing);
     releasing = setTimeout(release, settled);
     requestAnimationFrame(refocus);
     if (toTop) find("stMain")?.scrollTo({ top: 0 });
     toTop = false;
   }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-test-script-state"] });
+  // A placeholder of a figure gets the figure's shape, which pages/ui/charts.py writes into a key.
+  const shape = () => {
+    for (const place of document.querySelectorAll('[class*="st-key-shape_"] [data-testid=stSkeleton]')) {
+      const [, height] = place.closest('[class*="st-key-shape_"]').className.match(/st-key-shape_(\d+)_/);
+      Object.assign(place.style, { height: "auto", aspectRatio: `1000 / ${height}` });
+    }
+  };
   // What is gone may be taken away only after the script has come to rest.
   new MutationObserver(() => {
+    shape();
     const dialog = find("stDialog");
     if (dialog && document.activeElement?.getAttribute("role") === "dialog") dialog.querySelector("input:enabled")?.focus();
     if (asking && !dialog) setTimeout(refocus, 100);

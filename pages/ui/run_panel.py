@@ -138,7 +138,7 @@ def draw_status(page: Opened, run: Run) -> None:
     if run.status == "queued":
         said = ["waiting for a worker"]
     elif run.status == "done":
-        said = [f"finished {tables.ago(run.finished_at)}"]
+        said = [f"finished {tables.when(run.finished_at)}"]
     else:
         said = [part for part in (run.phase, run.message) if part and part != run.status]
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):

@@ -63,10 +63,13 @@ def go(screen: Screen, **ids: str) -> None:
 
 
 def draw_notice() -> None:
-    """What a person just did, or why it was not done."""
+    """What a person just did, as a toast; or why it was not done, at the head of the page."""
     if notice := state.take_notice():
         text, good = notice
-        (st.success if good else st.warning)(plain(text))
+        if good:
+            st.toast(plain(text), icon=":material/check_circle:", duration="long")
+        else:
+            st.warning(plain(text))
 
 
 def plain(text: str) -> str:

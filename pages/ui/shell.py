@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 FIRST = next(iter(SCREENS))
 """Stands at the root; its own address leads there."""
+COMMON = "BidiComponent Button ButtonGroup DownloadButton ImageList Metric PageLink Selectbox TextInput".split()
+"""Streamlit's scripts of widgets that stand on many screens.  Fetched with the page instead of when the first widget is
+drawn, they leave next to no time for placeholders, whose sizes differ from those of the widgets."""
 _SERVER = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", location.href).href };'
 """The server is where the page's own files are: both are asked for beside the screen's address."""
 
@@ -47,12 +50,15 @@ class OwnShell:
 @cache
 def shell() -> str:
     """Streamlit's index.html with ours in its head."""
-    page = (Path(file_util.get_static_dir()) / "index.html").read_text("utf-8")
+    static = Path(file_util.get_static_dir())
+    page = (static / "index.html").read_text("utf-8")
     icon = b64encode((HERE / "icon.svg").read_bytes()).decode()
     page = page.replace("<title>Streamlit</title>", "<title>Concord</title>")
     page = page.replace('href="./favicon.png"', f'href="data:image/svg+xml;base64,{icon}"')
     css, js = ((HERE / name).read_text("utf-8") for name in ("frame.css", "frame.js"))
-    head = f"<style>\n{css}</style>\n<script>\n{_SERVER}\n{js}</script>\n</head>"
+    scripts = [file.name for name in COMMON for file in (static / "static" / "js").glob(f"{name}.*.js")]
+    ahead = "".join(f'<link rel="modulepreload" crossorigin href="./static/js/{name}">\n' for name in scripts)
+    head = f"{ahead}<style>\n{css}</style>\n<script>\n{_SERVER}\n{js}</script>\n</head>"
     return page.replace("</head>", head, 1)
 
 

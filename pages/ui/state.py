@@ -144,8 +144,8 @@ def take_notice() -> tuple[str, bool] | None:
 
 
 def keep_notice() -> None:
-    """Before a drawing that nobody asked for: the sentence on screen stays on screen."""
-    if (notice := st.session_state.get(NOTICE_SHOWN)) is not None:
+    """Before a drawing that nobody asked for: a refusal on screen stays there.  Toasts leave by themselves."""
+    if (notice := st.session_state.get(NOTICE_SHOWN)) is not None and not notice[1]:
         st.session_state.setdefault(NOTICE, notice)
 
 

@@ -9,8 +9,10 @@ from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from textwrap import shorten
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pandas as pd
+import streamlit as st
 
 from core.calibration.calibration_records import Candidate
 from core.data.tables import FileFinding
@@ -18,7 +20,7 @@ from core.project_records import CriteriaAlignment, CriteriaEntry, Run
 from core.projects.misaligned_items import ItemScore
 from core.records import Alignment, Criteria, GoldenSet
 from core.report.figures import describe
-from core.wording import duration, number
+from core.wording import number
 from pages.ui.grid import Column
 from pages.ui.screens import plain
 
@@ -78,11 +80,18 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def ago(moment: datetime | None, now: datetime | None = None) -> str:
-    """How long ago, in one unit."""
+def when(moment: datetime | None, now: datetime | None = None) -> str:
+    """Day and time where the reader is: "today 17:18", "yesterday 17:18", "3 Nov 17:18", "3 Nov 2025 17:18"."""
     if moment is None:
         return DASH
-    return f"{duration(((now or datetime.now(UTC)) - moment).total_seconds())} ago"
+    try:
+        zone = ZoneInfo(st.context.timezone or "")
+    except (ValueError, ZoneInfoNotFoundError):  # as a browser said it, or no browser at all
+        zone = None
+    there, today = moment.astimezone(zone), (now or datetime.now(UTC)).astimezone(zone).date()
+    days = (today - there.date()).days
+    year = "" if there.year == today.year else f" {there.year}"
+    return f"{ {0: 'today', 1: 'yesterday'}.get(days, f'{there.day} {there:%b}{year}') } {there:%H:%M}"
 
 
 def items_frame(golden: GoldenSet, start: int, n: int) -> pd.DataFrame:

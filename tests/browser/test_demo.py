@@ -19,7 +19,12 @@ Settle = Callable[..., None]
 KEPT = Path(__file__).resolve().parents[1] / "outside" / "recorded" / "screens"
 SETTLED = "[data-testid=stApp][data-test-script-state=notRunning]"
 TRIES, RESTS, REST_MS = 30, 2, 500
-AGO = re.compile(r"\b(just now|(\d+ (s|min|h|d|seconds?|minutes?|hours?|days?|weeks?|months?|years?) ?)+ago)\b")
+WHEN = re.compile(r"\b(today|yesterday|\d+ [A-Z][a-z]{2}( \d{4})?) \d\d:\d\d\b")
+SHIFTS = """window.shift = 0;
+new PerformanceObserver((list) => list.getEntries().forEach((entry) => { window.shift += entry.value; }))
+    .observe({ type: "layout-shift", buffered: true });"""
+MOST_SHIFT = 0.1
+"""Cumulative layout shift that web.dev calls good."""
 SCREENS = tuple(MENU)
 
 
@@ -57,19 +62,21 @@ def test_a_newcomer_lands_in_the_demo_and_walks_its_tour(page: Page, first_start
 def test_every_screen_says_what_was_recorded(
     page: Page, first_start: str, recorded: Callable[[Path, object], None]
 ) -> None:
-    """And draws itself from this machine alone, as `conftest` sees; the icon is looked at by itself, since a browser
-    without a window fetches none.
+    """And draws itself from this machine alone, as `conftest` sees, with nothing moving under the reader's eye; the
+    icon is looked at by itself, since a browser without a window fetches none.
 
     What is meant to change is recorded anew (`pytest tests/browser/test_demo.py -n0 --record`), and the difference
     read before it is committed.
     """
     page.set_viewport_size({"width": 1440, "height": 900})
+    page.add_init_script(SHIFTS)
     for screen in SCREENS:
         page.goto(f"{first_start}/{screen}?project=demo")
         expect(page.locator(f"{SETTLED} h1")).to_be_visible()
         expect(page.locator("link[rel~=icon]")).to_have_attribute("href", re.compile(r"^data:image/svg\+xml"))
         words = words_of(page)
         assert not page.get_by_test_id("stException").count()
+        assert page.evaluate("window.shift") < MOST_SHIFT, f"{screen} moves while it loads"
         recorded(KEPT / f"{screen}.json", words)
         if screen == "compare":
             drawn = page.locator("[data-testid=stVegaLiteChart], [data-testid=stImage]")
@@ -78,7 +85,7 @@ def test_every_screen_says_what_was_recorded(
 
 def words_of(page: Page) -> list[str]:
     """What a person can read on the main part of a screen, a line each, once it has stopped changing."""
-    page.add_style_tag(content="[data-testid=stIconMaterial] { display: none }")  # their names are no words
+    page.add_style_tag(content="[data-testid=stIconMaterial] { visibility: hidden }")  # their names are no words
     main, said, same = page.get_by_test_id("stMain"), "", 0
     for _ in range(TRIES):
         page.wait_for_selector(SETTLED)
@@ -87,5 +94,5 @@ def words_of(page: Page) -> list[str]:
         if same == RESTS:
             break
         page.wait_for_timeout(REST_MS)
-    lines = (" ".join(line.split()) for line in recording.text(AGO.sub("<ago>", said), {}).splitlines())
+    lines = (" ".join(line.split()) for line in recording.text(WHEN.sub("<when>", said), {}).splitlines())
     return [line for line in lines if line]

@@ -22,7 +22,7 @@ MARKUP = re.compile(r"(?<!\\)(<img|\*bold|\[link|\$x|:red\[no)")  # as it came: 
 HOSTILE_ASPECT = "<b>wit</b> [x](http://evil.example) $y$"
 TEXT_KINDS = (
     *("title", "header", "subheader", "text", "markdown", "caption", "code"),
-    *("info", "warning", "error", "success"),
+    *("info", "warning", "error", "success", "toast"),
 )
 
 

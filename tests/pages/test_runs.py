@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from urllib.parse import quote_plus
 
 import pytest
@@ -153,10 +153,12 @@ def test_a_run_leads_to_where_its_result_stands(place: Place, kind: str, status:
         assert f"golden={quote_plus(place.golden_id)}&aspect=coherence" in links["Open in Compare"]
 
 
-def test_ago_counts_from_now() -> None:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert tables.ago(now - timedelta(minutes=10), now) == "10 min ago"
-    assert tables.ago(None, now) == "—"
+def test_when_is_the_day_and_the_time() -> None:
+    now = datetime(2026, 1, 2, 12, 30).astimezone()
+    days = ("today", "yesterday", "31 Dec 2025")
+    assert [tables.when(now - timedelta(days=n), now) for n in range(3)] == [f"{day} 12:30" for day in days]
+    assert tables.when(now - timedelta(days=2), now - timedelta(days=1)) == "yesterday 12:30"
+    assert tables.when(None, now) == "—"
 
 
 @pytest.mark.parametrize(

@@ -134,18 +134,22 @@ _LEFT = 8.0
 
 
 def label_bars(labels: FloatArray, scale: Scale) -> dict[str, int]:
-    """Name → how many labels: by step where all of (n,) lie on steps of the scale, else in ten parts of equal width.
+    """Name → how many of the labels (n,): a bar for each step of the scale, else for ten parts of equal width.
 
-    Where the scale has no step, whole numbers are steps of 1.  Parts are closed below; the last is closed above too.
-    Labels beyond an end have bars as well.
+    A label between two steps, such as a mean of raters, counts for the nearest, halves for the upper one.  Where the
+    scale has no step, whole numbers are steps of 1.  Two steps are too coarse for means: they get ten parts, closed
+    below, the last closed above too.  Labels beyond an end have bars as well.
     """
     low, high = float(labels.min(initial=scale.low)), float(labels.max(initial=scale.high))
-    step = scale.step or (1.0 if labels.size and np.all(np.mod(labels, 1) == 0) else 0.0)
-    steps = round((high - low) / step) + 1 if step else 0
-    numbers = (labels - low) / step if step else labels
-    if 1 < steps <= _MOST_STEPS and np.allclose(numbers, np.round(numbers), atol=1e-9):
-        counts = np.bincount(np.round(numbers).astype(np.intp), minlength=steps)
-        return {f"{low + k * step:g}": int(n) for k, n in enumerate(counts)}
+    step = scale.step or 1.0
+    numbers = (labels - scale.low) / step
+    nearest = np.floor(numbers + 0.5 + 1e-9).astype(np.intp)
+    on_steps = bool(np.allclose(numbers, nearest, atol=1e-9))
+    first = int(nearest.min(initial=0))
+    last = int(nearest.max(initial=round((scale.high - scale.low) / step)))
+    if (2 if on_steps else 3) <= last - first + 1 <= _MOST_STEPS:
+        counts = np.bincount(nearest - first, minlength=last - first + 1)
+        return {f"{scale.low + (first + k) * step:g}": int(n) for k, n in enumerate(counts)}
     counts, edges = np.histogram(labels, bins=_PARTS, range=(low, high))
     return {f"{edges[k]:.3g}–{edges[k + 1]:.3g}": int(n) for k, n in enumerate(counts)}
 

@@ -49,9 +49,13 @@ def test_every_label_is_counted_once(values, scale):
     assert sum(int(bar.rpartition(": ")[2]) for bar in said.rstrip(".").split("; ")) == len(values)
 
 
-def test_labels_on_the_steps_are_counted_by_step_and_means_in_tenths():
+def test_labels_are_counted_by_the_nearest_step_and_means_of_yes_and_no_in_tenths():
     # three labels of 1, one of 3: a scale of steps keeps its empty step
     assert label_bars(np.array([1.0, 1, 1, 3]), Scale(1, 3, 1)) == {"1": 3, "2": 0, "3": 1}
+    # means of three raters on 1–5: 1.33 is nearest to 1, 1.67 to 2, and 4.5 is as near to 4 as to 5: the upper one
+    for scale in (Scale(1, 5, 1), Scale(1, 5)):
+        means = label_bars(np.array([1, 4 / 3, 5 / 3, 2, 4.5, 5]), scale)
+        assert means == {"1": 2, "2": 2, "3": 0, "4": 0, "5": 2}
     # means of raters lie between the steps: [0, 0.1) … [0.9, 1], so 0.5 falls into the sixth tenth and 1 into the last
     means = label_bars(np.array([0.0, 0.5, 1.0, 1.0]), Scale(0, 1, 1))
     assert list(means.values()) == [1, 0, 0, 0, 0, 1, 0, 0, 0, 2]
