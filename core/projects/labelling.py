@@ -298,7 +298,7 @@ def save_label(
     The comment takes the place of the one before; without `values` it alone is kept.  `form` is the id of the form that
     was sent: sent twice it counts once.  Other raters' labels are never touched, and earlier ones of the same rater
     stay in the history.  UsageError for a label off the scale, an aspect or item that is no part of the pass, an
-    endless comment, or somebody who has stopped rating in it.
+    endless comment, or somebody who has not joined it or has stopped rating in it.
     """
     labelling = get_pass(store, project_id, pass_id)
     if set(values) - set(labelling.aspects):
@@ -311,15 +311,18 @@ def save_label(
 def _save(store: Store, labelling: LabelPass, labels: Sequence[Label], form: str) -> None:
     """Keep labels of one item; UsageError for what cannot be saved in this pass."""
     golden, planned = store.goldens.load(labelling.golden_id), {each.aspect: each for each in labelling.plan.aspects}
+    item_ids = {golden.item_ids[k] for k in labelling.plan.positions}
     for label in labels:
         aspect = planned.get(label.aspect)
         if aspect is not None and label.value is not None and not aspect.takes(label.value):
             steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
             raise UsageError(f"The label of {aspect.aspect} is {label.value:g}; the scale is {aspect.scale}{steps}.")
-        if label.item_id not in [golden.item_ids[k] for k in labelling.plan.positions]:
+        if label.item_id not in item_ids:
             raise UsageError(f"Item {label.item_id[:60]!r} is no part of {labelling.name}.")
         if (length := len(label.comment)) > _LONGEST_COMMENT:
             raise UsageError(f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {length:,}.")
+        if label.rater not in labelling.raters:
+            raise UsageError(f"Join {labelling.name} first. Only its raters can save labels there.")
         if label.rater in labelling.stopped:
             raise UsageError(f"You have stopped rating in {labelling.name}; no more labels of yours are stored there.")
     store.labels.add(labelling.project_id, labelling.golden_id, labels, form=form)

@@ -318,6 +318,8 @@ def test_a_press_meant_for_another_item_pass_or_rater_changes_nothing(
         projects.get_pass(store, asked.project_id, asked.begin(store, name)) for name in ("first", "other")
     )
     assignment = label_shown.Assignment(store.acting(Actor("Ann", "annotator")), passed)
+    for each in (passed, other):
+        projects.join_pass(assignment.store, asked.project_id, each.pass_id)
     session = {state.LABEL_SHOWN: label_shown.ShownItem(passed.pass_id, "Ann", "i0", "form-1")}
     monkeypatch.setattr(label_shown.st, "session_state", session)
     label_shown.go("i0", "next")  # Enter overtook the label of its own item: the label still counts

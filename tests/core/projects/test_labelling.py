@@ -147,6 +147,13 @@ def test_what_is_no_label(
     assert store.labels.history(*ann.where, "i0") == []
 
 
+def test_only_raters_of_a_pass_save_labels_in_it(store: Store, ann: Rater, bo: Rater) -> None:
+    ann.join()
+    with pytest.raises(UsageError, match="Join first pass first"):
+        bo.say("i0", a=4.0)
+    assert store.labels.current(*bo.where) == []
+
+
 def test_a_session_brought_up_press_by_press_is_the_session_read_whole(store: Store, ann: Rater) -> None:
     """And a form sent again counts once."""
     session, chance, choices = ann.join(), random.Random(5), {"a": (1.0, 4.0), "b": (0.0, 1.0)}
@@ -247,8 +254,10 @@ def test_a_golden_set_says_in_which_pass_its_single_ratings_were_given(store: St
     def frozen(golden_id: str, name: str, values: dict[str, float]) -> str:
         pass_id = projects.start_pass(store, project, golden_id, name, LabelPlan((FIVE,), n_raters=2, shared=4))
         for who in ("Ann", "Bo"):
+            rating = rater(store, project, pass_id, who)
+            rating.join()
             for item_id, value in values.items():
-                rater(store, project, pass_id, who).say(item_id, a=value)
+                rating.say(item_id, a=value)
         return projects.freeze_labels(store, project, pass_id, name=name)
 
     once = frozen(golden_id, "first", {"i0": 1.0, "i1": 5.0})
