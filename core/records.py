@@ -403,7 +403,7 @@ class JudgeScores:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What agreement is measured by: a statistic at a level (METHODS §1), never one without the other."""
+    """What agreement is measured by: a statistic at a level, never one without the other."""
 
     statistic: Statistic
     level: Level

@@ -99,7 +99,7 @@ def calibrate(
     progress: Progress = SILENT,
     **choices: Any,
 ) -> CalibratedRun:
-    """Calibrate `judge` on one aspect of `golden` (METHODS §4) and report it on held-out items.
+    """Calibrate `judge` on one aspect of `golden` and report it on held-out items.
 
     `judge` is a SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge; `settings` or single `choices` (fields of
     `CalibrationSettings`, e.g. ``rounds=2, seed=1``) say how, `asking` how the judge of a SPEC is asked for a score.

@@ -1,4 +1,4 @@
-"""AutoCalibrate (Algorithm 1; departures in METHODS §4): draft, revisit, refine, report.
+"""AutoCalibrate (the paper's Algorithm 1): draft, revisit, refine, report.
 
 What chooses and what reports never share items: drafts see calibration items only, candidates are ranked on
 calibration, refinements pass a gate on an inner fold of calibration, and held-out is scored once, at the end, with

@@ -1,4 +1,4 @@
-"""What the judge is asked to write: drafts from exemplars, refinements from misaligned items; and the gate (§2.3).
+"""What the judge is asked to write: drafts from exemplars, refinements from misaligned items; and the gate.
 
 Exemplars are a stratified Monte-Carlo sample of calibration items.  A refinement is shown items that its parent gets
 wrong, and joins the pool only where it gains on an inner fold as well.

@@ -1,4 +1,4 @@
-"""The candidates: what each scored and what it cost, the race between them, and the plan for a budget (§2.3).
+"""The candidates: what each scored and what it cost, the race between them, and the plan for a budget.
 
 All arms are scored on a few items, then, step after step, two thirds of them on half as many items again, and the
 finalists on all.  Arms are compared on the same items at every rung, so no arm gains by easier texts, and a stopped arm

@@ -1,4 +1,4 @@
-"""The command line: ``python -m core COMMAND`` (DESIGN §3).
+"""The command line: ``python -m core COMMAND``.
 
 Every command takes ``--json``: one JSON object on standard output and nothing else there; progress and words for
 people go to standard error.  Exit 0 done, 1 the input or the result is unusable, 2 wrong usage.

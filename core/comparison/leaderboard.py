@@ -1,7 +1,7 @@
 """The leaderboard: every judge next to the raters on the same items, at one statistic and level, with its tests.
 
 The items are labelled, scored by all judges and seen by none; intervals and tests are over sources; p values of
-differences are corrected after Holm over the table (METHODS §1).
+differences are corrected after Holm over the table.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """What of a golden set judges are calibrated and measured on: the aspect, the split, the labels it takes, texts seen.
 
-Split by source, or by source and system, so that nothing judged held out was seen before (METHODS §4: selecting and
-reporting on the same items is optimistic, so the split is made before anything is drafted).
+Split by source, or by source and system, so that nothing judged held out was seen before.  Selecting and
+reporting on the same items is optimistic, so the split is made before anything is drafted.
 
 How many labels calibrating takes counts *calibration* labels, those that choose the criteria: where half of the
 sources are held out, about half of all labels.  Measured over 34 runs of the offline judge on public sets, with
-its drafts and refinements alone (`fit_strengths=False`), mean alignment with raters on held-out items (METHODS §7).
+its drafts and refinements alone (`fit_strengths=False`), mean alignment with raters on held-out items.
 
 Which items are the same text is known by short digests that a file can hold without holding the texts: of its target,
 source and context, as a judge sees them, not of ids, labels or ratings.  Line ends (CR LF, CR) and Unicode forms (NFC)

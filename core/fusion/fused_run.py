@@ -1,4 +1,4 @@
-"""Fusion: several judges and metrics joined into one, measured next to its parts on held-out items (METHODS §6)."""
+"""Fusion: several judges and metrics joined into one, measured next to its parts on held-out items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LLM fusion (§2): a model rates items by a plan, all aspects in one call, with the assistants' numbers.
+"""LLM fusion: a model rates items by a plan, all aspects in one call, with the assistants' numbers.
 
 The prompt has the paper's blocks in our own words: the task, the assistants and their use by the plan, how to weigh
 them, a preview of the input, the output form, then the filled input.  The reply is read aspect by aspect: what is

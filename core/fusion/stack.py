@@ -298,7 +298,7 @@ def fuse(
     settings: FusionSettings,
     split: FusionSplit | None = None,
 ) -> Fusion:
-    """Fuse `parts` (judges of this golden set, of any scales) on one aspect (METHODS §6, without further calls).
+    """Fuse `parts` (judges of this golden set, of any scales) on one aspect (without further calls).
 
     With a `split` the items to fit and to report on are given, and the caller has seen to what the parts have `seen`:
     their scores on the fit items must then be cross-fitted (`core.fusion.fusion_split.cross_fitted`).

@@ -83,7 +83,7 @@ class Prepared:
 
 
 class Judge(Protocol):
-    """Scores, drafts and refines.  Instances are immutable once prepared; `spec` is DESIGN §3's SPEC."""
+    """Scores, drafts and refines.  Immutable once prepared; `spec` is the SPEC of the command line."""
 
     @property
     def spec(self) -> str: ...

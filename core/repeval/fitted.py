@@ -164,7 +164,7 @@ def fit_repeval(
     here: Settings | None = None,
     progress: Progress = SILENT,
 ) -> FittedRepEval:
-    """Read text quality out of a model's hidden states (METHODS §5): choose on validation, evaluate on test.
+    """Read text quality out of a model's hidden states: choose on validation, evaluate on test.
 
     Args:
         golden: The golden set that is rated, and learnt from without `train_on`.

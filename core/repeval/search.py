@@ -314,7 +314,7 @@ def run(
     split: Split | None = None,
     on_progress: OnProgress | None = None,
 ) -> RepEvalResult:
-    """Run RepEval on `golden` for one aspect (METHODS §5).
+    """Run RepEval on `golden` for one aspect.
 
     Projections are fitted on the training sources, layer, token and k chosen on the validation sources (for a method
     that cross-validates by folds of both), the outcome evaluated on the test sources.  Equal arguments give equal

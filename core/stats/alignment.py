@@ -343,7 +343,7 @@ class Comparison:
         return self.difference.n
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON of `compare` (DESIGN §3)."""
+        """The JSON of `compare`."""
         return {
             "n_common": self.n_common,
             "a": self.difference.a.as_json(),

@@ -391,7 +391,7 @@ Rated = tuple[dict[str, Any], ...]
 
 @dataclass(frozen=True)
 class Ceiling(JsonRecord):
-    """Agreement of the raters on one aspect: the JSON of `ceiling` (DESIGN §3).
+    """Agreement of the raters on one aspect: the JSON of `ceiling`.
 
     `leave_one_out` and `by_rater` as the function of that name has them, alpha as in `core.stats.raters.Alpha`, and
     `pairwise_spearman` the mean over `n_pairs`; None is undefined, the reasons say why.  `panel` names

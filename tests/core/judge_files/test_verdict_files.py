@@ -115,7 +115,7 @@ def test_counts_and_lines(replies: Path, tmp_path: Path) -> None:
 
 
 def test_the_papers_parser_takes_the_first_digit_after_the_last_label() -> None:
-    """By hand from METHODS §2: 2.5 → 2; "1-3" dropped, so 1987 → 1; "three" is no digit; the last "Rating:" counts."""
+    """By hand: 2.5 → 2; "1-3" dropped, so 1987 → 1; "three" is no digit; the last "Rating:" counts."""
     texts = ["2.5", "On 1-3: in 1987", "three", "Rating: 1\nRATING: 3", "Rating:", " "]
     assert [read_rating_as_paper(text).value for text in texts] == [2.0, 1.0, None, 3.0, None, None]
 
