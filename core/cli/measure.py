@@ -324,6 +324,8 @@ def read_ratings(
     reasons = ", ".join(f"{count} {reason}" for reason, count in body["reasons"].items())
     unread = f", {body['n_unread']} unread ({reasons})" if body["n_unread"] else ""
     words = f"{body['n_read']} of {body['n_replies']} replies on {body['n_items']} items read{unread}"
+    if n := body["n_contradicting"]:
+        words += f"; {n} end with another rating than the one read"
     tell(body, [words], as_json)
 
 

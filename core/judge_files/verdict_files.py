@@ -33,7 +33,7 @@ from core.data.reply_files import (
 from core.data.reshape import PREFERENCES
 from core.errors import GoldenError
 from core.files import json_lines, write_text
-from core.judging.parse import read_rating
+from core.judging.parse import ends_otherwise, read_rating
 from core.records import Scale, Scored, Unscored, Verdict
 from core.verdicts import Reading, Verdicts
 
@@ -164,9 +164,18 @@ def read_replies_file(
     """Read every reply in `path`; write one line an item to `out`, whole or not at all; return the counts.
 
     `aspect` is that of `read_rating`.  Returns ``{"n_items", "n_replies", "n_read", "n_unread", "reasons": {reason:
-    count}}``.  GoldenError names the row that cannot be used.
+    count}, "n_contradicting"}``; the last are replies that end with another rating than the one that was read.
+    GoldenError names the row that cannot be used.
     """
-    rows = read_replies(path, lambda reply: read_rating(reply, scale, aspect))
+    n_contradicting = 0
+
+    def read(reply: str) -> Reading:
+        nonlocal n_contradicting
+        reading = read_rating(reply, scale, aspect)
+        n_contradicting += reading.value is not None and ends_otherwise(reply, reading.value, scale, aspect)
+        return reading
+
+    rows = read_replies(path, read)
     if out is not None:
         write_text(Path(out), json_lines(rows))
     n_read, reasons = sum(row["n_read"] for row in rows), Counter(reason for row in rows for reason in row["unread"])
@@ -176,6 +185,7 @@ def read_replies_file(
         "n_read": n_read,
         "n_unread": reasons.total(),
         "reasons": dict(reasons.most_common()),
+        "n_contradicting": n_contradicting,
     }
 
 

@@ -33,6 +33,7 @@ PARSER = "concord.v5"
 
 LONGEST = 40_000
 """Characters read of a longer reply: its last ones.  A verdict stands at an end, and attacks are long."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 MOST = 400
 """Verdicts and JSON objects looked at in a reply."""
 
@@ -73,6 +74,17 @@ def read_rating(reply: str, scale: Scale, aspect: str = "", finish: str = "stop"
         return Reading(None, "refused", span)
     cut_off = found is None and len(text) >= 80 and not text.rstrip().endswith(tuple(".!?:;)]}\"'*>`…。！？」"))
     return Reading(None, "truncated" if cut_off else "no verdict", span)
+
+
+def ends_otherwise(reply: str, value: float, scale: Scale, aspect: str = "") -> bool:
+    """Tell whether the last sentence of a reply states another rating than `value`, read by the same reader.
+
+    Of 60,000 replies recorded for *A Closer Look* and its predecessor one is flagged, wrongly ("it doesn't receive a
+    score of 3"), so a share that can be seen means a judge whose reasons do not carry its ratings.
+    """
+    sentences = [part for part in _SENTENCE_END.split(reply.strip()[-LONGEST:]) if part.strip()]
+    other = read_rating(sentences[-1], scale, aspect).value if len(sentences) > 1 else None
+    return other is not None and other != value
 
 
 def read_rating_as_paper(reply: str) -> Reading:

@@ -133,6 +133,7 @@ def explain_item(
     not there the explanation says so: nothing is ever sent from here.  JobError when the run did not score the item.
     """
     from core.judging.judge_specs import IMPORTED, SILENT, restore_judge
+    from core.judging.parse import ends_otherwise, read_rating
 
     score = item_scores(store, run_id, criteria_id).by_id.get(item_id)
     of = judge_run(store, run_id)
@@ -148,7 +149,12 @@ def explain_item(
             (verdict,) = judge.score(task, [score.item], [criteria], explain=True).explained
     except JudgeError as error:  # a remote judge's reply that is not kept here, or a judge that may not be made
         return str(error), ()
-    return verdict.explanation if isinstance(verdict, Scored) else verdict.detail, verdict.raw
+    if not isinstance(verdict, Scored):
+        return verdict.detail, verdict.raw
+    readings = [(reply, read_rating(reply, task.scale, task.aspect).value) for reply in verdict.raw]
+    if any(value is not None and ends_otherwise(reply, value, task.scale, task.aspect) for reply, value in readings):
+        return f"{verdict.explanation}\n\nA reply ends with another rating than the one that counts.", verdict.raw
+    return verdict.explanation, verdict.raw
 
 
 def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids: str) -> ScoreMatrix:

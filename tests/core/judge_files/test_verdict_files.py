@@ -12,7 +12,7 @@ from core.data.reply_files import read_scored
 from core.errors import GoldenError
 from core.judge_files import read_verdicts, verdict_row
 from core.judge_files.verdict_files import read_replies_file
-from core.judging.parse import read_rating_as_paper
+from core.judging.parse import ends_otherwise, read_rating, read_rating_as_paper
 from core.records import Scale, Scored, Unscored
 
 FIVE = Scale(1, 5)
@@ -92,7 +92,7 @@ def replies(tmp_path: Path) -> Path:
         {"item_id": "a", "responses": ["Score: 4", "Score: 2,5", "7"]},
         {"item_id": "b", "responses": ["", "I am unable to rate this.", None]},
         {"item_id": 3, "responses": ["The text is fine."], "more": 1},
-        {"item_id": "d", "responses": []},
+        {"item_id": "d", "responses": [], "more": 2},
     ]
     return write(tmp_path / "replies.jsonl", rows)
 
@@ -105,6 +105,7 @@ def test_counts_and_lines(replies: Path, tmp_path: Path) -> None:
         "n_read": 2,
         "n_unread": 5,
         "reasons": {"empty": 2, "out of range": 1, "refused": 1, "no verdict": 1},
+        "n_contradicting": 0,
     }
     assert [json.loads(line) for line in out.read_text("utf-8").splitlines()] == [
         {"item_id": "a", "score": 3.25, "n_read": 2, "n_unread": 1, "unread": ["out of range"]},
@@ -112,6 +113,26 @@ def test_counts_and_lines(replies: Path, tmp_path: Path) -> None:
         {"item_id": "3", "score": None, "n_read": 0, "n_unread": 1, "unread": ["no verdict"]},
         {"item_id": "d", "score": None, "n_read": 0, "n_unread": 0, "unread": []},
     ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "otherwise"),
+    [
+        ("Rating: 4. It is clear. I would rate it 2.", True),
+        ("Score: 4\nIt has 2 typos and 3 facts.", False),
+        ("Score: 4\nSo the score is 4.", False),
+        ("4", False),
+        ("Score: 4\nOverall: Score: 9", False),
+    ],
+)
+def test_a_reply_whose_last_sentence_states_another_rating_is_counted(
+    tmp_path: Path, reply: str, otherwise: bool
+) -> None:
+    value = read_rating(reply, FIVE).value
+    if value is not None:
+        assert ends_otherwise(reply, 4.0, FIVE) is otherwise
+    path = write(tmp_path / "replies.jsonl", [{"item_id": "a", "responses": [reply]}])
+    assert read_replies_file(path, FIVE)["n_contradicting"] == int(otherwise and value == 4.0)
 
 
 def test_the_papers_parser_takes_the_first_digit_after_the_last_label() -> None:
