@@ -20,6 +20,7 @@
     core.choose_threshold(golden, "verdicts.jsonl", "coherence", yes_from=4)    # from which score on to say yes
     core.preferences(pairs, "preference", "verdicts.jsonl")     # which of two: strengths of systems, agreement
     core.styles(golden, "coherence", "openai:m", core.StylesSettings((core.Style("score_only"),))).view.cells
+    core.check_connection("openai:m@http://127.0.0.1:8000/v1")  # does the model answer?
     core.ablate(result)                   # what each part of the judge brings
     core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     )
     from core.fusion.fused_run import FusedRun, FusionSettings, fuse
     from core.judge_files.loaded import load_judge
+    from core.judging.judge_specs import check_connection
     from core.judging.scoring_styles import Asking, Style
     from core.projects.project import Project, WrittenReport, open_project, write_report
     from core.records import Alignment, Criteria, GoldenSet, Interval, Item, Scored, ScoreMatrix, Unscored, Verdict
@@ -140,6 +142,7 @@ __all__ = [
     "beside_people",
     "calibrate",
     "ceiling",
+    "check_connection",
     "choose_threshold",
     "compare",
     "estimate",

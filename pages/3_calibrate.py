@@ -37,7 +37,7 @@ def show_form(page: Opened) -> None:
         link_to("golden_set", "Upload a golden set", icon=":material/upload_file:")
         st.stop()
     wanted = state.url_id("golden"), state.url_id("aspect")
-    choice = forms.choose_calibration(page.settings, page.project.project_id, goldens, wanted)
+    choice = forms.choose_calibration(page, goldens, wanted)
     if choice.request is None:
         st.button("Start the calibration", icon=":material/play_arrow:", disabled=True, key="form_start_off")
         st.caption(plain(choice.missing))

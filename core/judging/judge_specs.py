@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -42,14 +43,14 @@ from core.data.reply_files import (
     verdict_of,
     words_of,
 )
-from core.errors import AuthError, ConsentError, GoldenError, JudgeError, UsageError
+from core.errors import AuthError, BadReplyError, ConsentError, GoldenError, JudgeError, UsageError
 from core.judging.judge_protocol import NO_TEXT, DraftBatch, DraftRequest, Judge, OnProgress, has_texts
 from core.judging.llm_judge import LLMJudge
 from core.judging.parse import read_rating
 from core.judging.scoring_styles import Asking, Style
 from core.providers import simulated_reader
 from core.providers.cached import RecordedProvider, with_cache
-from core.providers.completions import ClosedProvider, Provider, ReplyStore
+from core.providers.completions import ClosedProvider, Failure, Message, Provider, ReplyStore, Request
 from core.providers.endpoints import OPENAI_URL, Installation, checked_base_url, endpoint_name, trusted_with_the_key
 from core.providers.scripted import ScriptedProvider
 from core.providers.wire import ROOM_TO_THINK
@@ -402,6 +403,39 @@ def _recorded(path: Path, sampling: Style | None, gate: Gate) -> Judge:
         return RecordedJudge.from_file(file)
     recording = RecordedProvider(file)
     return LLMJudge(recording, recording.model, spec=f"recorded:{path}", sampling=sampling)
+
+
+_CHECK_SECONDS = 30.0
+
+
+def check_connection(judge: str, settings: Settings | None = None) -> str:
+    """Send one tiny request to the model at an endpoint, as a run would, and say in a sentence that it answers.
+
+    The key comes from the environment.  Nothing is stored or cached, and a failure is not retried.
+
+    Args:
+        judge: ``"openai:MODEL"`` or ``"openai:MODEL@BASE_URL"``, named here and now by a person.
+        settings: None reads them from the environment.
+
+    Raises:
+        UsageError: The judge is of another kind or malformed.
+        ProviderError: The endpoint's error, with the endpoint and a way out.
+    """
+    from core.providers.openai_api import OpenAIProvider
+
+    if parse_spec(judge).kind != "openai":
+        raise UsageError("Only a model at an endpoint has a connection to test: openai:MODEL@BASE_URL.")
+    with closing(language_model(judge, settings or Settings.from_environment(), gate=NAMED)) as model:
+        provider = model.provider
+        assert isinstance(provider, OpenAIProvider)
+        seconds = min(provider.limits.timeout, _CHECK_SECONDS)
+        provider.limits = replace(provider.limits, timeout=seconds, retries=0, patience=0.0)
+        ask = Request(model.model, (Message("user", "Reply with the number 1."),), None, 64, extra=model.extra)
+        began = time.perf_counter()
+        (reply,) = provider.complete([replace(ask, effort=model.effort)])
+        if isinstance(reply, Failure):
+            raise BadReplyError(f"{provider.endpoint} (model {model.model!r}): {reply.message}")
+        return f"{model.model} at {provider.endpoint} answers ({time.perf_counter() - began:.2f} s)."
 
 
 def language_model(

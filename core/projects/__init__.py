@@ -10,6 +10,7 @@ AccessError.  Unknown ids raise NotFoundError; every error raised on purpose is 
 from core.jobs.queue import ensure_worker
 from core.projects.calibration import (
     calibrations_of,
+    check_connection,
     estimate,
     estimate_version,
     in_place_of_parent,

@@ -116,6 +116,14 @@ def key_named(settings: Settings, base_url: str) -> str:
     return Installation.of(settings).key_name(endpoint_of(JudgeSpec("openai", base_url=base_url), settings))
 
 
+@requires("reviewer", reads=True)
+def check_connection(store: Store, settings: Settings, judge: str) -> str:
+    """Ask a model at an endpoint for one tiny reply (`core.judging.judge_specs.check_connection`)."""
+    from core.judging import judge_specs
+
+    return judge_specs.check_connection(judge, settings)
+
+
 def _check_calibration(
     store: Store, settings: Settings, request: CalibrationRequest
 ) -> tuple[CalibrationRequest, str, str]:

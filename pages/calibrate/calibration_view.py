@@ -32,10 +32,10 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
     """What the calibration found in a sentence and a chart, with the next step; the rest by sections."""
     version = judge_view.line_of(page, view.aspect).of_run(view.run_id)
     result = projects.as_claimed(page.store, view.run_id, result)
-    finding(sentence(result, version), step=lambda: _draw_next(view, version))
+    finding(sentence(result), step=lambda: _draw_next(view, version))
     if view.status != "done":
         run_panel.draw_status(page, view)
-    st.caption(plain(_measured(view, result)))
+    st.caption(plain(_measured(view, result, version)))
     for warning in result.warnings:
         if warning != gain_warning(result.gain):  # which stands above already
             st.caption(f":material/warning: {plain(warning)}")
@@ -63,15 +63,11 @@ def draw(page: Opened, view: RunDetail, result: Calibration) -> None:
         _draw_criteria(page, view, result, version)
 
 
-def sentence(result: Calibration, version: JudgeVersion | None) -> str:
-    """State what calibration changed on held-out items, and which version of the judge came of it."""
-    held = result.held_out
-    words = gain_finding(result.gain).headline
-    if held.value is None:
-        words = f"Agreement with raters is undefined: {held.reason or 'too few items'}."
-    if version is None:
-        return words
-    return f"{words} Version {version.number}: {VERSION_STATES[version.state]}."
+def sentence(result: Calibration) -> str:
+    """State what calibration changed on held-out items."""
+    if result.held_out.value is None:
+        return f"Agreement with raters is undefined: {result.held_out.reason or 'too few items'}."
+    return gain_finding(result.gain).headline
 
 
 def kept_words(page: Opened, split_from: str) -> str:
@@ -91,13 +87,14 @@ def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:
         link_to("misaligned", DIFFER, icon=":material/difference:", run=view.run_id)
 
 
-def _measured(view: RunDetail, result: Calibration) -> str:
+def _measured(view: RunDetail, result: Calibration, version: JudgeVersion | None) -> str:
     held, gain = result.held_out, result.gain
     change = difference_figures(gain.value, gain.interval, gain.p, gain.p_reason)
     offline = view.judge_spec == "offline"
     judge = "The offline judge, which is not an LLM" if offline else f"Judge: {judge_words(view.judge_spec)}"
+    made = f"Version {version.number}: {VERSION_STATES[version.state]}. " if version else ""
     return (
-        f"{result.task.aspect} of {result.golden_name}. Agreement {describe(held)}; gain {change}. "
+        f"{made}{result.task.aspect} of {result.golden_name}. Agreement {describe(held)}; gain {change}. "
         f"{measure_name(held.statistic, held.level)}, held-out items, n = {held.n:,}, 95 % intervals. {judge}."
     )
 

@@ -40,7 +40,7 @@ def choose_styles(page: Opened, golden: GoldenSummary, aspect: str) -> StylesCho
         return StylesChoice(None, f"{aspect} has no labels; styles are compared by their agreement with raters.")
     left, middle, right = st.columns(3, gap="large")
     with left:
-        spec = forms.choose_judge(page.settings, "styles_", models_only=True)
+        spec = forms.choose_judge(page, "styles_", models_only=True)
     with middle:
         style = setting_form.draw(Style, {"samples": "Samples", "temperature": "Temperature"}, prefix="styles_")
         if style["samples"] > 1 and not style["temperature"]:

@@ -52,7 +52,11 @@ def draw(page: Opened, goldens: Sequence[GoldenSummary], golden: GoldenSummary) 
     """Draw one of the project's `goldens`, which come newest first."""
     sees = not golden.aspects or label_blind.may_see(page, golden.golden_id)
     words, n = _glance(golden.golden_id, page)
-    finding(f"{shortened(golden.name, LONGEST)}: {words}")
+    rated = [aspect.aspect for aspect in golden.aspects if aspect.n_labelled]
+    labelled = f"with labels of {rated[0]}" if len(rated) == 1 else f"with labels of {len(rated)} aspects"
+    labelled = labelled if rated else "without labels"
+    finding(f"{shortened(golden.name, LONGEST)}: {counted(golden.n_items, 'item')} {labelled}.")
+    st.caption(plain(words))
     _draw_next(page, golden, n)
     if not sees:
         return

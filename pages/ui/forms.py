@@ -16,10 +16,10 @@ from core.judging.scoring_styles import Asking
 from core.project_records import GoldenSummary
 from core.projects.calibration import CalibrationRequest
 from core.records import Scale
-from core.settings import Settings
 from core.wording import counted, money
-from pages.ui import setting_form, tables
+from pages.ui import people, setting_form, tables
 from pages.ui.asking_form import MODEL_FORM, choose_asking
+from pages.ui.page import Opened
 from pages.ui.screens import plain
 from pages.ui.state import widget
 
@@ -79,7 +79,7 @@ class CalibrationChoice:
 
 
 def choose_calibration(
-    settings: Settings, project_id: str, goldens: Sequence[GoldenSummary], wanted: tuple[str | None, str | None]
+    page: Opened, goldens: Sequence[GoldenSummary], wanted: tuple[str | None, str | None]
 ) -> CalibrationChoice:
     """Draw the whole form; `wanted` are the golden set and the aspect to begin with, if any."""
     left, right = st.columns([3, 2], gap="large")
@@ -97,7 +97,7 @@ def choose_calibration(
         if wanted[1] in names:
             st.session_state.setdefault(widget("aspect"), wanted[1])
         aspect = st.selectbox("Aspect to judge", names, key=widget("aspect"))
-        spec = choose_judge(settings)
+        spec = choose_judge(page)
     with right:
         labels = golden.aspect(aspect)
         assert labels is not None
@@ -126,7 +126,7 @@ def choose_calibration(
         return CalibrationChoice(None, "Enter the name of the model that the endpoint serves.")
     return CalibrationChoice(
         CalibrationRequest(
-            project_id,
+            page.project.project_id,
             golden.golden_id,
             aspect,
             spec,
@@ -198,9 +198,9 @@ def show_estimate(estimate: Estimate, *, offline: bool = False) -> None:
         st.info(plain(note), icon=":material/info:")
 
 
-def choose_judge(settings: Settings, prefix: str = "", *, models_only: bool = False) -> str:
+def choose_judge(page: Opened, prefix: str = "", *, models_only: bool = False) -> str:
     """Draw the choice of a judge and return its SPEC, empty while something is missing."""
-    kinds = dict(JUDGES)
+    settings, kinds = page.settings, dict(JUDGES)
     if not settings.local_models:
         del kinds["hf"]
     if models_only:
@@ -231,4 +231,18 @@ def choose_judge(settings: Settings, prefix: str = "", *, models_only: bool = Fa
         else "No key in the environment. If the endpoint asks for one, set OPENAI_API_KEY where the worker runs. Never "
         "type a key here."
     )
-    return "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
+    spec = "" if not model else f"openai:{model}@{base}" if base else f"openai:{model}"
+    tested = widget(f"{prefix}tested")
+    if people.button(
+        page, "reviewer", "Test connection", disabled=not spec, icon=":material/network_check:", key=f"{tested}_button"
+    ):
+        with st.spinner("Asking the model …"):
+            try:
+                st.session_state[tested] = spec, projects.check_connection(page.store, settings, spec), True
+            except ConcordError as error:
+                st.session_state[tested] = spec, str(error), False
+    asked, words, answers = st.session_state.get(tested, ("", "", False))
+    if spec and asked == spec:
+        show, icon = (st.success, "check_circle") if answers else (st.error, "error")
+        show(plain(words), icon=f":material/{icon}:")
+    return spec

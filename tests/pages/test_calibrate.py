@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +16,7 @@ from core.findings.agreement import gain_warning
 from core.judging.scoring_styles import Asking, Style
 from core.projects.calibration import CalibrationRequest
 from pages.ui import state
+from tests.fake_openai import FakeOpenAI, RunningServer
 from tests.pages.making import Place, aligned, calibrate, calibration, candidates, golden_of, standing
 from tests.pages.screen import (
     button,
@@ -39,6 +42,13 @@ def form(place: Place) -> AppTest:
 
 def shown(run_id: str) -> AppTest:
     return open_screen(SCREEN, run=run_id)
+
+
+@contextmanager
+def fake_endpoint() -> Iterator[RunningServer]:
+    server = RunningServer(FakeOpenAI())
+    yield server
+    server.stop()
 
 
 def start_is_off(screen: AppTest) -> bool:
@@ -120,6 +130,22 @@ def test_an_endpoint_needs_a_model_and_never_asks_for_a_key(place: Place, form: 
     press(form, "Start the calibration")
     spec = place.request_of(place.newest("calibration")).judge_spec
     assert spec == "openai:small-model@http://127.0.0.1:8000/v1"
+
+
+def test_a_press_tests_the_connection(form: AppTest) -> None:
+    form.radio(key="form_judge").set_value("openai").run()
+    assert button(form, "Test connection").disabled
+    with fake_endpoint() as server:
+        form.text_input(key="form_model").set_value("fake-judge")
+        form.text_input(key="form_base_url").set_value(server.base_url).run()
+        press(form, "Test connection")
+        assert f"fake-judge at {server.base_url} answers" in texts(form)
+        assert server.fake.requests == 1
+        server.fake.fault = "404"
+        press(form, "Test connection")
+        assert "it knows no such model" in texts(form)
+    form.text_input(key="form_model").set_value("another").run()
+    assert "it knows no such model" not in texts(form)
 
 
 def test_a_key_in_the_environment_is_told_but_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

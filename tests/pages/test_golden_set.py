@@ -96,7 +96,8 @@ def test_the_link_to_the_drop_zone_opens_it_where_there_are_golden_sets(place: P
 
 def test_the_sample_is_shown_at_first_start_its_finding_first(place: Place) -> None:
     screen = open_screen(SCREEN)
-    assert "summaries: 144 items from 6 systems over 24 sources." in texts(screen)
+    assert "summaries: 144 items with labels of " in texts(screen)
+    assert "144 items from 6 systems over 24 sources" in texts(screen)
     assert "72 labels would choose its criteria" in texts(screen)
     assert screen.query_params["golden"] == place.golden_id
     assert not grids(screen)  # the items are behind a press

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import JudgeError, UsageError
-from core.judging.judge_specs import NAMED, make_judge, restore_judge
+from core.errors import AuthError, BadReplyError, EndpointDownError, JudgeError, UsageError
+from core.judging.judge_specs import NAMED, check_connection, make_judge, restore_judge
 from core.judging.llm_judge import LLMJudge
 from core.judging.scoring_styles import MIXED, PERSONAS, PROMPTS, SCHEMAS, STYLE_FORMS, Asking, Style
 from core.records import Criteria, Item, Scale, Task
@@ -20,6 +20,39 @@ from tests.fake_openai import RunningServer
 TASK = Task("coherence", "source_target", Scale(1, 5))
 ITEM = Item("i", "A text.", source="A source.")
 LOCAL = Settings()
+
+
+def test_a_connection_is_checked_with_one_request_and_the_key_of_the_environment(server: RunningServer) -> None:
+    settings = Settings(openai_base_url=server.base_url, openai_api_key="sk-of-the-environment")
+    assert check_connection("openai:fake-judge", settings).startswith(f"fake-judge at {server.base_url} answers (")
+    assert (server.fake.requests, server.fake.keys) == (1, {"Bearer sk-of-the-environment"})
+    server.fake.thinks = 100  # it answers, though its thoughts use up the limit
+    assert " answers (" in check_connection(f"openai:fake-judge@{server.base_url}", Settings())
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        ("401", AuthError, "asks for a key (401). Set OPENAI_API_KEY."),
+        ("500", EndpointDownError, "still answered 500"),
+        ("html", BadReplyError, "answered 200 with"),
+        ("filter", BadReplyError, "(model 'fake-judge'): "),
+    ],
+)
+def test_a_connection_that_fails_says_what_the_endpoint_said(
+    server: RunningServer, fault: str, error: type[JudgeError], words: str
+) -> None:
+    server.fake.fault = fault
+    with pytest.raises(error) as told:
+        check_connection(f"openai:fake-judge@{server.base_url}", LOCAL)
+    assert words in str(told.value)
+    assert server.fake.requests == 1
+
+
+@pytest.mark.parametrize("judge", ["offline", "scripted", "hf:some/model", "openai:"])
+def test_only_a_model_at_an_endpoint_has_a_connection(judge: str) -> None:
+    with pytest.raises(UsageError):
+        check_connection(judge, LOCAL)
 
 
 def test_what_was_not_chosen_goes_with_what_was() -> None:

@@ -49,7 +49,7 @@ SPEAKING = """
 """
 CHANGING = """
     add_golden add_judge add_sample adjudicate
-    cancel_run decide_point
+    cancel_run check_connection decide_point
     freeze_labels pass_summary
     remove_judge rename_criteria
     resume_run save_edit start_run
