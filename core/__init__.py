@@ -26,6 +26,7 @@
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
     core.plan_labels(200, n_sources=50, n_raters=2).words       # what so many labels would tell, before anybody labels
     core.recheck("judge.yaml", newer, "coherence")        # has the judge's alignment fallen on newer labels?
+    core.repeat("judge.yaml", golden)             # how much do its scores change when it is asked again?
     core.monitor("traffic.jsonl", "judge.yaml", "out/monitor")  # has quality moved in use: the systems, or the judge?
     core.open_project("Summaries", create=True)           # a kept project: golden sets, durable runs, judges, report
     core.write_report("My project", "coherence", "out/report")   # all that a kept project knows of its judge
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     )
     from core.comparison.monitoring import Monitored, MonitorSettings, monitor
     from core.comparison.recheck import RecheckSettings, recheck
+    from core.comparison.steadiness import RepeatSettings, Steadiness, repeat
     from core.comparison.style_grid import StylesSettings, styles
     from core.data import load_golden, load_items
     from core.errors import (
@@ -126,8 +128,10 @@ __all__ = [
     "RateLimitError",
     "RecheckSettings",
     "RepEvalSettings",
+    "RepeatSettings",
     "ScoreMatrix",
     "Scored",
+    "Steadiness",
     "Style",
     "StylesSettings",
     "Unscored",
@@ -158,6 +162,7 @@ __all__ = [
     "plan_labels",
     "preferences",
     "recheck",
+    "repeat",
     "styles",
     "write_report",
 ]

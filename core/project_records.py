@@ -59,6 +59,7 @@ RunKind = Literal[
     "repeval",
     "fusion",
     "recheck",
+    "repeat",
 ]
 RunStatus = Literal["queued", "running", "done", "failed", "cancelled", "budget"]
 Side = Literal["calibration", "held-out"]

@@ -1,9 +1,9 @@
-"""The commands that use a judge file: score, recheck, monitor, adapt."""
+"""The commands that use a judge file: score, recheck, repeat, monitor, adapt."""
 
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,6 +22,7 @@ from core.cli.options import (
 )
 from core.cli.output import because, finding_lines, notes, place, spent, stages_shown, tell, written_to
 from core.comparison.recheck import RecheckSettings
+from core.comparison.steadiness import RepeatSettings
 from core.errors import ConcordError, UsageError
 from core.files import require_new
 from core.records import setting
@@ -188,6 +189,47 @@ def recheck(
     )
     if outcome.decision == "fallen" or (strict and outcome.decision == "inconclusive"):
         raise typer.Exit(1)
+
+
+@commands.command(rich_help_panel="Measure")
+@with_options
+def repeat(
+    golden: GoldenFile,
+    *,
+    judge_file: Annotated[Path | None, typer.Option("--judge-file", help="The judge.yaml of a calibration.")] = None,
+    aspect: Annotated[str, typer.Option("--aspect", help="The human_<aspect>, without a judge file.")] = "",
+    criteria: Annotated[Path | None, typer.Option("--criteria", help="Text of criteria, without a judge file.")] = None,
+    settings: RepeatSettings,
+    opened: JudgeFileOptions,
+    printed: PrintOptions,
+) -> None:
+    """Ask a judge again, and measure how much its scores change.
+
+    No cached reply is used and none is kept. GOLDEN holds the items that the judge was calibrated on.
+    """
+    from core.comparison.steadiness import items_to_repeat, steadiness, with_criteria
+    from core.files import small_text
+    from core.findings.over_time import steadiness_finding
+    from core.judge_files.loaded import LoadedJudge, load_judge
+    from core.judging.judge_specs import NAMED, language_model
+    from core.settings import Settings
+
+    if judge_file is None and not (opened.judge and aspect):
+        raise UsageError("Name the judge: --judge-file FILE, or --judge SPEC with --aspect and --criteria.")
+    loaded, judge = golden.load(), opened.judge or None
+    asked: LoadedJudge
+    if judge_file is not None:
+        asked = load_judge(judge_file, judge=judge, accept_edited=opened.accept_edited)
+    else:
+        text = "" if criteria is None else small_text(criteria, "--criteria")
+        model = language_model(opened.judge, Settings.from_environment(), gate=NAMED)
+        asked = with_criteria(model, loaded, aspect, text)
+    with closing(asked), stages_shown() as progress:
+        found = steadiness(asked, items_to_repeat(asked, loaded, settings), settings, progress=progress)
+    said = steadiness_finding(found)
+    spending = f"{counted(found.usage.requests, 'request')}{spent(asdict(found.usage))}."
+    lines = finding_lines(said, [spending], verbose=printed.verbose)
+    tell(found.as_json() | {"words": said.headline}, lines, printed.as_json)
 
 
 @commands.command(rich_help_panel="Judge")

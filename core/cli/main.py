@@ -26,7 +26,7 @@ CTRL_C = 130
 
 ORDER = """
 check calibrate score recheck monitor adapt
-align compare ceiling estimate-means examine threshold preferences plan-labels
+align compare ceiling repeat estimate-means examine threshold preferences plan-labels
 styles repeval fuse ablate read-ratings
 report export-project import-project demo worker storage
 fetch

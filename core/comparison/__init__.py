@@ -10,6 +10,7 @@
     examination      where a judge fails, its biases               examine
     corrected_means  how good each system is                       estimate_means
     recheck          does an exported judge still agree            recheck
+    steadiness       a judge asked again about the same items      repeat steadiness
     periods          newer texts by day or version, anchors        watch look_again
     style_grid       one language model asked in several ways      styles
 

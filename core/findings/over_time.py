@@ -1,15 +1,17 @@
-"""Whether a judge still agrees with newer labels, and whether newer texts or the judge itself moved."""
+"""Whether a judge still agrees with newer labels, whether newer texts or the judge moved, and how steady it is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from core.findings import Finding
-from core.wording import DASH, capital, change_figures, counted, estimate, number, percent, signed_range
+from core.wording import DASH, capital, change_figures, counted, estimate, number, percent, signed_range, times
 
 if TYPE_CHECKING:
     from core.comparison.monitoring import AnchorLook, Monitored, Movement
     from core.comparison.recheck import Recheck
+    from core.comparison.steadiness import Steadiness
+    from core.stats import Difference
 
 MOST_NAMED = 3
 """Changes named in the detail: of all later texts, then of the newest periods."""
@@ -96,3 +98,49 @@ def movement_words(change: Movement | None) -> str:
         return f"{DASH} ({change.reason})"
     way = f"{'down' if change.value < 0 else 'up'} by {abs(change.value):.2f}"
     return f"{way}, ±{change.reach:.2f}" if change.reach is not None else f"{way} ({change.reason})"
+
+
+# ── steadiness ───────────────────────────────────────────────────────────────────────────────────────────────
+
+WORTHWHILE = 0.01
+"""The least rise of the alignment for which more samples are proposed."""
+
+
+def steadiness_finding(found: Steadiness) -> Finding:
+    """How much the scores of a judge change when it is asked again, and whether more samples would help."""
+    asked = f"{counted(found.n_items, 'calibration item')}, each asked {times(found.times)}"
+    ends = "" if found.interval is None else f", 95 % interval {number(found.interval.low)} to "
+    ends += "" if found.interval is None else number(found.interval.high)
+    why = f" ({found.reason})" if found.reason else ""
+    detail = f"Reliability of one score: {number(found.reliability)}{ends}{why} (ICC). {asked}."
+    cautions = [f"{counted(found.n_unread, 'score')} could not be read and are left out."] if found.n_unread else []
+    if found.temperature == 0:
+        cautions.insert(0, "At temperature 0 a server may still answer differently each time.")
+    if found.changed_share is None:
+        return Finding("Steadiness is unknown: too few scores could be read.", detail, tuple(cautions))
+    step, expected = "", found.forecasts[1]
+    if found.alignment is not None and expected.alignment is not None:
+        rise = f"from {number(found.alignment)} to about {number(expected.alignment)}"
+        step = f"Averaging {expected.samples} samples would raise held-out agreement {rise}."
+        if expected.alignment - found.alignment < WORTHWHILE:
+            step = "More samples would hardly raise agreement."
+    return Finding(_changes(found), detail, tuple(cautions), step)
+
+
+def steadiness_line(found: Steadiness, gain: Difference) -> str:
+    """What asking again showed, in a line next to the alignment, and whether the `gain` is lost in that noise."""
+    from core.comparison.steadiness import gain_noise, is_within_noise
+
+    if found.changed_share is None:
+        return ""
+    if not is_within_noise(found, gain):
+        return _changes(found)
+    noise = number(gain_noise(found, gain))
+    return f"{_changes(found)} The gain is smaller than this noise (±{noise}), so it is inconclusive."
+
+
+def _changes(found: Steadiness) -> str:
+    if not found.changed_share:
+        return "Asked again, the judge gave the same scores."
+    where = f"on {percent(found.changed_share)} of the items"
+    return f"Asked again, the judge changed its score {where}, by {number(found.mean_change)} points on average."

@@ -89,6 +89,7 @@ class LLMJudge(Judge):
         sampling: How it is asked.
         spent: What its scores and drafts have cost so far.
         refused_before: What the endpoint refused when the judge was calibrated.
+        first_sample: The number of the first sample of each prompt; see `asked_again`.
     """
 
     spec: str = ""
@@ -111,6 +112,7 @@ class LLMJudge(Judge):
         self.effort = effort
         self.extra = extra
         self.room = 0
+        self.first_sample = 0
         self.refused_before = frozenset[str]()
         self.cost_of = cost_of or (lambda _prompt, _reply: None)
         self.first = FirstReplies(f"{model} at {provider.endpoint}")
@@ -200,7 +202,7 @@ class LLMJudge(Judge):
                             how.max_tokens,
                             reads,
                             top_p=how.top_p,
-                            sample=slot.sample,
+                            sample=self.first_sample + slot.sample,
                             json_schema=slot.schema,
                             **besides,
                         )
@@ -338,6 +340,12 @@ class LLMJudge(Judge):
         other = copy.copy(self)
         other.sampling, other._without = sampling, set()
         other.first = FirstReplies(f"{self.model} at {self.provider.endpoint}")
+        return other
+
+    def asked_again(self, time: int) -> LLMJudge:
+        """The same judge asking for samples that no other `time` asks for: a reply store keeps them apart."""
+        other = self.with_sampling(self.sampling)
+        other.first_sample = time * self.sampling.samples
         return other
 
     def _note_sent(self, replies: Sequence[Reply]) -> Usage:

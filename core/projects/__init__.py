@@ -72,10 +72,12 @@ from core.projects.labelling import (
 from core.projects.method_runs import (
     analyse_candidates,
     estimate_ablation,
+    estimate_repeat,
     estimate_repeval,
     estimate_styles,
-    last_ablation,
+    last_run_on,
     list_rechecks,
+    steadiness_of,
     styles_so_far,
 )
 from core.projects.misaligned_items import (

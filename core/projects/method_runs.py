@@ -1,4 +1,4 @@
-"""Runs of methods other than calibration: grids of judging styles, RepEval, ablations, and rechecks.
+"""Runs of methods other than calibration: grids of judging styles, RepEval, ablations, rechecks, and steadiness.
 
 A resumed RepEval run reads the texts whose states are not in CONCORD_HOME/states; only the worker loads a model.  Of a
 finished calibration, ablations say what each part of its judge adds, analyses what the candidates tell, and rechecks
@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 from core.calibration.ablate import Ablation, AblationRow, Analyses
 from core.calibration.calibration_records import Estimate
 from core.comparison.recheck import Recheck, newer_items, recheck
+from core.comparison.steadiness import RepeatSettings, Steadiness, items_to_repeat, repeat
 from core.comparison.style_grid import (
     GivenCriteria,
     StylesEstimate,
@@ -24,13 +26,13 @@ from core.comparison.style_grid import (
 )
 from core.comparison.style_grid import styles as compared_styles
 from core.errors import JobError, NotFoundError, UsageError
-from core.judging.judge_protocol import NO_TEXT
+from core.judging.judge_protocol import NO_TEXT, CallEstimate
 from core.judging.judge_specs import NAMED, language_model
-from core.project_records import JUDGES, WITH_RESULT, Run
+from core.project_records import JUDGES, WITH_RESULT, Run, RunKind
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.judge_line import judge_line
 from core.projects.project_list import require_aspect
-from core.projects.run_work import KINDS, Kind, RunWork, load_calibration, load_scores, require_judge
+from core.projects.run_work import KINDS, Kind, RunWork, load_calibration, load_scores, require_judge, require_made_here
 from core.records import Criteria, GoldenSet, JudgeScores, Provenance, Split, Unscored, text_length
 from core.repeval import Method, RepEvalResult, RepEvalSettings, split_three
 from core.repeval.fitted import fit_repeval
@@ -375,12 +377,17 @@ def run_ablation(work: RunWork) -> Ablation:
     return result
 
 
-def last_ablation(store: Store, run_id: str) -> Run | None:
-    """The newest ablation of a calibration: one that is going on or done before one that failed; None without any."""
-    runs = [run for run in store.runs.all(store.runs.get(run_id).project_id) if run.kind == "ablation"]
-    ablations = [run for run in runs if unpack(AblationRequest, run.request_json).run_id == run_id]
-    usable = [run for run in ablations if not run.finished or run.status in WITH_RESULT]
-    return next(iter(usable or ablations), None)
+def last_run_on(store: Store, kind: RunKind, run_id: str) -> Run | None:
+    """The newest run of a `kind` that is about run `run_id`; one that is going on or done before one that failed."""
+    about = _runs_on(store, kind, run_id)
+    usable = [run for run in about if not run.finished or run.status in WITH_RESULT]
+    return next(iter(usable or about), None)
+
+
+def _runs_on(store: Store, kind: RunKind, run_id: str) -> list[Run]:
+    runs = [run for run in store.runs.all(store.runs.get(run_id).project_id) if run.kind == kind]
+    request: Any = KINDS[kind].request
+    return [run for run in runs if unpack(request, run.request_json).run_id == run_id]
 
 
 def _require_calibration(store: Store, request: AblationRequest) -> None:
@@ -464,7 +471,6 @@ def run_recheck(work: RunWork) -> Recheck:
     """Open the judge as its file would be, score, and compare; nothing enters the project's judges."""
     from core.judge_files import judge_card
     from core.judge_files.loaded import restored
-    from core.judging.judge_specs import NAMED
 
     request = work.request(RecheckRequest)
     calibration = load_calibration(work.store, request.run_id)
@@ -475,6 +481,66 @@ def run_recheck(work: RunWork) -> Recheck:
             request.aspect,
             progress=work.progress,
         )
+
+
+# ── steadiness: the judge asked again about items of its calibration ───────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatRequest:
+    """Ask the judge of run `run_id` (a calibration or a version) again about some of its calibration items."""
+
+    project_id: str
+    golden_id: str
+    aspect: str
+    run_id: str
+    settings: RepeatSettings = field(default_factory=RepeatSettings)
+
+
+def estimate_repeat(store: Store, settings: Settings, request: RepeatRequest) -> CallEstimate:
+    """Calls, tokens and price of asking again; raises what the start would."""
+    from core.judge_files import judge_card
+    from core.judge_files.loaded import restored
+
+    _check_repeat(store, settings, request)
+    card = judge_card(load_calibration(store, request.run_id))
+    with closing(restored(card, settings, gate=NAMED)) as judge:
+        golden = store.goldens.load(request.golden_id)
+        one = judge.estimate(items_to_repeat(judge, golden, request.settings))
+    times = request.settings.times
+    return CallEstimate(one.calls * times, *one.scaled(times))
+
+
+def steadiness_of(store: Store, run_id: str) -> Steadiness | None:
+    """What asking the judge of calibration or version `run_id` again has shown; None before."""
+    found = (store.results.read(run.run_id, RESULT, Steadiness) for run in _runs_on(store, "repeat", run_id))
+    return next(filter(None, found), None)
+
+
+def _check_repeat(store: Store, settings: Settings, request: RepeatRequest) -> tuple[RepeatRequest, str, str]:
+    require_made_here(store, request.run_id)
+    run = store.runs.get(request.run_id)
+    calibration = load_calibration(store, request.run_id)
+    if (run.project_id, run.golden_id, run.aspect) != (request.project_id, request.golden_id, request.aspect):
+        raise UsageError("The judge belongs to another project, golden set or aspect.")
+    spec = str(calibration.judge_state.get("spec", ""))
+    if spec.partition(":")[0] in ("offline", "recorded"):
+        raise UsageError(f"The judge {spec} asks no model, so asking again gives the same scores.")
+    version = judge_line(store, run.project_id, run.aspect).of_run(run.run_id)
+    which = "" if version is None else f" of {version.name}"
+    return request, f"steadiness{which} · {judge_words(spec)}", spec
+
+
+def run_repeat(work: RunWork) -> Steadiness:
+    """Open the judge as its file would be, with replies that serve this run alone."""
+    from core.judge_files import judge_card
+    from core.judge_files.loaded import restored
+
+    request = work.request(RepeatRequest)
+    card = judge_card(load_calibration(work.store, request.run_id))
+    own = work.store.replies.of_run(work.run.run_id, alone=True)
+    with closing(restored(card, work.settings, own, gate=NAMED)) as judge:
+        return repeat(judge, work.golden, request.settings, progress=work.progress)
 
 
 KINDS["styles"] = Kind(
@@ -495,3 +561,4 @@ KINDS["ablation"] = Kind(
     opens=lambda request: "an ablation measured variants on them",
 )
 KINDS["recheck"] = Kind(RecheckRequest, Recheck, "started a recheck", _check_recheck, run_recheck)
+KINDS["repeat"] = Kind(RepeatRequest, Steadiness, "asked the judge again", _check_repeat, run_repeat)

@@ -17,7 +17,7 @@ from core.projects.calibration import calibration_asked, judge_runs
 from core.projects.criteria import Comment, criteria_names
 from core.projects.judge_line import JudgeVersion, as_claimed, judge_line, learnt_from, seen_labels, used_before
 from core.projects.label_passes import picked_labels
-from core.projects.method_runs import RepEvalOutcome
+from core.projects.method_runs import RepEvalOutcome, steadiness_of
 from core.projects.misaligned_items import list_triage
 from core.projects.project_judges import as_compared, asked_fusion, kept_fusion, part_facts, unseen_and_asked
 from core.projects.run_work import list_held_out_accesses, load_calibration
@@ -104,6 +104,7 @@ def report(store: Store, project_id: str, golden_id: str, aspect: str, run_id: s
         sure=judged.sure(),
         misaligned=misaligned(judged, {item_id: found for item_id, found in triage.items() if found.verdict}),
         openings=tuple(openings),
+        steadiness=steadiness_of(store, run.run_id),
     )
 
 

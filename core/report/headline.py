@@ -13,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 
+from core.comparison.steadiness import is_within_noise
 from core.data.split import few_held_out, few_labels
 from core.findings import Finding
 from core.findings.agreement import (
@@ -23,6 +24,7 @@ from core.findings.agreement import (
     no_interval_words,
     rater_finding,
 )
+from core.findings.over_time import steadiness_line
 from core.findings.system_quality import is_shown, means_finding
 from core.records import Alignment
 from core.report.figures.svg import legible
@@ -147,6 +149,8 @@ def readiness(report: Report) -> Finding:
         reasons.append("its gain over the baseline is not tested")
     elif gain != "higher":
         reasons.append("it has no significant gain over the baseline")
+    elif report.steadiness is not None and is_within_noise(report.steadiness, report.gain):
+        reasons.append("its gain over the baseline is smaller than its own noise")
     if shown == "below":
         reasons.insert(0, "it agrees less well than a rater")
     elif shown == "alone" and (bar is None or bar.standing(report.ours) != "better"):
@@ -197,7 +201,13 @@ def brings(report: Report) -> str:
         name = capital(report.judge_name)
         parts.append(f"{name} {how} version {entry.beside}: {figures}, on {counted(gain.n, 'held-out item')}.")
     parts.append(f"The held-out items were seen {times(looks)}." if looks else "")
+    parts.append(steady(report))
     return " ".join(filter(None, parts))
+
+
+def steady(report: Report) -> str:
+    """How much the scores change when the judge is asked again; "" where nobody has asked."""
+    return "" if report.steadiness is None else steadiness_line(report.steadiness, report.gain)
 
 
 def better_system(report: Report) -> str:

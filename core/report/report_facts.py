@@ -21,6 +21,7 @@ from core.calibration.proposals import standardised_gap
 from core.comparison import CalibrationCurve, Leaderboard, calibration_curve, compare_table, costly, human_ceiling
 from core.comparison.corrected_means import judged_items
 from core.comparison.examination import Examination, examine_judge
+from core.comparison.steadiness import Steadiness
 from core.comparison.supervised import plain_regression
 from core.comparison.sureness import Sureness, calibrated_sureness
 from core.data import load_golden
@@ -292,7 +293,7 @@ class Report:
     `seen_before` says why a gain on held-out carries no p, "" where it may.  `chosen` are the criteria of the judge
     with their names.  In `board` our judge has place 0; `aside` are judges that are not in it.  `means` are those of
     the systems: this judge's verdicts, corrected by the labels that it has not seen.  `openings` are the looks at the
-    held-out items.
+    held-out items.  `steadiness` is what asking the judge again showed, None where nobody did.
     """
 
     project: str
@@ -314,6 +315,7 @@ class Report:
     sure: Sureness | None
     misaligned: MisalignedItems
     openings: tuple[HeldOutAccess, ...]
+    steadiness: Steadiness | None = None
 
     @property
     def calibration(self) -> Calibration:

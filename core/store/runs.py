@@ -332,21 +332,23 @@ class Replies(StorePart):
             with self._db.write() as transaction:
                 _share(transaction, new)
 
-    def of_run(self, run_id: str) -> RunReplies:
-        """The replies that a run may use, and those that are its own."""
-        return RunReplies(self._db, run_id)
+    def of_run(self, run_id: str, *, alone: bool = False) -> RunReplies:
+        """The replies that a run may use, and those that are its own; `alone`: only its own, which serve no other."""
+        return RunReplies(self._db, run_id, alone=alone)
 
 
 class RunReplies(StorePart):
     """A `ReplyStore` in the hands of one run, and its `RunAnswers` (`core.providers.cached`)."""
 
-    def __init__(self, database: Database, run_id: str) -> None:
+    def __init__(self, database: Database, run_id: str, *, alone: bool = False) -> None:
         super().__init__(database)
-        self._run_id = run_id
+        self._run_id, self._alone = run_id, alone
         self.counted: set[str] = set()
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
         """Key → stored text, of those that serve everybody; they become the run's own."""
+        if self._alone:
+            return {}
         with self._db.read() as transaction:
             texts = _shared(transaction, keys)
         if texts:
@@ -355,7 +357,9 @@ class RunReplies(StorePart):
 
     def put_replies(self, new: Sequence[tuple[str, str]]) -> None:
         """Store what the run paid for, in one transaction with what serves everybody; the first answer stays."""
-        if new:
+        if self._alone:
+            self._note(dict(new), paid=True)
+        elif new:
             with self._db.joining():
                 with self._db.write() as transaction:
                     shared = _share(transaction, new)

@@ -36,7 +36,7 @@ COLUMNS = {
 def draw(page: Opened, run: Run) -> None:
     """The ablation of a finished calibration: its result, its progress, or its cost and the button that starts it."""
     st.markdown("**What each part adds**")
-    last = projects.last_ablation(page.store, run.run_id)
+    last = projects.last_run_on(page.store, "ablation", run.run_id)
     if last is not None and not last.finished:
         run_panel.follow_run(page, last.run_id)
         return

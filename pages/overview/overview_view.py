@@ -11,7 +11,7 @@ from core.projects.overview import Overview, StageName, ToDo, Waiting
 from core.report.figures.chart import HALF
 from core.report.figures.svg import shortened
 from core.report.figures.whiskers import standing_figure
-from core.report.headline import basis_words, measure, readiness
+from core.report.headline import basis_words, measure, readiness, steady
 from core.report.report_facts import Report
 from core.wording import counted, number
 from pages.overview import judge_view
@@ -81,7 +81,7 @@ def draw_agreement(report: Report) -> None:
     rows = {"raters": raters, report.judge_name: held, "baseline": report.calibration.no_criteria.held_out}
     drawn = standing_figure(rows, measure=measure(held), width=HALF)
     charts.place(drawn, key="standing", alt="Agreement of the judge, next to raters and baseline")
-    st.caption(f"Held-out set: {basis_words(held)}. Lines are 95 % intervals.")
+    st.caption(plain(f"Held-out set: {basis_words(held)}. Lines are 95 % intervals. {steady(report)}"))
 
 
 def draw_systems(page: Opened, report: Report) -> None:

@@ -41,6 +41,7 @@ RESULTS: dict[RunKind, Screen] = {
     "round": "misaligned",
     "metrics": "compare",
     "styles": "compare",
+    "repeat": "compare",
     "repeval": "repeval",
     "fusion": "fusion",
     "version": "overview",

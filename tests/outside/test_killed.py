@@ -140,6 +140,15 @@ def start_recheck(project: Project) -> dict[str, str]:
     return address
 
 
+def start_repeat(project: Project) -> dict[str, str]:
+    press(open_steadiness(project, project.asked), "Ask the judge again")
+    return project.asked
+
+
+def open_steadiness(project: Project, address: dict[str, str]) -> AppTest:
+    return project.place.screen("compare", **address, section="errors", what="steady")
+
+
 METRICS = ("overlap", "overlap_pairs")
 
 
@@ -180,6 +189,7 @@ KINDS = {
     "fusion": Kind(start_fusion, open_model_fusion, after="metrics"),
     "repeval": Kind(start_repeval, "repeval", asks_a_model=False),
     "recheck": Kind(start_recheck, "report"),
+    "repeat": Kind(start_repeat, open_steadiness),
 }
 
 

@@ -112,6 +112,7 @@ COMMANDS: dict[str, Command] = {
     "recheck": Command(
         "recheck {out}/coherence/judge.yaml {sample}/newer/summaries_second_batch.jsonl --aspect coherence"
     ),
+    "repeat": Command("repeat {sample}/dialogue.jsonl --judge-file {out}/scripted/judge.yaml --items 12"),
     "threshold": Command(
         "threshold {sample}/summaries.jsonl {out}/coherence/verdicts.jsonl --aspect coherence --yes-from 4 "
         "--miss-cost 2"

@@ -1,0 +1,252 @@
+"""Ask a judge again about the same items: how far its scores move by themselves, and what more samples would give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.calibration.racing import ensemble_scores
+from core.data.split import KnownTexts, calibration_digests, split_sources, task_of, text_digest
+from core.errors import JudgeError, UsageError
+from core.judge_files import CalibratedJudge
+from core.judge_files.loaded import LoadedJudge, load_judge
+from core.judging.llm_judge import LLMJudge
+from core.progress import SILENT, Progress, Stage
+from core.providers.completions import ReplyStore
+from core.records import (
+    Criteria,
+    FloatArray,
+    GoldenSet,
+    Interval,
+    Item,
+    JsonRecord,
+    Provenance,
+    Usage,
+    check_settings,
+    json_fields,
+    setting,
+)
+from core.stats import Difference
+from core.stats.intervals import intraclass_correlation
+
+SAME = 1e-9
+"""Scores that lie no further apart are the same: means of the same ratings, added in another order."""
+SAMPLES = (2, 3, 5, 10)
+"""Numbers of samples for which the alignment is forecast."""
+CONFIDENCE = 0.95
+TOO_FEW, ALL_SAME = "fewer than two items have two scores to compare", "all scores are equal"
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatSettings:
+    """How many calibration items are asked about, and how often each."""
+
+    items: int = setting(30, "Calibration items to ask about.", low=2, high=10_000)
+    times: int = setting(3, "How often to ask about each.", low=2, high=50)
+    seed: int = setting(0, "Seed of the choice of items.", low=0)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast(JsonRecord):
+    """The reliability of the mean of so many samples, and the held-out alignment to expect of it; None if undefined."""
+
+    samples: int
+    reliability: float | None
+    alignment: float | None
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """What asking again showed.  A score is the judge's own: the mean over its criteria, and over its samples.
+
+    Attributes:
+        judge: The SPEC.
+        temperature: That of the judge; None leaves it to the model.
+        n_items: Items with at least two scores; all figures rest on them.
+        n_unread: Scores that were asked for and could not be read.
+        changed_share: Share of the items whose score changed, 0 to 1.
+        mean_change: Mean absolute change between two scores of an item, in points of the scale.
+        reliability: ICC(1) of one score, at most 1; None if undefined, then `reason` says why.
+        interval: 95 % interval of the reliability.
+        alignment: The held-out alignment as it was measured, with one score per item; None where not known.
+        forecasts: What the mean of more samples would give.
+    """
+
+    aspect: str
+    judge: str
+    temperature: float | None
+    times: int
+    n_items: int
+    n_unread: int
+    changed_share: float | None
+    mean_change: float | None
+    reliability: float | None
+    interval: Interval | None
+    reason: str
+    alignment: float | None
+    forecasts: tuple[Forecast, ...]
+    usage: Usage = field(default_factory=Usage)
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON answer of `repeat`."""
+        return json_fields(self, but=("usage",)) | {"usage": asdict(self.usage)}
+
+
+def repeat(
+    judge: str | Path | LoadedJudge,
+    golden: GoldenSet,
+    settings: RepeatSettings | None = None,
+    *,
+    replies: ReplyStore | None = None,
+    progress: Progress = SILENT,
+) -> Steadiness:
+    """Ask `judge` (a judge file, or loaded) again about some of the items of `golden` that it was calibrated on.
+
+    `replies` must belong to this repetition alone: with the usual cache the judge would only repeat what it said.
+
+    Raises:
+        UsageError: The judge computes its scores, or the golden set holds none of its calibration items.
+        JudgeError, ProviderError: As the judge raises them.
+    """
+    if isinstance(judge, str | Path):
+        with closing(load_judge(judge, replies=replies)) as loaded:
+            return repeat(loaded, golden, settings, progress=progress)
+    how = settings or RepeatSettings()
+    return steadiness(judge, items_to_repeat(judge, golden, how), how, progress=progress)
+
+
+def items_to_repeat(judge: LoadedJudge, golden: GoldenSet, settings: RepeatSettings) -> list[Item]:
+    """Choose by chance among the items of `golden` that `judge` was calibrated on; errors as in `repeat`."""
+    _asked(judge)
+    known = calibration_digests(judge.card)
+    places = [k for k, item in enumerate(golden.items) if text_digest(item) in known]
+    if len(places) < 2:
+        raise UsageError(
+            f"{golden.name} holds {len(places)} of the items that the judge was calibrated on; at least 2 are needed. "
+            "Name the golden set of its calibration."
+        )
+    chosen = np.random.default_rng([settings.seed, 37]).permutation(len(places))[: settings.items]
+    return [golden.items[places[k]] for k in np.sort(chosen)]
+
+
+def with_criteria(judge: LLMJudge, golden: GoldenSet, aspect: str, text: str) -> CalibratedJudge:
+    """A judge that was never calibrated, with the criteria `text`: its calibration items are those of a usual split."""
+    split = split_sources(golden, aspect=aspect)
+    card = {"task": {}, "texts": KnownTexts.of(golden, split.calibration, split.held_out).as_json()}
+    criteria = Criteria(text, aspect, Provenance("given"))
+    return CalibratedJudge(card, task_of(golden, aspect), (criteria,), judge, None)
+
+
+def steadiness(
+    judge: LoadedJudge, items: Sequence[Item], settings: RepeatSettings, *, progress: Progress = SILENT
+) -> Steadiness:
+    """Score `items` `settings.times` times with `judge`, each time with fresh replies, and compare the scores.
+
+    The reliability of one score is ICC(1) (Shrout and Fleiss 1979).  That of the mean of k is k·ICC / (1 + (k − 1)·ICC)
+    (Spearman 1910, Brown 1910).  A correlation with anything else grows with the square root of the reliability
+    (Spearman 1904), so the mean of k samples would align with raters at
+    alignment · sqrt(reliability of k / reliability of one).
+
+    Raises:
+        UsageError: The judge computes its scores.
+        JudgeError: The judge is not a judge.yaml.
+    """
+    calibrated, model = _asked(judge)
+    usable, _ = calibrated.divided(items)
+    each = len(usable) * len(calibrated.criteria)
+    progress.publish(Stage("repeat", "asking again", 0, each * settings.times))
+    scores, usage = np.empty((settings.times, len(usable))), Usage()
+    for time in range(settings.times):
+        again = model.asked_again(time)  # its samples have other numbers, so no reply store takes them for earlier ones
+        matrix = again.score(calibrated.task, usable, calibrated.criteria, on_progress=progress.advance)
+        scores[time], usage = ensemble_scores(matrix.values), usage + matrix.usage
+        done = f"asked {time + 1} of {settings.times} times"
+        progress.publish(Stage("repeat", done, each * (time + 1), each * settings.times, usage))
+
+    n_unread = int(np.isnan(scores).sum())
+    scores = scores[:, (~np.isnan(scores)).sum(axis=0) >= 2]
+    known, n = ~np.isnan(scores), scores.shape[1]
+    gaps = np.array([np.abs(scores[i] - scores[j]) for i, j in combinations(range(settings.times), 2)])
+    icc = intraclass_correlation(scores[known], np.nonzero(known)[1])
+    alignment = ((calibrated.card.get("alignment") or {}).get("held_out") or {}).get("value")
+    return Steadiness(
+        aspect=calibrated.task.aspect,
+        judge=calibrated.spec,
+        temperature=model.sampling.temperature,
+        times=settings.times,
+        n_items=n,
+        n_unread=n_unread,
+        changed_share=float((np.nanmax(gaps, axis=0) > SAME).mean()) if n else None,
+        mean_change=float(np.nanmean(gaps, axis=0).mean()) if n else None,
+        reliability=None if np.isnan(icc) else icc,
+        interval=None if np.isnan(icc) else reliability_interval(scores),
+        reason="" if not np.isnan(icc) else TOO_FEW if n < 2 else ALL_SAME,
+        alignment=alignment,
+        forecasts=tuple(_forecast(k, icc, alignment) for k in SAMPLES),
+        usage=usage,
+    )
+
+
+def _forecast(samples: int, icc: float, alignment: float | None) -> Forecast:
+    if not icc > 0.0:
+        return Forecast(samples, None, None)
+    reliability = samples * icc / (1.0 + (samples - 1) * icc)
+    expected = None if alignment is None else alignment * float(np.sqrt(reliability / icc))
+    return Forecast(samples, reliability, expected)
+
+
+def reliability_interval(scores: FloatArray) -> Interval | None:
+    """95 % interval of the ICC(1) of `scores` (times, n_items) by F (McGraw and Wong 1996, table 7); None
+    with gaps, and where no score changed.
+
+    With F = MSB/MSW and k times: from (F/F₁ − 1)/(F/F₁ + k − 1) to (F·F₂ − 1)/(F·F₂ + k − 1), where F₁ and F₂ are the
+    upper quantiles of F with (n − 1, n(k − 1)) and (n(k − 1), n − 1) degrees of freedom.
+    """
+    from scipy.special import fdtri
+
+    k, n = scores.shape
+    within = ((scores - scores.mean(axis=0)) ** 2).sum() / (n * (k - 1))
+    if np.isnan(within) or within <= SAME**2:
+        return None
+    between = k * scores.mean(axis=0).var(ddof=1)
+    ratio, upper = between / within, 1.0 - (1.0 - CONFIDENCE) / 2.0
+    low = ratio / fdtri(n - 1, n * (k - 1), upper)
+    high = ratio * fdtri(n * (k - 1), n - 1, upper)
+    return Interval(float((low - 1) / (low + k - 1)), float((high - 1) / (high + k - 1)), CONFIDENCE, "F")
+
+
+def gain_noise(found: Steadiness, gain: Difference) -> float | None:
+    """How far the `gain` of a judge over another moves by chance when both are asked again; None if unknown.
+
+    To the first order, one asking moves an alignment r over n items with a standard deviation of
+    sqrt((1 − reliability)·(1 − r²)/n): the covariance with n independent errors of the scores.  Both judges are taken
+    to be as reliable as this one.  The noise is 1.96 standard deviations of the difference.
+    """
+    if found.reliability is None or gain.a.value is None or gain.b.value is None or not gain.n:
+        return None
+    spread = 2.0 - gain.a.value**2 - gain.b.value**2
+    return float(1.96 * np.sqrt(max(0.0, 1.0 - max(0.0, found.reliability)) * spread / gain.n))
+
+
+def is_within_noise(found: Steadiness, gain: Difference) -> bool:
+    """Whether the `gain` is smaller than the judge's own noise, so that it is inconclusive."""
+    noise = gain_noise(found, gain)
+    return noise is not None and gain.value is not None and abs(gain.value) < noise
+
+
+def _asked(judge: LoadedJudge) -> tuple[CalibratedJudge, LLMJudge]:
+    """The judge and its language model; UsageError for a judge that computes, JudgeError for one without criteria."""
+    if not isinstance(judge, CalibratedJudge):
+        raise JudgeError("Only a judge.yaml with criteria can be asked again, not a fused judge or a RepEval score.")
+    if not isinstance(judge.judge, LLMJudge):
+        raise UsageError(f"The judge {judge.spec} computes its scores, so asking again gives the same ones.")
+    return judge, judge.judge

@@ -1,0 +1,46 @@
+"""A judge is asked again on Compare; Compare, Overview and Report then say how steady it is."""
+
+from __future__ import annotations
+
+import core
+from core import projects
+from core.calibration.calibration_records import CalibrationSettings
+from core.data import load_golden
+from core.findings.over_time import steadiness_finding
+from core.projects.calibration import CalibrationRequest
+from core.projects.run_work import do_here
+from core.settings import Settings
+from core.store.store import Store
+from tests.pages.making import Place
+from tests.pages.screen import ROOT, has_button, open_screen, press, texts
+
+ASPECT = "coherence"
+STEADY = {"section": "errors", "what": "steady"}
+
+
+def test_the_judge_is_asked_again(store: Store, settings: Settings) -> None:
+    place = Place(store, settings, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
+    quick = CalibrationSettings(preset="quick", rounds=0, resamples=100)
+    how = core.Asking(core.Style("rate_explain", temperature=1.0))
+    run_id = projects.start_run(
+        store, settings, CalibrationRequest(place.project_id, place.golden_id, ASPECT, "scripted", quick, asking=how)
+    )
+    assert do_here(store, settings, run_id) == "done"
+    press(open_screen("6_compare", **place.ids, **STEADY), "Ask the judge again")
+    assert do_here(store, settings, place.newest("repeat")) == "done"
+    found = projects.steadiness_of(store, run_id)
+    assert found is not None
+    said = steadiness_finding(found)
+    shown = texts(open_screen("6_compare", **place.ids, **STEADY))
+    assert said.headline in shown
+    assert said.detail in shown
+    for screen in ("0_overview", "9_report"):
+        assert said.headline in texts(open_screen(screen, **place.ids)), screen
+
+
+def test_other_judges_are_not_asked(store: Store, settings: Settings) -> None:
+    place = Place(store, settings, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
+    place.add_judge("brought in", 0.6)
+    shown = open_screen("6_compare", **place.ids, **STEADY)
+    assert "only those can be asked again" in texts(shown)
+    assert not has_button(shown, "Ask the judge again")
