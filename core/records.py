@@ -236,13 +236,34 @@ class Split:
 
 
 @dataclass(frozen=True, slots=True)
+class Anchor:
+    """A level of the scale and what it stands for."""
+
+    value: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
-    """What a judge is asked: rate this aspect of items of this kind on this scale."""
+    """What a judge is asked: rate this aspect of items of this kind on this scale.
+
+    `levels` are the levels that somebody described, lowest first; a judge that reads prompts is shown them.
+    """
 
     aspect: str
     kind: ItemKind
     scale: Scale
     definition: str = ""
+    levels: tuple[Anchor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RatedExample:
+    """An item with its label, shown in the judging prompt.  A `spare` takes the place of one of the judged source."""
+
+    item: Item
+    label: float
+    spare: bool = False
 
 
 @dataclass(frozen=True, slots=True)

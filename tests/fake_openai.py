@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import bisect
 import hashlib
 import json
 import sys
@@ -75,6 +76,8 @@ class FakeOpenAI:
     admitted: deque[float] = field(default_factory=deque)
     repeats: Counter[str] = field(default_factory=Counter)
     redirect: str = ""
+    caches_prefixes: bool = False
+    prefixes: list[str] = field(default_factory=list)
     seen: list[web.Request] = field(default_factory=list)
     ready: Callable[[], bool] = lambda: True
     """Whether to answer more than the first request, by which a client finds out what the endpoint does.
@@ -193,8 +196,19 @@ class FakeOpenAI:
             "created": 1,
             "model": body["model"],
             "choices": [] if fault == "no-choices" else choices,
-            "usage": _usage(replies, min(limit, self.thinks)),
+            "usage": _usage(replies, min(limit, self.thinks)) | self._cached(body, replies[0]),
         }
+
+    def _cached(self, body: dict[str, Any], reply: Completion) -> dict[str, Any]:
+        """With `caches_prefixes`: the prompt's tokens that an earlier prompt began with, in blocks of 16, as vLLM."""
+        if not self.caches_prefixes:
+            return {}
+        prompt = "\n".join(message["content"] for message in body["messages"])
+        at = bisect.bisect(self.prefixes, prompt)  # the longest common prefix is that with a neighbour in order
+        shared = max((_common(prompt, near) for near in self.prefixes[max(0, at - 1) : at + 1]), default=0)
+        self.prefixes.insert(at, prompt)
+        cached = min(shared // 4 // 16 * 16, reply.usage.prompt_tokens)
+        return {"prompt_tokens_details": {"cached_tokens": cached}}
 
     def _sample(self, body: dict[str, Any]) -> int:
         """Which sample of a prompt to give: the next one where chance has a say, else the first again."""
@@ -218,6 +232,10 @@ class FakeOpenAI:
         reply = ScriptedProvider(self.seed).answer(request)
         assert not isinstance(reply, Failure)
         return reply
+
+
+def _common(one: str, other: str) -> int:
+    return next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _extras(body: dict[str, Any]) -> set[str]:

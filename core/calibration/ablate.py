@@ -2,8 +2,9 @@
 
 *Ablations*: the final judge is measured next to the same judge without criteria, without refinement (the best drafts,
 as many as the final judge has members, chosen on calibration among drafts alone), and with its single best criteria
-instead of the mean.  Every variant is chosen on calibration items and evaluated on the held-out items that the
-calibration reported on; only scores that nobody has yet are asked for.
+instead of the mean.  A judge that is shown level descriptions or examples is also measured without each of them, and
+without criteria, levels and examples at once.  Every variant is chosen on calibration items and evaluated on the
+held-out items that the calibration reported on; only scores that nobody has yet are asked for.
 
 *Candidates* are compared by exemplar size and length on *calibration* items, whose labels chose and shaped them: this
 says what made criteria win here, not how good they are (held-out says that).  Racing leaves most candidates on a few
@@ -23,9 +24,10 @@ from typing import Any, Literal
 import numpy as np
 
 from core.calibration.calibration_records import Calibration, Estimate
-from core.calibration.racing import AskedJudge, ScoreTable, step_items
+from core.calibration.racing import AskedJudge, Keeper, ScoreTable, step_items
 from core.errors import UsageError
 from core.judging.judge_protocol import Judge
+from core.judging.llm_judge import LLMJudge
 from core.progress import Stage
 from core.records import (
     Alignment,
@@ -45,9 +47,34 @@ from core.records import (
 )
 from core.stats import LabelledItems, align, alignment_values, holm, paired_difference
 
-VariantKey = Literal["final", "without criteria", "without refinement", "single best"]
-Variant = tuple[VariantKey, tuple[Criteria, ...], str]
-"""A way to judge: the mean over criteria; the last says how it differs from the final judge."""
+VariantKey = Literal[
+    "final",
+    "without criteria",
+    "without refinement",
+    "single best",
+    "without levels",
+    "without examples",
+    "without any",
+]
+Part = Literal["levels", "examples"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A way to judge: the mean over `criteria`, asked `without` parts of the prompt; `what` sets it apart."""
+
+    key: VariantKey
+    criteria: tuple[Criteria, ...]
+    what: str
+    without: tuple[Part, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of its scores: criteria asked in another way have scores of their own."""
+        asked = "".join(f"without {part}: " for part in self.without)
+        return tuple(asked + each.criteria_id for each in self.criteria)
+
+
 Kind = Literal["draft", "fitted strengths", "refinement"]
 ENOUGH = 8
 """Candidates that a comparison should have."""
@@ -151,13 +178,13 @@ class _Asked:
         self.table = ScoreTable(ids)
         for matrix in filter(None, (calibration.scores, scores)):
             self.table.enter(matrix, stored=True)
-        self.missing: dict[tuple[int, ...], dict[str, Criteria]] = {}
-        for _, members, _ in self.variants[1:]:
-            for member in members:
-                is_asked = self.table.asked[member.criteria_id]
+        self.missing: dict[tuple[tuple[Part, ...], tuple[int, ...]], dict[str, Criteria]] = {}
+        for variant in self.variants[1:]:
+            for name, member in zip(variant.columns, variant.criteria, strict=True):
+                is_asked = self.table.asked[name]
                 if left := tuple(p for p in self.positions if not is_asked[p]):
-                    self.missing.setdefault(left, {})[member.criteria_id] = member
-        self.calls = sum(len(criteria) * len(left) for left, criteria in self.missing.items())
+                    self.missing.setdefault((variant.without, left), {})[name] = member
+        self.calls = sum(len(criteria) * len(left) for (_, left), criteria in self.missing.items())
 
 
 def estimate_ablation(
@@ -191,10 +218,14 @@ def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | No
         judge.progress.publish(Stage(phase, message, table.calls, expected, table.usage))
 
     publish("scoring what is missing")
-    for positions, missing in asked.missing.items():
-        size = step_items(len(positions), len(missing))
+    for (without, positions), missing in asked.missing.items():
+        size, asker = step_items(len(positions), len(missing)), _asked_without(judge, without)
         for start in range(0, len(positions), size):
-            table.ask(judge, list(missing.values()), positions[start : start + size])
+            matrix = asker.score(list(missing.values()), positions[start : start + size])
+            column = dict(zip(matrix.criteria_ids, missing, strict=True))
+            unread = {column[criteria_id]: lost for criteria_id, lost in matrix.unscored.items()}
+            table.spend(matrix.calls, matrix.usage)
+            table.enter(replace(matrix, criteria_ids=tuple(missing), unscored=unread))
             publish(f"{table.calls:,} of {expected:,} scores")
     # measured as in the calibration's own report, so that the final judge's row equals it
     measure, resamples, seed = calibration.held_out.measure, calibration.settings.resamples, calibration.settings.seed
@@ -203,9 +234,8 @@ def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | No
     rows: list[AblationRow] = []
     values: list[FloatArray] = []
     unscored: dict[str, tuple[Unscored, ...]] = {}
-    for key, members, what in asked.variants:
-        ids = tuple(criteria.criteria_id for criteria in members)
-        names = ("final",) if key == "final" else ids
+    for variant in asked.variants:
+        key, names = variant.key, ("final",) if variant.key == "final" else variant.columns
         values.append(np.where(used, table.mean(names), np.nan))
         reasons, lost = table.reasons(names), [golden.item_ids[k] for k in np.flatnonzero(used & np.isnan(values[-1]))]
         if why := tuple(reasons[item_id] for item_id in lost if item_id in reasons):
@@ -213,10 +243,11 @@ def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | No
         found = [
             align(values[-1][side.positions], side, measure, resamples=resamples, seed=[seed, 9]) for side in sides
         ]
-        row = AblationRow(key, what, ids, found[0], found[1], first_look=key == "without refinement")
+        ids, new = tuple(each.criteria_id for each in variant.criteria), bool(variant.without)
+        row = AblationRow(key, variant.what, ids, found[0], found[1], first_look=new or key == "without refinement")
         if rows:
-            new, old = (scored[sides[1].positions] for scored in (values[-1], values[0]))
-            test = paired_difference(new, old, sides[1], measure, resamples=resamples, seed=[seed, 10])
+            theirs, final = (scored[sides[1].positions] for scored in (values[-1], values[0]))
+            test = paired_difference(theirs, final, sides[1], measure, resamples=resamples, seed=[seed, 10])
             row = replace(row, difference=test.value, interval=test.interval, p=test.p, n=test.n, reason=test.reason)
         rows.append(row)
     corrected = holm([np.nan if row.p is None else row.p for row in rows[1:]])
@@ -243,12 +274,17 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
     Choosing looks at calibration items only.
     """
     chosen, n_items = calibration.chosen, len(calibration.split.calibration)
-    variants: list[Variant] = [("final", chosen, "The calibrated judge as it is handed out.")]
+    variants = [Variant("final", chosen, "The calibrated judge as it is handed out.")]
     left_out: dict[str, str] = {}
+    shown: list[Part] = ["levels"] if calibration.task.levels else []
+    shown += ["examples"] if (calibration.judge_state.get("sampling") or {}).get("examples") else []
+    bare = Criteria("", calibration.task.aspect, Provenance("none", note="the judge without criteria"))
+    name_alone = "The judge knows the name of the aspect and the scale, nothing more."
     if any(criteria.text for criteria in chosen):
-        bare = Criteria("", calibration.task.aspect, Provenance("none", note="the judge without criteria"))
-        what = "The judge knows the name of the aspect and the scale, nothing more."
-        variants.append(("without criteria", (bare,), what))
+        what = f"The judge is shown {' and '.join(shown)}, and no criteria." if shown else name_alone
+        variants.append(Variant("without criteria", (bare,), what))
+        if shown:
+            variants.append(Variant("without any", (bare,), name_alone, tuple(shown)))
     else:
         left_out["without criteria"] = "The final judge has no criteria: it is the same judge."
     drafts = [
@@ -265,13 +301,31 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
     else:
         who = "The best draft" if len(best) == 1 else f"The {len(best)} best drafts"
         short = "" if len(best) == len(chosen) else f" (no more were scored on all {n_items:,} items)"
-        variants.append(("without refinement", best, f"{who}, chosen on calibration among drafts alone{short}."))
+        what = f"{who}, chosen on calibration among drafts alone{short}."
+        variants.append(Variant("without refinement", best, what))
     if len(chosen) > 1:
         what = f"The best criteria on calibration alone, instead of the mean of {len(chosen)}."
-        variants.append(("single best", chosen[:1], what))
+        variants.append(Variant("single best", chosen[:1], what))
     else:
         left_out["single best"] = "The final judge is a single set of criteria: it is the same judge."
+    same = "The same criteria, and the prompt leaves out"
+    if "levels" in shown:
+        variants.append(Variant("without levels", chosen, f"{same} what the levels of the scale mean.", ("levels",)))
+    if "examples" in shown:
+        variants.append(Variant("without examples", chosen, f"{same} the rated examples.", ("examples",)))
     return variants, left_out
+
+
+def _asked_without(judge: AskedJudge, without: tuple[Part, ...]) -> AskedJudge:
+    """The judge with parts of its prompt left out; a run keeps none of those scores under its criteria."""
+    if not without:
+        return judge
+    model, task = judge.judge, judge.task
+    if "examples" in without and isinstance(model, LLMJudge):
+        model = model.with_sampling(replace(model.sampling, examples=()))
+    if "levels" in without:
+        task = replace(task, levels=())
+    return replace(judge, judge=model, task=task, keeper=Keeper())
 
 
 # ── the candidates ───────────────────────────────────────────────────────────────────────────────────────────

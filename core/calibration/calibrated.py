@@ -22,14 +22,14 @@ from core.comparison.sureness import calibrated_sureness
 from core.data.split import task_of
 from core.errors import UsageError
 from core.judge_files import CalibratedJudge, final_verdicts, judge_card, summary, write_run
-from core.judge_files.documents import kind_of, read_card
+from core.judge_files.documents import document_of, kind_of, read_card
 from core.judge_files.judge_writing import known_of
 from core.judging.judge_protocol import Judge, Prepared
 from core.judging.judge_specs import CAREFUL, NAMED, make_judge, restore_judge
 from core.judging.scoring_styles import Asking
 from core.progress import SILENT, Progress
 from core.providers.completions import ReplyStore
-from core.records import GoldenSet
+from core.records import GoldenSet, Task
 from core.settings import Settings
 
 
@@ -89,7 +89,7 @@ class _PreparedJudge(Keeper):
 
 def calibrate(
     golden: GoldenSet,
-    aspect: str,
+    aspect: str | Task,
     judge: str | Judge = "offline",
     *,
     settings: CalibrationSettings | None = None,
@@ -103,12 +103,13 @@ def calibrate(
 
     `judge` is a SPEC ("offline", "openai:MODEL@BASE_URL", …) or a Judge; `settings` or single `choices` (fields of
     `CalibrationSettings`, e.g. ``rounds=2, seed=1``) say how, `asking` how the judge of a SPEC is asked for a score.
-    `definition` is what the aspect means.  `replies` caches a remote judge's replies,
-    so that nothing is paid twice; `progress` receives every snapshot of the leaderboard, and may stop the work.  Raises
-    AspectError for labels that cannot rank anything, ProviderError for an endpoint that fails.
+    `definition` is what the aspect means; a whole `Task` as `aspect` also says what the levels of its scale mean.
+    `replies` caches a remote judge's replies, so that nothing is paid twice; `progress` receives every snapshot of the
+    leaderboard, and may stop the work.  Raises AspectError for labels that cannot rank anything, ProviderError for an
+    endpoint that fails.
     """
     started, chosen = time.perf_counter(), replace(settings or CalibrationSettings(), **choices)
-    task, made = task_of(golden, aspect, definition), _PreparedJudge()
+    task, made = task_of(golden, aspect, definition) if isinstance(aspect, str) else aspect, _PreparedJudge()
     with _opened(judge, replies, asking) as opened:
         result = loop.calibrate(golden, task, opened, chosen, progress, asking=asking, keeper=made)
     return CalibratedRun(
@@ -122,7 +123,7 @@ def calibrate(
 
 def estimate(
     golden: GoldenSet,
-    aspect: str,
+    aspect: str | Task,
     judge: str | Judge = "offline",
     *,
     settings: CalibrationSettings | None = None,
@@ -132,7 +133,8 @@ def estimate(
     **choices: Any,
 ) -> Estimate:
     """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint."""
-    chosen, task = replace(settings or CalibrationSettings(), **choices), task_of(golden, aspect, definition)
+    chosen = replace(settings or CalibrationSettings(), **choices)
+    task = task_of(golden, aspect, definition) if isinstance(aspect, str) else aspect
     with _opened(judge, replies, asking) as opened:
         return loop.estimate(golden, task, opened, chosen, asking=asking)
 
@@ -196,7 +198,7 @@ def repeated(
     gate = NAMED if judge else CAREFUL
     with closing(restore_judge(state, Settings.from_environment(), replies, gate=gate)) as asked:
         settings = CalibrationSettings.from_json(card["settings"])
-        how: dict[str, Any] = {"definition": task["definition"], "replies": replies, "progress": progress}
-        run = calibrate(golden, task["aspect"], asked, settings=settings, **how)
+        same = replace(task_of(golden, task["aspect"], task["definition"]), levels=document_of(card).task.levels)
+        run = calibrate(golden, same, asked, settings=settings, replies=replies, progress=progress)
         written = [entry["text"] for entry in card["criteria"]]
         yield run, () if written == [criteria.text for criteria in run.chosen] else (OTHER_RESULT,)

@@ -91,6 +91,8 @@ class CalibrationSettings:
     resamples: int = setting(1000, "Resamples of sources behind intervals.", low=0, high=100_000)
     seed: int = setting(0, "Seed of every random choice.", low=0)
     fit_strengths: bool = setting(True, "Let the offline judge fit the strengths of its clauses to all labels.")
+    levels: bool = setting(True, "Show the judge what the levels of the scale mean, where somebody wrote that.")
+    examples: int = setting(0, "Labelled calibration items that the judging prompt shows.", low=0, high=16)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -131,8 +133,9 @@ class CalibrationSettings:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """By name; `fit_strengths` only where it is off."""
-        return {name: value for name, value in asdict(self).items() if name != "fit_strengths" or not value}
+        """By name; settings that came later only where they are not as usual, so that older files stay the same."""
+        later = {"fit_strengths": True, "levels": True, "examples": 0}
+        return {name: value for name, value in asdict(self).items() if later.get(name, ...) != value}
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CalibrationSettings:

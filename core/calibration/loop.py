@@ -22,6 +22,8 @@ from core.calibration.proposals import (
     new_criteria,
     refine_requests,
     spread,
+    with_examples,
+    without_examples_of,
 )
 from core.calibration.racing import (
     AskedJudge,
@@ -42,7 +44,7 @@ from core.data.split import ENOUGH, LEAST, KnownTexts, few_held_out, few_labels,
 from core.errors import AspectError, JudgeError
 from core.findings.agreement import contradiction_words, gain_warning
 from core.judging.judge_protocol import Judge, judge_state
-from core.judging.llm_judge import LLMJudge, references_words, require_references
+from core.judging.llm_judge import LLMJudge, references_words, require_references, shown_words
 from core.judging.scoring_styles import STEPS_LIKE, Asking
 from core.progress import SILENT, Progress
 from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance, ScoreMatrix, Split, Task, Unscored
@@ -107,8 +109,11 @@ def calibrate(
         AspectError: Before the first call, when the labels cannot rank anything.
     """
     task = task_of(golden, aspect) if isinstance(aspect, str) else aspect
+    task = _shown_task(task, judge, settings)
     split, keeper = split or settings.split_of(golden, task.aspect), keeper or Keeper()
     items = [golden.items[position] for position in split.calibration]
+    labelled = LabelledItems.of(golden, task.aspect, split.calibration)
+    judge = with_examples(judge, golden, labelled, task.scale, settings.examples)
     ready, prepared = judge.made_ready(task, items, writes_steps=asking is not None and asking.writes_steps)
     keeper.keep_judge(ready, prepared)
     asked = AskedJudge(ready, golden, task, progress, prepared=prepared, keeper=keeper)
@@ -132,6 +137,11 @@ def calibrate(
     return _report(run)
 
 
+def _shown_task(task: Task, judge: Judge, settings: CalibrationSettings) -> Task:
+    """`task` with its levels only where the judge reads them."""
+    return task if settings.levels and isinstance(judge, LLMJudge) else replace(task, levels=())
+
+
 def measure(
     judge: AskedJudge,
     split: Split,
@@ -146,6 +156,8 @@ def measure(
     would be measured on them is undefined.  Settings, split and errors as in `calibrate`; its budget does not apply.
     """
     settings = replace(settings, budget=None, rounds=0, ensemble=len(criteria))
+    held_out_items = [judge.golden.items[position] for position in split.held_out]
+    judge = replace(judge, judge=without_examples_of(judge.judge, held_out_items))
     run = _start(judge, split, settings, split.held_out if held_out else ())
     pool = run.pool
     pool.add(criteria, "running")
@@ -375,12 +387,14 @@ def estimate(
 ) -> Estimate:
     """What `calibrate` with the same arguments takes.  AspectError for labels that cannot rank anything."""
     task, asking = task_of(golden, aspect) if isinstance(aspect, str) else aspect, asking or Asking()
+    task = _shown_task(task, judge, settings)
     split = split or settings.split_of(golden, task.aspect)
     shown = [golden.items[p] for p in split.calibration]
+    items = LabelledItems.of(golden, task.aspect, split.calibration)
+    judge = with_examples(judge, golden, items, task.scale, settings.examples)
     if isinstance(judge, LLMJudge):
         require_references(judge.sampling, task, shown)
         judge = judge.with_sampling(replace(judge.sampling, steps=STEPS_LIKE)) if asking.writes_steps else judge
-    items = LabelledItems.of(golden, task.aspect, split.calibration)
     require_usable(golden, task, items)
     n_held_out = len(split.held_out)
     plan = plan_work(settings, items, n_held_out, fitting_calls(judge, settings, items))
@@ -389,7 +403,7 @@ def estimate(
     if isinstance(judge, LLMJudge):
         if (samples := judge.sampling.samples) > 1:
             notes.append(f"Each score is the mean of {samples} replies: up to {samples * plan.calls:,} in all.")
-        notes.append(references_words(judge, task, shown, plan.calls))
+        notes += [references_words(judge, task, shown, plan.calls), shown_words(judge, task, shown, plan.calls)]
     return Estimate(
         plan.calls + asking.writes_steps,
         *once.scaled(plan.calls / max(1, once.calls)),

@@ -17,9 +17,23 @@ from core.calibration.calibration_records import CalibrationSettings, RoundSetti
 from core.calibration.racing import AskedJudge, CandidatePool, ScoreTable
 from core.data.split import inner_fold
 from core.errors import UsageError
-from core.judging.judge_protocol import DraftBatch, DraftRequest, Exemplar
+from core.judging.judge_protocol import DraftBatch, DraftRequest, Exemplar, Judge
+from core.judging.llm_judge import LLMJudge
+from core.judging.scoring_styles import examples_for, shown_item
 from core.progress import Stage
-from core.records import Criteria, FloatArray, GoldenSet, IntArray, Measure, Provenance, Split, Usage
+from core.records import (
+    Criteria,
+    FloatArray,
+    GoldenSet,
+    IntArray,
+    Item,
+    Measure,
+    Provenance,
+    RatedExample,
+    Scale,
+    Split,
+    Usage,
+)
 from core.stats import Difference, LabelledItems, paired_difference
 
 SCORE_BATCH = 40
@@ -116,6 +130,53 @@ def fitting_request(golden: GoldenSet, items: LabelledItems, settings: Calibrati
 def _exemplars(golden: GoldenSet, items: LabelledItems) -> tuple[Exemplar, ...]:
     pairs = zip(items.positions.tolist(), items.labels.tolist(), strict=True)
     return tuple(Exemplar(golden.items[position], label) for position, label in pairs)
+
+
+# ── examples in the judging prompt ────────────────────────────────────────────────────────────────────────────────────
+
+
+def with_examples(judge: Judge, golden: GoldenSet, items: LabelledItems, scale: Scale, n: int) -> Judge:
+    """`judge` with `n` of the calibration `items` as examples in its prompt, and as many spares.
+
+    Their labels lie nearest to `n` evenly spaced points of the scale, each from another source where there are enough.
+    Of equally near ones the item of usual length is taken, so that the choice needs no seed.  0 changes nothing.
+
+    Raises:
+        UsageError: The judge reads no prompt.
+    """
+    if not n:
+        return judge
+    if not isinstance(judge, LLMJudge):
+        raise UsageError(f"The judge {judge.spec} reads no examples: it is no language model. Set examples to 0.")
+    lengths = np.array([len(golden.items[position].target.strip()) for position in items.positions])
+    unusual = np.abs(lengths - np.median(lengths))
+    usable = {*np.flatnonzero((lengths > 0) & ~np.isnan(items.labels)).tolist()}
+    points = np.linspace(scale.low, scale.high, n) if n > 1 else np.array([(scale.low + scale.high) / 2])
+    references, chosen = judge.sampling.references, list[int]()
+    for point in (*points, *points):  # the second time round for the spares
+        used = np.isin(items.sources, items.sources[chosen])
+        order = np.lexsort((unusual, np.abs(items.labels - point), used))
+        chosen += [int(k) for k in order if k in usable and k not in chosen][:1]
+    examples = tuple(
+        RatedExample(
+            replace(shown_item(golden.items[items.positions[k]], references=references), system_id=""),
+            float(items.labels[k]),
+            spare=number >= n,
+        )
+        for number, k in enumerate(chosen)
+    )
+    return judge.with_sampling(replace(judge.sampling, examples=examples))
+
+
+def without_examples_of(judge: Judge, held_out: Iterable[Item]) -> Judge:
+    """`judge` without examples that share a source with a held-out item, as a newer golden set may bring it."""
+    if not isinstance(judge, LLMJudge) or not judge.sampling.examples:
+        return judge
+    known, leaked = [replace(each, spare=False) for each in judge.sampling.examples], set[RatedExample]()
+    for item in held_out:
+        leaked |= {*known} - {*examples_for(item, known)}
+    kept = tuple(each for each in judge.sampling.examples if replace(each, spare=False) not in leaked)
+    return judge.with_sampling(replace(judge.sampling, examples=kept)) if leaked else judge
 
 
 # ── refinements ───────────────────────────────────────────────────────────────────────────────────────────────────────

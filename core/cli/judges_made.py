@@ -81,8 +81,9 @@ def calibrate(
         if asked.form is None and not judge.startswith(("offline", "hf:")):
             asked = replace(asked, form="score_only")
     loaded = golden.load({aspect: read_scale(scale)} if scale else None)
-    how: dict[str, Any] = {"settings": settings, "definition": asked.definition, "asking": asked.asking(judge)}
-    first = estimate(loaded, aspect, judge, **how)
+    how: dict[str, Any] = {"settings": settings, "asking": asked.asking(judge)}
+    task = asked.task(loaded, aspect)
+    first = estimate(loaded, task, judge, **how)
     tokens = f", about {first.prompt_tokens:,} prompt tokens" if first.prompt_tokens else ""
     sides = f"{first.n_calibration} calibration and {first.n_held_out} held-out items"
     lines = [f"About {first.calls:,} calls{tokens}{price_words(first.cost)} on {sides}."]
@@ -91,7 +92,7 @@ def calibrate(
         lines.append(f"Nothing says what {aspect} means. Say it in a sentence (--definition).")
     typer.echo("\n".join(wrapped(lines)), err=True)
     with stages_shown() as progress:
-        result = run(loaded, aspect, judge, replies=reply_cache(judge), progress=progress, **how)
+        result = run(loaded, task, judge, replies=reply_cache(judge), progress=progress, **how)
     body = result.as_json() if printed.out is None else result.save(printed.out)
     tell(body, _calibration_words(result, body, verbose=printed.verbose), printed.as_json)
 

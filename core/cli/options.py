@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -17,7 +18,7 @@ from core.records import check_settings, setting
 if TYPE_CHECKING:
     from core.judging.scoring_styles import Asking, Style
     from core.providers.completions import ReplyStore
-    from core.records import GoldenSet, Scale
+    from core.records import GoldenSet, Scale, Task
     from core.settings import Settings
     from core.store.store import Store
     from core.verdicts import Verdicts
@@ -212,6 +213,7 @@ class AskingOptions(StyleOptions):
     """How a judge is asked, where a person chooses it."""
 
     definition: str = setting("", "The aspect in a sentence.")
+    level_text: tuple[str, ...] = setting((), "What a level of the scale means: 1='Misses the point.'; once for each.")
     form: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"] | None = setting(
         None, "How a score is asked for; analyze_rate: analysis first; mix: both ways round."
     )
@@ -224,6 +226,26 @@ class AskingOptions(StyleOptions):
     def asking(self, judge: str) -> Asking:
         """How `judge` is asked; UsageError for what does not go together."""
         return self.asked(judge, self.form, max_tokens=self.max_tokens, effort=self.effort, extra=self.extra_body)
+
+    def task(self, golden: GoldenSet, aspect: str) -> Task:
+        """The aspect with its definition and levels.  UsageError for a level that is not on its scale."""
+        from core.data.split import task_of
+        from core.records import Anchor
+
+        task, levels = task_of(golden, aspect, self.definition), dict[float, str]()
+        for given in self.level_text:
+            value, _, text = given.partition("=")
+            try:
+                level = float(value)
+            except ValueError:
+                level = math.nan
+            if not task.scale.holds(level) or not text.strip():
+                raise UsageError(
+                    f"--level-text takes a level of the scale {task.scale} and a text, such as 1='Misses the point.'; "
+                    f"{given[:80]!r} came."
+                )
+            levels[level] = text
+        return replace(task, levels=tuple(Anchor(level, text) for level, text in sorted(levels.items())))
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PlainValidator, TypeAdap
 from core.data.split import KnownTexts
 from core.errors import ConcordError, JudgeError
 from core.judging.scoring_styles import Style
-from core.records import Alignment, ItemKind, Scale, Task, content_digest
+from core.records import Alignment, Anchor, ItemKind, Scale, Task, content_digest
 from core.stats import IsotonicMap
 from core.stats.on_scale import VerdictIntervals
 
@@ -152,10 +152,12 @@ class TaskEntry(FilePart):
     scale: Annotated[Scale, AfterValidator(_usable_scale)]
     definition: str = ""
     needs: Annotated[tuple[Literal["target", "source", "context", "references"], ...], AfterValidator(_each_once)] = ()
+    levels: Annotated[tuple[Anchor, ...], Field(max_length=100)] = ()
+    """What levels of the scale mean, as the judging prompt shows them; absent for a judge that is not shown any."""
 
     def as_task(self) -> Task:
         """Return what a judge is asked."""
-        return Task(self.aspect, self.kind, self.scale, self.definition)
+        return Task(self.aspect, self.kind, self.scale, self.definition, self.levels)
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,7 @@ def judge_card(
     """
     c, state, split, held_out = calibration, calibration.judge_state, calibration.split, calibration.held_out
     task = task_entry(c.task.aspect, c.task.kind, c.task.scale, c.task.definition)
+    task |= {"levels": [asdict(level) for level in c.task.levels]} if c.task.levels else {}
     judged: dict[str, Any] = {
         "task": task | ({} if needs is None else {"needs": needs}),
         "judge": state,

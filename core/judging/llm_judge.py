@@ -49,7 +49,7 @@ from core.judging.scoring_styles import (
 from core.providers.completions import OFF_SCALE, Completion, Failure, Message, Provider, Reply, Request
 from core.records import Criteria, Item, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.verdicts import Reading, Scores, mean_verdict
-from core.wording import percent
+from core.wording import counted, percent
 
 CHARACTERS_PER_TOKEN = 4
 CHARACTERS_PER_WORD = 6
@@ -242,7 +242,7 @@ class LLMJudge(Judge):
     def _frame(self, task: Task, item: Item, prompt: str) -> ScoreFrame:
         how = self.sampling
         item = shown_item(item, references=how.references)
-        return score_frame(task, item, prompt, steps=how.steps, persona=how.persona)
+        return score_frame(task, item, prompt, steps=how.steps, persona=how.persona, examples=how.examples)
 
     def lacking(self, task: Task, item: Item) -> str:
         """Why nothing is asked about an item; "" for an item that can be asked about."""
@@ -442,6 +442,22 @@ def references_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: 
     return (
         f"References add about {added:,.0f} prompt tokens a call ({added * calls:,.0f} in all), "
         f"and the judge scores no item without one.{left_out}"
+    )
+
+
+def shown_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
+    """What level descriptions and examples cost, in prompt tokens; "" for a judge that shows none."""
+    n = judge.sampling.n_examples
+    what = " and ".join(filter(None, ["level descriptions" * bool(task.levels), counted(n, "example") if n else ""]))
+    if not what or not items:
+        return ""
+    bare, plain_task = judge.with_sampling(replace(judge.sampling, examples=())), replace(task, levels=())
+    tokens = (judge.estimate(task, items, 0).prompt_tokens or 0) - (
+        bare.estimate(plain_task, items, 0).prompt_tokens or 0
+    )
+    return (
+        f"{what[0].upper()}{what[1:]} add about {tokens / len(items):,.0f} prompt tokens a call "
+        f"({tokens / len(items) * calls:,.0f} in all). Endpoints that cache prefixes charge less for them."
     )
 
 

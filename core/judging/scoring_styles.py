@@ -4,17 +4,19 @@ The forms are those of A Closer Look (section 3.2), their mix, and the stars of 
 weighted score are G-Eval's; the personas are a robustness check of A Closer Look (appendix F.3).
 
 The structure of the prompts is that of AutoCalibrate (appendix D: instructions, item, criteria, output form), with
-evaluation steps after the criteria (G-Eval).  Their words are in `prompts/`, one versioned file each.  Every line of an
-item is quoted with "> ", so that headings, verdicts or closing tags forged inside it cannot pass for ours.  Criteria,
-steps and definitions lose the marks that would make a line a heading.  Nothing is sent from here.
+evaluation steps after the criteria (G-Eval).  Level descriptions and rated examples stand before the item: they are the
+same for every item and all criteria, so an endpoint that caches prefixes reads them once.  The words are in `prompts/`,
+one versioned file each.  Every line of an item is quoted with "> ", so that headings, verdicts or closing tags forged
+inside it cannot pass for ours.  Criteria, steps, levels and definitions lose the marks that make a line a heading.
+Nothing is sent from here.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from string import Template
@@ -23,7 +25,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 from core.errors import JudgeError, UsageError
 from core.judging.judge_protocol import DraftRequest
 from core.providers.completions import Message
-from core.records import Item, ItemKind, Scale, Task, check_settings, setting
+from core.records import Item, ItemKind, RatedExample, Scale, Task, check_settings, setting
+from core.wording import counted
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -110,14 +113,29 @@ class ScoreFrame:
         return (*self.leading, Message("user", content))
 
 
-def score_frame(task: Task, item: Item, prompt: str, *, steps: str = "", persona: Persona = "none") -> ScoreFrame:
-    """The frame of `item` in the scoring prompt named `prompt` (see `score_prompt`); empty `steps` leave no section.
+def score_frame(
+    task: Task,
+    item: Item,
+    prompt: str,
+    *,
+    steps: str = "",
+    persona: Persona = "none",
+    examples: tuple[RatedExample, ...] = (),
+) -> ScoreFrame:
+    """The frame of `item` in the scoring prompt named `prompt` (see `score_prompt`).
 
+    Empty `steps`, levels of the task, and `examples` leave no section.  Examples of the item's own source are replaced.
     JudgeError for a name of no scoring prompt, which a file may hold.
     """
     if not prompt.startswith("score_"):
         raise JudgeError(f"{prompt[:80]!r} is no scoring prompt; the names of those begin with score_.")
-    values = {**_task_values(task), "item": item_block(task.kind, item, SCORING), "steps": neutral(steps)}
+    values = {
+        **_task_values(task),
+        "item": item_block(task.kind, item, SCORING),
+        "steps": neutral(steps),
+        "levels": levels_block(task),
+        "examples": _examples_block(task.kind, task.scale, examples_for(item, examples)),
+    }
     before, after = _fill(prompt, {**values, "criteria": _CRITERIA_HERE}).split(_CRITERIA_HERE)
     leading = () if persona == "none" else (Message("system", _fill(f"persona_{persona}.v1", {})),)
     return ScoreFrame(before, after, _fill(prompt, {**values, "criteria": ""}), leading)
@@ -151,14 +169,53 @@ def draft_messages(
     return (Message("user", _fill(prompt, values)),)
 
 
-def item_block(kind: ItemKind, item: Item, limits: TextLimits) -> str:
+def levels_block(task: Task) -> str:
+    """A line for each described level; "" for none."""
+    texts = [(level.value, " ".join(neutral(level.text).split())) for level in task.levels]
+    return "\n".join(f"- {_number(value)}: {text}" for value, text in texts if text)
+
+
+def examples_for(item: Item, examples: Sequence[RatedExample]) -> tuple[RatedExample, ...]:
+    """The examples to show with `item`, in order: none is of its own source.
+
+    The spare with the nearest label takes the place of one that is.  Without a spare left, an example falls away.
+    """
+    spares, shown = [each for each in examples if each.spare], list[RatedExample]()
+    # one source text for all says nothing about where an item comes from
+    texts_differ = len({each.item.source for each in examples}) > 1
+
+    def own(example: RatedExample) -> bool:
+        other = example.item
+        same_id = other.source_id == item.source_id != ""
+        same_source = texts_differ and other.source == item.source != ""
+        return same_id or same_source or other.target in (item.target, item.context)  # a pair is shown both ways round
+
+    for example in (each for each in examples if not each.spare):
+        if not own(example):
+            shown.append(example)
+        elif left := [spare for spare in spares if spare not in shown and not own(spare)]:
+            gaps = [abs(spare.label - example.label) for spare in left]
+            shown.append(left[gaps.index(min(gaps))])
+    return tuple(shown)
+
+
+@lru_cache(maxsize=256)
+def _examples_block(kind: ItemKind, scale: Scale, examples: tuple[RatedExample, ...]) -> str:
+    return "\n\n".join(
+        f"### Example {k}\n{item_block(kind, each.item, EXEMPLARS, to_rate=False)}\n"
+        f"Rating by people ({scale}): {_number(each.label)}"
+        for k, each in enumerate(examples, 1)
+    )
+
+
+def item_block(kind: ItemKind, item: Item, limits: TextLimits, *, to_rate: bool = True) -> str:
     """The parts of an item under their headings, every line quoted; absent parts are left out."""
     _, source, context, target = KINDS[kind]
     parts = [
         (source, item.source, limits.source),
         (context, item.context, limits.context),
         *(("Reference", reference, limits.reference) for reference in item.references[: limits.references]),
-        (f"{target} to rate", item.target, limits.target),
+        (f"{target} to rate" if to_rate else target, item.target, limits.target),
     ]
     if kind == "pair":
         parts = [parts[0], (target, item.target, limits.target), (context, item.context, limits.target)]
@@ -287,6 +344,8 @@ USUAL_TOKENS, SCORE_TOKENS = 512, 20
 """Longest reply: with words in it, and of a score alone.  A model that thinks has room of its own."""
 MOST_STEPS = 8_000
 """Characters of evaluation steps."""
+MOST_EXAMPLES = 32
+"""Examples that a style holds, half of them spares."""
 
 StyleForm = Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"]
 STYLE_FORMS: tuple[StyleForm, ...] = get_args(StyleForm)
@@ -348,6 +407,7 @@ class Style:
         weighted: Take the probability-weighted score if the endpoint gives logprobs (score_only alone).
         structured: Ask for JSON if the endpoint takes a schema.
         references: Show an item's references.  Items without any are then left unscored.
+        examples: Labelled items that every prompt shows, spares behind them (`core.calibration.proposals`).
 
     Raises:
         UsageError: A value is out of range, or settings do not go together.
@@ -367,6 +427,7 @@ class Style:
     weighted: bool = False
     structured: bool = False
     references: bool = False
+    examples: tuple[RatedExample, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "max_tokens", self.max_tokens or usual_tokens(self.form))
@@ -385,6 +446,8 @@ class Style:
         """Why these settings do not go together; "" if they do."""
         if len(self.steps) > MOST_STEPS:
             return f"Evaluation steps have at most {MOST_STEPS:,} characters."
+        if len(self.examples) > MOST_EXAMPLES:
+            return f"A judging prompt shows at most {MOST_EXAMPLES // 2} examples."
         if self.top_p == 0.0:
             return "top_p must lie above 0 and up to 1; 0 came. Leave it at 1 to keep all tokens."
         if self.form == "mix" and self.samples < 2:
@@ -406,13 +469,25 @@ class Style:
         parts += ["weighted"] * self.weighted
         parts += ["JSON"] * self.structured
         parts += ["references"] * self.references
+        parts += [counted(self.n_examples, "example")] * bool(self.n_examples)
         parts += [self.persona] * (self.persona != "none")
         parts += [f"up to {self.max_tokens} tokens"] * (self.max_tokens != usual_tokens(self.form))
         return " · ".join(parts)
 
     def as_json(self) -> dict[str, Any]:
-        """All fields by name, JSON-able; `from_json` takes them back."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """All fields by name, JSON-able; `from_json` takes them back.  Examples only where there are any."""
+        body = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "examples"}
+        shown = [
+            {"item": {name: text for name, text in asdict(each.item).items() if text}}
+            | {"label": each.label, "spare": each.spare}
+            for each in self.examples
+        ]
+        return body | ({"examples": json.loads(json.dumps(shown))} if shown else {})
+
+    @property
+    def n_examples(self) -> int:
+        """Examples that a prompt shows."""
+        return sum(not each.spare for each in self.examples)
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> Style:

@@ -23,6 +23,7 @@ from core.projects.judge_line import (
     compared_before,
     judge_line,
 )
+from core.projects.labelling import get_anchors
 from core.projects.project_list import require_aspect
 from core.projects.run_work import (
     KINDS,
@@ -36,7 +37,7 @@ from core.projects.run_work import (
     require_judge,
     start_run,
 )
-from core.records import FloatArray, GoldenSet, JudgeScores, Scale, Split, Task
+from core.records import Anchor, FloatArray, GoldenSet, JudgeScores, Scale, Split, Task
 from core.settings import Settings
 from core.stats import Difference
 from core.store.database import unpack
@@ -49,7 +50,8 @@ from core.wording import judge_words
 class CalibrationRequest:
     """What a person asks for.  `scale` None takes the aspect's own; `definition` may be empty.
 
-    `asking` is how the judge is asked for a score.  `split_from` names the calibration or version, of an earlier golden
+    `asking` is how the judge is asked for a score.  `levels` are those that the project described when the run started.
+    `split_from` names the calibration or version, of an earlier golden
     set, whose known sources keep their side.
     """
 
@@ -62,12 +64,14 @@ class CalibrationRequest:
     scale: Scale | None = None
     split_from: str = ""
     asking: Asking = field(default_factory=Asking)
+    levels: tuple[Anchor, ...] = ()
 
     def task(self, golden: GoldenSet) -> Task:
         """What the judge is asked to do.  AspectError for labels that cannot rank anything."""
         from core.data.split import task_of
 
-        return task_of(golden, self.aspect, self.definition, self.scale)
+        task = task_of(golden, self.aspect, self.definition, self.scale)
+        return replace(task, levels=tuple(level for level in self.levels if task.scale.holds(level.value)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
     from core.calibration.loop import estimate as estimate_of
     from core.judging.judge_specs import make_judge
 
-    golden = store.goldens.load(request.golden_id)
+    golden, request = store.goldens.load(request.golden_id), _with_levels(store, request)
     split = _asked_split(store, keeping_sides(store, request), golden)
     task = request.task(golden)
     with closing(make_judge(request.judge_spec, settings, store.replies, asking=request.asking)) as judge:
@@ -129,7 +133,14 @@ def _check_calibration(
 ) -> tuple[CalibrationRequest, str, str]:
     golden, _ = require_aspect(store, request.golden_id, request.aspect)
     title = f"{request.aspect} · {golden.name} · {judge_words(request.judge_spec)}"
-    return keeping_sides(store, request), title, request.judge_spec
+    return _with_levels(store, keeping_sides(store, request)), title, request.judge_spec
+
+
+def _with_levels(store: Store, request: CalibrationRequest) -> CalibrationRequest:
+    """The request with what the project wrote for the levels by now: later edits change no run."""
+    if request.levels or not request.settings.levels or request.judge_spec == "offline":
+        return request
+    return replace(request, levels=get_anchors(store, request.project_id, request.golden_id, request.aspect).anchors)
 
 
 def run_calibration(work: RunWork) -> Calibration:

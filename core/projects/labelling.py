@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Literal
 
 from core.errors import NotFoundError, UsageError
-from core.records import Scale
+from core.records import Anchor, Scale
 from core.store.log import REMARK, RESTORED, WITHDRAWN, Entry, Label
 from core.store.store import Store, requires
 
@@ -404,14 +404,6 @@ def _once(what: str, pass_id: str, rater: str) -> str:
 
 
 # ── what the levels of a scale mean ──────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """A level of the scale and what it stands for."""
-
-    value: float
-    text: str
 
 
 @dataclass(frozen=True)

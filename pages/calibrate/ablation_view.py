@@ -56,8 +56,8 @@ def draw(page: Opened, run: Run) -> None:
         st.warning(plain(str(error)), title="No ablation can be run now", icon=":material/warning:")
         return
     st.caption(
-        "The judge next to its baseline, without refinement, and with its single best criteria. "
-        "This opens the held-out items, and the openings are counted."
+        "The judge next to its baseline, without refinement, with its single best criteria, and without each thing "
+        "that its prompt shows besides. This opens the held-out items, and the openings are counted."
     )
     forms.show_estimate(estimate)
     run_panel.draw_start(

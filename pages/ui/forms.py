@@ -64,7 +64,8 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
             "keep": "Criteria refined a round (K)",
             "min_gap": "Misaligned from a gap of",
             "misaligned": "Pool of misaligned items",
-        }
+        },
+        "Prompt": {"levels": "Show level descriptions", "examples": "Examples shown"},
     },
 )
 """The advanced settings: for each column its groups, with the labels of their fields."""

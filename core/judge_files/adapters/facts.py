@@ -23,6 +23,7 @@ from core.judging.scoring_styles import (
     Style,
     checked_extra,
     item_block,
+    levels_block,
     neutral,
     plain,
     score_frame,
@@ -172,14 +173,15 @@ def open_prompts(facts: JudgeFacts) -> tuple[dict[str, Any], ...]:
     `samples` how many replies are averaged.
     """
     how = facts.sampling
-    item = Item("", unused("[item %s]", (facts.task.definition, how.steps, facts.task.aspect, *facts.criteria)))
+    shown = (how.steps, levels_block(facts.task), *(each.item.target for each in how.examples))
+    item = Item("", unused("[item %s]", (facts.task.definition, *shown, facts.task.aspect, *facts.criteria)))
     block = item_block(facts.task.kind, item, SCORING)
     schemas = {slot.prompt: slot.schema for slot in how.slots}
     counts = Counter((slot.prompt, slot.form) for slot in how.slots)
     prompts = []
     for number, criteria in enumerate(facts.criteria):
         for (prompt, form), samples in counts.items():
-            frame = score_frame(facts.task, item, prompt, steps=how.steps, persona=how.persona)
+            frame = score_frame(facts.task, item, prompt, steps=how.steps, persona=how.persona, examples=how.examples)
             *first, last = frame.messages(criteria)
             before, after = last.content.split(block)
             fields = {

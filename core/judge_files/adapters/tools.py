@@ -26,8 +26,9 @@ from core.judge_files.adapters.facts import (
     unused,
 )
 from core.judge_files.judge_writing import yaml_text
-from core.judging.scoring_styles import KINDS, neutral, range_words
+from core.judging.scoring_styles import KINDS, levels_block, neutral, range_words
 from core.records import Scale
+from core.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,11 @@ def _lost(facts: JudgeFacts, *, own_prompt: str = "", hands_on: bool = False) ->
             f"Concord's scoring prompt and output form ({how.prompt}): {own_prompt} asks with its own. The alignment "
             "above was measured with Concord's; measure it again."
         )
+        lost += [f"Its {counted(how.n_examples, 'rated example')}: there is no place for them."] * bool(how.examples)
         lost += [f"The persona ({how.persona}): there is no place for a system message."] * (how.persona != "none")
         lost += ["The fit of the score map: it was fitted on scores of Concord's prompt."] * bool(facts.isotonic)
+    elif how.examples:
+        lost.append("The exchange of an example that has the source of the judged item: each item is shown the same.")
     besides = [judge.extra[:200]] * bool(judge.extra)
     if not hands_on:
         besides += [f"reasoning effort {judge.effort}"] * bool(judge.effort)
@@ -198,9 +202,20 @@ def deepeval(facts: JudgeFacts) -> Made:
         f"Rate the {facts.aspect} of the Actual Output, as a careful human annotator would, with a number from "
         f"{asked.low:g} (lowest) to {asked.high:g} (highest).{meaning}"
     )
+    levels = levels_block(task)
     before = f"Before you settle on the number: {neutral(facts.sampling.steps)}" if facts.sampling.steps else ""
     steps = tuple(  # G-Eval shows its steps to the model, nothing else
-        tuple(filter(None, [first, f"Hold to these rules when you choose the number:\n{one}" if one else "", before]))
+        tuple(
+            filter(
+                None,
+                [
+                    first,
+                    f"What the numbers mean:\n{levels}" if levels else "",
+                    f"Hold to these rules when you choose the number:\n{one}" if one else "",
+                    before,
+                ],
+            )
+        )
         for one in facts.criteria
     )
     named = tuple(name for part, name in _DEEPEVAL_PARTS.items() if part in facts.parts or part == "target")
@@ -310,6 +325,7 @@ def mlflow(facts: JudgeFacts) -> Made:
         paragraphs = [
             opening,
             f"Meaning of {inert(facts.aspect)}:\n{inert(task.definition)}" if task.definition else "",
+            f"What the numbers mean:\n{inert(levels_block(task))}" if task.levels else "",
             f"Hold to these rules when you choose the number:\n{inert(criteria)}" if criteria else "",
             f"Go through these steps before you settle on the number:\n{inert(steps)}" if steps else "",
             "The rationale points at places in the material",

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from core.judge_files.adapters import adapter
+from core.judge_files.adapters import NAMES, adapter
 from core.judge_files.adapters.facts import BODIES, comment, facts_of, headings, javascript, literal, open_prompts
 from core.judging.scoring_styles import KINDS, score_frame
 from core.records import Item
@@ -69,6 +69,24 @@ def test_the_open_prompts_filled_with_an_item_are_the_prompts_sent(card: Card, k
         messages = frame.messages(facts.criteria[one["criteria"]])
         assert one["before"] + block + one["after"] == messages[-1].content
         assert one["leading"] == tuple((message.role, message.content) for message in messages[:-1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_levels_and_examples_go_along_or_the_file_says_that_they_cannot(card: Card, name: str) -> None:
+    example = {"item": {"item_id": "e", "target": f"Seen {HOSTILE}", "source": "Another."}, "label": 2.0}
+    judge = card(sampling={"examples": [example]})
+    judge["task"] |= {"levels": [{"value": 1, "text": "It says {{ alas }}."}, {"value": 5, "text": "Fine."}]}
+    made = adapter(judge, name)
+    if name in ("inspect", "promptfoo", "openai"):
+        (prompt, *_) = open_prompts(facts_of(judge))
+        assert "- 1: It says {{ alas }}.\n- 5: Fine." in prompt["before"]
+        assert "### Example 1" in prompt["before"]
+        assert "Seen Rule" in made.text
+        assert any("source of the judged item" in line for line in made.lost)
+    elif name != "python":  # which asks with the judge file itself
+        assert "alas" in made.text
+        assert "Seen Rule" not in made.text
+        assert any(line.startswith("Its 1 rated example:") for line in made.lost)
 
 
 # ── reading of replies in generated code ──────────────────────────────────────────────────────────────────────
