@@ -151,7 +151,8 @@ class AspectLabels:
 class GoldenSet:
     """Items with human labels, frozen: `digest` is the content hash of everything else but name and `columns`.
 
-    `columns` maps roles to the columns of the file that they were read from, where the two names differ.
+    `columns` says how the file was read: role → column, where the two names differ, and under "values" the answers to
+    what values mean, one a line (`core.data.columns.Values`).
     """
 
     name: str

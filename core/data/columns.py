@@ -404,6 +404,15 @@ def chosen_roles(
     return fitting | dict(given)
 
 
+KEPT_VALUES = "values"
+"""The key of `GoldenSet.columns` under which the answers to what values mean are; no role has this name."""
+
+
+def kept_values(kept: abc.Mapping[str, str]) -> Values:
+    """What a person said of the values of an earlier file."""
+    return Values.of(kept.get(KEPT_VALUES, "").split("\n") if kept.get(KEPT_VALUES) else None)
+
+
 def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> dict[str, str]:
     """Role → column, of ``"target=agent_answer,source=question"``, several such texts, or a mapping as it is.
 

@@ -14,11 +14,13 @@ import numpy as np
 
 from core.data.cells import aspect_key, clean_text, read_id, reference_texts, shown, source_text, target_text
 from core.data.columns import (
+    KEPT_VALUES,
     LONGEST_ASPECT,
     Mapping,
     Values,
     chosen_roles,
     detect_kind,
+    kept_values,
     mapping_of,
     propose_mapping,
     read_map,
@@ -144,9 +146,7 @@ def _read(
     given = chosen_roles(table.columns, given, kept or {})
     table = golden_table(table, set(given.values()))
     mapping = mapping_of(table.columns, table.rows, given, kept or {})
-    if values is not None:
-        mapping = replace(mapping, values=Values.of(values))
-    return table, mapping
+    return table, replace(mapping, values=kept_values(kept or {}) if values is None else Values.of(values))
 
 
 def _usable(built: BuiltGolden, path: str | Path) -> GoldenSet:
@@ -220,7 +220,8 @@ def build_golden(
         ),
         metrics=read_metrics(table, mapping, rows, log),
         given_split=tuple(rows.given_split) if any(rows.given_split) else (),
-        columns={role: column for role, column in mapping.roles.items() if role != column},
+        columns={role: column for role, column in mapping.roles.items() if role != column}
+        | ({KEPT_VALUES: "\n".join(mapping.values.answers)} if mapping.values.answers else {}),
     )
     for aspect in draft.aspects:  # counted as a split will make them
         n = calibration_labels(draft, aspect)
@@ -456,7 +457,7 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
         if item.item_id in positions and not reader.long:
             repeat, ids, column = item.item_id, mapping.values.ids, mapping.roles.get("item_id")
             if ids == "number":
-                item = replace(item, item_id=f"{repeat} (row {number})")
+                item = numbered_id(item, number)
                 message = f"The id {shown(repeat)} comes again; the later row is item {shown(item.item_id)}."
                 log.add("note", message, row=number, column=column, kind="repeated id")
             elif ids == "first":
@@ -501,6 +502,11 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
             how = "each item is a group of its own, so only dataset and system level apply."
         log.once("note", f"There is no source_id column: {how}")
     return done
+
+
+def numbered_id(item: Item, row: int) -> Item:
+    """An item whose id an earlier row has, under an id of its own: ``"T-1052 (row 54)"``."""
+    return replace(item, item_id=f"{item.item_id} (row {row})")
 
 
 def repeated_id(item_id: str, first: int, again: int) -> str:

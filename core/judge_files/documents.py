@@ -165,7 +165,7 @@ class GoldenEntry(FilePart):
     """The golden set that the judge was made on, by the content hash of its items, labels and ratings.
 
     `columns` are role → column of its file, where the names differ: another file with these columns is read likewise,
-    unless it has a column with the name of the role.
+    unless it has a column with the name of the role.  `columns.values` are the answers to what values mean, one a line.
     """
 
     name: str
@@ -519,7 +519,7 @@ def kind_of(card: Mapping[str, Any]) -> Kind:
 
 
 def kept_columns(card: Mapping[str, Any]) -> dict[str, str]:
-    """Return role → column of the golden set's file, where the content of a judge file has any."""
+    """Return how the golden set's file was read (`GoldenSet.columns`), as the content of a judge file says."""
     return dict(card.get("golden", {}).get("columns", {}))
 
 

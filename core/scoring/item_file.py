@@ -9,15 +9,15 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections import Counter, abc
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from core.data import Mapping, load_items
-from core.data.columns import METRIC, mapping_of
-from core.data.golden import ITEM_ROLES, RowReader, check_mapping, checked_texts, repeated_id
-from core.data.tables import LIMITS, FileFinding, FindingLog, TableFile, first_error, has_errors, open_table
+from core.data.columns import KEPT_VALUES, METRIC, kept_values, mapping_of
+from core.data.golden import ITEM_ROLES, RowReader, check_mapping, checked_texts, numbered_id, repeated_id
+from core.data.tables import LIMITS, FileFinding, FindingLog, Severity, TableFile, first_error, has_errors, open_table
 from core.errors import GoldenError
 from core.judge_files.documents import kept_columns
 from core.judge_files.loaded import LoadedJudge
@@ -38,6 +38,7 @@ class ItemFile:
     """Items of a file, ready to be read as often as wanted: either from `table` one batch at a time, or from `kept`.
 
     `digest` is the SHA-256 of the file's bytes; `filled` counts the items that have a source, a context, references.
+    `repeats` are the places of rows, from 1, whose id an earlier row has; the judge's file says what they are.
     """
 
     path: Path
@@ -48,14 +49,20 @@ class ItemFile:
     table: TableFile | None = None
     mapping: Mapping | None = None
     kept: tuple[Item, ...] = field(default=(), repr=False)
+    repeats: frozenset[int] = field(default=frozenset(), repr=False)
 
     def batches(self, size: int, start: int = 0) -> abc.Iterator[tuple[Item, ...]]:
         """The items after the first `start`, in file order, `size` at a time."""
         items = iter(self.kept[start:])
         if self.table is not None and self.mapping is not None:
             reader, rows = RowReader(self.mapping, FindingLog()), self.table.rows()  # findings were told before
-            later = itertools.islice(enumerate(rows, start=1), start, None)
-            items = (reader.read(place, rows.number, row) for place, row in later)
+            numbered = self.mapping.values.ids == "number"
+            wanted = (at for at in enumerate(rows, start=1) if numbered or at[0] not in self.repeats)
+            items = (
+                numbered_id(item, rows.number) if place in self.repeats else item
+                for place, row in itertools.islice(wanted, start, None)
+                for item in (reader.read(place, rows.number, row),)
+            )
         while batch := tuple(itertools.islice(items, size)):
             yield batch
 
@@ -79,9 +86,9 @@ def file_digest(path: Path) -> str:
 
 
 def columns_behind(judge: LoadedJudge) -> dict[str, str]:
-    """Role → column of texts and metrics, as the judge's file keeps it."""
-    kept = kept_columns(judge.card)
-    return {role: column for role, column in kept.items() if role in ITEM_ROLES or role.startswith(METRIC)}
+    """How the texts and metrics of the golden set's file were read, as the judge's file keeps it."""
+    kept, roles = kept_columns(judge.card), (*ITEM_ROLES, KEPT_VALUES)
+    return {role: column for role, column in kept.items() if role in roles or role.startswith(METRIC)}
 
 
 def validate_items(
@@ -99,41 +106,51 @@ def validate_items(
     head = list(itertools.islice(first, HEAD_ROWS))
     columns, looked = first.columns, None
     while True:  # JSON lines: a column, and with it a role, may first come in a late row
-        mapping = mapping_of(columns, head, given, kept)
+        mapping = replace(mapping_of(columns, head, given, kept), values=kept_values(kept))
         if mapping.layout == "long":  # several rows an item: they are joined in memory
             items = load_items(path, mapping=given, kept=kept).items
             return ItemFile(path, digest, len(items), Counter(p for i in items for p in _filled(i)), kept=items)
         roles = {role: mapping.roles.get(role) for role in ITEM_ROLES}
         if roles == looked:
             break
-        log, looked, n_items, filled = FindingLog(), roles, 0, Counter[str]()
+        log, looked, n_items, filled, repeats = FindingLog(), roles, 0, Counter[str](), frozenset[int]()
         if check_mapping(mapping, mapping.columns, log, labels_needed=False):
             rows = table.rows(log=log)
-            n_items, filled = look_at(((rows.number, row) for row in rows), mapping, log, on_rows)
+            n_items, filled, repeats = look_at(((rows.number, row) for row in rows), mapping, log, on_rows)
             columns = rows.columns
     if has_errors(findings := log.sorted()):
         raise first_error(findings, path.name)
-    return ItemFile(path, digest, n_items, filled, (*table.findings, *findings), table, mapping)
+    return ItemFile(path, digest, n_items, filled, (*table.findings, *findings), table, mapping, repeats=repeats)
+
+
+_REPEATS = {
+    None: "Give each item an id of its own.",
+    "number": "The later one is scored under a numbered id, as in the golden set.",
+    "first": "The later one is left out, as in the golden set.",
+}
 
 
 def look_at(
     rows: abc.Iterable[tuple[int, abc.Mapping[str, Any]]], mapping: Mapping, log: FindingLog, on_rows: OnRows
-) -> tuple[int, Counter[str]]:
+) -> tuple[int, Counter[str], frozenset[int]]:
     """Look at every one of `rows`, each with its number; what is wrong goes into `log`.
 
-    Returns how many there are, and how many have a source, a context, references.
+    Returns how many items there are, how many have a source, a context, references, and `ItemFile.repeats`.
     """
+    repeats, ids = set[int](), mapping.values.ids
     reader, filled, n_rows = RowReader(mapping, log), Counter[str](), 0
     row_of: dict[int, int] = {}  # by a hash of 64 bits: of a million ids two have the same in 1 of 40 million files
     items = ((number, reader.read(place, number, row)) for place, (number, row) in enumerate(rows, start=1))
     for n_rows, (number, item) in enumerate(checked_texts(items, mapping, log), start=1):
         filled.update(_filled(item))
         if (before := row_of.setdefault(hash(item.item_id), number)) != number:
-            message = f"{repeated_id(item.item_id, before, number)} Give each item an id of its own."
-            log.add("error", message, row=number, column=mapping.roles.get("item_id"), kind="duplicate")
+            repeats.add(n_rows)
+            message = f"{repeated_id(item.item_id, before, number)} {_REPEATS[ids]}"
+            severity: Severity = "error" if ids is None else "note"
+            log.add(severity, message, row=number, column=mapping.roles.get("item_id"), kind="duplicate")
         if n_rows % _TOLD == 0:
             on_rows(n_rows)
-    return n_rows, filled
+    return n_rows - (len(repeats) if ids == "first" else 0), filled, frozenset(repeats)
 
 
 def _filled(item: Item) -> list[str]:

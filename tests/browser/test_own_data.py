@@ -156,7 +156,7 @@ def test_a_teams_file_becomes_an_approved_judge_in_few_presses(
     with newer.open("w", newline="") as file:
         (table := csv.DictWriter(file, rows[0])).writeheader()
         table.writerows(rows)
-    for items, n_items in ((newer, 30),):
+    for items, n_items in ((newer, 30), (SHEET, 80)):
         verdicts = tmp_path / f"{items.stem}.jsonl"
         score_file(ScoreRequest(items, judge_file, verdicts))
         scored = [json.loads(line) for line in verdicts.read_text().splitlines()]

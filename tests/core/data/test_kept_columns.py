@@ -11,6 +11,7 @@ import pytest
 
 import core
 from core.cli.main import main
+from core.judge_files.documents import kept_columns, read_card
 
 SHEET = Path(__file__).parent / "sheets" / "support_answers.csv"
 MAP = "target=agent_answer,source=customer_question,item_id=ticket,system_id=bot"
@@ -42,3 +43,18 @@ def test_a_judge_scores_a_file_with_the_same_columns(tmp_path: Path) -> None:
     with closing(core.load_judge(judge)) as loaded:
         frame = loaded.score_frame(pd.read_csv(newer))
     assert frame["score"].tolist() == pytest.approx(list(scores.values()))
+
+
+@pytest.mark.usefixtures("tmp_home")
+@pytest.mark.parametrize(("ids", "n_items"), [("number", 80), ("first", 79)])
+def test_what_was_said_of_values_is_kept_for_the_same_file(ids: str, n_items: int, tmp_path: Path) -> None:
+    said = ("--values", "missing=9", "--values", f"ids={ids}")
+    judge, out = tmp_path / "judge" / "judge.yaml", tmp_path / "out.jsonl"
+    command = ("--aspect", "quality", "--judge", "offline", "--preset", "quick", "--rounds", "0", *said)
+    assert run("calibrate", SHEET, *command, "--out", judge.parent) == 0
+    assert run("score", SHEET, "--judge-file", judge, "--out", out) == 0
+    scored = [row["item_id"] for row in map(json.loads, out.read_text("utf-8").splitlines())]
+    again = core.load_golden(SHEET, kept=kept_columns(read_card(judge)))
+    assert len(scored) == n_items
+    assert tuple(scored) == again.item_ids
+    assert 9 not in {rating.value for rating in again.ratings}
