@@ -16,6 +16,7 @@
     core.beside_people(golden, "verdicts.jsonl", "coherence")   # the judge beside one of them, paired
     core.annotator_test(golden, "verdicts.jsonl", "coherence")  # may it stand in for one of them?
     core.examine(golden, "verdicts.jsonl", "coherence")   # where does it fail, and what does it lean on?
+    core.negative_controls(golden, "coherence", judge.score, positions)  # does it prefer texts spoiled on purpose?
     core.estimate_means(golden, "verdicts.jsonl", "coherence")  # how good is each system: verdicts corrected by labels
     core.choose_threshold(golden, "verdicts.jsonl", "coherence", yes_from=4)    # from which score on to say yes
     core.preferences(pairs, "preference", "verdicts.jsonl")     # which of two: strengths of systems, agreement
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from core.calibration.ablate import Ablation
     from core.calibration.calibrated import CalibratedRun, ablate, calibrate, estimate
     from core.calibration.calibration_records import Calibration, CalibrationSettings
+    from core.comparison.controls import negative_controls
     from core.comparison.corrected_means import EstimatedMeans, estimate_means
     from core.comparison.examination import examine
     from core.comparison.leaderboard import ceiling
@@ -158,6 +160,7 @@ __all__ = [
     "load_items",
     "load_judge",
     "monitor",
+    "negative_controls",
     "open_project",
     "plan_labels",
     "preferences",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +16,7 @@ from core.cli.options import (
     ForceFlag,
     GoldenFile,
     JsonFlag,
+    JudgeFileOptions,
     PrintOptions,
     SeenOptions,
     VerboseFlag,
@@ -35,11 +37,13 @@ from core.cli.output import (
     tell,
     tell_measured,
 )
-from core.records import Statistic
+from core.errors import UsageError
+from core.records import GoldenSet, Statistic
 from core.stats import MeasureSettings
 from core.wording import DASH, difference_figures, estimate, number, p_figure
 
 if TYPE_CHECKING:
+    from core.comparison.controls import Control
     from core.comparison.corrected_means import EstimatedMeans
     from core.comparison.examination import Examination
     from core.stats import Ceiling, Comparison
@@ -201,13 +205,16 @@ def examine(
     *,
     aspect: AspectOption,
     statistic: Annotated[Statistic, typer.Option("--statistic", help="Coefficient of agreement.")] = "spearman",
+    controls: Annotated[
+        int, typer.Option(min=0, help="Spoil so many texts on purpose, and have the judge of --judge-file score them.")
+    ] = 0,
     seen: SeenOptions,
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Find where a judge fails and what it leans on."""
     from core.comparison.examination import examine as examined
-    from core.findings.weak_spots import bias_finding, examination_finding
+    from core.findings.weak_spots import bias_finding, controls_finding, examination_finding
 
     loaded = golden.load()
     table, _, off = read_table(loaded, verdicts, aspect, golden.values)
@@ -227,7 +234,25 @@ def examine(
     body = examination.as_json() | {"headline": said.headline, "claims": claims}
     for bias, own in zip(examination.biases, body["biases"], strict=True):
         own["words"] = bias_finding(bias).headline if bias.shown else None
+    if controls:
+        if len(seen.judge_file) != 1:
+            raise UsageError("Spoiled texts need a judge that can score them: give one --judge-file.")
+        found = _judged_controls(loaded, aspect, seen.judge_file[0], controls)
+        said = controls_finding(found)
+        lines += [said.headline, said.detail]
+        body["controls"] = [control.as_json() for control in found]
     tell_measured(body, lines, off, [examination.overall], as_json)
+
+
+def _judged_controls(golden: GoldenSet, aspect: str, judge_file: Path, n: int) -> tuple[Control, ...]:
+    """Spoil texts that the judge was calibrated on, and have it score them."""
+    from core.comparison.controls import negative_controls
+    from core.comparison.given_verdicts import calibration_items
+    from core.judge_files.loaded import load_judge
+
+    positions = calibration_items(golden, (), judge_file)
+    with closing(load_judge(judge_file, replies=JudgeFileOptions().replies(judge_file))) as judge:
+        return negative_controls(golden, aspect, judge.score, positions.tolist(), n=n)
 
 
 @commands.command(rich_help_panel="Measure")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from core.findings import Finding
@@ -19,6 +20,7 @@ from core.wording import (
 )
 
 if TYPE_CHECKING:
+    from core.comparison.controls import Control
     from core.comparison.examination import Bias, Division, Examination, Part
     from core.comparison.sureness import Sureness
 
@@ -57,6 +59,24 @@ def examination_finding(found: Examination) -> Finding:
     if not tested:
         return Finding(f"Where {found.name} fails is inconclusive: no subgroup could be tested.", detail, claims)
     return Finding(f"No weak spot found in {counted(tested, 'subgroup')} of the items.", detail, claims)
+
+
+def controls_finding(controls: Sequence[Control]) -> Finding:
+    """Whether the judge prefers texts that were spoiled on purpose."""
+    known = [control for control in controls if control.preferred is not None]
+    if not known:
+        return Finding("No text could be spoiled and scored.")
+    lines = [
+        f"{capital(control.kind)}: {percent(control.preferred)} of {counted(control.n, 'pair')}"
+        + (f" [{percent(ends.low)}, {percent(ends.high)}]" if (ends := control.interval) else "")
+        for control in known
+    ]
+    worst = max(known, key=lambda control: control.preferred or 0.0)
+    detail = f"{'; '.join(lines)}. Equal scores count half; 95 % intervals over sources."
+    if worst.interval is not None and worst.interval.high < 0.5:
+        return Finding("The judge prefers the original over every kind of spoiled text.", detail)
+    said = f"The judge may not notice spoiled texts ({worst.kind}): it prefers {percent(worst.preferred)} of them."
+    return Finding(said, detail)
 
 
 def part_figures(part: Part) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.core.cli.conftest import Run, write_rows
+from tests.core.cli.conftest import SUMMARIES, Run, write_rows
 
 Files = tuple[Path, Path]
 
@@ -40,3 +40,16 @@ def test_json_has_every_part_with_its_interval_and_what_is_claimed(files: Files,
     assert len(body["claims"]) == 1
     assert body["left_out"] == {}
     assert {own["kind"] for own in body["biases"]} == {"length", "position", "own family"}
+
+
+def test_spoiled_texts_are_scored_by_the_judge_of_a_file(tmp_path: Path, run: Run) -> None:
+    run("calibrate", SUMMARIES, "--aspect", "coherence", "--preset", "quick", "--out", tmp_path)
+    asked = ("examine", SUMMARIES, tmp_path / "verdicts.jsonl", "--aspect", "coherence", "--controls", "20")
+    code, body = run(*asked, "--judge-file", tmp_path / "judge.yaml")
+    assert code == 0
+    found = {control["kind"]: control for control in body["controls"]}
+    assert set(found["the text repeated"]) == set(
+        "kind n n_sources n_unscored preferred interval interval_method reason".split()
+    )
+    assert found["another source's text"]["preferred"] < 0.5, "summaries of another article are seen through"
+    assert run(*asked)[0] == 2

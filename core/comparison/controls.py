@@ -1,0 +1,128 @@
+"""Negative controls: texts spoiled on purpose, judged next to their originals.
+
+A judge that prefers a text with changed numbers, or the answer to another question, does not read what it rates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from core.errors import GoldenError
+from core.judging.offline.text import split_sentences
+from core.records import GoldenSet, Interval, Item, Scored, Verdict, json_fields
+from core.stats.intervals import CONFIDENCE, LEAST_SOURCES, TOO_FEW, clustered_error, t_quantile
+
+ControlKind = Literal["another source's text", "a sentence deleted", "numbers changed", "the text repeated"]
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """How often the judge prefers the spoiled text, of `n` pairs that it scored from `n_sources` sources.
+
+    `preferred` is the share in 0 to 1; equal scores count half.  None without a pair, `interval` None under
+    `LEAST_SOURCES` sources, with the `reason`.  `n_unscored` pairs have no score on one side.
+    """
+
+    kind: ControlKind
+    n: int
+    n_sources: int
+    n_unscored: int
+    preferred: float | None
+    interval: Interval | None
+    reason: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return json_fields(self)
+
+
+def spoiled(kind: ControlKind, item: Item, others: Sequence[Item], generator: np.random.Generator) -> Item | None:
+    """`item` with its text spoiled, None where that cannot be done; `others` are the items of other sources."""
+    text = item.target
+    if kind == "another source's text":
+        if not others:
+            return None
+        text = others[int(generator.integers(len(others)))].target
+    elif kind == "a sentence deleted":
+        sentences = split_sentences(text)
+        if len(sentences) < 2:
+            return None
+        del sentences[int(generator.integers(len(sentences)))]
+        text = " ".join(sentences)
+    elif kind == "numbers changed":
+        # a digit more, so that no number stays as it was, whatever it is
+        text = _NUMBER.sub(lambda number: number[0] + str(generator.integers(1, 10)), text)
+    else:
+        text = f"{text}\n\n{text}"
+    return None if text == item.target else replace(item, item_id=f"{item.item_id}|{kind}", target=text)
+
+
+def negative_controls(
+    golden: GoldenSet,
+    aspect: str,
+    score: Callable[[Sequence[Item]], Sequence[Verdict]],
+    positions: Sequence[int],
+    *,
+    n: int = 30,
+    seed: int = 0,
+) -> tuple[Control, ...]:
+    """Spoil up to `n` texts in each way, and count how often the judge scores the spoiled text higher.
+
+    Args:
+        golden: Items of single texts, with labels of `aspect`.
+        score: The judge.  It is asked once, for all originals and all spoiled texts.
+        positions: Items to draw from, such as those that the judge was calibrated on.  Only the better half by label
+            is spoiled: a text that raters call bad can hardly become worse.
+        n: Items drawn.
+        seed: Of the draw and of what is spoiled.
+
+    Raises:
+        GoldenError: There are pairs instead of single texts, or no labelled item among `positions`.
+    """
+    labels, generator = golden.labels(aspect), np.random.default_rng(seed)
+    usable = np.asarray([place for place in positions if not np.isnan(labels[place])], dtype=np.intp)
+    if golden.kind == "pair":
+        raise GoldenError("these are pairs of texts; single texts are spoiled", file=golden.name)
+    if not usable.size:
+        raise GoldenError("there is no labelled item that the judge was calibrated on", file=golden.name)
+    good = usable[labels[usable] >= np.median(labels[usable])]
+    drawn = [golden.items[int(place)] for place in generator.permutation(good)[:n]]
+    pairs: list[tuple[ControlKind, Item, Item]] = []
+    for kind in get_args(ControlKind):
+        for item in drawn:
+            others = [other for other in drawn if other.source_id != item.source_id]
+            if (worse := spoiled(kind, item, others, generator)) is not None:
+                pairs.append((kind, item, worse))
+    asked = [*drawn, *(worse for _, _, worse in pairs)]
+    scores = {verdict.item_id: verdict.value for verdict in score(asked) if isinstance(verdict, Scored)}
+    return tuple(
+        _control(kind, [pair[1:] for pair in pairs if pair[0] == kind], scores) for kind in get_args(ControlKind)
+    )
+
+
+def _control(kind: ControlKind, pairs: Sequence[tuple[Item, Item]], scores: dict[str, float]) -> Control:
+    both = [(a, b) for a, b in pairs if a.item_id in scores and b.item_id in scores]
+    gaps = np.array([scores[worse.item_id] - scores[item.item_id] for item, worse in both])
+    wins = (np.sign(gaps) + 1.0) / 2.0
+    sources = np.unique([item.source_id or item.item_id for item, _ in both], return_inverse=True)[1]
+    n_sources, lost = len(set(sources.tolist())), len(pairs) - len(both)
+    if not both:
+        return Control(kind, 0, 0, lost, None, None, "no text could be spoiled and scored in this way")
+    share = float(wins.mean())
+    if n_sources < LEAST_SOURCES:
+        return Control(kind, len(both), n_sources, lost, share, None, TOO_FEW)
+    # Wilson's interval (1927) for as many independent pairs as the spread over sources says, at most one per pair;
+    # where all pairs agree there is no spread, and each source counts once
+    error = clustered_error((wins - share) / len(both), sources)
+    n = min(share * (1.0 - share) / error**2, len(both)) if error > 0 else n_sources
+    t = t_quantile(n_sources - 1)
+    middle = (share + t**2 / (2.0 * n)) / (1.0 + t**2 / n)
+    half = t * np.sqrt(share * (1.0 - share) / n + t**2 / (4.0 * n**2)) / (1.0 + t**2 / n)
+    method = f"Wilson over {n_sources:,} sources"
+    ends = Interval(max(float(middle - half), 0.0), min(float(middle + half), 1.0), CONFIDENCE, method, n_sources)
+    return Control(kind, len(both), n_sources, lost, share, ends)
