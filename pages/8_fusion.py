@@ -8,7 +8,7 @@ from pages.ui import chosen, state
 from pages.ui.page import Opened, finding, open_page
 from pages.ui.screens import plain
 
-RESULT, MORE, MODEL = SECTIONS = ("Result", "More parts", "By a model")
+RESULT, SET_UP = SECTIONS = ("Result", "Set up")
 
 
 def show(page: Opened) -> None:
@@ -38,12 +38,12 @@ def show(page: Opened) -> None:
     )
     if section == RESULT:
         result.draw(page, fused)
-    elif section == MORE:
-        parts.draw_kinds(choice)
-        parts.draw_sources(page, golden, aspect)
-    else:
-        by_model.draw(page, fused)
+        return
     parts.draw_choice(choice)
+    parts.draw_kinds(choice)
+    parts.draw_sources(page, golden, aspect)
+    st.subheader("Fusion by a language model", anchor=False)
+    by_model.draw(page, fused)
 
 
 show(open_page("fusion", intro="Several judges and metrics joined into one."))

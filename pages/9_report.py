@@ -25,7 +25,7 @@ def show(page: Opened) -> None:
         elif section == "export":
             export.draw_finding(page, judge)
         elif section != "drift" and not judge.held_out:
-            name = "The judge" if judge.version is None else f"{judge.version.name.capitalize()} of the judge"
+            name = "The judge" if judge.version is None else judge.version.name.capitalize()
             words = f"{name} was not measured on held-out items, so there is nothing to report yet"
             report.draw_measuring(page, golden, judge.version, words)
     if section == "export":

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from core.stats.raters import Standing
 
 STANDING_WORDS: dict[Standing, str] = {
-    "above": "better than a rater",
-    "level": "as good as a rater",
-    "below": "worse than a rater",
+    "above": "better",
+    "level": "as good",
+    "below": "worse",
     "open": "no clear difference",
 }
 
@@ -67,8 +67,8 @@ def board_finding(
     if at == 0 and others:
         best = all(value <= ALPHA for value in p.values())
         verb = "agrees best with raters" if best else "has the highest agreement with raters"
-    of_each = "none of these judges has seen" if len(board.rows) > 1 else "it has not seen"
-    items = f"on {counted(board.pool.n_common, 'item')} from {counted(board.n_sources, 'source')}"
+    of_each = "no judge here has seen" if len(board.rows) > 1 else "it has not seen"
+    items = f"{counted(board.pool.n_common, 'item')} from {counted(board.n_sources, 'source')}"
     ends = row.alignment.interval
     known = "" if ends is None else f", 95 % interval {number(ends.low)} to {number(ends.high)}"
     details = [f"{measure}, {items} whose labels {of_each}{known}."]
@@ -78,19 +78,9 @@ def board_finding(
         if gain.value is not None:
             tested = p_figure(own) + (alone_words(gain.interval, own) if not board.planned else "")
             details.append(f"Compared with the baseline: {change_figures(gain.value, gain.interval)}, {tested}.")
-    said = {
-        "significantly better than": [k for k in p if p[k] <= ALPHA and k > at],
-        "significantly worse than": [k for k in p if p[k] <= ALPHA and k < at],
-        "not significantly different from": [k for k in p if p[k] > ALPHA],
-    }
-    parts = [f"{how} {in_short([board.rows[k].name for k in whom])}" for how, whom in said.items() if whom]
-    if parts:
-        details.append(f"It is {', and '.join(parts)} (paired over sources, Holm-corrected).")
     if untested := [k for k in p if np.isnan(p[k])]:
         reason = "" if board.pairwise is None else board.pairwise.pair(at, untested[0]).p_reason
         details.append(f"Not tested against {in_short([board.rows[k].name for k in untested])}: {reason or 'no test'}.")
-    if board.bar is not None:
-        details.append(bar_words(board.bar, at))
 
     few, at_systems = 2 <= board.n_sources < LEAST_SOURCES, board.measure.level == "system"
     by_chance = ends is not None and ends.low <= 0.0 <= ends.high

@@ -112,6 +112,7 @@ from core.projects.project_judges import (
     preview_import,
     propose_plan,
     read_recording,
+    readable_judges,
     remove_judge,
     save_plan,
 )

@@ -40,10 +40,10 @@ DECISIONS: dict[VersionState, tuple[VersionState, ...]] = {
 """State → what a person can make of it.  To take `current` or `approved` back to proposed withdraws the approval."""
 MOST_CRITERIA, LONGEST_NOTE, LONGEST_REASON = 25, 300, 2_000
 _DID = {
-    "approved": "approved version {} of the judge",
-    "current": "took version {} of the judge into use",
-    "retired": "retired version {} of the judge",
-    "proposed": "put version {} of the judge up for sign-off again",
+    "approved": "approved version {}",
+    "current": "took version {} into use",
+    "retired": "retired version {}",
+    "proposed": "put version {} up for sign-off again",
 }
 
 
@@ -90,7 +90,7 @@ class VersionMeasured(VersionEntry):
     """
 
     kind = "judge version measured"
-    does = "measured version {0.version} of the judge"
+    does = "measured version {0.version}"
     version: int
     run_id: str
     golden_id: str

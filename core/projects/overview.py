@@ -101,7 +101,7 @@ def _waiting(
     for labelling, n_open in still_rating(store, project_id, golden.golden_id):
         yield Waiting("label", n_open, f"{counted(n_open, 'item')} to label in {labelling.name}", labelling.pass_id)
     for version in line.waiting[:1]:
-        yield Waiting("sign off", 1, f"{version.name} of the judge waits for sign-off", str(version.number))
+        yield Waiting("sign off", 1, f"{version.name} waits for sign-off", str(version.number))
     if drafts := [each for each in line.versions if each.state == "draft" and each.number not in measuring]:
         words = f"{drafts[-1].name} was made and not measured"
         if len(drafts) > 1:
@@ -120,7 +120,7 @@ def _waiting(
         words = f"{counted(len(comments), 'comment')} on criteria, not settled yet"
         yield Waiting("comment", len(comments), words, comments[-1].subject)
     if line.default is not None and line.default.on(golden.golden_id) is None:
-        words = f"{line.default.name} of the judge was measured on other labels, not on {golden.name}"
+        words = f"{line.default.name} was measured on other labels, not on {golden.name}"
         if line.default.number not in measuring:
             yield Waiting("grow", 1, words, str(line.default.number))
     elif line.default is not None and not list_triage(*where):

@@ -20,7 +20,7 @@ from core.errors import NotFoundError, UsageError
 from core.fusion.fusion_settings import FusionEstimate, FusionRequest, FusionRunView, FusionSettings
 from core.fusion.plan import TO_BE_MENDED
 from core.fusion.stack import seen_sources
-from core.metrics import MetricScores, as_judge, kept, make_metric, score_or_reason
+from core.metrics import MetricScores, as_judge, kept, make_metric, readable, score_or_reason
 from core.progress import Stage
 from core.project_records import JUDGES, JudgeEntry
 from core.projects.judge_line import JudgeLine, JudgeVersion, compared_before, judge_line
@@ -118,7 +118,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
     of_version: dict[str, JudgeVersion] = {}
     entries = []
     for entry in store.judges.all(project_id, golden_id, aspect):
-        judge, version = entry.judge, line.of_run(entry.judge.run_id) if entry.judge.run_id else None
+        judge, version = readable(entry.judge), line.of_run(entry.judge.run_id) if entry.judge.run_id else None
         if version is not None and judge.kind == "calibrated":
             of_version[entry.judge_id] = version
             judge = replace(judge, name=version.label.capitalize())
@@ -398,9 +398,6 @@ def _judges(
     store: Store, project_id: str, golden_id: str, aspect: str, judge_ids: Sequence[str]
 ) -> tuple[GoldenSet, str, list[JudgeScores]]:
     """The golden set, the aspect, and judges of it under readable names that tell them apart."""
-    from core.comparison import unique_names
-    from core.metrics import readable
-
     rows = [store.judges.get(project_id, judge_id) for judge_id in judge_ids]
     for row in rows:
         if row.golden_id != golden_id or row.judge.aspect != aspect:
@@ -408,9 +405,19 @@ def _judges(
                 f"{row.judge.name} scored {row.judge.aspect} of another golden set or aspect; only judges of the same "
                 "golden set and aspect can be fused."
             )
-    judges = [readable(row.judge) for row in rows]
-    named = zip(judges, unique_names(judges), strict=True)
-    return store.goldens.load(golden_id), aspect, [replace(judge, name=name) for judge, name in named]
+    return store.goldens.load(golden_id), aspect, readable_judges(store, project_id, rows)
+
+
+def readable_judges(store: Store, project_id: str, entries: Sequence[JudgeEntry]) -> list[JudgeScores]:
+    """The judges of `entries` under names that tell them apart: "Version 2" for a version, "ROUGE-2" for ``rouge2``."""
+    from core.comparison import unique_names
+
+    lines = {aspect: judge_line(store, project_id, aspect) for aspect in {entry.judge.aspect for entry in entries}}
+    judges = []
+    for judge in [readable(entry.judge) for entry in entries]:
+        version = lines[judge.aspect].of_run(judge.run_id) if judge.kind == "calibrated" and judge.run_id else None
+        judges.append(judge if version is None else replace(judge, name=version.name.capitalize()))
+    return [replace(judge, name=name) for judge, name in zip(judges, unique_names(judges), strict=True)]
 
 
 # ── by a model: plan and criteria ────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ other raters.  "As well as" is a claim of its own: the whole interval of the dif
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
@@ -96,7 +97,7 @@ def headline(report: Report) -> Finding:
     held, people = report.held_out, report.raters.beside
     judge = capital(report.judge_name)
     whom = "the simulated raters" if report.simulated else "your raters"
-    detail = f"{estimate(held)}: {measure(held)}, {basis_words(held)} that did not choose it."
+    detail = f"Agreement {estimate(held)}: {measure(held)}, {basis_words(held)}, held-out."
     match standing(report):
         case "undefined":
             return Finding(f"Agreement of {report.judge_name} with {whom} is undefined.", f"{capital(held.reason)}.")
@@ -118,14 +119,15 @@ def headline(report: Report) -> Finding:
         case shown:
             assert people is not None
             how = {
-                "above": f"{judge} agrees with {whom} better than one of them agrees with the others",
+                "above": f"{judge} agrees with {whom} better than they agree with each other",
                 "level": f"{judge} agrees with {whom} as well as they agree with each other",
                 "below": f"{judge} agrees with {whom} less well than they agree with each other",
-            }.get(shown, f"{judge} does not differ significantly from one of {whom}")
+            }.get(shown, f"There is no clear difference between {report.judge_name} and one of {whom}")
             gap = f"{signed(people.difference)} {signed_range(people.interval)}"
             return Finding(
-                f"{how}: {number(held.value)} against {number(people.person.value)}.",
-                f"{detail} Next to one rater, each compared with the mean of the others: {gap}.",
+                f"{how}.",
+                f"{detail} One rater: {number(people.person.value)}. Judge minus rater, each against the mean of the "
+                f"other raters: {gap}.",
             )
 
 
@@ -167,7 +169,7 @@ def asides(report: Report) -> tuple[str, ...]:
         said = [rater_finding(people, measure(people.judge))]
         said += [] if report.raters.test is None else [annotator_finding(report.raters.test)]
         sentences += [bounded(" ".join(filter(None, (one.headline, one.detail, *one.cautions))), 600) for one in said]
-    sentences.append(brings(report))
+    sentences.append(" ".join(gained(report).lines))
     better = [
         bounded(row.name, 60)
         for k, row in enumerate(report.board.rows)
@@ -186,10 +188,10 @@ def asides(report: Report) -> tuple[str, ...]:
     return tuple(filter(None, sentences))
 
 
-def brings(report: Report) -> str:
-    """What the criteria add to the baseline, and how often the held-out items were seen."""
+def gained(report: Report) -> Finding:
+    """What the criteria add to the baseline and to the version before, and how often the held-out items were seen."""
     said, looks = gain_finding(report.gain), len(report.openings)
-    parts = [said.headline, said.detail, said.next_step]
+    parts = [said.detail]
     entry, gain = report.measured, None if report.measured is None else report.measured.held_out_gain
     if entry is not None and entry.beside and gain is not None:
         how = {
@@ -202,7 +204,7 @@ def brings(report: Report) -> str:
         parts.append(f"{name} {how} version {entry.beside}: {figures}, on {counted(gain.n, 'held-out item')}.")
     parts.append(f"The held-out items were seen {times(looks)}." if looks else "")
     parts.append(steady(report))
-    return " ".join(filter(None, parts))
+    return replace(said, detail=" ".join(filter(None, parts)))
 
 
 def steady(report: Report) -> str:

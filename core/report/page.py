@@ -31,6 +31,7 @@ from core.stats import Difference
 from core.wording import (
     VERSION_ORIGINS,
     VERSION_STATES,
+    capital,
     counted,
     estimate,
     money,
@@ -93,7 +94,7 @@ def html_page(report: Report) -> str:
         limits=known[:_MOST_LIMITS],
         n_more=len(known[_MOST_LIMITS:]),
         better=told.better_system(report),
-        brings=told.brings(report),
+        gained=told.gained(report),
         followed=[(name, shorten(criteria.text, room)) for name, criteria in followed],
         plot=sides_plot(report),
         error=None if errors is None else errors.mae,
@@ -119,8 +120,9 @@ def appendix_page(report: Report) -> str:
 def sides_plot(report: Report) -> Drawing:
     """Calibration (hollow) next to held-out (filled) for the judge, the best single one of several, and none."""
     several, beside = len(report.calibration.chosen) > 1, report.raters.beside
+    sides = {name: both for name, both in report.sides.items() if several or name != "best single criteria"}
     return sides_figure(
-        {name: both for name, both in report.sides.items() if several or name != "best single criteria"},
+        {capital(report.judge_name): sides.pop("calibrated judge"), **sides},
         measure=told.measure(report.held_out),
         people=report.raters.ceiling,
         like_person=beside.judge if beside else None,

@@ -357,8 +357,8 @@ class Report:
 
     @property
     def judge_name(self) -> str:
-        """E.g. "version 3 of the judge"."""
-        return "the judge" if self.version is None else f"{self.version.name} of the judge"
+        """E.g. "version 3"."""
+        return "the judge" if self.version is None else self.version.name
 
     @property
     def gain(self) -> Difference:

@@ -71,7 +71,7 @@ class Compared:
             self.leaderboard,
             self.measure,
             ids.index(shown.own),
-            f"Version {self.version.number} of the judge",
+            self.version.name.capitalize(),
             baseline=ids.index(shown.baseline) if shown.baseline in ids else None,
             looks=shown.looks,
         )

@@ -40,7 +40,7 @@ def draw(compared: Compared) -> None:
     against = f"version {compared.version.number}" if compared.version else "the highest"
     methods = (row.alignment.interval.method for row in board.rows if row.alignment.interval is not None)
     columns = {
-        "judge": Column(width=300),
+        "judge": Column(width=230),
         heading: Column(digits=2, help=f"alignment with raters: {compared.measure}"),
         "95 % interval": Column(help=next(methods, "over sources")),
         f"compared with {against}": Column(
@@ -143,7 +143,10 @@ def judges_frame(compared: Compared, heading: str, against: str) -> pd.DataFrame
     frame = pd.DataFrame(rows).astype({heading: "float64"})
     optional = ["compared with a rater", "no score", "why —", against]
     nothing = frame[optional].isin(["", tables.DASH, 0]) | frame[optional].isna()
-    return frame.drop(columns=[name for name in optional if nothing[name].all()])
+    dropped = [name for name in optional if nothing[name].all()]
+    if frame["n"].nunique() == 1 and board.measure.level != "system":
+        dropped.append("n")  # the line above the table has it
+    return frame.drop(columns=dropped)
 
 
 def _whiskers(compared: Compared) -> Drawing:

@@ -34,7 +34,7 @@ def draw(page: Opened, entry: CriteriaEntry, origin: VersionOrigin | None = None
         added = set(version.criteria_ids) - set(parent)  # what somebody put into an ensemble
         if version.criteria_ids == alone or (version.made.origin != "calibration" and added == set(alone)):
             where = judge_view.place_of(version.aspect, version)
-            link_to("overview", f"Version {version.number} of the judge", icon=":material/verified:", **where)
+            link_to("overview", version.name.capitalize(), icon=":material/verified:", **where)
             return
     key = state.widget(f"make_{entry.criteria_id}")
     people.button(

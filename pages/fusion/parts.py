@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from core import projects
-from core.comparison import unique_names
 from core.fusion.fusion_settings import METHODS, FusionMethod, FusionSettings
 from core.fusion.stack import MIN_SYSTEMS
-from core.metrics import readable
 from core.project_records import GoldenSummary, JudgeEntry
 from core.records import STATISTICS, JudgeKind, Level
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES
@@ -45,23 +43,20 @@ KINDS: dict[JudgeKind, str] = {
 
 @dataclass(frozen=True)
 class Choice:
-    """What is fused and how, as the widgets of `draw_choice` stand; they are drawn below what they decide."""
+    """What is fused and how, as the widgets of `draw_choice` stand, drawn or not; `names` are those of `judges`."""
 
     judges: tuple[JudgeEntry, ...]
+    names: Mapping[str, str]
     parts: tuple[JudgeEntry, ...]
     settings: FusionSettings
     levels: tuple[Level, ...]
     key: str
 
-    @property
-    def names(self) -> dict[str, str]:
-        return names_of(self.judges)
-
 
 def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[JudgeEntry]) -> Choice:
     """At first all but fusions and the plain judge, by ridge, at the statistic and level of the judge in use."""
     key = f"{view.golden_id[-12:]}_{aspect}"
-    names = names_of(judges)
+    names = names_of(page, judges)
     at_first = [names[entry.judge_id] for entry in judges if entry.judge.kind not in ("fused", "no criteria")]
     taken = [name for name in _held(f"parts_{key}", at_first) if name in names.values()]
     levels: list[Level] = ["dataset", *(["sample"] if view.n_sources < view.n_items else [])]  # type: ignore[list-item]
@@ -74,7 +69,7 @@ def choice_of(page: Opened, view: GoldenSummary, aspect: str, judges: Sequence[J
         level=_held(f"level_{key}", usual.level if usual.level in levels else "dataset"),
     )
     parts = tuple(entry for entry in judges if names[entry.judge_id] in taken)
-    return Choice(tuple(judges), parts, settings, tuple(levels), key)
+    return Choice(tuple(judges), names, parts, settings, tuple(levels), key)
 
 
 def _held(name: str, at_first: Any) -> Any:
@@ -83,22 +78,21 @@ def _held(name: str, at_first: Any) -> Any:
 
 
 def draw_choice(choice: Choice) -> None:
-    """The parts, each to be taken or left by a press, and by what the fusion is shown."""
-    st.pills(
+    """What is fused, how, and by what agreement it is shown."""
+    st.multiselect(
         "Parts of the fusion",
         list(choice.names.values()),
-        selection_mode="multi",
-        format_func=plain,
         key=state.widget(f"fusion_parts_{choice.key}"),
-        help="Press to add or leave out a part. “More parts” shows what each costs.",
+        persist_state="session",
     )
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         st.segmented_control(
-            "Show the fusion by",
+            "Weights",
             METHODS,
             required=True,
             format_func=lambda method: METHOD_WORDS[method].removesuffix(" weights"),
             key=state.widget("fusion_method"),
+            persist_state="session",
             help=METHOD_HELP,
         )
         st.segmented_control(
@@ -107,6 +101,7 @@ def draw_choice(choice: Choice) -> None:
             required=True,
             format_func=lambda statistic: STATISTIC_NAMES[statistic],
             key=state.widget(f"fusion_statistic_{choice.key}"),
+            persist_state="session",
         )
         st.segmented_control(
             "Level",
@@ -114,7 +109,8 @@ def draw_choice(choice: Choice) -> None:
             required=True,
             format_func=lambda level: LEVEL_NAMES[level].removesuffix(" level"),
             key=state.widget(f"fusion_level_{choice.key}"),
-            help="Dataset: one coefficient over all items. Sample: one a source, averaged. System: over system means.",
+            persist_state="session",
+            help="Dataset: one figure over all items. Sample: one per source, averaged. System: over system means.",
         )
 
 
@@ -123,10 +119,9 @@ def draw_kinds(choice: Choice) -> None:
     judges, names = choice.judges, choice.names
     frame = pd.DataFrame(
         {
-            "part": ["yes" if entry in choice.parts else "no" for entry in judges],
             "judge": [names[entry.judge_id] for entry in judges],
             "kind": [KINDS[entry.judge.kind] for entry in judges],
-            "calls an item": pd.Series([entry.judge.calls_per_item for entry in judges], dtype="float64"),
+            "calls per item": pd.Series([entry.judge.calls_per_item for entry in judges], dtype="float64"),
             "scored": [entry.judge.n_scored for entry in judges],
             "labels seen": [len(entry.judge.seen) for entry in judges],
             "what it is": [entry.judge.note for entry in judges],
@@ -134,7 +129,7 @@ def draw_kinds(choice: Choice) -> None:
     )
     columns = {
         "judge": Column(width=250),
-        "calls an item": Column(help="what one score costs; — is not known"),
+        "calls per item": Column(help="what one score costs; — is not known"),
         "labels seen": Column(help="labels that chose or fitted it; their sources are left aside for every part"),
     }
     grid.draw(frame, columns, alt="The judges that can be parts", rows=12)
@@ -162,7 +157,7 @@ def draw_sources(page: Opened, golden: GoldenSummary, aspect: str, *, opened: bo
         metrics_view.draw(page, golden, aspect)
 
 
-def names_of(judges: Sequence[JudgeEntry]) -> dict[str, str]:
+def names_of(page: Opened, judges: Sequence[JudgeEntry]) -> dict[str, str]:
     """Judge id → a readable name that no other of them has."""
-    names = unique_names([readable(entry.judge) for entry in judges])
-    return dict(zip((entry.judge_id for entry in judges), names, strict=True))
+    named = projects.readable_judges(page.store, page.project.project_id, judges)
+    return {entry.judge_id: judge.name for entry, judge in zip(judges, named, strict=True)}

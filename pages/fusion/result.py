@@ -18,7 +18,7 @@ from core.records import Alignment, JudgeKind
 from core.report.figures import measure_name
 from core.report.figures.whiskers import leaderboard_figure
 from core.stats import NO_TEST, Difference, claim
-from core.wording import change_figures, number, p_figure
+from core.wording import capital, change_figures, number, p_figure
 from pages.fusion.parts import METHOD_WORDS, Choice, names_of
 from pages.ui import charts, grid, people, state, tables
 from pages.ui.cached import cached
@@ -30,13 +30,10 @@ if TYPE_CHECKING:
     from core.report.figures import Drawing
 
 TABLE_COLUMNS = {
-    "judge": Column(width=260),
+    "judge": Column(width=210),
     "interval": Column(
         "95 % interval",
         help="over sources: t at sample level, jackknife at dataset level, bootstrap error at system level",
-    ),
-    "compared with the best part": Column(
-        help="fusion minus that part: paired test over sources, corrected after Holm; none under 8 sources"
     ),
     "fusion loses without it": Column(help="the whole fusion minus the fusion of the other parts, tested likewise"),
     "weight": Column(digits=2, help="points of the label for one standard deviation of the part"),
@@ -63,7 +60,7 @@ class Fused:
 
 def fuse(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> Fused:
     """Fuse the chosen parts, once for each choice."""
-    names, how = names_of(choice.parts), choice.settings
+    names, how = names_of(page, choice.parts), choice.settings
     where = (page.project.project_id, view.golden_id, aspect)
     key = ("fusion", *where, *names, *names.values(), how.method, how.statistic, how.level)
 
@@ -75,18 +72,15 @@ def fuse(page: Opened, view: GoldenSummary, aspect: str, choice: Choice) -> Fuse
 
 def headline(fused: Fused) -> str:
     """Say what the fusion gains over the part that aligned best on the items to fit on."""
-    shown = fused.fusion
-    how, against = METHOD_WORDS[shown.method], shown.against_best
+    shown, against = fused.fusion, fused.fusion.against_best
     if shown.fused.value is None or against is None or against.value is None:
-        return f"Fused by {how}, the judges have no defined agreement: {shown.fused.reason or 'too few items'}."
-    said = {
-        "higher": "a significant gain",
-        "lower": "a significant loss",
-        "untested": f"the difference is not tested: {against.p_reason or NO_TEST}",
-    }.get(claim(against.value, against.interval, against.p), "no significant difference")
-    best = number(shown.parts[shown.best_part].value)
-    words = f"Fused by {how}, agreement with raters is {number(shown.fused.value)}"
-    return f"{words}. The best part, {shown.best_part}, has {best}: {said}."
+        return "The fusion has no defined agreement with raters."
+    how = {
+        "higher": "The fusion agrees better with raters than its best part",
+        "lower": "The fusion agrees less well with raters than its best part",
+        "untested": "The fusion is not tested against its best part",
+    }.get(claim(against.value, against.interval, against.p), "No clear difference between the fusion and its best part")
+    return f"{how}: {number(shown.fused.value)} and {number(shown.parts[shown.best_part].value)}."
 
 
 def draw(page: Opened, fused: Fused) -> None:
@@ -119,13 +113,18 @@ def draw(page: Opened, fused: Fused) -> None:
 
 def _draw_notes(fused: Fused) -> None:
     """Say what the figure of the finding is, and what it leaves out."""
-    shown, ends = fused.fusion, fused.fusion.fused.interval
+    shown, ends, against = fused.fusion, fused.fusion.fused.interval, fused.fusion.against_best
     system = fused.settings.level == "system"
     over = f"{shown.fused.n} systems, over their" if system else f"{len(shown.report):,}"
     words = [
         f"{fused.measure}, n = {over} items whose labels neither a part nor the weights have seen; "
-        f"{len(shown.fit):,} of other sources to fit on. The best part is that on the items to fit on."
+        f"{len(shown.fit):,} of other sources to fit on. Best part there: {shown.best_part}."
     ]
+    if shown.fused.value is None:
+        words.insert(0, f"{capital(shown.fused.reason or 'too few items')}.")
+    elif against is not None and against.value is not None:
+        untested = f" ({against.p_reason or NO_TEST})" if against.p is None else ""
+        words.append(f"Fusion minus that part: {difference_words(against)}{untested}.")
     if system and ends:
         words.append(f"The interval holds for these systems alone; it is that of a {ends.method}.")
     words += shown.notes
@@ -140,21 +139,21 @@ def table_frame(fused: Fused) -> pd.DataFrame:
     weights = dict(shown.weights) if shown.method != "average" else {}
     parts = sorted(shown.parts.items(), key=lambda pair: -_height(pair[1]))
     names, alignments = [_name(shown), *(name for name, _ in parts)], [shown.fused, *(each for _, each in parts)]
-    against = {names[0]: difference_words(shown.against_best), shown.best_part: "highest part on the items to fit on"}
+    roles = dict.fromkeys(shown.left_out, "left out") | {names[0]: "fusion", shown.best_part: "best part"}
     frame = {
         "judge": names,
         tables.measure_heading(shown.fused): pd.Series([each.value for each in alignments], dtype="float64"),
         "interval": [tables.interval_of(each) for each in alignments],
-        "compared with the best part": [against.get(name, "") for name in names],
         "fusion loses without it": [lost.get(name, "") for name in names],
         "weight": pd.Series([weights.get(name) for name in names], dtype="float64"),
         "n": [each.n for each in alignments],
         "no score": [each.n_unscored for each in alignments],
-        "role": ["fusion", *("left out" if name in shown.left_out else "part" for name in names[1:])],
+        "role": [roles.get(name, "part") for name in names],
     }
-    if not weights:
-        del frame["weight"]
-    return pd.DataFrame(frame)
+    table = pd.DataFrame(frame)
+    # the line above has n; nothing is gained by a column of the same number
+    same = [name for name in ("n", "no score") if table[name].nunique() == 1 and not table["no score"].any()]
+    return table.drop(columns=same + ([] if weights else ["weight"]))
 
 
 def _name(fusion: Fusion) -> str:

@@ -13,9 +13,10 @@ from core.projects.method_runs import METHOD_NAMES
 from core.projects.run_work import RunDetail
 from core.records import Alignment, FloatArray, GoldenSet
 from core.repeval.search import RepEvalResult, cell_detail
-from core.report.figures import describe, measure_name
+from core.report.figures import describe
 from core.report.figures.curves import scatter_figure
 from core.report.figures.heat_maps import Place
+from core.wording import capital
 from pages.ui import charts, grid, state
 from pages.ui.grid import Column
 from pages.ui.page import Opened
@@ -65,8 +66,14 @@ def draw(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> 
         left, right = st.columns(2)
         left.selectbox("Layer", result.layers, key=layer_key)
         right.selectbox("Token", result.tokens, key=token_key)
-        scored = _scored_cell(view.run_id, view.version, *place, page, result)
-        _draw_facts(result, place, scored)
+        draw_facts(page, view, result, place)
+        k = int(result.cell_k[result.layers.index(place[0]), result.tokens.index(place[1])])
+        parts = f", {k} components" if k else ""
+        learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} labels"
+        st.caption(plain(f"{METHOD_NAMES[result.settings.method]}{parts}, learnt from {learnt}."))
+        if place != (result.chosen.layer, result.chosen.token):
+            st.caption("Do not choose a cell by its test figure: the figure would be optimistic.")
+    scored = _scored_cell(view.run_id, view.version, *place, page, result)
     if np.isnan(scored.scores).all():
         with drawn:
             st.info(
@@ -101,30 +108,17 @@ def _scored_cell(
     return ScoredCell(validation, test, golden, at, golden.labels(_result.aspect)[at], scores[at])
 
 
-def _draw_facts(result: RepEvalResult, place: Place, scored: ScoredCell) -> None:
-    (layer, token), test, validation = place, scored.test, scored.validation
-    k = int(result.cell_k[result.layers.index(layer), result.tokens.index(token)])
-    measure = measure_name(result.settings.measure.statistic, result.settings.measure.level)
+def draw_facts(page: Opened, view: RunDetail, result: RepEvalResult, place: Place) -> None:
+    """What the cell is to the score, and its agreement with raters on both parts."""
+    scored, (layer, token) = _scored_cell(view.run_id, view.version, *place, page, result), place
     best = place == (result.chosen.layer, result.chosen.token)
     used = any(place == (member.layer, member.token) for member in result.members)
     role = "the best cell on validation" if best else "averaged into the score" if used else "not used"
-    st.markdown(plain(f"Layer {layer}, token {token}: {role}"))
-    parts = f", {k} components" if k else ""
-    learnt = f"{result.n_pairs} pairs" if result.n_pairs else f"{len(result.parts.train)} labels"
-    frame = pd.DataFrame(
-        {
-            "": ["validation", "test", "projection"],
-            "value": [
-                f"{describe(validation)}, n = {validation.n}",
-                f"{describe(test)}, n = {test.n}",
-                f"{METHOD_NAMES[result.settings.method]}{parts}, from {learnt}",
-            ],
-        }
+    figures = "; ".join(
+        f"{name} {describe(aligned)}, n = {aligned.n}"
+        for name, aligned in (("validation", scored.validation), ("test", scored.test))
     )
-    grid.draw(frame, alt="Facts of the cell")
-    st.caption(plain(f"{measure}; intervals of 95 % over sources."))
-    if not best:
-        st.caption("A cell looked at because its test figure is high is no longer measured on test; the best one is.")
+    st.markdown(plain(f"Layer {layer}, token {token}: {role}. {capital(figures)}."))
 
 
 def _draw_items(scored: ScoredCell, rows: FloatArray, name: str) -> None:

@@ -13,16 +13,16 @@ from core.projects.run_work import RunDetail
 from core.repeval import EMBEDDED
 from core.repeval.search import RepEvalResult
 from core.report.figures import describe, measure_name
-from core.report.figures.heat_maps import Heat, Place
+from core.report.figures.heat_maps import Heat
 from core.report.figures.whiskers import random_figure
-from core.wording import number, percent
+from core.wording import capital, number
 from pages.repeval import heat as heat_map
 from pages.repeval import repeval_cell
 from pages.ui import charts, run_panel, state
 from pages.ui.page import Opened, finding, link_to
 from pages.ui.screens import plain
 
-CELL, RANDOM = SECTIONS = ("Cell by cell", "Against random directions")
+MAP, DETAILS = SECTIONS = ("Map", "Details")
 SECTION = state.widget("repeval_section")
 TOKEN_WORDS = {"first": "the first token", "mean": "the mean over all tokens", "-1": "the last token"}
 
@@ -41,48 +41,42 @@ def draw_status(page: Opened, view: RunDetail) -> None:
 
 
 def draw_result(page: Opened, view: RunDetail, outcome: RepEvalOutcome) -> None:
-    """Draw the finding, the map, the file of the score, and the section that was chosen."""
-    result = outcome.result
-    test, n = result.test, len(result.members)
-    measure = measure_name(result.settings.measure.statistic, result.settings.measure.level)
+    """Draw the finding, then the map with the file of the score, or the details."""
+    result, test = outcome.result, outcome.result.test
+    n, measure = len(result.members), measure_name(result.settings.measure.statistic, result.settings.measure.level)
     about = {"golden": view.golden_id, "aspect": view.aspect}
-    words = f"Hidden states have no defined agreement with raters on test items: {test.reason}."
+    words = "Hidden states have no defined agreement with raters on test items."
     if test.value is not None:
-        place = f"layer {result.chosen.layer} of {max(result.layers)}, {token_words(result.chosen.token)}"
-        words = f"Agreement of hidden states with raters: {number(test.value)}. Best place: {place}."
+        words = f"Agreement of hidden states with raters: {number(test.value)}."
     finding(
         words,
         step=lambda: link_to("compare", "Compare it with other judges", icon=":material/leaderboard:", **about),
     )
     what = f"the mean of the {n} best cells" if n > 1 else "the best cell"
-    notes = [f"{measure}, test, n = {test.n:,}, 95 % interval; {what}, {METHOD_NAMES[result.settings.method]}."]
-    if result.optimism is not None:
-        folds = " fold by fold" if result.by_folds else ""
-        notes.append(f"Validation, on which layer and token were chosen{folds}: {describe(result.validation)}.")
-    if result.random is not None and result.random.percentile is not None:
-        above = percent(result.random.percentile / 100)
-        notes.append(f"The best cell is above {above} of random projections there.")
-    notes += result.warnings
-    notes.append("The map: validation alignment of every cell. Thick frame: the best. Dashed: in the mean. Click one.")
-    st.caption(plain(" ".join(notes)))
-    picked = repeval_cell.picked(view, result)
-    heat = Heat.of(result, picked)
-
-    def look_into(place: Place) -> None:
-        repeval_cell.hold(view.run_id, place)
-        st.session_state[SECTION] = CELL
-
-    key, alt = f"repeval_heat_{view.run_id}", "Validation alignment by layer and token"
-    heat_map.draw(heat, measure=measure, alt=alt, key=key, on_pick=look_into)
-    if result.scorer is not None:
-        _draw_file(page, view, result)
-    st.session_state.setdefault(SECTION, CELL)
+    notes = [f"{measure}, {describe(test)}, n = {test.n:,} test items: {what}, {METHOD_NAMES[result.settings.method]}."]
+    if test.value is None:
+        notes.insert(0, f"{capital(test.reason)}.")
+    best = f"layer {result.chosen.layer} of {max(result.layers)}, {token_words(result.chosen.token)}"
+    st.caption(plain(" ".join([*notes, f"Best place: {best}.", *result.warnings])))
+    st.session_state.setdefault(SECTION, MAP)
     section = st.segmented_control("More", SECTIONS, required=True, key=SECTION, label_visibility="collapsed")
-    if section == CELL:
+    picked = repeval_cell.picked(view, result)
+    if section == DETAILS:
         repeval_cell.draw(page, view, result, picked)
+        _draw_random(result, measure)
         return
     repeval_cell.hold(view.run_id, picked)
-    _draw_random(result, measure)
+    repeval_cell.draw_facts(page, view, result, picked)
+    heat_map.draw(
+        Heat.of(result, picked),
+        measure=measure,
+        alt="Validation alignment by layer and token",
+        key=f"repeval_heat_{view.run_id}",
+        on_pick=lambda place: repeval_cell.hold(view.run_id, place),
+    )
+    st.caption("Agreement on validation. Thick frame: the best cell. Dashed: in the mean. Click one.")
+    if result.scorer is not None:
+        _draw_file(page, view, result)
 
 
 def _draw_file(page: Opened, view: RunDetail, result: RepEvalResult) -> None:
@@ -123,6 +117,12 @@ def token_words(token: str) -> str:
 
 
 def _draw_random(result: RepEvalResult, measure: str) -> None:
+    """How the projection does next to random directions, and next to what chose it."""
+    st.subheader("Against random directions", anchor=False)
+    if result.optimism is not None:
+        folds = " fold by fold" if result.by_folds else ""
+        chose = f"Validation, on which layer and token were chosen{folds}: {describe(result.validation)}."
+        st.caption(plain(chose))
     random = result.random
     if random is None:
         st.info("This run drew no random directions.", icon=":material/casino:")

@@ -32,7 +32,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
     history = projects.list_rechecks(page.store, page.project.project_id, aspect)
     run, number_of = judge.run, 0 if judge.version is None else judge.version.number
     own = [each for each in history if each.judged_id == run.run_id or (number_of and each.version == number_of)]
-    name = "The judge" if judge.version is None else f"{judge.version.name.capitalize()} of the judge"
+    name = "The judge" if judge.version is None else judge.version.name.capitalize()
     words = f"{name} was not rechecked yet: whether it still agrees with raters on newer labels is not known"
     if own:
         newest = own[-1].outcome

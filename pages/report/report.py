@@ -15,7 +15,7 @@ from core.project_records import GoldenSummary
 from core.projects.calibration import VersionRequest
 from core.projects.judge_line import JudgeVersion
 from core.projects.reports import MeasuredJudge
-from core.report.headline import asides, brings, headline, limits, sign_off
+from core.report.headline import asides, gained, headline, limits, sign_off
 from core.report.page import appendix_page, figures_csv, html_page, sides_plot
 from core.report.report_facts import Report
 from core.wording import in_short, price_words
@@ -55,7 +55,7 @@ def draw_none(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     """Nothing was measured on this golden set yet: measure the version in use on it, or calibrate."""
     version, where = judge_view.line_of(page, aspect).default, {"golden": golden.golden_id, "aspect": aspect}
     if version is not None:
-        words = f"{version.name.capitalize()} of the judge has not been measured on this golden set"
+        words = f"{version.name.capitalize()} has not been measured on this golden set"
         draw_measuring(page, golden, version, words)
         return
     about = "calibration", golden.golden_id, aspect
@@ -87,7 +87,7 @@ def draw_measuring(page: Opened, golden: GoldenSummary, version: JudgeVersion | 
     run = projects.version_run(page.store, project_id, aspect, version.number)
     if run is not None and not run.finished and run.golden_id == golden.golden_id:
         finding(
-            f"{version.name.capitalize()} of the judge is being measured",
+            f"{version.name.capitalize()} is being measured",
             step=lambda: link_to("runs", "Watch it", icon=":material/visibility:", run=run.run_id),
         )
         return
@@ -141,11 +141,13 @@ def draw(page: Opened, report: Report) -> None:
         words = "Filled: held-out. Hollow: the items that chose the judge (optimistic). Lines: 95 % intervals."
         st.caption(words + like)
     with right:
+        said = gained(report)
+        st.markdown(f"**{plain(said.headline)}**")
+        st.caption(plain(" ".join(filter(None, (said.detail, said.next_step)))))
         st.markdown(plain(sign_off(report)))
         if version is not None and not version.in_force and version.measured:
             where = {"golden": report.golden.golden_id, "aspect": report.aspect, "version": str(version.number)}
             link_to("overview", "Sign it off", icon=":material/verified:", **where)
-        st.markdown(plain(brings(report)))
         export.draw_download(page, report.run.run_id)
 
 

@@ -26,6 +26,9 @@ new PerformanceObserver((list) => list.getEntries().forEach((entry) => { window.
 MOST_SHIFT = 0.1
 """Cumulative layout shift that web.dev calls good."""
 SCREENS = tuple(MENU)
+LOOK = (Path(__file__).resolve().parents[1] / "screens" / "look.js").read_text("utf-8")
+MOST = {"own": 150, "height": 1_400, "headline": 20, "numbers": 2, "tabs": 4}
+"""Of each screen at first sight, as `tests/screens/measure.py` explains."""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,7 @@ def test_a_newcomer_lands_in_the_demo_and_walks_its_tour(page: Page, first_start
     assert not page.get_by_test_id("stException").count()
 
 
-def test_every_screen_says_what_was_recorded(
+def test_every_screen_says_what_was_recorded_and_no_more_than_a_newcomer_reads(
     page: Page, first_start: str, recorded: Callable[[Path, object], None]
 ) -> None:
     """And draws itself from this machine alone, as `conftest` sees, with nothing moving under the reader's eye; the
@@ -70,6 +73,7 @@ def test_every_screen_says_what_was_recorded(
     """
     page.set_viewport_size({"width": 1440, "height": 900})
     page.add_init_script(SHIFTS)
+    too_much = {}
     for screen in SCREENS:
         page.goto(f"{first_start}/{screen}?project=demo")
         expect(page.locator(f"{SETTLED} h1")).to_be_visible()
@@ -77,10 +81,13 @@ def test_every_screen_says_what_was_recorded(
         words = words_of(page)
         assert not page.get_by_test_id("stException").count()
         assert page.evaluate("window.shift") < MOST_SHIFT, f"{screen} moves while it loads"
+        seen = page.evaluate(LOOK)
+        too_much |= {f"{screen}, {name}": seen[name] for name, most in MOST.items() if seen[name] > most}
         recorded(KEPT / f"{screen}.json", words)
         if screen == "compare":
             drawn = page.locator("[data-testid=stVegaLiteChart], [data-testid=stImage]")
             expect(drawn.first).to_be_visible()
+    assert set(too_much) <= {"golden_set, numbers", "calibrate, numbers"}, too_much
 
 
 def words_of(page: Page) -> list[str]:

@@ -43,10 +43,6 @@ def looked_into(page: Page, layer: int, token: int, settle: Settle) -> None:
     expect(cell_of(page, layer, token)).to_have_attribute("aria-selected", "true")
 
 
-def facts(page: Page) -> Locator:
-    return page.get_by_role("table", name="Facts of the cell")
-
-
 def test_a_cell_is_clicked_and_its_detail_read(page: Page, app_url: str, settle: Settle, known_as: Settle) -> None:
     known_as(app_url)
     page.set_viewport_size({"width": 1440, "height": 900})
@@ -64,14 +60,15 @@ def test_a_cell_is_clicked_and_its_detail_read(page: Page, app_url: str, settle:
 
     cell_of(page, 3, 0).click(position={"x": 2, "y": 2})
     looked_into(page, 3, 0, settle)
-    expect(facts(page)).to_contain_text(re.compile(r"test.*−?\d\.\d\d \[.+\], n = \d+"))
-    expect(page.get_by_text("Highest test items")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Layer 3, token mean: .*; test −?\d\.\d\d \[.+\], n = \d+"))).to_be_visible()
     for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowDown", "Enter"):  # there is no third row
         page.keyboard.press(key)
     looked_into(page, 5, 1, settle)
     expect(cell_of(page, 5, 1)).to_be_focused()
-    page.get_by_text("Against random directions", exact=True).click()
+    page.get_by_role("radio", name="Details").click()
     settle("2,000 random directions")
+    settle("Layer 5, token -1")
+    expect(page.get_by_text("Highest test items")).to_be_visible()
     assert not page.get_by_test_id("stException").count()
 
     page.get_by_text("Compare it with other judges").click()

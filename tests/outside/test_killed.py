@@ -163,7 +163,7 @@ def open_styles(project: Project, address: dict[str, str]) -> AppTest:
 
 def open_model_fusion(project: Project, address: dict[str, str]) -> AppTest:
     screen = project.place.screen("fusion", **address)
-    return labelled(screen.segmented_control, "More").set_value("By a model").run()
+    return labelled(screen.segmented_control, "More").set_value("Set up").run()
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def in_use(store: Store, settings: Settings, calibrated: Calibrated, drive: Call
 
 def test_the_version_in_use_is_what_the_screen_is_about(in_use: Store) -> None:
     screen = open_screen(SCREEN, aspect=ASPECT)
-    assert screen.header[0].value.startswith("Version 2 of the judge ")
+    assert screen.header[0].value.startswith("Version 2 ")
     assert "agrees with raters" in screen.header[0].value
     table = grids(screen)[0]
     named = [name for name in table["judge"] if "ersion" in name]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -42,16 +41,16 @@ def full(shelf: Place) -> Place:
 
 
 def table(screen: AppTest) -> Any:
-    return frame_with(screen, "compared with the best part")
+    return frame_with(screen, "fusion loses without it")
 
 
 def test_one_table_holds_the_fusion_and_its_parts_at_one_measure(full: Place) -> None:
     screen = open_screen(SCREEN, **full.ids)
-    choose(screen, "Level", "dataset")
-    frame = table(screen)
+    choose(choose_section(screen, "Set up"), "Level", "dataset")
+    frame = table(choose_section(screen, "Result"))
     assert frame["judge"].iloc[0] == "fusion, ridge"
-    assert set(frame["role"]) == {"fusion", "part"}
-    assert len(set(frame["n"])) == 1
+    assert set(frame["role"]) == {"fusion", "best part", "part"}
+    assert "n = 60 items" in texts(screen)
     assert [name for name in frame.columns if "Spearman" in name] == ["Spearman, dataset"]
     listed = {judge.name: judge for judge in full.store.judges.all(full.project_id)}
     parts = [one.judge_id for one in listed.values() if one.judge.kind == "metric"]
@@ -63,27 +62,28 @@ def test_one_table_holds_the_fusion_and_its_parts_at_one_measure(full: Place) ->
 
 @pytest.mark.parametrize(("method", "word"), [("ridge", "ridge"), ("average", "average"), ("nnls", "non-negative")])
 def test_the_finding_speaks_of_the_chosen_method(full: Place, method: str, word: str) -> None:
-    screen = open_screen(SCREEN, **full.ids)
-    labelled(screen.segmented_control, "Show the fusion by").set_value(method).run()
-    frame = table(screen)
+    screen = choose_section(open_screen(SCREEN, **full.ids), "Set up")
+    labelled(screen.segmented_control, "Weights").set_value(method).run()
+    frame = table(choose_section(screen, "Result"))
     value = frame.loc[frame["judge"].str.startswith(f"fusion, {word}"), frame.columns[1]].iloc[0]
-    assert f"\nFused by {word}" in texts(screen)
-    assert re.search(rf"agreement with raters is {value:.2f}\. The best part, .+, has \d\.\d\d: ", texts(screen))
+    best = frame.loc[frame["role"] == "best part", frame.columns[1]].iloc[0]
+    assert screen.header[0].value.replace("\\", "").endswith(f"best part: {value:.2f} and {best:.2f}.")
 
 
-def test_a_part_is_left_out_by_a_press_and_the_figures_follow(full: Place) -> None:
-    screen = open_screen(SCREEN, **full.ids)
-    parts = labelled(screen.pills, "Parts of the fusion")
+def test_a_part_is_left_out_and_the_figures_follow(full: Place) -> None:
+    screen = choose_section(open_screen(SCREEN, **full.ids), "Set up")
+    parts = labelled(screen.multiselect, "Parts of the fusion")
     assert sorted(parts.value) == sorted(["one", "two", f"three {HOSTILE}"])
     parts.set_value(["one", "two"]).run()
-    assert set(table(screen).query("role == 'part'")["judge"]) == {"one", "two"}
-    labelled(screen.pills, "Parts of the fusion").set_value(["one"]).run()
+    frame = table(choose_section(screen, "Result"))
+    assert set(frame.loc[frame["role"] != "fusion", "judge"]) == {"one", "two"}
+    labelled(choose_section(screen, "Set up").multiselect, "Parts of the fusion").set_value(["one"]).run()
     assert "These judges cannot be fused" in texts(screen)
 
 
 def test_every_section_draws_and_shows_markup_as_letters(full: Place) -> None:
     screen = open_screen(SCREEN, **full.ids)
-    for section in ("By a model", "More parts", "Result"):
+    for section in ("Set up", "Result"):
         choose_section(screen, section)
     assert any(HOSTILE in name for name in table(screen)["judge"])
     assert not [block for block in screen.markdown if HOSTILE in block.value]
@@ -97,7 +97,8 @@ def test_a_fusion_is_kept_as_a_judge(full: Place) -> None:
     assert "Three in one is among the judges now" in texts(screen).replace("\\", "")
     kept = [judge for judge in full.store.judges.all(full.project_id) if judge.judge.kind == "fused"]
     assert [judge.name for judge in kept] == ["Three in one"]
-    assert "Three in one" not in labelled(screen.pills, "Parts of the fusion").value  # no part of itself
+    parts = labelled(choose_section(screen, "Set up").multiselect, "Parts of the fusion")
+    assert "Three in one" in parts.options and "Three in one" not in parts.value  # no part of itself
     choose(screen, "Name", "Another name")
     press(screen, "Keep")
     assert "This fusion was kept before, as Three in one" in texts(screen).replace("\\", "")
@@ -120,7 +121,7 @@ def test_parts_that_saw_nearly_everything_are_refused_in_words(shelf: Place) -> 
 
 
 def test_a_plan_is_proposed_and_its_cost_shown(full: Place) -> None:
-    screen = choose_section(open_screen(SCREEN, **full.ids), "By a model")
+    screen = choose_section(open_screen(SCREEN, **full.ids), "Set up")
     press(screen, "Propose")
     plan = labelled(screen.text_area, "Plan").value
     assert plan.startswith("coherence: ")
@@ -142,7 +143,7 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Place) -> None:
     for name in ("one", "two"):
         for aspect in aspects:
             add(full, name, 2.0, aspect=aspect)
-    screen = choose_section(open_screen(SCREEN, **full.ids), "By a model")
+    screen = choose_section(open_screen(SCREEN, **full.ids), "Set up")
     offered = labelled(screen.multiselect, "Rated in each call")
     assert (offered.options, offered.value) == (["fluency", "relevance"], ["fluency", "relevance"])
     offered.set_value(["relevance"]).run()
@@ -166,7 +167,7 @@ def test_every_labelled_aspect_is_rated_in_the_same_call(full: Place) -> None:
 
 def test_the_parts_say_what_they_are(full: Place) -> None:
     add(full, "hidden", 1.0, kind="repeval")
-    frame = frame_with(choose_section(open_screen(SCREEN, **full.ids), "More parts"), "labels seen")
+    frame = frame_with(choose_section(open_screen(SCREEN, **full.ids), "Set up"), "labels seen")
     kinds = dict(zip(frame["judge"], frame["kind"], strict=True))
     assert (kinds["hidden"], kinds["plain"]) == ("hidden states", "baseline")
 
@@ -183,7 +184,7 @@ def test_what_a_fusion_by_a_model_is_worth_stands_below_its_run(full: Place, dri
         settings=FusionSettings(method="llm", criteria="coherence: none"),
     )
     drive(full.store, full.settings, projects.start_run(full.store, full.settings, request))
-    screen = choose_section(open_screen(SCREEN, **full.ids), "By a model")
+    screen = choose_section(open_screen(SCREEN, **full.ids), "Set up")
     worth = frame_with(screen, "rated")
     assert (list(worth["rated"]), list(worth["n"])) == (["coherence"], [120])
     assert "The overall score is compared with nothing: the raters gave no overall label" in texts(screen)

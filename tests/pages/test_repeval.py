@@ -146,24 +146,23 @@ def test_the_result_and_a_cell_are_told_with_their_numbers(bench: Bench) -> None
     finding = texts(screen)
     assert f"Agreement of hidden states with raters: {rho:.2f}." in finding
     assert "Best place: layer 1 of 1, the last token." in finding
-    assert " of random projections there." in finding
-    choose_section(screen, "Cell by cell")
+    assert "the best cell on validation" in finding
+    choose_section(screen, "Details")
     said = texts(screen).replace("\\", "")
     assert "the best cell on validation" in said
     assert HOSTILE not in texts(screen)
-    highest = grids(screen)[1]
+    highest = grids(screen)[0]
     best = max(test, key=lambda k: result.scores[k])
     assert highest["text"].iloc[0] == bench.golden.items[best].target
     assert highest["raters"].iloc[0] == bench.labels[best]
 
     choose(screen, "Layer", 0)
     assert "Layer 0, token -1" in texts(screen).replace("\\", "")
-    detail = grids(screen)[0]
     noise = spearmanr(result.cell_scores[0, 1, test], bench.labels[test]).statistic
-    assert detail["value"].iloc[1].startswith(f"{noise:.2f} [")
+    assert f"; test {noise:.2f} [".replace("-", "−") in texts(screen)
     choose(screen, "Token", "first")
     assert "This cell is undefined" in texts(screen)
-    assert grids(screen)[0]["value"].iloc[1].startswith("—")
+    assert "; test —" in texts(screen)
 
 
 def test_the_score_is_handed_out_as_a_file_that_score_takes(bench: Bench) -> None:
@@ -184,17 +183,17 @@ def test_a_redrawing_does_not_write_the_boxes_of_the_cell(bench: Bench) -> None:
     """What a run writes into a box takes back what a person chose there while it was drawn."""
     run_id = bench.finished(QUICK)
     screen = open_screen(SCREEN, project=bench.project_id, run=run_id)
-    choose_section(screen, "Cell by cell")
+    choose_section(screen, "Details")
     choose(screen, "Layer", 0)
     screen.run()
     boxes = {box.label: box for box in screen.selectbox if box.label in ("Layer", "Token")}
     assert {label: box.value for label, box in boxes.items()} == {"Layer": 0, "Token": "-1"}
     assert not any(box.proto.set_value for box in boxes.values())
-    choose_section(screen, "Against random directions")
+    choose_section(screen, "Map")
     random = bench.view(run_id).result.random
     assert random is not None
+    choose_section(screen, "Details")
     assert f"above {random.percentile:.1f} % of 100 random directions" in texts(screen)
-    choose_section(screen, "Cell by cell")
     assert labelled(screen.selectbox, "Layer").value == 0
 
 

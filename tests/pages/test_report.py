@@ -14,7 +14,7 @@ from core.calibration.calibration_records import CalibrationSettings
 from core.projects.calibration import CalibrationRequest, VersionRequest
 from core.projects.judge_line import JudgeLine
 from core.records import JudgeScores
-from core.report.headline import brings, headline, limits
+from core.report.headline import gained, headline, limits
 from core.settings import Settings
 from core.store.store import Store
 from tests.pages.screen import HOSTILE_ASPECT, as_sent, choose, labelled, open_screen, press, texts
@@ -78,8 +78,8 @@ def test_the_finding_stands_first_the_rest_part_by_part(
     head, words = headline(report), texts(screen)
     assert screen.header[0].value.replace("\\", "") == head.headline
     assert head.detail in words
-    assert brings(report) in words
-    assert "Nobody here has approved version 1 of the judge." in words
+    assert gained(report).detail in words
+    assert "Nobody here has approved version 1." in words
     assert len(screen.get("image")) == 2  # one, wide and narrow
     words = texts(whole(section="evidence"))
     for limit in limits(report):
@@ -103,7 +103,7 @@ def test_a_sign_off_is_there_at_once(
     projects.use_version(store, project_id, "coherence", 1, reason=HOSTILE_ASPECT, decided=line().decided)
     assert "Not signed off" not in texts(whole(section="evidence"))
     again = whole()
-    assert "approved version 1 of the judge" in texts(again)
+    assert "approved version 1" in texts(again)
     assert "It is the current version." in texts(again)
     assert "<b>wit" not in as_sent(again)
     assert labelled(again.selectbox, "Judge").options == ["version 1 (current)"]
@@ -130,8 +130,8 @@ def test_the_version_in_use_is_shown_unless_another_is_chosen(
     assert picker.options == ["version 1 (current)", "version 2 (waits for sign-off)"]
     assert picker.value != newest
     picker.set_value(newest).run()
-    assert "Nobody here has approved version 2 of the judge." in texts(screen)
-    assert "version 2 of the judge" in texts(whole(version="2"))
+    assert "Nobody here has approved version 2." in texts(screen)
+    assert "version 2" in texts(whole(version="2"))
 
 
 def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
@@ -148,13 +148,13 @@ def test_a_version_without_held_out_figures_says_so_and_can_be_measured(
     run_id = projects.make_version(store, settings, request)
     drive(store, settings, run_id)
     screen = whole(version="2")
-    assert "Version 2 of the judge was not measured on held-out items" in texts(screen)
+    assert "Version 2 was not measured on held-out items" in texts(screen)
     assert "not measured on held-out items)" in labelled(screen.selectbox, "Judge").options[0]
     press(screen, "Measure it")
-    assert "Version 2 of the judge is being measured" in texts(whole(version="2"))
+    assert "Version 2 is being measured" in texts(whole(version="2"))
     drive(store, settings, store.runs.all(project.project_id)[0].run_id)
     measured = whole(version="2")
-    assert "Nobody here has approved version 2 of the judge." in texts(measured)
+    assert "Nobody here has approved version 2." in texts(measured)
     assert len(labelled(measured.selectbox, "Judge").options) == 2
 
 

@@ -39,7 +39,7 @@ READING = """
     estimate_fusion list_plans propose_plan fusion_result
     judge_adapters
     criteria_names draft_of
-    usual_measure measured_judges judges_shown keeping_sides as_compared calibration_behind
+    usual_measure measured_judges judges_shown readable_judges keeping_sides as_compared calibration_behind
     still_rating get_anchors my_highlights picked_labels
     seen_labels rated_in label_planning repeval_file
 """

@@ -13,7 +13,7 @@ from core.calibration.calibration_records import Calibration
 from core.comparison.leaderboard import ceiling
 from core.projects.judge_line import used_before
 from core.projects.run_work import EDIT_SCORED
-from core.report.headline import brings
+from core.report.headline import gained
 from core.report.report_facts import is_simulated
 from core.stats import LabelledItems, MeasureSettings, leave_one_out, rater_table
 
@@ -76,6 +76,6 @@ def test_after_a_comparison_on_held_out_a_gain_carries_no_p(world, report):
     assert "once before" in used_before(line, report.run, [early, late])
     changed = replace(report, seen_before=used_before(line, report.run, [early]), openings=(early, late))
     assert changed.gain.p is None
-    assert "no p (versions were compared on these items once before" in brings(changed)
-    assert "seen 2 times" in brings(changed)
-    assert "seen once." in brings(report)
+    assert "no p (versions were compared on these items once before" in gained(changed).detail
+    assert "seen 2 times" in gained(changed).detail
+    assert "seen once." in gained(report).detail

@@ -55,11 +55,11 @@ GOOD = aligned(0.6, 0.4, 0.8)
 @pytest.mark.parametrize(
     ("held", "people", "expected", "says"),
     [
-        (GOOD, beside(0.01, 0.2), "above", "better than one of them agrees with the others"),
+        (GOOD, beside(0.01, 0.2), "above", "better than they agree with each other"),
         (GOOD, beside(-0.04, 0.1), "level", "as well as they agree with each other"),
         (GOOD, beside(-0.3, -0.01), "below", "less well than they agree with each other"),
-        (GOOD, beside(-0.06, 0.3), "open", "does not differ significantly from one of your raters"),
-        (GOOD, beside(0.01, 0.2, None, 7), "open", "does not differ significantly from one of your raters"),
+        (GOOD, beside(-0.06, 0.3), "open", "and one of your raters"),
+        (GOOD, beside(0.01, 0.2, None, 7), "open", "and one of your raters"),
         (aligned(0.2, -0.1, 0.5), beside(0.01, 0.2), "none", "only by chance"),
         (aligned(0.6), beside(0.01, 0.2), "open", "No interval"),
         (GOOD, None, "alone", "the judge cannot be compared with raters"),
@@ -76,7 +76,7 @@ def test_no_stronger_than_the_figures(report, held, people, expected, says):
         assert f"{held.value:.2f} [" in result
         assert "Spearman rho, sample level, 80 items in 20 sources" in result
     if people is not None and held == GOOD:
-        assert f"the mean of the others: {people.difference:+.2f} [".replace("-", "−") in result
+        assert f"the mean of the other raters: {people.difference:+.2f} [".replace("-", "−") in result
         assert people.reason.lower() in asides(changed)[0].lower()
 
 
@@ -130,7 +130,7 @@ def test_after_a_choice_on_held_out_items_nothing_is_claimed_beside_a_person(rep
     told = with_figures(report, GOOD, beside(0.01, 0.2), "")
     told = replace(told, raters=report.raters.without_claim(reason), board=told.board.without_p(0, reason))
     result = sentence(headline(told))
-    assert "better than one of them" not in " ".join((result, *asides(told)))
+    assert "better than they" not in " ".join((result, *asides(told)))
     assert reason in result and told.raters.beside.p is None and told.raters.beside.standing == "open"
     test = told.raters.test
     assert test is not None and test.passes is None and not any(rater.replaceable for rater in test.by_rater)

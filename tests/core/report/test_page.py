@@ -15,7 +15,7 @@ import pytest
 from lxml import etree
 
 from core.records import Alignment
-from core.report.headline import brings, headline, limits, sign_off
+from core.report.headline import gained, headline, limits, sign_off
 from core.report.page import appendix_page, figures_csv, html_page
 from core.report.report_facts import Raters
 
@@ -175,10 +175,10 @@ def test_the_report_is_one_page_that_says_what_a_stakeholder_asks(report):
     plain_one = html_page(report)
     shown = re.sub(r"\s+", " ", "".join(checked(plain_one).text))
     head = headline(report)
-    for said in (head.headline, head.detail, brings(report), sign_off(report), limits(report)[0].detail):
+    for said in (head.headline, head.detail, gained(report).detail, sign_off(report), limits(report)[0].detail):
         assert said in shown
     assert report.version is not None
-    assert "version 1 of the judge (approved)" in shown
+    assert "version 1 (approved)" in shown
     for name, _ in report.chosen[:3]:
         assert name in shown
     assert "--judge-file judge.yaml" in shown
