@@ -28,8 +28,7 @@ def show(page: Opened) -> None:
         section = chosen.choose_part("Section", "section", SECTIONS, "ranking", label_visibility="collapsed")
         st.space("stretch")
         compared = choices.choose(page, golden, aspect, shown)
-        icon = ":material/add:"
-        st.button("Add, remove", icon=icon, on_click=state.put_in_url, kwargs={"section": CHANGE})
+        st.button("Add, remove", on_click=state.put_in_url, kwargs={"section": CHANGE})
     match section:
         case "ranking":
             leaderboard.draw(compared)

@@ -15,9 +15,9 @@ from core.findings.agreement import board_finding
 from core.project_records import GoldenSummary, JudgeEntry
 from core.projects.judge_line import JudgeVersion
 from core.projects.project_judges import JudgesShown
-from core.records import STATISTICS, GoldenSet, Level, Measure, Statistic
+from core.records import STATISTICS, Alignment, GoldenSet, Level, Measure, Statistic
 from core.report.figures import LEVEL_NAMES, STATISTIC_NAMES, measure_name
-from pages.ui import chosen, state
+from pages.ui import chosen, state, tables
 from pages.ui.cached import cached
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -95,7 +95,7 @@ def choose(page: Opened, view: GoldenSummary, aspect: str, shown: JudgesShown) -
     usual_name = usual.level if usual.level in levels else "dataset"
     statistic: Statistic = chosen.in_url("statistic", STATISTICS, usual.statistic)
     level: Level = chosen.in_url("level", levels, usual_name)
-    with st.popover(measure_name(statistic, level), icon=":material/tune:"):
+    with st.popover(tables.measure_heading(Alignment(statistic, level, None, 0)), icon=":material/tune:"):
         words = {name: STATISTIC_NAMES[name] for name in STATISTICS}
         chosen.choose_part("Statistic", "statistic", words, usual.statistic)
         words = {name: LEVEL_NAMES[name].removesuffix(" level") for name in levels}

@@ -67,7 +67,7 @@ def draw(compared: Compared) -> None:
             reasons = ", ".join(f"{count:,} {reason}" for reason, count in row.cost.unscored.items())
             notes.append(f"No score: {row.name}: {reasons}.")
     if compared.hidden:
-        notes.append(f"Hidden: {'; '.join(compared.hidden)} would cost the others over a third of their items.")
+        notes.append(f"Hidden, with too few items in common: “{'”, “'.join(compared.hidden)}”.")
     st.caption(plain(" ".join(notes)))
     if not board.problem:
         if board.ceiling.value is not None:

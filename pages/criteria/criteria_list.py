@@ -62,10 +62,11 @@ def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str
     followed = judge_view.line_of(page, entries[0].aspect).followed
     states = {criteria_id: judge_view.state_words(version) for criteria_id, version in followed.items()}
     frame = tables.criteria_frame(entries, names, states)
+    heading = str(frame.columns[1])
     st.caption("Best measured first. Rejected, dropped early and unmeasured criteria come last.")
     grid.draw(
         frame,
-        {str(frame.columns[1]): Column(digits=2), "interval": Column("95 % interval")},
+        {"criteria": Column(width=280), heading: Column(digits=2), "interval": Column("95 % interval")},
         alt="Criteria, best measured first",
         rows=6,
         key=state.CANDIDATES,

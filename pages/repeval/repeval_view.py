@@ -97,7 +97,9 @@ def _draw_file(page: Opened, view: RunDetail, result: RepEvalResult) -> None:
             on_click="ignore",
             help="Rates other items. Compare takes it as a judge on another golden set.",
         )
-        st.code(f"python -m core score ITEMS --judge-file repeval.yaml{named} --out verdicts.jsonl", language="bash")
+        st.code(
+            f"python -m core score ITEMS --judge-file repeval.yaml{named} --out verdicts.jsonl", "bash", wrap_lines=True
+        )
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

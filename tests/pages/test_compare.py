@@ -215,13 +215,13 @@ def test_who_costs_the_others_their_items_is_hidden_until_it_is_put_in(shelf: Pl
     screen = open_screen(SCREEN, **shelf.ids)
     assert list(judges_in(screen)["judge"]) == ["good"]
     assert "80 of 80 labelled items" in texts(screen)
-    assert "Hidden: pilot; calibrated one would cost" in texts(screen)
+    assert "Hidden, with too few items in common: “pilot”, “calibrated one”." in texts(screen)
     screen.multiselect[0].set_value([pilot]).run()
     assert set(judges_in(screen)["judge"]) == {"good", "calibrated one"}
     assert "20 of 80 labelled items" in texts(screen)
     assert "Leaving out calibrated one restores 60." in texts(screen)
     screen.multiselect[0].set_value([fitted]).run()
-    assert "Hidden: calibrated one would" in texts(screen)
+    assert "in common: “calibrated one”." in texts(screen)
     screen.multiselect[0].set_value([]).run()
     assert "Hidden" not in texts(screen)
     assert headline(screen) == "Nothing can be compared yet."
