@@ -14,7 +14,7 @@ from core.errors import UsageError
 from core.projects.calibration import CalibrationRequest
 from core.projects.method_runs import RepeatRequest
 from core.records import GoldenSet
-from core.report.headline import brings
+from core.report.headline import gained
 from core.settings import Settings
 from core.store.store import Store
 from tests.core.projects.conftest import ASPECT, QUICK, World
@@ -61,7 +61,7 @@ def test_the_replies_are_the_runs_own(
     )
     report = projects.report(store, asked.project_id, asked.golden_id, ASPECT)
     assert report.steadiness == found
-    assert "Asked again, the judge changed its score on" in brings(report)
+    assert "Asked again, the judge changed its score on" in gained(report).detail
     again = projects.start_run(store, settings, asked)  # another run asks anew
     assert drive(store, settings, again) == "done"
     assert server.fake.answered - before == 36
