@@ -54,7 +54,7 @@ VariantKey = Literal[
     "single best",
     "without levels",
     "without examples",
-    "without any",
+    "name alone",
 ]
 Part = Literal["levels", "examples"]
 
@@ -283,8 +283,6 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
     if any(criteria.text for criteria in chosen):
         what = f"The judge is shown {' and '.join(shown)}, and no criteria." if shown else name_alone
         variants.append(Variant("without criteria", (bare,), what))
-        if shown:
-            variants.append(Variant("without any", (bare,), name_alone, tuple(shown)))
     else:
         left_out["without criteria"] = "The final judge has no criteria: it is the same judge."
     drafts = [
@@ -313,6 +311,8 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
         variants.append(Variant("without levels", chosen, f"{same} what the levels of the scale mean.", ("levels",)))
     if "examples" in shown:
         variants.append(Variant("without examples", chosen, f"{same} the rated examples.", ("examples",)))
+    if shown:
+        variants.append(Variant("name alone", (bare,), name_alone, tuple(shown)))
     return variants, left_out
 
 

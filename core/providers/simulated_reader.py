@@ -5,10 +5,10 @@ they do.  It sees what the prompt shows and nothing else.
 
 - *Without criteria* it rates by general taste: what is told in full, with some life in it, and without a figure that
   the report does not have.  A house style it cannot know.
-- *With criteria* it reads them clause by clause.  A clause that speaks of one of its `RULES` and says what it costs
-  ("take off 2", "never above 2", "2: …") is applied to the text; any other clause changes nothing.  It overlooks a
-  breach now and then, and its rating has some noise: both drawn from the text, so that the same question always gets
-  the same answer.
+- *With criteria*, or levels that somebody described, it reads them clause by clause.  A clause that speaks of one of
+  its `RULES` and says what it costs ("take off 2", "never above 2", "2: …") is applied to the text; any other clause
+  changes nothing.  It overlooks a breach now and then, and its rating has some noise: both drawn from the text, so that
+  the same question always gets the same answer.
 - *Drafting and refining* it compares the ratings that the prompt shows, with and without a breach of each rule that
   comes to its mind.  What stands first in a notification does not: `RULES` has it without a sentence of its own, so a
   person has to say it.
@@ -203,6 +203,9 @@ def clauses_in(criteria: str) -> dict[str, tuple[float, float | None, int]]:
 
 def _rate(sections: Sections) -> str:
     criteria, scale = sections.get("Criteria", "").partition("\n")[2], scale_in(sections)
+    # of clauses on the same rule the later counts: criteria outdo levels, and lower levels outdo higher ones
+    levels = [line for line in sections.get("Levels", "").splitlines() if line.startswith("- ")]
+    criteria = "\n".join([*reversed(levels), criteria])
     report, target = item_in(sections.get("Item", ""))
     value, reasons = _by_criteria(report, target, criteria) if criteria.strip() else _by_taste(report, target)
     value += chance_of("rating", target).gauss(0.0, UNSTEADY)

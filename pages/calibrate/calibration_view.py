@@ -12,7 +12,7 @@ from core.projects.calibration import CalibrationRequest
 from core.projects.judge_line import JudgeVersion
 from core.projects.run_work import RunDetail
 from core.report.figures import describe, measure_name
-from core.wording import VERSION_STATES, change_figures, difference_figures, judge_words
+from core.wording import VERSION_STATES, change_figures, counted, difference_figures, judge_words
 from pages.calibrate import ablation_view, ranking
 from pages.overview import judge_view
 from pages.ui import run_panel, state, tables
@@ -112,6 +112,7 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
         name = plain(tables.name_of(criteria, names))
         with st.expander(name, expanded=len(result.chosen) == 1, icon=":material/rule:"):
             st.text(criteria.text)
+    _draw_shown(result)
     with st.container(horizontal=True, gap="medium", vertical_alignment="center"):
         link_to("criteria", "Read and edit the criteria", icon=":material/edit:", run=view.run_id, criteria=best)
         if version is not None:  # else it is the next step above
@@ -126,6 +127,19 @@ def _draw_criteria(page: Opened, view: RunDetail, result: Calibration, version: 
             icon=":material/download:",
             on_click="ignore",
         )
+
+
+def _draw_shown(result: Calibration) -> None:
+    """What the prompt shows besides criteria: what levels mean, and rated examples."""
+    if levels := result.task.levels:
+        with st.expander("What the levels of the scale mean", icon=":material/anchor:"):
+            st.text("\n".join(f"{level.value:g}: {level.text}" for level in levels))
+    examples = [each for each in (result.judge_state.get("sampling") or {}).get("examples", ()) if not each["spare"]]
+    if examples:
+        with st.expander(counted(len(examples), "rated example"), icon=":material/format_list_numbered:"):
+            for each in examples:
+                st.caption(f"Rating by people: {each['label']:.3g}")
+                st.text(each["item"]["target"])
 
 
 def draw_figures(page: Opened, view: RunDetail, result: Calibration) -> None:

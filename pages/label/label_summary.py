@@ -27,7 +27,10 @@ LONGEST = 60
 def draw(store: Store, passed: LabelPass) -> None:
     _draw_progress(store, passed)
     with st.expander("What each level of the scale means", icon=":material/anchor:"):
-        st.markdown("Write a sentence for each level. Raters see it at the buttons, in this pass and in later ones.")
+        st.markdown(
+            "Write a sentence for each level. Raters see it at the buttons, in this pass and in later ones. "
+            "Judges that you calibrate from now on see it too."
+        )
         for aspect in passed.plan.aspects:
             _draw_anchors(store, passed, aspect)
 

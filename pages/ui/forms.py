@@ -45,6 +45,7 @@ SEARCHES: Mapping[str, Mapping[str, Any]] = {
     "Thorough": {"revisit": "full", "rounds": 2},
 }
 """What each choice sets among the advanced settings; the usual preset depends on the golden set."""
+PROMPT = "Prompt"
 GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
     {
         "Search": {
@@ -52,7 +53,8 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
             "revisit": "Revisit",
             "rounds": "Rounds of refining",
             "ensemble": "Average the best …",
-        }
+        },
+        PROMPT: {"levels": "Show level descriptions", "examples": "Examples shown"},
     },
     {
         "Measure": {"statistic": "Statistic", "level": "Level", "split": "Held-out"},
@@ -64,8 +66,7 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
             "keep": "Criteria refined a round (K)",
             "min_gap": "Misaligned from a gap of",
             "misaligned": "Pool of misaligned items",
-        },
-        "Prompt": {"levels": "Show level descriptions", "examples": "Examples shown"},
+        }
     },
 )
 """The advanced settings: for each column its groups, with the labels of their fields."""
@@ -112,7 +113,7 @@ def choose_calibration(
     try:
         asking = Asking() if spec in ("", "offline") else choose_asking(spec)
         with st.expander("Advanced: search, statistic, split, budget", icon=":material/settings:"):
-            chosen = _choose_settings()
+            chosen = _choose_settings(spec)
             ends = [
                 place.number_input(label, value=float(end), key=widget(f"{label}_{golden.golden_id}_{aspect}"))
                 for place, label, end in zip(
@@ -158,8 +159,11 @@ def _choose_search(golden: GoldenSummary, aspect: str, n_labelled: int) -> None:
     st.caption(f"{n_drafts} drafts of criteria, {refined}.{why}")
 
 
-def _choose_settings() -> CalibrationSettings:
-    """Draw everything that has a good default.  UsageError for settings that do not fit together."""
+def _choose_settings(spec: str) -> CalibrationSettings:
+    """Draw everything that has a good default, for the judge of `spec`.
+
+    UsageError for settings that do not fit together.
+    """
     with st.container(horizontal=True, vertical_alignment="center"):
         fields = {widget(name): value for name, value in {**AS_IN_PAPER, MODEL_FORM: "score_only"}.items()}
         label = "As in the paper"
@@ -171,6 +175,8 @@ def _choose_settings() -> CalibrationSettings:
     values: dict[str, Any] = {}
     for place, groups in zip(st.columns(3, gap="medium"), GROUPS, strict=True):
         for heading, labels in groups.items():
+            if heading == PROMPT and spec == "offline":
+                continue
             with place:
                 st.markdown(f"**{heading}**")
                 values |= setting_form.draw(CalibrationSettings, labels, words=WORDS)

@@ -112,15 +112,15 @@ def test_the_ablation_measures_levels_examples_and_all_of_it(shown_both: Calibra
     judge = make_examples_judge(shown_both)
     table = ablate(AskedJudge(judge, GOLDEN, shown_both.task), shown_both)
     rows = {row.key: row for row in table.rows}
-    assert {"without levels", "without examples", "without any", "without criteria"} <= rows.keys()
+    assert {"without levels", "without examples", "name alone", "without criteria"} <= rows.keys()
     # either alone names the rule: taking one away costs nothing, taking both away costs it all
     for key in ("without levels", "without examples"):
         assert rows[key].difference == pytest.approx(0.0, abs=0.05)
-    missed = rows["without any"]
+    missed = rows["name alone"]
     assert missed.difference is not None and missed.difference < -0.4
     assert missed.interval is not None and missed.interval.high < 0
     assert missed.n == table.n_held_out == len(shown_both.split.held_out)
-    assert all(rows[key].first_look for key in ("without levels", "without examples", "without any"))
+    assert all(rows[key].first_look for key in ("without levels", "without examples", "name alone"))
 
 
 def make_examples_judge(result: Calibration) -> LLMJudge:
@@ -130,7 +130,7 @@ def make_examples_judge(result: Calibration) -> LLMJudge:
 def test_without_either_the_ablation_is_as_before() -> None:
     result = calibrate(GOLDEN, TASK, reader(), SETTINGS)
     keys = [row.key for row in ablate(AskedJudge(reader(), GOLDEN, TASK), result).rows]
-    assert not {"without levels", "without examples", "without any"} & set(keys)
+    assert not {"without levels", "without examples", "name alone"} & set(keys)
 
 
 # ── which examples ───────────────────────────────────────────────────────────────────────────────────────────

@@ -59,7 +59,7 @@ def test_levels_of_the_start_count_for_the_run_its_versions_and_its_files(
     ablation_id = projects.start_run(store, settings, AblationRequest(*where, run_id))
     assert drive(store, settings, ablation_id) == "done"
     rows = {row.key for row in projects.run_view(store, ablation_id).outcome.rows}  # type: ignore[union-attr]
-    assert {"without levels", "without examples", "without any"} <= rows
+    assert {"without levels", "without examples", "name alone"} <= rows
 
 
 def test_the_offline_judge_is_shown_no_levels(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from core.judging.judge_protocol import DraftRequest, Exemplar
@@ -9,7 +11,7 @@ from core.judging.parse import read_rating
 from core.judging.scoring_styles import draft_messages, score_messages
 from core.providers.completions import Message, Request
 from core.providers.simulated_reader import RULES, clauses_in, reply_to
-from core.records import Item, Provenance, Scale, Task
+from core.records import Anchor, Item, Provenance, Scale, Task
 
 TASK = Task("house_style", "source_target", Scale(1, 5), "It keeps to the house style.")
 REPORT = "The board met on Tuesday. At the end it raised the fares by 6.5 percent."
@@ -49,6 +51,18 @@ def rating(target: str, criteria: str) -> float:
 def test_a_clause_lowers_what_breaks_it_and_nothing_else(broken: str, rule: str) -> None:
     assert rating(broken, rule) <= rating(KEPT, rule) - 1
     assert abs(rating(broken, "The text is good English.") - 5) < 1  # a clause that names no rule changes nothing
+
+
+def test_it_follows_levels_and_criteria_outdo_them() -> None:
+    levels = (Anchor(2, "The text asks the reader a question."), Anchor(5, "No question is asked."))
+    item, task = Item("a", f"{KEPT} Do you mind?", "s", source=REPORT), replace(TASK, levels=levels)
+
+    def value(criteria: str, task: Task) -> float | None:
+        return read_rating(said(score_messages(task, item, criteria)), TASK.scale).value
+
+    assert value("", task) == pytest.approx(2, abs=0.5)
+    assert value("Take off 1 for a question.", task) == pytest.approx(4, abs=0.5)
+    assert value("", TASK) == read_rating(asked(item.target, ""), TASK.scale).value  # by taste, as before
 
 
 @pytest.mark.parametrize("name", [name for name, (_, _, sentences) in RULES.items() if sentences])
