@@ -75,6 +75,7 @@ class FakeOpenAI:
     too_fast: int = 0
     admitted: deque[float] = field(default_factory=deque)
     repeats: Counter[str] = field(default_factory=Counter)
+    billed: list[dict[str, Any]] = field(default_factory=list)
     redirect: str = ""
     caches_prefixes: bool = False
     prefixes: list[str] = field(default_factory=list)
@@ -190,13 +191,14 @@ class FakeOpenAI:
         limit = body.get("max_completion_tokens", body.get("max_tokens", self.thinks))
         for choice in choices if self.thinks else ():
             _think(choice, self.thinks_in, cut_off=limit <= self.thinks)
+        self.billed.append(_usage(replies, min(limit, self.thinks)) | self._cached(body, replies[0]))
         return {
             "id": "chatcmpl-fake",
             "object": "chat.completion",
             "created": 1,
             "model": body["model"],
             "choices": [] if fault == "no-choices" else choices,
-            "usage": _usage(replies, min(limit, self.thinks)) | self._cached(body, replies[0]),
+            "usage": self.billed[-1],
         }
 
     def _cached(self, body: dict[str, Any], reply: Completion) -> dict[str, Any]:

@@ -69,7 +69,7 @@ class CalibrationSettings:
     """What to choose before the start: options of the command, fields of the form, part of judge.yaml.
 
     `level` None takes what the golden set allows.  `budget` None is no limit; a call is one draft, one refinement, or
-    one set of criteria on one item.
+    one set of criteria on one item.  `budget_usd` counts retries, thoughts and cached prompt tokens.
     """
 
     preset: PresetName = setting("summarisation", "How many criteria to draft and refine, from how many exemplars.")
@@ -78,6 +78,7 @@ class CalibrationSettings:
     keep: int = setting(4, "Criteria refined in each round (K).", low=1, high=50)
     ensemble: int = setting(3, "Best criteria averaged in the final judge; 1 takes the single best.", low=1, high=25)
     budget: int | None = setting(None, "Most calls the run may make.", low=1)
+    budget_usd: float | None = setting(None, "Most dollars the run may cost.", low=0)
     statistic: Statistic = setting("spearman", "Coefficient of agreement.")
     level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
     split: SplitKind = setting("sources", "Hold out other sources, or other systems too.")
@@ -134,8 +135,13 @@ class CalibrationSettings:
 
     def as_json(self) -> dict[str, Any]:
         """By name; settings that came later only where they are not as usual, so that older files stay the same."""
-        later = {"fit_strengths": True, "levels": True, "examples": 0}
+        later = {"fit_strengths": True, "levels": True, "examples": 0, "budget_usd": None}
         return {name: value for name, value in asdict(self).items() if later.get(name, ...) != value}
+
+    @property
+    def budget_words(self) -> str:
+        """E.g. "budget of 700 calls" or "budget of $0.50": the one in dollars where there is one."""
+        return f"budget of ${self.budget_usd:,g}" if self.budget_usd is not None else f"budget of {self.budget:,} calls"
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CalibrationSettings:

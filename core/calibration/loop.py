@@ -41,18 +41,21 @@ from core.calibration.racing import (
     whole_sources,
 )
 from core.data.split import ENOUGH, LEAST, KnownTexts, few_held_out, few_labels, task_of, too_few_to_stack
-from core.errors import AspectError, JudgeError
+from core.errors import AspectError, JudgeError, UsageError
 from core.findings.agreement import contradiction_words, gain_warning
 from core.judging.judge_protocol import Judge, judge_state
 from core.judging.llm_judge import LLMJudge, references_words, require_references, shown_words
 from core.judging.scoring_styles import STEPS_LIKE, Asking
 from core.progress import SILENT, Progress
-from core.records import Criteria, FloatArray, GoldenSet, IntArray, Provenance, ScoreMatrix, Split, Task, Unscored
+from core.records import Criteria, FloatArray, GoldenSet, IntArray, Item, Provenance, ScoreMatrix, Split, Task, Unscored
 from core.stats import LabelledItems, fit_isotonic
 from core.stats.correlation import source_folds
 from core.stats.on_scale import fit_intervals
+from core.wording import money
 
 CRITERIA_WORDS = 120  # of drafted criteria, as language models write them
+DOLLAR_STEP = 8
+"""Held-out items in a step that a budget in dollars may stop: the scores of a stopped step are not used."""
 CROSSED = 10
 """Folds of sources that scores are crossed over: each is fitted to nine tenths of the labels."""
 
@@ -75,7 +78,7 @@ class _Run:
     fitted: tuple[Criteria, FloatArray] | None = None
 
     def out_of_budget(self, when: str) -> None:
-        self.cut.append(f"The budget of {self.pool.settings.budget:,} calls was used up {when}.")
+        self.cut.append(f"The {self.pool.settings.budget_words} was used up {when}.")
 
     def none_readable(self, what: str) -> JudgeError:
         reasons = "; ".join(f"{count} × {problem}" for problem, count in self.problems.most_common(3))
@@ -114,8 +117,11 @@ def calibrate(
     items = [golden.items[position] for position in split.calibration]
     labelled = LabelledItems.of(golden, task.aspect, split.calibration)
     judge = with_examples(judge, golden, labelled, task.scale, settings.examples)
+    calls_within(settings, judge, task, items)  # refuses a model without a price before it writes anything
     ready, prepared = judge.made_ready(task, items, writes_steps=asking is not None and asking.writes_steps)
     keeper.keep_judge(ready, prepared)
+    if settings.budget_usd is not None:  # for this calibration alone: whoever keeps the judge may go on asking it
+        ready = ready.within(max(0.0, settings.budget_usd - (prepared.usage.cost or 0.0)))
     asked = AskedJudge(ready, golden, task, progress, prepared=prepared, keeper=keeper)
     run = _start(asked, split, settings, split.held_out)
     pool, plan = run.pool, run.plan
@@ -123,7 +129,7 @@ def calibrate(
     requests = spread(draft_requests(golden, pool.items, settings), plan.drafts)
     drafts = new_criteria(asked.draft, requests, pool.table, run.problems, pool.entries)
     if requests and not drafts:
-        raise run.none_readable("draft")
+        raise pool.table.ended or run.none_readable("draft")
     pool.add(drafts)
     complete, _, ended = revisit(pool, drafts, run.order, phase="revisit", round_=0, share=plan.share)
     if ended:
@@ -155,7 +161,7 @@ def measure(
     Nothing is drafted or refined; the baseline is scored too.  Without `held_out` those items are left alone, and what
     would be measured on them is undefined.  Settings, split and errors as in `calibrate`; its budget does not apply.
     """
-    settings = replace(settings, budget=None, rounds=0, ensemble=len(criteria))
+    settings = replace(settings, budget=None, budget_usd=None, rounds=0, ensemble=len(criteria))
     held_out_items = [judge.golden.items[position] for position in split.held_out]
     judge = replace(judge, judge=without_examples_of(judge.judge, held_out_items))
     run = _start(judge, split, settings, split.held_out if held_out else ())
@@ -184,8 +190,11 @@ def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opene
     golden, task, before = judge.golden, judge.task, judge.prepared
     items, held_out = (LabelledItems.of(golden, task.aspect, part) for part in (split.calibration, opened))
     require_usable(golden, task, items)
-    plan = plan_work(settings, items, held_out.n, fitting_calls(judge.judge, settings, items), before.calls)
-    table = ScoreTable(golden.item_ids, settings.budget, reserve=plan.reserve, spent=before)
+    limit = calls_within(settings, judge.judge, task, [golden.items[k] for k in split.calibration])
+    within = replace(settings, budget=limit)
+    plan = plan_work(within, items, held_out.n, fitting_calls(judge.judge, settings, items), before.calls)
+    table = ScoreTable(golden.item_ids, limit, reserve=plan.reserve, spent=before)
+    table.dollars = settings.budget_usd
     pool = CandidatePool(judge, items, settings, table)
     pool.calls_expected = plan.calls + before.calls
     baseline = Criteria("", task.aspect, Provenance("none", note="the judge without criteria"))
@@ -241,9 +250,15 @@ def _report(run: _Run) -> Calibration:
     scored = list({each.criteria_id: each for each in (*chosen, baseline)}.values())
     held_out = _affordable(run, len(scored))
     size = step_items(held_out.n, len(scored))
+    if table.dollars is not None:
+        size = min(size, DOLLAR_STEP)
     for start in range(0, held_out.n, size):
-        table.ask(judge, scored, held_out.positions[start : start + size].tolist())
+        if not table.ask(judge, scored, held_out.positions[start : start + size].tolist()):
+            held_out = held_out.take(np.arange(held_out.n) < start)
+            break
         pool.publish("held-out", f"{min(start + size, held_out.n)} of {held_out.n} held-out items scored")
+    if held_out.n < run.held_out.n:
+        run.out_of_budget(f"when {held_out.n:,} of {run.held_out.n:,} held-out items were scored")
     # with a budget, fewer than all calibration items may have been scored
     all_asked = np.logical_and.reduce([pool.asked(each.criteria_id) for each in scored])
     final, bare = table.mean(members), table.values[baseline.criteria_id]
@@ -312,7 +327,6 @@ def _affordable(run: _Run, n_criteria: int) -> LabelledItems:
         return items
     order = whole_sources(items.sources, run.pool.settings.seed)
     n_items = max(order.ends[order.ends * n_criteria <= left], default=0)
-    run.out_of_budget(f"when {n_items:,} of {items.n:,} held-out items were scored")
     return items.take(np.sort(order.items[:n_items]))
 
 
@@ -356,6 +370,24 @@ def _work_done(run: _Run, n_held_out: int) -> WorkDone:
     )
 
 
+def calls_within(settings: CalibrationSettings, judge: Judge, task: Task, items: Sequence[Item]) -> int | None:
+    """The most calls that both budgets allow, the one in dollars at the price of scoring `items`; None for no limit.
+
+    UsageError for a model whose price is not known, and for dollars that pay for no call.
+    """
+    if settings.budget_usd is None:
+        return settings.budget
+    judge.within(settings.budget_usd)
+    once = judge.estimate(task, items, CRITERIA_WORDS)
+    if not once.cost:
+        return settings.budget
+    each = once.cost / max(1, once.calls)
+    calls = int(settings.budget_usd / each)
+    if not calls:
+        raise UsageError(f"The {settings.budget_words} pays for no call: one costs about {money(each)}.")
+    return calls if settings.budget is None else min(calls, settings.budget)
+
+
 # ── before the first call ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -397,7 +429,8 @@ def estimate(
         judge = judge.with_sampling(replace(judge.sampling, steps=STEPS_LIKE)) if asking.writes_steps else judge
     require_usable(golden, task, items)
     n_held_out = len(split.held_out)
-    plan = plan_work(settings, items, n_held_out, fitting_calls(judge, settings, items))
+    within = replace(settings, budget=calls_within(settings, judge, task, shown))
+    plan = plan_work(within, items, n_held_out, fitting_calls(judge, settings, items))
     once = judge.estimate(task, shown, CRITERIA_WORDS)
     notes = [judge.notice]
     if isinstance(judge, LLMJudge):

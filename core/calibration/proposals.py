@@ -21,6 +21,7 @@ from core.judging.judge_protocol import DraftBatch, DraftRequest, Exemplar, Judg
 from core.judging.llm_judge import LLMJudge
 from core.judging.scoring_styles import examples_for, shown_item
 from core.progress import Stage
+from core.providers.budget import BudgetSpentError
 from core.records import (
     Criteria,
     FloatArray,
@@ -57,7 +58,11 @@ def new_criteria(
     """
     if not requests:
         return ()
-    batch, found = ask(requests), dict.fromkeys(known)
+    try:
+        batch, found = ask(requests), dict.fromkeys(known)
+    except BudgetSpentError as error:
+        table.end(error)
+        return ()
     table.spend(len(requests), batch.usage)
     new: dict[str, Criteria] = {}
     for drafted in batch.drafted:

@@ -35,6 +35,7 @@ from core.calibration.calibration_records import (
 )
 from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, Prepared
 from core.progress import SILENT, Progress
+from core.providers.budget import BudgetSpentError
 from core.records import (
     Alignment,
     Criteria,
@@ -96,7 +97,7 @@ class ScoreTable:
 
     By criteria id: `values` (n_items,), NaN where there is no score; `asked` (n_items,), whether one was asked for;
     `unscored`, item id → why there is no score.  `calls` count against the `limit` (None: no limit), of which `reserve`
-    are kept back for the held-out items.
+    are kept back for the held-out items.  `dollars` are the budget in dollars, and `ended` says that it is used up.
     """
 
     def __init__(
@@ -105,6 +106,9 @@ class ScoreTable:
         n = len(item_ids)
         self.places = {item_id: k for k, item_id in enumerate(item_ids)}
         self.limit, self.reserve = limit, reserve
+        self.dollars: float | None = None
+        self._price = 0.0
+        self.ended: BudgetSpentError | None = None
         self.calls, self.usage = (0, Usage()) if spent is None else (spent.calls, spent.usage)
         self.unscored = defaultdict[str, dict[str, Unscored]](dict)
         self.values = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
@@ -116,16 +120,34 @@ class ScoreTable:
         self.usage = self.usage + usage
 
     def left(self, *, with_reserve: bool = False) -> int | None:
-        """Calls left, None without a limit."""
+        """Calls left, None without a limit; of a budget in dollars no more than the last scores cost each."""
+        if self.ended is not None:
+            return 0
         if self.limit is None:
             return None
-        return max(0, self.limit - self.calls - (0 if with_reserve else self.reserve))
+        left = self.limit - self.calls
+        if self.dollars is not None and self._price:
+            left = min(left, math.floor((self.dollars - (self.usage.cost or 0.0)) / self._price))
+        return max(0, left - (0 if with_reserve else self.reserve))
 
-    def ask(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
-        """Have items scored, count the calls, and enter the scores."""
-        matrix = judge.score(criteria, positions)
+    def ask(self, judge: AskedJudge, criteria: Sequence[Criteria], positions: Sequence[int]) -> bool:
+        """Have items scored, count the calls, and enter the scores; False where the budget in dollars ended it."""
+        try:
+            matrix = judge.score(criteria, positions)
+        except BudgetSpentError as error:
+            self.end(error)
+            return False
         self.spend(matrix.calls, matrix.usage)
+        if matrix.usage.cost and matrix.usage.requests:  # as if none came from the cache
+            replies = matrix.usage.requests + matrix.usage.cached
+            self._price = matrix.usage.cost / matrix.usage.requests * replies / matrix.calls
         self.enter(matrix)
+        return True
+
+    def end(self, error: BudgetSpentError) -> None:
+        """The budget in dollars is used up: a batch was stopped, and its scores are not entered."""
+        self.ended = error
+        self.spend(error.usage.requests + error.usage.cached, error.usage)
 
     def enter(self, matrix: ScoreMatrix, *, stored: bool = False) -> None:
         """Enter scores.  Of `stored` ones an item counts as asked for where it has a value or a reason."""
@@ -175,15 +197,17 @@ class CandidatePool:
         for each in criteria:
             self.entries.setdefault(each.criteria_id, Candidate(each, status))
 
-    def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> None:
-        """Have calibration items scored with candidates."""
-        self.table.ask(self.judge, criteria, positions)
+    def score(self, criteria: Sequence[Criteria], positions: Sequence[int]) -> bool:
+        """Have calibration items scored with candidates; False where the budget in dollars ended it."""
+        if not self.table.ask(self.judge, criteria, positions):
+            return False
         for each in criteria:
             entry = self.entries[each.criteria_id]
             status = "running" if entry.status == "waiting" else entry.status
             self.entries[each.criteria_id] = replace(
                 entry, status=status, calls=int(self.asked(each.criteria_id).sum())
             )
+        return True
 
     def values(self, criteria_id: str) -> FloatArray:
         """(n_calibration,) scores of a candidate."""
@@ -438,7 +462,8 @@ def revisit(
         size = step_items(items - done, len(running))
         for end in order.ends[(order.ends > done) & (order.ends <= items)].tolist():
             if end - done >= size or end == items:
-                pool.score(running, pool.items.positions[order.items[done:end]].tolist())
+                if not pool.score(running, pool.items.positions[order.items[done:end]].tolist()):
+                    return tuple(pool.ranked(alive)) if done else (), done, True
                 done = end
                 pool.publish(phase, f"{len(alive)} of {len(arms)} criteria scored on {done} items each", round_)
     return tuple(pool.ranked(alive)) if done else (), done, cut
@@ -579,4 +604,4 @@ def plan_work(
         covered.append(f"no strengths fitted to all labels (they take {fitting:,} calls)")
     if chosen.reserve < (chosen.ensemble + 1) * n_held_out:
         covered.append(f"not all {n_held_out:,} held-out items ({2 * n_held_out + one_draft:,} calls cover them)")
-    return replace(chosen, cut=f"The budget of {settings.budget:,} calls covers {'; '.join(covered)}.")
+    return replace(chosen, cut=f"The {settings.budget_words} covers {'; '.join(covered)}.")

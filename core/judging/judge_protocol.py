@@ -142,6 +142,13 @@ class Judge(Protocol):
         """New criteria for each request, or its criteria improved."""
         ...
 
+    def within(self, dollars: float) -> Judge:
+        """This judge, asking only as long as its replies cost no more in all; itself where they cost nothing.
+
+        UsageError for a model whose price is not known.
+        """
+        return self
+
     def estimate(self, task: Task, items: Sequence[Item], criteria_words: int) -> CallEstimate:
         """Cost of scoring `items` once each with criteria of about that many words; free if nobody is asked."""
         return CallEstimate(len(items), 0, 0, 0.0)

@@ -46,7 +46,8 @@ from core.judging.scoring_styles import (
     whole_numbers,
     whole_ratings,
 )
-from core.providers.completions import OFF_SCALE, Completion, Failure, Message, Provider, Reply, Request
+from core.providers.budget import BudgetSpentError, ProviderWithinBudget
+from core.providers.completions import OFF_SCALE, Completion, Failure, Message, OnReply, Provider, Reply, Request
 from core.records import Criteria, Item, Scale, Scored, Task, Unscored, Usage, Verdict
 from core.verdicts import Reading, Scores, mean_verdict
 from core.wording import counted, percent
@@ -163,7 +164,7 @@ class LLMJudge(Judge):
                 on_progress(n_replies // samples, len(items) * len(criteria))
 
         for cells, requests in self._chunks(task, items, criteria):
-            replies = self.provider.complete(requests, on_reply=arrived)
+            replies = self._complete(requests, arrived)
             usage += self._note_sent(replies)
             left = iter(replies)
             for column, item, n_requests in cells:
@@ -287,7 +288,7 @@ class LLMJudge(Judge):
             messages = draft_messages(task, replace(r, exemplars=tuple(shown)), how.draft_prompt, how.refine_prompt)
             most, sample = max(r.max_tokens, how.max_tokens), r.provenance.sample
             asked.append(self.request(messages, r.temperature, most, _says_something, seed=r.seed, sample=sample))
-        replies = self.provider.complete(asked, on_reply=arrived)
+        replies = self._complete(asked, arrived)
         drafted = []
         for reply, request in zip(replies, requests, strict=True):
             text, problem = written(reply, task.aspect)
@@ -299,9 +300,7 @@ class LLMJudge(Judge):
 
         They come from the task and the criteria alone, at temperature 0, and take effect as `Style.steps`.
         """
-        replies = self.provider.complete(
-            [self.request(steps_messages(task, criteria), 0.0, STEPS_TOKENS, _says_something)]
-        )
+        replies = self._complete([self.request(steps_messages(task, criteria), 0.0, STEPS_TOKENS, _says_something)])
         text, problem = written(replies[0], task.aspect)
         if len(text) > MOST_STEPS:
             text, problem = "", f"The steps were {len(text):,} characters long; {MOST_STEPS:,} are the most."
@@ -347,6 +346,25 @@ class LLMJudge(Judge):
         other = self.with_sampling(self.sampling)
         other.first_sample = time * self.sampling.samples
         return other
+
+    def within(self, dollars: float) -> LLMJudge:
+        """As `Judge.within`."""
+        if self.cost_of(1, 1) is None:
+            raise UsageError(
+                f"A budget in dollars needs the price of {self.model}, which is not known. Set it under prices in "
+                "endpoints.yaml, or give a budget in calls."
+            )
+        other = copy.copy(self)
+        other.provider = ProviderWithinBudget(self.provider, dollars)
+        return other
+
+    def _complete(self, requests: Sequence[Request], on_reply: OnReply | None = None) -> list[Reply]:
+        try:
+            return self.provider.complete(requests, on_reply=on_reply)
+        except BudgetSpentError as error:
+            with self._counting:
+                self.spent += error.usage
+            raise
 
     def _note_sent(self, replies: Sequence[Reply]) -> Usage:
         """Count what `replies` cost, and keep what they show of the endpoint."""

@@ -58,7 +58,7 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
     },
     {
         "Measure": {"statistic": "Statistic", "level": "Level", "split": "Held-out"},
-        "Limits": {"budget": "Budget in calls", "seed": "Seed"},
+        "Limits": {"budget": "Budget in calls", "budget_usd": "Budget in dollars", "seed": "Seed"},
     },
     {
         "Refining": {

@@ -35,3 +35,38 @@ def test_calibrate_and_score_say_what_they_cost(run: Run, say: Say, judge: str, 
         assert ", price —." in fresh.err and ", cost —" in fresh
     _, again = run(*asked, "--out", "w.jsonl")
     assert (again["requests"], again["cached"]) == (0, 7), "found again, and paid for before"
+
+
+def dollars(server: RunningServer) -> float:
+    """What the endpoint would charge, by the tokens that it counted itself."""
+    cached = [each["prompt_tokens_details"]["cached_tokens"] for each in server.fake.billed]
+    prompt = sum(each["prompt_tokens"] for each in server.fake.billed) - sum(cached)
+    return (100 * prompt + 10 * sum(cached) + 200 * sum(each["completion_tokens"] for each in server.fake.billed)) / 1e6
+
+
+@pytest.mark.parametrize(("budget", "thinks"), [(0.8, 0), (4.0, 0), (40.0, 400)])
+def test_a_calibration_keeps_to_its_dollars(
+    run: Run, judge: str, server: RunningServer, budget: float, thinks: int
+) -> None:
+    """With thoughts a reply costs several times what was expected, and the first one is asked for twice."""
+    Path("home").mkdir()
+    Path("home/endpoints.yaml").write_text(PRICED.format(judge.partition("@")[2]), "utf-8")
+    server.fake.thinks = thinks
+    code, body = run(*CALIBRATE[:6], "--budget-usd", str(budget), "--max-tokens", "100", "--judge", judge)
+    assert code == 0, body
+    assert body["cost"] == pytest.approx(dollars(server))
+    assert 0.2 * budget < body["cost"] <= budget
+    assert "budget of $" in " ".join(body["work"]["left_out"])
+    assert body["held_out"]["value"] is not None
+
+
+def test_dollars_need_a_price(run: Run, judge: str, server: RunningServer) -> None:
+    code, body = run(*CALIBRATE[:6], "--budget-usd", "1", "--judge", judge)
+    assert code == 2
+    assert "endpoints.yaml" in body["error"]["message"]
+    Path("home").mkdir(exist_ok=True)
+    Path("home/endpoints.yaml").write_text(PRICED.format(judge.partition("@")[2]), "utf-8")
+    code, body = run(*CALIBRATE[:6], "--budget-usd", "0.001", "--judge", judge)
+    assert code == 2
+    assert "pays for no call" in body["error"]["message"]
+    assert server.fake.requests == 0
