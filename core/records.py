@@ -152,7 +152,7 @@ class GoldenSet:
     """Items with human labels, frozen: `digest` is the content hash of everything else but name and `columns`.
 
     `columns` says how the file was read: role → column, where the two names differ, and under "values" the answers to
-    what values mean, one a line (`core.data.columns.Values`).
+    what values mean, as JSON (`core.data.columns.Values`).
     """
 
     name: str

@@ -14,6 +14,7 @@ A person's answers to what values mean are texts, once for each::
     verdicts=1/2/0      as pairs, for the scores in a file of verdicts on pairs
     best=low            the lowest label is the best; best=quality:low for one aspect
     best=high           the highest label is the best
+    aspect=OLD:NEW      the aspect that a long file calls OLD is called NEW
     ids=number          a row that repeats an id is an item of its own, named "ID (row 54)"
     ids=first           a row that repeats an id is left out
 """
@@ -106,7 +107,8 @@ Codes = tuple[float, float, float | None]
 Best = Literal["low", "high"]
 
 _ANSWERS = (
-    "missing=99, missing=none, pairs=1/2/0, pairs=scale, verdicts=1/2/0, best=low, best=high, ids=number, ids=first"
+    "missing=99, missing=none, pairs=1/2/0, pairs=scale, verdicts=1/2/0, best=low, best=high, ids=number, ids=first, "
+    "aspect=OLD:NEW"
 )
 
 _IDS = {("ids", "number"), ("ids", "first")}
@@ -117,7 +119,7 @@ class Values:
     """A person's answers; None or empty where nobody has said.
 
     `missing` are (aspect or "" for all, number that is no label; None says that all others are labels).  `best` are
-    (aspect or "" for all, end).
+    (aspect or "" for all, end).  `names` are (aspect of a long file, its name here).
     """
 
     missing: tuple[tuple[str, float | None], ...] = ()
@@ -125,6 +127,7 @@ class Values:
     verdicts: Codes | Literal["scale"] | None = None
     best: tuple[tuple[str, Best], ...] = ()
     ids: Literal["number", "first"] | None = None
+    names: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, answers: Values | str | abc.Sequence[str] | None) -> Values:
@@ -140,6 +143,8 @@ class Values:
                 if name == "missing":
                     found = ((aspect, None if word == "none" else _number(word)) for aspect, word in words)
                     said[name] = (*said.get(name, ()), *found)
+                elif name == "aspect" and all(map(all, words)):
+                    said["names"] = (*said.get("names", ()), *words)
                 elif name == "best" and {word for _, word in words} <= {"low", "high"}:
                     said[name] = (*said.get(name, ()), *words)
                 elif (name in ("pairs", "verdicts") and given == "scale") or (name, given) in _IDS:
@@ -168,6 +173,7 @@ class Values:
                 words = codes if codes == "scale" else "/".join(f"{n:g}" for n in codes if n is not None)
                 said.append(f"{name}={words}")
         said += [f"best={aspect and aspect + ':'}{end}" for aspect, end in self.best]
+        said += [f"aspect={old}:{new}" for old, new in self.names]
         return (*said, f"ids={self.ids}") if self.ids else tuple(said)
 
     def is_missing(self, value: float | None, aspect: str) -> bool:
@@ -289,9 +295,10 @@ class Mapping(ColumnRoles):
                 f"{role!r} is no role; allowed: {', '.join(PLAIN_ROLES)}, human_<aspect>, ann_<aspect>, metric_<name>."
             )
 
-    def renamed(self, aspect: str, name: str) -> Mapping:
+    def renamed(self, aspect: str, name: str, among: abc.Collection[str] = ()) -> Mapping:
         """With an aspect under the name a person gave it; its ratings and raters go along.
 
+        `among` are the aspects of a file whose cells name them.
         UsageError for a name that is empty, longer than 100 characters, or another aspect's.
         """
         trimmed = " ".join(visible_name(name).split())
@@ -300,8 +307,12 @@ class Mapping(ColumnRoles):
         if not 1 <= len(trimmed) <= LONGEST_ASPECT:
             came = f"this one has {len(trimmed)}" if trimmed else "none came"
             raise UsageError(f"The name of an aspect has 1 to {LONGEST_ASPECT} characters; {came}.")
-        if trimmed in self.aspects and (trimmed in self.gold_columns or aspect not in self.gold_columns):
+        taken = (*self.aspects, *among, *(new for _, new in self.values.names))
+        if trimmed in taken and (trimmed in self.gold_columns or aspect not in self.gold_columns):
             raise UsageError(f"There is an aspect {trimmed!r} already; give {aspect[:100]!r} another name.")
+        if aspect in among:
+            names = (*self.values.names, (aspect, trimmed))
+            return replace(self, values=replace(self.values, names=names))
         own = {column for column, of, _, _ in self.rating_columns if of == aspect} | {self.gold_columns.get(aspect)}
         own |= {raters for _, of, _, raters in self.rating_columns if of == aspect}
         new = {
@@ -409,8 +420,23 @@ KEPT_VALUES = "values"
 
 
 def kept_values(kept: abc.Mapping[str, str]) -> Values:
-    """What a person said of the values of an earlier file."""
-    return Values.of(kept.get(KEPT_VALUES, "").split("\n") if kept.get(KEPT_VALUES) else None)
+    """What a person said of the values of an earlier file.  UsageError for what cannot be read."""
+    if KEPT_VALUES not in kept:
+        return Values()
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(Values).validate_json(kept[KEPT_VALUES])
+    except ValidationError:
+        raise UsageError("The judge file does not say in a known form what values mean. Export it again.") from None
+
+
+def values_to_keep(values: Values) -> dict[str, str]:
+    """What `kept_values` reads; empty where nobody said anything."""
+    from pydantic import TypeAdapter
+
+    given = TypeAdapter(Values).dump_json(values, exclude_defaults=True).decode()
+    return {} if given == "{}" else {KEPT_VALUES: given}
 
 
 def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> dict[str, str]:

@@ -14,7 +14,6 @@ import numpy as np
 
 from core.data.cells import aspect_key, clean_text, read_id, reference_texts, shown, source_text, target_text
 from core.data.columns import (
-    KEPT_VALUES,
     LONGEST_ASPECT,
     Mapping,
     Values,
@@ -24,6 +23,7 @@ from core.data.columns import (
     mapping_of,
     propose_mapping,
     read_map,
+    values_to_keep,
 )
 from core.data.labels import (
     AspectCells,
@@ -221,7 +221,7 @@ def build_golden(
         metrics=read_metrics(table, mapping, rows, log),
         given_split=tuple(rows.given_split) if any(rows.given_split) else (),
         columns={role: column for role, column in mapping.roles.items() if role != column}
-        | ({KEPT_VALUES: "\n".join(mapping.values.answers)} if mapping.values.answers else {}),
+        | values_to_keep(mapping.values),
     )
     for aspect in draft.aspects:  # counted as a split will make them
         n = calibration_labels(draft, aspect)

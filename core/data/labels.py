@@ -154,6 +154,15 @@ def read_metrics(
     return metrics
 
 
+def aspects_in(table: Table, column: str) -> list[str]:
+    """The aspects that the cells of a long file's `column` name, each by its first spelling."""
+    spellings: dict[str, str] = {}
+    for row in table.rows:
+        if written := read_id(row.get(column))[:200]:
+            spellings.setdefault(aspect_key(written) or written, written)
+    return list(spellings.values())
+
+
 class _Reader:
     def __init__(self, table: Table, mapping: Mapping, items: ItemRows, log: FindingLog) -> None:
         self.table, self.mapping, self.items, self.log = table, mapping, items, log
@@ -242,7 +251,7 @@ class _Reader:
         columns = {column: aspect for aspect, column in self.mapping.gold_columns.items()}
         if {"aspect", "value"} <= roles.keys():
             columns = {roles["value"]: ""}
-        spellings: dict[str, str] = {}
+        spellings, names = dict[str, str](), dict(self.mapping.values.names)
         first_rows: dict[tuple[int, str, str], int] = {}
         unnamed: Counter[tuple[int, str]] = Counter()
         for column, name in columns.items():
@@ -254,6 +263,7 @@ class _Reader:
                     if aspect != written:
                         message = f"{shown(written)} and {shown(aspect)} are read as one aspect."
                         self.log.once("note", message, column=roles["aspect"])
+                    aspect = names.get(aspect, aspect)
                     if not aspect:
                         message = "The aspect is missing."
                         self.log.add("error", message, row=number, column=roles["aspect"], kind="aspect")

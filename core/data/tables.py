@@ -82,7 +82,7 @@ class FindingLog:
     def sorted(self) -> tuple[FileFinding, ...]:
         """Errors first, then warnings, then notes, each by row; each names the other rows of the same cause."""
         found = [
-            replace(finding, message=f"{finding.message} The same in {rows_words(list(also))}.") if also else finding
+            replace(finding, message=f"{finding.message} The same in {rows_words(sorted(also))}.") if also else finding
             for finding, also in ((finding, self._also.get(k)) for k, finding in enumerate(self.kept))
         ]
         return tuple(sorted(found, key=lambda f: (_ORDER.index(f.severity), f.row is None, f.row or 0)))

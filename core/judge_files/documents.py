@@ -165,7 +165,7 @@ class GoldenEntry(FilePart):
     """The golden set that the judge was made on, by the content hash of its items, labels and ratings.
 
     `columns` are role → column of its file, where the names differ: another file with these columns is read likewise,
-    unless it has a column with the name of the role.  `columns.values` are the answers to what values mean, one a line.
+    unless it has a column with the name of the role.  `columns.values` are the answers to what values mean, as JSON.
     """
 
     name: str

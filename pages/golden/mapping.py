@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.data import Mapping, Table, propose_mapping
 from core.data.columns import ANN, HUMAN, Best, Codes, How, Values, detect_kind, plain_name
-from core.data.labels import Question, codes_words
+from core.data.labels import Question, aspects_in, codes_words
 from core.data.reshape import separated
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
@@ -111,10 +111,7 @@ def correct_mapping(table: Table, upload: str, labels: Sequence[str]) -> tuple[M
     if kind != mapping.kind:
         beside.caption("chosen here")
         mapping = mapping.with_kind(kind)
-    rows: list[AspectRow] = []
-    if mapping.layout != "long":
-        mapping, rows = _correct_labels(table, mapping, guess, upload)
-    return mapping, rows
+    return _correct_labels(table, mapping, guess, upload)
 
 
 def _kind_key(upload: str, kind: ItemKind) -> str:
@@ -183,7 +180,56 @@ def _draw_samples(table: Table, column: str | None, how: str) -> None:
 
 
 def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) -> tuple[Mapping, list[AspectRow]]:
-    """Draw the label columns of a wide file, each an aspect whose name can be changed."""
+    """Draw the aspects, whose names can be changed: of columns that can be chosen, or those that cells name."""
+    if {"aspect", "value"} <= mapping.roles.keys():
+        among = aspects_in(table, mapping.roles["aspect"])
+        columns = dict(zip(among, among, strict=True))
+    else:
+        among, mapping = [], _choose_labels(table, mapping, guess, upload)
+        columns = {aspect: column for column, aspect, _, _ in mapping.rating_columns} | mapping.gold_columns
+    aspects = among or mapping.aspects
+    rows: list[AspectRow] = []
+    if columns:
+        for place, words in zip(st.columns(_ASPECT_WIDTHS), ("Name of the aspect", "Its scale", ""), strict=True):
+            place.caption(words)
+    for number, aspect in enumerate(aspects[:_MOST_ASPECTS], start=1):
+        column = columns[aspect]
+        naming, scaling, beside = st.columns(_ASPECT_WIDTHS, vertical_alignment="center")
+        key, label = widget(f"aspect_{upload}_{column}"), f"Name of aspect {number}"
+        name = naming.text_input(label, value=aspect, key=key, label_visibility="collapsed")
+        try:
+            mapping = mapping.renamed(aspect, name, among)
+        except UsageError as error:
+            st.warning(plain(str(error)), icon=":material/edit:")
+            name = aspect
+        with beside:
+            how = next((how for role, how in mapping.found.items() if mapping.roles[role] == column), None)
+            raters = table.joined.get(column, ())
+            said = f"{len(raters)} raters" if raters else f"column {plain(column)}, {HOW_WORDS[how]}"
+            if among:
+                st.caption(f"called {plain(aspect)} in the file")
+            else:
+                _draw_samples(table, column, said)
+        rows.append(AspectRow(" ".join(name.split()), column, scaling))
+    if len(aspects) > _MOST_ASPECTS:
+        st.caption(f"The other {len(aspects) - _MOST_ASPECTS} keep their names and scales as found.")
+    names = {row.column: row.aspect for row in rows}
+    if names and mapping.kind != "pair":
+        low = st.multiselect(
+            "Lowest label is the best: turn round",
+            list(names),
+            format_func=names.__getitem__,
+            key=widget(f"best_{upload}"),
+            placeholder="none",
+            help="For labels such as school marks, where 1 is the best. Higher is better afterwards.",
+        )
+        best: tuple[tuple[str, Best], ...] = tuple((names[column], "low") for column in low)
+        mapping = replace(mapping, values=replace(mapping.values, best=best))
+    return mapping, rows
+
+
+def _choose_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str) -> Mapping:
+    """Draw the choice of the columns of labels, each an aspect."""
     was = [column for column in mapping.gold_columns.values() if column in guess.roles.values()]
     chosen = st.multiselect(
         "Human labels, one column per aspect", list(table.columns), default=was, key=widget(f"labels_{upload}")
@@ -198,42 +244,7 @@ def _correct_labels(table: Table, mapping: Mapping, guess: Mapping, upload: str)
     if not mapping.aspects:
         words = "No column of human labels was found. Choose one above, or say below that there are no labels yet."
         st.warning(words, icon=":material/warning:")
-    columns = {aspect: column for column, aspect, _, _ in mapping.rating_columns} | mapping.gold_columns
-    rows: list[AspectRow] = []
-    if columns:
-        for place, words in zip(st.columns(_ASPECT_WIDTHS), ("Name of the aspect", "Its scale", ""), strict=True):
-            place.caption(words)
-    for number, aspect in enumerate(mapping.aspects[:_MOST_ASPECTS], start=1):
-        column = columns[aspect]
-        naming, scaling, beside = st.columns(_ASPECT_WIDTHS, vertical_alignment="center")
-        key, label = widget(f"aspect_{upload}_{column}"), f"Name of aspect {number}"
-        name = naming.text_input(label, value=aspect, key=key, label_visibility="collapsed")
-        try:
-            mapping = mapping.renamed(aspect, name)
-        except UsageError as error:
-            st.warning(plain(str(error)), icon=":material/edit:")
-            name = aspect
-        with beside:
-            how = next((how for role, how in mapping.found.items() if mapping.roles[role] == column), None)
-            raters = table.joined.get(column, ())
-            said = f"{len(raters)} raters" if raters else f"column {plain(column)}, {HOW_WORDS[how]}"
-            _draw_samples(table, column, said)
-        rows.append(AspectRow(" ".join(name.split()), column, scaling))
-    if len(mapping.aspects) > _MOST_ASPECTS:
-        st.caption(f"The other {len(mapping.aspects) - _MOST_ASPECTS} keep their names and scales as found.")
-    names = {row.column: row.aspect for row in rows}
-    if names and mapping.kind != "pair":
-        low = st.multiselect(
-            "Lowest label is the best: turn round",
-            list(names),
-            format_func=names.__getitem__,
-            key=widget(f"best_{upload}"),
-            placeholder="none",
-            help="For labels such as school marks, where 1 is the best. Higher is better afterwards.",
-        )
-        best: tuple[tuple[str, Best], ...] = tuple((names[column], "low") for column in low)
-        mapping = replace(mapping, values=replace(mapping.values, best=best))
-    return mapping, rows
+    return mapping
 
 
 def choose_scales(draft: GoldenSet, rows: Sequence[AspectRow], upload: str) -> dict[str, Scale]:

@@ -262,6 +262,26 @@ def test_a_repeated_id_is_asked_about(place: Place) -> None:
     assert frozen(place).item_ids[-1] == "0 (row 11)"
 
 
+LONG = "id,text,rater,dimension,score\n" + "".join(
+    f"{k},Text {k} is here.,{rater},{aspect},{(k + len(rater)) % 4 + 1}\n"
+    for k in range(8)
+    for rater in ("ann", "ben")
+    for aspect in ('"Clarity, overall"', "Tone")
+)
+
+
+def test_aspects_and_scales_of_a_long_file_can_be_changed(place: Place) -> None:
+    screen = bring(place, "long.csv", LONG)
+    assert value_of(screen, "Name of aspect 1") == "Clarity, overall"
+    choose(screen, "Name of aspect 1", "Tone")
+    assert "There is an aspect 'Tone' already" in texts(screen)
+    choose(screen, "Name of aspect 1", "clarity")
+    choose(screen, "Highest label of aspect 1", 5.0)
+    press(screen, FREEZE)
+    golden = frozen(place)
+    assert {name: str(labels.scale) for name, labels in golden.aspects.items()} == {"clarity": "1-5", "Tone": "1-4"}
+
+
 MARKS = "".join(f"{k},Text {k} is here.,{k % 5 + 1}\n" for k in range(10))
 MADE = {
     "pairs.csv": "text_a,text_b,winner\n" + "".join(f"First {k},Second {k},{k % 2 + 1}\n" for k in range(4)),

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import core
 from core.data import check_file, load_golden
+from core.data.columns import Values
 from core.data.reply_files import load_recording
 from core.data.verdict_imports import ImportChoices, match
-from core.errors import GoldenError
+from core.errors import GoldenError, UsageError
 from core.judging.parse import read_rating
 from core.records import GoldenSet, Scale
 
@@ -139,3 +141,20 @@ def test_scores_of_pairs_in_all_their_forms(tmp_path: Path) -> None:
         json.dumps([row | {"item_id": f"{k}", "score": row["preference"]} for k, row in enumerate(rows)])
     )
     assert core.align(golden, columns, "preference").value == pytest.approx(1.0)
+
+
+def test_an_aspect_of_a_long_file_gets_a_name_that_is_kept(tmp_path: Path) -> None:
+    rows = [
+        f'{k},Text {k},r{n},"{aspect}",{(k + n) % 5 + 1}'
+        for k in range(6)
+        for n in (0, 1)
+        for aspect in ("How clear, then", "x")
+    ]
+    path = written(tmp_path, "item_id,target,annotator_id,aspect,value", rows)
+    given = replace(Values.of("aspect=x:tone"), names=(("x", "tone"), ("How clear, then", "clarity")))
+    assert Values.of("aspect=x:tone").names == (("x", "tone"),)
+    golden = load_golden(path, values=given)
+    assert list(golden.aspects) == ["clarity", "tone"]
+    assert load_golden(path, kept=golden.columns).digest == golden.digest
+    with pytest.raises(UsageError, match="Export it again"):
+        load_golden(path, kept={"values": "missing=9"})
