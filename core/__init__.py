@@ -28,6 +28,7 @@
     core.plan_labels(200, n_sources=50, n_raters=2).words       # what so many labels would tell, before anybody labels
     core.recheck("judge.yaml", newer, "coherence")        # has the judge's alignment fallen on newer labels?
     core.repeat("judge.yaml", golden)             # how much do its scores change when it is asked again?
+    core.switch("judge.yaml", golden, ["openai:other"])   # the same criteria with another model, paired
     core.monitor("traffic.jsonl", "judge.yaml", "out/monitor")  # has quality moved in use: the systems, or the judge?
     core.open_project("Summaries", create=True)           # a kept project: golden sets, durable runs, judges, report
     core.write_report("My project", "coherence", "out/report")   # all that a kept project knows of its judge
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from core.comparison.recheck import RecheckSettings, recheck
     from core.comparison.steadiness import RepeatSettings, Steadiness, repeat
     from core.comparison.style_grid import StylesSettings, styles
+    from core.comparison.switching import switch
     from core.data import load_golden, load_items
     from core.errors import (
         AspectError,
@@ -167,6 +169,7 @@ __all__ = [
     "recheck",
     "repeat",
     "styles",
+    "switch",
     "write_report",
 ]
 

@@ -18,6 +18,7 @@ from core.cli.options import (
     JudgeFileOptions,
     MapOption,
     PrintOptions,
+    reply_cache,
     with_options,
 )
 from core.cli.output import because, finding_lines, notes, place, spent, stages_shown, tell, written_to
@@ -26,7 +27,7 @@ from core.comparison.steadiness import RepeatSettings
 from core.errors import ConcordError, UsageError
 from core.files import require_new
 from core.records import setting
-from core.wording import counted, estimate, number, percent, price_words
+from core.wording import counted, difference_figures, estimate, money, number, percent, price_words
 
 if TYPE_CHECKING:
     from core.judge_files.adapters import Adapter
@@ -230,6 +231,38 @@ def repeat(
     spending = f"{counted(found.usage.requests, 'request')}{spent(asdict(found.usage))}."
     lines = finding_lines(said, [spending], verbose=printed.verbose)
     tell(found.as_json() | {"words": said.headline}, lines, printed.as_json)
+
+
+@commands.command(rich_help_panel="Judge")
+@with_options
+def switch(
+    judge_file: Annotated[Path, typer.Argument(metavar="JUDGE", help="A judge.yaml.")],
+    golden: GoldenFile,
+    *,
+    judge: Annotated[list[str], typer.Option("--judge", help="SPEC of another model; up to five.")],
+    as_json: JsonFlag = False,
+) -> None:
+    """Try other models with a judge's criteria: agreement, paired difference, price and unread replies."""
+    from core.comparison.switching import switch as switched
+    from core.findings.over_time import switch_finding
+    from core.judge_files.documents import kept_columns, read_card
+
+    card = read_card(judge_file)
+    own = str(card.get("judge", {}).get("spec", ""))
+    loaded = golden.load(kept=kept_columns(card))
+    found = switched(judge_file, loaded, judge, replies_of=lambda spec: reply_cache(spec or own))
+    rows = []
+    for one in found:
+        gap = ""
+        if one.difference is not None:
+            gap = f", difference {difference_figures(one.difference.value, one.difference.interval, one.p_holm)}"
+        price = f"{money(one.cost)} per 1,000 items"
+        unread = f"{percent(one.unread_share)} unread"
+        rows.append(f"{one.judge}: held-out {estimate(one.held_out)}, calibration {estimate(one.calibration)}{gap}")
+        rows.append(f"  {price}, {unread}")
+    said = switch_finding(found)
+    body = {"words": said.headline, "candidates": [one.as_json() for one in found]}
+    tell(body, finding_lines(said, rows), as_json)
 
 
 @commands.command(rich_help_panel="Judge")

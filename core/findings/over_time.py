@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from core.findings import Finding
-from core.wording import DASH, capital, change_figures, counted, estimate, number, percent, signed_range, times
+from core.stats.intervals import claim
+from core.wording import (
+    DASH,
+    capital,
+    change_figures,
+    counted,
+    estimate,
+    measure_name,
+    number,
+    p_figure,
+    percent,
+    signed_range,
+    times,
+)
 
 if TYPE_CHECKING:
     from core.comparison.monitoring import AnchorLook, Monitored, Movement
     from core.comparison.recheck import Recheck
     from core.comparison.steadiness import Steadiness
+    from core.comparison.switching import Candidate
     from core.stats import Difference
 
 MOST_NAMED = 3
@@ -144,3 +159,27 @@ def _changes(found: Steadiness) -> str:
         return "Asked again, the judge gave the same scores."
     where = f"on {percent(found.changed_share)} of the items"
     return f"Asked again, the judge changed its score {where}, by {number(found.mean_change)} points on average."
+
+
+# ── another model ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def switch_finding(found: Sequence[Candidate]) -> Finding:
+    """Whether another model agrees better with raters under the same criteria; chosen and reported on other items."""
+    own, others = found[0], [one for one in found[1:] if one.calibration.value is not None]
+    if not others:
+        return Finding("No other model could be compared: too few of its replies could be read.")
+    best = max(others, key=lambda one: one.calibration.value or 0.0)
+    gap = best.difference
+    said = "undefined" if gap is None else claim(gap.value, gap.interval, best.p_holm)
+    figures = f"{number(best.held_out.value)} against {number(own.held_out.value)}"
+    headline = {
+        "higher": f"{best.judge} agrees better with raters than {own.judge}: {figures}.",
+        "lower": f"{best.judge} agrees less well with raters than {own.judge}: {figures}.",
+    }.get(said, f"No clear difference between {best.judge} and {own.judge}: {figures}.")
+    detail = f"{measure_name(own.held_out.statistic, own.held_out.level)}, {counted(own.held_out.n, 'held-out item')}."
+    if gap is not None and gap.value is not None:
+        detail = f"Difference {change_figures(gap.value, gap.interval)}, {p_figure(best.p_holm)}. {detail}"
+    chosen = f"{best.judge} was chosen on the calibration items." if len(others) > 1 else ""
+    steps = "" if said != "higher" else "Calibrate again with it, or score with --judge."
+    return Finding(headline, f"{detail} {chosen}".strip(), (), steps)
