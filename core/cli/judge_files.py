@@ -50,6 +50,7 @@ class ScoringOptions:
 
     explain: bool = setting(False, "Add the reasons to each verdict.")
     budget: int | None = setting(None, "Most calls to make now; the same command resumes.", low=1)
+    budget_usd: float | None = setting(None, "Most dollars to spend now; the same command resumes.", low=0)
     again: bool = setting(False, "Start over, whatever an earlier scoring left, and replace --out.")
     most_unread: float = setting(0.5, "Stop when a larger share of the items comes back unread.", low=0, high=1)
     batch_write: Path | None = setting(None, "Only write the requests into a batch file, as `vllm run-batch` takes it.")
@@ -96,6 +97,7 @@ def score(
         accept_edited=opened.accept_edited,
         explain=how.explain,
         budget=how.budget,
+        budget_usd=how.budget_usd,
         again=how.again,
         most_unread=how.most_unread,
         batch_read=how.batch_read,

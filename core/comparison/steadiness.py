@@ -18,6 +18,7 @@ from core.judge_files import CalibratedJudge
 from core.judge_files.loaded import LoadedJudge, load_judge
 from core.judging.llm_judge import LLMJudge
 from core.progress import SILENT, Progress, Stage
+from core.providers.budget import BudgetSpentError
 from core.providers.completions import ReplyStore
 from core.records import (
     Criteria,
@@ -50,6 +51,7 @@ class RepeatSettings:
     items: int = setting(30, "Calibration items to ask about.", low=2, high=10_000)
     times: int = setting(3, "How often to ask about each.", low=2, high=50)
     seed: int = setting(0, "Seed of the choice of items.", low=0)
+    budget_usd: float | None = setting(None, "Most dollars to spend.", low=0)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -157,17 +159,25 @@ def steadiness(
     alignment · sqrt(reliability of k / reliability of one).
 
     Raises:
-        UsageError: The judge computes its scores.
+        UsageError: The judge computes its scores, or has no price for a budget in dollars.
         JudgeError: The judge is not a judge.yaml.
+        BudgetSpentError: The budget does not pay for two scores of each item.
     """
     calibrated, model = _asked(judge)
+    model = model if settings.budget_usd is None else model.within(settings.budget_usd)
     usable, _ = calibrated.divided(items)
     each = len(usable) * len(calibrated.criteria)
     progress.publish(Stage("repeat", "asking again", 0, each * settings.times))
     scores, usage = np.empty((settings.times, len(usable))), Usage()
     for time in range(settings.times):
         again = model.asked_again(time)  # its samples have other numbers, so no reply store takes them for earlier ones
-        matrix = again.score(calibrated.task, usable, calibrated.criteria, on_progress=progress.advance)
+        try:
+            matrix = again.score(calibrated.task, usable, calibrated.criteria, on_progress=progress.advance)
+        except BudgetSpentError as error:
+            if time < 2:
+                raise
+            scores, usage = scores[:time], usage + error.usage
+            break
         scores[time], usage = ensemble_scores(matrix.values), usage + matrix.usage
         done = f"asked {time + 1} of {settings.times} times"
         progress.publish(Stage("repeat", done, each * (time + 1), each * settings.times, usage))
@@ -175,14 +185,14 @@ def steadiness(
     n_unread = int(np.isnan(scores).sum())
     scores = scores[:, (~np.isnan(scores)).sum(axis=0) >= 2]
     known, n = ~np.isnan(scores), scores.shape[1]
-    gaps = np.array([np.abs(scores[i] - scores[j]) for i, j in combinations(range(settings.times), 2)])
+    gaps = np.array([np.abs(scores[i] - scores[j]) for i, j in combinations(range(len(scores)), 2)])
     icc = intraclass_correlation(scores[known], np.nonzero(known)[1])
     alignment = ((calibrated.card.get("alignment") or {}).get("held_out") or {}).get("value")
     return Steadiness(
         aspect=calibrated.task.aspect,
         judge=calibrated.spec,
         temperature=model.sampling.temperature,
-        times=settings.times,
+        times=len(scores),
         n_items=n,
         n_unread=n_unread,
         changed_share=float((np.nanmax(gaps, axis=0) > SAME).mean()) if n else None,

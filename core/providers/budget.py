@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from core.errors import ConcordError
 from core.providers.completions import OnReply, Provider, Reply, Request
@@ -18,7 +19,7 @@ class BudgetSpentError(ConcordError):
     """The next reply would exceed a budget in dollars.  `usage` is what the batch cost that was stopped."""
 
     def __init__(self, dollars: float, usage: Usage) -> None:
-        super().__init__(f"The budget of ${dollars:,g} is used up: the next reply would exceed it. Replies are kept.")
+        super().__init__(f"The budget of ${dollars:,g} is used up: the next reply would exceed it. Raise it to go on.")
         self.usage = usage
 
 
@@ -34,7 +35,8 @@ class ProviderWithinBudget:
         self.inner, self.dollars = inner, dollars
         self.spent = self._dearest = self._reserved = 0.0
         self._unpriced = 1
-        self._lock = threading.Lock()  # batches of one scoring are asked in several threads
+        # batches of one scoring are asked in several threads; one at a time until a reply has shown a price
+        self._lock, self._first = threading.Lock(), threading.Lock()
 
     @property
     def endpoint(self) -> str:
@@ -60,14 +62,15 @@ class ProviderWithinBudget:
                 raise BudgetSpentError(self.dollars, usage)
 
         while rest := requests[len(replies) :]:
-            n, reserved = self._affordable(len(rest))
-            if not n:
-                raise BudgetSpentError(self.dollars, usage)
-            try:
-                replies += self.inner.complete(rest[:n], on_reply=arrived)
-            finally:
-                with self._lock:
-                    self._reserved -= reserved
+            with nullcontext() if self._dearest else self._first:
+                n, reserved = self._affordable(len(rest))
+                if not n:
+                    raise BudgetSpentError(self.dollars, usage)
+                try:
+                    replies += self.inner.complete(rest[:n], on_reply=arrived)
+                finally:
+                    with self._lock:
+                        self._reserved -= reserved
         return replies
 
     def _affordable(self, wanted: int) -> tuple[int, float]:

@@ -65,7 +65,7 @@ def score_on_ray(
         JudgeError: As the judge raises it on a node.
     """
     started = time.perf_counter()
-    if request.budget is not None or request.batch_read:
+    if (request.budget, request.budget_usd) != (None, None) or request.batch_read:
         raise UsageError("--ray takes no --budget and no batch options.")
     files, folder = input_files(source), Folder(out)
     ray = connected(address)

@@ -51,9 +51,10 @@ class ScoreRequest:
     """Score the items of `items` with `judge_file` into `out` (JSON lines, or CSV where the name ends in .csv).
 
     `judge` scores with another judge than the one calibrated with ("" for that one); `accept_edited` takes a judge
-    file that was changed after its export.  `budget` is the most calls to make now (one per criteria and item);
-    `again` drops what an earlier scoring into `out` left behind.  A judge that asks an endpoint stops when more than
-    `most_unread` of the items of this call, a share from 0 to 1, came back unread.
+    file that was changed after its export.  `budget` is the most calls to make now (one per criteria and item),
+    `budget_usd` the most dollars to spend now; `again` drops what an earlier scoring into `out` left behind.  A judge
+    that asks an endpoint stops when more than `most_unread` of the items of this call, a share from 0 to 1, came back
+    unread.
 
     `batch_read` reads the results of requests that `write_batch` wrote out of files, and asks nobody.
     `coverage` (0.5 to 0.99) puts an interval around every verdict that holds so large a share of raters' labels;
@@ -69,6 +70,7 @@ class ScoreRequest:
     accept_edited: bool = False
     explain: bool = False
     budget: int | None = None
+    budget_usd: float | None = None
     again: bool = False
     most_unread: float = 0.5
     batch_read: tuple[Path, ...] = ()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from core.judging.judge_protocol import CallEstimate
 from core.judging.llm_judge import LLMJudge, LocalJudge
 from core.judging.offline.features import forget_items
 from core.progress import SILENT, Progress, Stage
+from core.providers.budget import BudgetSpentError
 from core.providers.cached import CachedProvider
 from core.providers.completions import ReplyStore, Request
 from core.providers.wire import BatchResults, Capabilities, request_lines, write_lines
@@ -61,6 +63,9 @@ _PROCESSES = multiprocessing.get_context(
 
 ENOUGH_ITEMS = 50
 """Items from which the share of unread ones stops a scoring."""
+
+DOLLAR_BATCH = 16
+"""Items of a batch that a budget in dollars may stop: its items are then scored by the next call."""
 
 WALKED = 400
 """Items whose requests are looked at together."""
@@ -131,7 +136,8 @@ def _score_rest(
 
     def batches() -> Iterator[Sequence[Item]]:
         n = 0
-        for batch in items.batches(batch_size(judge), start):
+        size = batch_size(judge) if request.budget_usd is None else min(batch_size(judge), DOLLAR_BATCH)
+        for batch in items.batches(size, start):
             if n >= left:
                 return
             yield batch[: left - n]
@@ -147,6 +153,8 @@ def _score_rest(
                 output.add(rows)
                 progress.publish(Stage("scoring", "scoring", output.counts.total(), items.n_items, judge.spent))
                 check_unread(request, judge, output.counts - before)
+    except BudgetSpentError:
+        return  # replies to unfinished items are cached, and the same command resumes
     except ConcordError as error:
         if (n := output.counts.total()) and str(output.part) not in str(error):
             error.add_note(f"{n:,} items are scored and kept in {output.part}; the same command resumes there.")
@@ -178,7 +186,7 @@ def scored_batches(
     if n_processes > 1:
         pool, ahead = ProcessPoolExecutor(n_processes, _PROCESSES, _begin_process), 2 * n_processes
         score = partial(_score_in_process, request)
-    elif judge.spec.startswith("openai:"):
+    elif judge.spec.startswith("openai:") and request.budget_usd is None:  # which would end what others have asked
         pool, ahead = ThreadPoolExecutor(BATCHES_AHEAD, "concord-score"), BATCHES_AHEAD
         score = partial(score_batch, request, judge)
     else:
@@ -255,8 +263,11 @@ def open_judge(request: ScoreRequest, replies: ReplyStore | None = None, *, alon
         alone=alone,
     )
     abstention_of(judge, request)
-    if isinstance(judge, FusedJudge) and (request.budget is not None or request.batch_read):
+    budgeted = request.budget is not None or request.budget_usd is not None
+    if isinstance(judge, FusedJudge) and (budgeted or request.batch_read):
         raise UsageError(f"{request.judge_file}: is a fused judge, which takes no --budget and no batch.")
+    if isinstance(judge, CalibratedJudge) and request.budget_usd is not None:
+        return replace(judge, judge=judge.judge.within(request.budget_usd))
     return judge
 
 

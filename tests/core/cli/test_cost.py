@@ -70,3 +70,36 @@ def test_dollars_need_a_price(run: Run, judge: str, server: RunningServer) -> No
     assert code == 2
     assert "pays for no call" in body["error"]["message"]
     assert server.fake.requests == 0
+
+
+def test_score_and_repeat_keep_to_their_dollars(run: Run, judge: str, server: RunningServer) -> None:
+    Path("home").mkdir()
+    Path("home/endpoints.yaml").write_text(PRICED.format(judge.partition("@")[2]), "utf-8")
+    assert run(*CALIBRATE, "--judge", judge, "--out", "out")[0] == 0
+    items = write_rows("items.jsonl", [row | {"item_id": f"n{k}"} for k, row in enumerate(read_rows(SUMMARIES))])
+    asked = ("score", items, "--judge-file", "out/judge.yaml", "--out", "v.jsonl")
+    n_done, cost = 0, 0.0
+    for _ in range(40):
+        before = dollars(server)
+        code, body = run(*asked, "--budget-usd", "1")
+        assert code == 0, body
+        assert dollars(server) - before == pytest.approx(body["cost"] or 0.0)
+        assert (body["cost"] or 0.0) <= 1.0
+        assert body["finished"] or body["n_left"] < body["n_items"] - n_done
+        n_done, cost = body["n_items"] - body["n_left"], cost + (body["cost"] or 0.0)
+        if body["finished"]:
+            break
+    assert body["finished"] and cost > 1.0, "several calls, each within its budget"
+    assert len(read_rows("v.jsonl")) == 144
+
+    before = dollars(server)
+    code, body = run(
+        "repeat", SUMMARIES, "--judge-file", "out/judge.yaml", "--items", "10", "--times", "9", "--budget-usd", "1.5"
+    )
+    assert code == 0, body
+    assert dollars(server) - before == pytest.approx(body["usage"]["cost"])
+    assert body["usage"]["cost"] <= 1.5
+    assert 2 <= body["times"] < 9
+    code, body = run("repeat", SUMMARIES, "--judge-file", "out/judge.yaml", "--budget-usd", "0.1")
+    assert code == 1
+    assert "used up" in body["error"]["message"]
