@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -80,7 +79,7 @@ class ProviderWithinBudget:
             if not self._dearest:  # a few more each time while all come from the cache
                 n, self._unpriced = min(wanted, self._unpriced), min(MOST_UNPRICED, 2 * self._unpriced)
                 return (n, 0.0) if left > 0 else (0, 0.0)
-            n = min(wanted, max(0, math.floor(left / self._dearest)))
+            n = max(0, int(min(wanted, left / self._dearest)))
             self._reserved += n * self._dearest
             return n, n * self._dearest
 
