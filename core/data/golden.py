@@ -467,7 +467,7 @@ def read_items(table: Table, mapping: Mapping, log: FindingLog) -> ItemRows:
                 earlier = rows[positions[item.item_id]]
                 message = f"{repeated_id(item.item_id, earlier, number)} {_REPEATED_ID}"
                 log.add("error", message, row=number, column=column, kind="duplicate")
-                done.questions.append(Question("ids", repeat, (earlier, number)))
+                done.questions.append(Question("ids", repeat, rows=(earlier, number)))
         position = positions.setdefault(item.item_id, len(items))
         done.item_of_row.append(position)
         if position == len(items):

@@ -302,13 +302,14 @@ _ONE_IS_BEST = re.compile(
 class Question:
     """What a person has to say of an aspect, or of an id, before the file can be used.
 
-    "ids": are the rows `numbers`, which have the id `aspect`, two items?  "missing": are `numbers` labels?  "pairs":
+    "ids": are the `rows`, which have the id `aspect`, two items?  "missing": are `numbers` labels?  "pairs":
     which of `numbers` are the first text, the second and a tie?  "best": is the lowest label the best?
     """
 
     kind: Literal["ids", "missing", "pairs", "best"]
     aspect: str
     numbers: tuple[float, ...] = ()
+    rows: tuple[int, ...] = ()
 
 
 def leave_out_missing(aspects: abc.Mapping[str, AspectCells], mapping: Mapping, log: FindingLog) -> None:
@@ -339,7 +340,8 @@ def settle(
     numbers = np.array([label.value for label in cells.labels])
     all_count = values.is_missing(None, aspect)
     if not all_count and confirmed is None and (found := strays(numbers)):
-        asked.append(Question("missing", aspect, found))
+        rows = sorted({label.row for label in cells.labels if label.value in found})
+        asked.append(Question("missing", aspect, found, tuple(rows)))
     elif pairs and confirmed is None:
         settled = _settle_preferences(cells, mapping, worded, log)
         scale = settled if isinstance(settled, Scale) else None
@@ -353,6 +355,9 @@ def settle(
         if not is_usual(scale):
             message = f"The labels of {aspect} fit no usual scale; {scale} is taken from the values. Confirm it."
             log.add("warning", message, column=cells.column)
+        if not (asked or all_count or pairs) and (odd := _odd_one_out(cells.labels)):
+            message = f"Only one label of {aspect} is {odd.value:g}. Correct it, or confirm the scale {scale}."
+            log.add("warning", message, row=odd.row, column=odd.column)
     elif not scale.low < scale.high:
         raise GoldenError(f"The scale of {aspect!r} must run from low to high, {scale} came.")
     fitted = "" if scale.given else " that the other labels fit"
@@ -499,6 +504,8 @@ _FAR = 2.0
 """A slip is farther from the other labels than this, than half their scale, and than twice their widest gap."""
 _FAR_CODES, _SMALL = 77, 20
 _SLIPS, _LEAST_NEXT_TO_SLIP = 0.05, 5
+_MANY = 20
+"""Labels from which on a single one off the scale of the others is told."""
 _MANY_OFF = 0.05
 """Share of scores off the scale up to which they count as slips; of more, the judge has another scale."""
 
@@ -527,6 +534,14 @@ def find_scale(gold: abc.Sequence[float], ratings: abc.Sequence[float] = (), *, 
         if (scale.high - scale.low) / step <= MAX_STEPS and np.array_equal(np.round(own / step), own / step):
             return Scale(scale.low, scale.high, step)
     return scale
+
+
+def _odd_one_out(labels: abc.Sequence[LabelCell]) -> LabelCell | None:
+    """The one label of many that is just above the scale from 1 to 5 or 1 to 7 that all others fill, such as a 6."""
+    highest = max(labels, key=lambda label: label.value)
+    others = [label.value for label in labels if label is not highest]
+    filled = len(others) >= _MANY and min(others) >= 1 and max(others) in (5, 7)
+    return highest if filled and highest.value > max(others) else None
 
 
 def is_usual(scale: Scale) -> bool:

@@ -14,6 +14,7 @@ from core.data import Mapping, Table, propose_mapping
 from core.data.columns import ANN, HUMAN, Best, Codes, How, Values, detect_kind, plain_name
 from core.data.labels import Question, aspects_in, codes_words
 from core.data.reshape import separated
+from core.data.tables import rows_words
 from core.errors import UsageError
 from core.records import GoldenSet, ItemKind, Scale
 from core.report.figures.svg import shortened
@@ -273,13 +274,14 @@ def answer_questions(questions: Sequence[Question], values: Values, upload: str)
     for question in questions:
         aspect, numbers = question.aspect, ", ".join(f"{number:g}" for number in question.numbers[:8])
         if question.kind == "ids":
-            words = f"Rows {numbers.replace(',', ' and')} have the same id, **{plain(aspect)}**. What are they?"
+            words = f"R{rows_words(question.rows)[1:]} have the same id, **{plain(aspect)}**. What are they?"
             options = {
                 "Two items: keep both": replace(values, ids="number"),
                 "One item: leave the later row out": replace(values, ids="first"),
             }
         elif question.kind == "missing":
-            words = f"**{plain(aspect)}**: {numbers} lies far from the other labels. What does it mean?"
+            where = f"{numbers} in {rows_words(question.rows)}"
+            words = f"**{plain(aspect)}**: {where} lies far from the other labels. What does it mean?"
             lost = tuple((aspect, number) for number in question.numbers)
             options = {
                 "No label: leave it out": replace(values, missing=(*values.missing, *lost)),
