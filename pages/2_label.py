@@ -7,11 +7,12 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.labelling import LabelPass
+from core.wording import counted
 from pages.label import label_blind, label_decide, label_item, label_session, label_setup, label_summary
 from pages.label.label_shown import Assignment
 from pages.ui import people, state
 from pages.ui.chosen import choose_in_url, distinct
-from pages.ui.page import Opened, open_page, stop_with
+from pages.ui.page import Opened, finding, open_page, stop_with
 from pages.ui.screens import plain
 
 LABEL, PROGRESS, DECIDE, NEW = VIEWS = ("Label", "Progress", "Decide", "New pass")
@@ -91,24 +92,25 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
         label_session.draw(Assignment(page.store, passed))
         return
     plan, golden = passed.plan, label_item.kept_golden(passed.golden_id, page.store)
+    act = ("You could not join", projects.join_pass, page.store, passed.project_id, passed.pass_id)
+    look = {"type": "primary", "icon": ":material/play_arrow:", "on_click": state.attempt, "args": act}
+    items, aspects = counted(len(plan.assigned(len(passed.raters))), "item"), ", ".join(passed.aspects)
+    finding(
+        f"{items} to label for {aspects}",
+        step=lambda: people.button(page.store, "annotator", "Begin labelling", **look),
+    )
     left, right = st.columns([3, 2], gap="medium")
     with left:
         item = golden.items[plan.positions[0]]
         label_item.draw_target(item, golden.kind)
         label_item.draw_beside(item, golden.kind)
     with right, st.container(key="way_in", border=True):
-        n, aspects = len(plan.assigned(len(passed.raters))), ", ".join(passed.aspects)
-        st.markdown(f"**{plain(passed.name)}**: {n:,} items to label for {plain(aspects)}, one at a time.")
+        st.markdown(f"**{plain(passed.name)}**")
         if plan.instructions:
             label_item.draw_text(plan.instructions)
         st.caption(
-            "Every press is saved at once. Stop and return whenever you like. "
-            "You see neither judges nor other raters' labels. "
-            f"Keys: {label_item.keys_words(plan.aspects[0])}, Enter continues."
+            "Every press is saved at once, and you can stop and return at any time. You don't see other raters' labels."
         )
-        act = ("You could not join", projects.join_pass, page.store, passed.project_id, passed.pass_id)
-        look = {"type": "primary", "icon": ":material/play_arrow:"}
-        people.button(page.store, "annotator", "Begin labelling", on_click=state.attempt, args=act, **look)
 
 
 show(open_page("label"))

@@ -35,24 +35,24 @@ def choose_section() -> str:
 
 def show(page: Opened) -> None:
     sentence = st.empty()
+    sentence.container(height=78, border=False)  # room for the finding, so that nothing moves when it comes
     row = st.container(horizontal=True, vertical_alignment="center")
     sections = row.container(width="content")
     try:
         selection = misaligned_selection.choose(page, row)
         if selection is None or not label_blind.may_see(page, selection.run.golden_id, [selection.run.aspect]):
+            sentence.empty()
             return
         with sections:
             section = choose_section()
-        sentence.markdown(misaligned_selection.finding(selection))
-        if section == ROUNDS:
-            rounds_view.draw(selection)
-        else:
+        if section != ROUNDS:
             with row:
                 misaligned_filters.draw(selection)
-            if section == ITEMS:
-                misaligned_view.draw(selection, sentence)
-            else:
-                misaligned_list.draw_list(selection)
+        if section == ITEMS:
+            misaligned_view.draw(selection, sentence)  # draws the finding itself, anew with each press
+        else:
+            misaligned_selection.draw_finding(selection, sentence)
+            (rounds_view.draw if section == ROUNDS else misaligned_list.draw_list)(selection)
     except ConcordError as error:
         stop_with("This cannot be shown.", str(error))
     misaligned_selection.draw_accesses(selection)

@@ -19,7 +19,8 @@ from core.projects.labelling import AnnotationSession
 from core.store.store import Store
 from pages.label import label_item, label_shown
 from pages.label.label_shown import Assignment, ShownItem, Wish, box_key, comment_key, press_key
-from pages.ui import state
+from pages.ui import remembered, state
+from pages.ui.page import finding
 from pages.ui.screens import plain
 
 LONGEST_COMMENT = 5_000
@@ -65,7 +66,8 @@ def draw(assignment: Assignment) -> None:
     if shown.problem:
         st.error(plain(f"This was not saved: {shown.problem}"), icon=":material/error:")
     if shown.item_id is None:
-        st.success(f"All {len(session.assigned)} of your items are labelled. Thank you.", icon=":material/task_alt:")
+        finding(f"All {len(session.assigned)} of your items are labelled. Thank you.")
+        st.caption("Your labels are saved. You can close this page.")
         st.button("Look at them again", key=state.widget("label_first"), on_click=label_shown.go, args=(None, "first"))
         return
     item = label_item.item_of(passed.golden_id, store, shown.item_id)
@@ -91,6 +93,7 @@ def draw(assignment: Assignment) -> None:
             on_change=label_shown.comment_on,
             args=(assignment, shown.item_id),
         )
+        remembered.draw_label_auto(st.session_state[state.LABEL_AUTO])
 
 
 def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownItem) -> None:
@@ -100,7 +103,9 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownI
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.progress(done / n if n else 0.0, text=f"**{place} of {n}** · {done} done")
         words = "The next item comes as soon as this one is rated."
-        st.toggle("Open the next item by itself", key=label_shown.AUTO, help=words)
+        kept = st.session_state.get(state.LABEL_AUTO, remembered.label_auto())
+        st.session_state.setdefault(label_shown.AUTO, kept)
+        st.session_state[state.LABEL_AUTO] = st.toggle("Open the next item by itself", key=label_shown.AUTO, help=words)
         if assignment.passed.plan.instructions:
             with st.popover("Instructions", key=state.widget("label_instructions")):
                 label_item.draw_text(assignment.passed.plan.instructions)
@@ -145,7 +150,9 @@ def _draw_answers(assignment: Assignment, shown: ShownItem) -> None:
         meaning = f": {plain(aspect.definition)}" if aspect.definition else ""
         ends = f"{aspect.scale.low:g} lowest, {aspect.scale.high:g} highest"
         ends = f":gray[{'Which of the two is better?' if levels else ends}]"
-        note = f":orange[**{plain(shown.note)}**]" if shown.note and place == (active or 0) else ends
+        note = ends
+        if shown.note and place == (active or 0):
+            note = f"**{shown.note}**" if shown.note == label_shown.UNDONE else f":orange[**{plain(shown.note)}**]"
         st.markdown(f"{mark}**{plain(aspect.aspect)}**{meaning}{done}  \n{note}")
         cannot_tell = "X" if here else None
         if not choices:

@@ -60,7 +60,9 @@ def draw(page: Opened) -> None:
         items = _number(golden, "items", "Items", (1, golden.n_items, USUAL_ITEMS), "The first in the order.")
     with st.expander("Scale, order, instructions, name", icon=":material/tune:"):
         names = dict.fromkeys(" ".join(visible_name(name).split()) for name in chosen)
-        aspects = tuple(_describe_aspect(golden, name) for name in names if name)
+        passes = projects.list_passes(page.store, page.project.project_id)
+        meanings = {one.aspect: one.definition for passed in reversed(passes) for one in passed.plan.aspects}
+        aspects = tuple(_describe_aspect(golden, name, meanings.get(name, "")) for name in names if name)
         plan, name, problem = None, "", "What should raters rate? Choose or type an aspect, such as coherence."
         try:
             plan, name = _choose_rest(page, golden, aspects, raters, items)
@@ -99,19 +101,19 @@ def _number(golden: GoldenSummary, name: str, label: str, among: tuple[int, int,
     return int(st.number_input(label, low, max(low, high), min(usual, high), key=key, help=words, width=130))
 
 
-def _describe_aspect(golden: GoldenSummary, name: str) -> LabelAspect:
-    """Draw scale and meaning of an aspect; one that has labels starts with their scale."""
+def _describe_aspect(golden: GoldenSummary, name: str, meaning: str) -> LabelAspect:
+    """Draw scale and meaning of an aspect; one that has labels starts with their scale, one rated before as then."""
     known = golden.aspect(name)
     scale = known.scale if known is not None else Scale(1, 5, 1.0)
     key = state.widget(f"label_aspect_{golden.golden_id}_{name}")
     with st.container(border=True):
         st.markdown(f"**{plain(name)}**")
-        low, high, step, meaning = st.columns([1, 1, 2, 5], vertical_alignment="bottom")
+        low, high, step, words = st.columns([1, 1, 2, 5], vertical_alignment="bottom")
         bottom = low.number_input("from", value=float(scale.low), key=f"{key}_low", format="%g")
         top = high.number_input("to", value=float(scale.high), key=f"{key}_high", format="%g")
         usual = list(STEPS).index(usual_steps(scale))
         steps = step.selectbox("in", list(STEPS), index=usual, key=f"{key}_step")
-        said = meaning.text_input("What it means, in a sentence", key=f"{key}_meaning", max_chars=500)
+        said = words.text_input("What it means, in a sentence", meaning, key=f"{key}_meaning", max_chars=500)
     return LabelAspect(name, Scale(bottom, top, STEPS[steps], given=True), said.strip())
 
 

@@ -22,6 +22,7 @@ from pages.ui import state
 
 Wish = Literal["", "next", "left", "right", "open", "first", "again", "undone"]
 AUTO = state.widget("label_auto")
+UNDONE = "The last label is undone. Rate this item again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,9 +242,7 @@ def undo(assignment: Assignment, item_id: str, form: str) -> None:
         if undone is None:
             shown = replace(shown, wish="", note="You have no label to undo.")
         else:
-            shown = replace(
-                shown, item_id=undone, wish="undone", note="The last label is undone. Rate this item again."
-            )
+            shown = replace(shown, item_id=undone, wish="undone", note=UNDONE)
     st.session_state[state.LABEL_SHOWN] = shown
 
 

@@ -15,6 +15,7 @@ from core.report.figures.svg import shortened
 from core.store.store import Store
 from core.wording import counted, number, range_words
 from pages.ui import grid, people, state
+from pages.ui.accounts import auth_section
 from pages.ui.grid import Column
 from pages.ui.page import finding
 from pages.ui.screens import plain
@@ -40,7 +41,7 @@ def _draw_progress(store: Store, passed: LabelPass) -> None:
     """Draw how well raters agree and how far they are; looks again by itself."""
     seen = projects.pass_summary(store, passed.project_id, passed.pass_id)
     if not seen.done:
-        finding("Nobody has joined yet. Send raters the address. Each enters a name and labels.")
+        finding("Nobody has joined yet")
         _draw_address(passed)
         return
     by_aspect = {agreement.aspect: agreement for agreement in seen.agreement}
@@ -97,7 +98,12 @@ def _draw_agreement(passed: LabelPass, agreement: AspectAgreement) -> None:
 
 def _draw_address(passed: LabelPass) -> None:
     """Draw the address to send to raters: that of the task alone, without anybody's name in it."""
-    if st.context.url:
+    if auth_section() is None:
+        st.caption(
+            "Raters can label at this computer. To let them in from theirs, set up signing in: "
+            "the README explains how under “A team”."
+        )
+    elif st.context.url:
         ids = urlencode({"project": passed.project_id, "labelling": passed.pass_id, "task": "1"})
         st.markdown("The address to send to raters. It shows the task and nothing else:")
         st.code(f"{st.context.url.split('?')[0]}?{ids}", language=None)

@@ -15,7 +15,7 @@ from core.projects.misaligned_items import ScoredItems, Triage
 from core.wording import counted, number
 from pages.ui import run_panel, state, tables
 from pages.ui.chosen import choose_in_url, distinct
-from pages.ui.page import Opened, link_to
+from pages.ui.page import Opened, finding, link_to
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator
@@ -159,20 +159,26 @@ def _changes_since(run_id: str, criteria_id: str, parents: tuple[str, ...], page
     return None
 
 
-def finding(selection: Selection) -> str:
-    """On how many items judge and raters disagree, and how far the triage is."""
+def draw_finding(selection: Selection, place: DeltaGenerator) -> None:
+    """Draw on how many items judge and raters disagree, and below it how far the triage is."""
     scored, triage = selection.scored, selection.triage
-    unread = f" {scored.counts['unread']} could not be read." if scored.counts["unread"] else ""
-    n = len(scored.misaligned)
-    if not n:
-        return f"**Judge and raters agree on all {len(scored)} calibration items.**{unread}"
-    found = [triage[item.item_id] for item in scored.misaligned if item.item_id in triage]
-    return (
-        f"**Judge and raters disagree on {n} of {len(scored):,} items**: "
-        f"▲ {scored.counts['too lenient']} too lenient, ▼ {scored.counts['too strict']} too strict. "
-        f"Of the {n}, {sum(bool(known.verdict) for known in found)} triaged, "
-        f"{sum(known.picked for known in found)} picked.{unread}"
-    )
+    n, facts = len(scored.misaligned), []
+    if n:
+        found = [triage[item.item_id] for item in scored.misaligned if item.item_id in triage]
+        facts = [
+            f"▲ {scored.counts['too lenient']} too lenient",
+            f"▼ {scored.counts['too strict']} too strict",
+            f"{sum(bool(known.verdict) for known in found)} of {n} triaged",
+            f"{sum(known.picked for known in found)} picked",
+        ]
+    if scored.counts["unread"]:
+        facts.append(f"{scored.counts['unread']} could not be read")
+    with place.container(gap="xsmall"):
+        if n:
+            finding(f"Judge and raters disagree on {n} of {len(scored):,} items")
+        else:
+            finding(f"Judge and raters agree on all {len(scored):,} calibration items")
+        st.caption(" · ".join(facts))
 
 
 def draw_accesses(selection: Selection) -> None:

@@ -14,7 +14,7 @@ import streamlit as st
 
 from core.projects.misaligned_items import TRIAGE_VERDICTS, ItemScore, TriageVerdict
 from pages.misaligned import misaligned_filters, misaligned_item, misaligned_triage
-from pages.misaligned.misaligned_selection import Selection, finding
+from pages.misaligned.misaligned_selection import Selection, draw_finding
 from pages.ui import people, state, tables
 from pages.ui.screens import plain
 
@@ -51,7 +51,7 @@ def draw(selection: Selection, sentence: DeltaGenerator) -> None:
     """The item in the URL, else the first without a verdict; the finding goes into `sentence`."""
     people.draw_waiting()
     selection = selection.afresh()
-    sentence.markdown(finding(selection))
+    draw_finding(selection, sentence)
     listed = misaligned_filters.listed(selection)
     item = _opened(selection, listed)
     if item is None:

@@ -37,14 +37,15 @@ COLUMNS = {
 
 
 def draw(selection: Selection, run: RunDetail) -> None:
-    """All proposals by their difference on the inner fold; the picked one whole."""
+    """All proposals, those to decide first, then by their difference on the inner fold; the picked one whole."""
     page = selection.page
-    proposals = projects.list_proposals(page.store, run.run_id)
+    proposals = sorted(projects.list_proposals(page.store, run.run_id), key=lambda one: one.state != "open")
     changed = [
         list(changes(run.run_id, each.criteria.criteria_id, each.parent.criteria_id, page).values())
         for each in proposals
     ]
     names = projects.criteria_names(page.store, page.project.project_id, run.aspect)
+    parents = [tables.name_of(proposal.parent, names) for proposal in proposals]
     ids = [proposal.criteria.criteria_id for proposal in proposals]
     picked = grid.picked(state.PROPOSALS)
     if picked not in ids:
@@ -52,7 +53,7 @@ def draw(selection: Selection, run: RunDetail) -> None:
     frame = pd.DataFrame(
         {
             "proposal": [tables.name_of(proposal.criteria, names) for proposal in proposals],
-            "parent": [tables.name_of(proposal.parent, names) for proposal in proposals],
+            "parent": parents,
             "inner fold": pd.Series([proposal.inner.value for proposal in proposals], dtype="float64"),
             "interval": [_interval(proposal.inner) for proposal in proposals],
             "n": [proposal.inner.n for proposal in proposals],
@@ -66,9 +67,11 @@ def draw(selection: Selection, run: RunDetail) -> None:
             ],
         }
     )
+    if len(set(parents)) == 1:  # the text below names it
+        frame = frame.drop(columns="parent")
     n_open = sum(proposal.state == "open" for proposal in proposals)
     st.markdown(f"**{counted(len(proposals), 'proposal')}**, {n_open} to decide")
-    alt = "Proposals, largest difference on the inner fold first"
+    alt = "Proposals, those to decide first, then the largest difference on the inner fold"
     grid.draw(frame, COLUMNS, alt=alt, rows=7, key=state.PROPOSALS, pick=grid.Pick(ids, picked))
     _draw_one(selection, run, proposals[ids.index(picked)], names)
 

@@ -18,20 +18,20 @@ from pages.ui.chosen import distinct
 from pages.ui.grid import Column
 from pages.ui.screens import plain
 
-NEW = ""
+NEW = "new"
 PICKS, SAMPLED = "the picked items", "a sample of the most misaligned"
 SIZES = (1, 2, 3, 4, 6, 8)
 
 
 def draw(selection: Selection) -> None:
-    """The round in the URL with its proposals, or the form that starts one."""
+    """The round in the URL with its proposals, else the newest with a proposal to decide, else the form of a new one."""
     rounds = {
         run.run_id: run
         for run in selection.page.store.runs.all(selection.run.project_id)
         if run.kind == "round" and (run.golden_id, run.aspect) == (selection.run.golden_id, selection.run.aspect)
     }
-    wanted = state.url_id("round") or NEW
-    if wanted and wanted not in rounds:
+    wanted = state.url_id("round") or next((run_id for run_id in rounds if _has_open(selection, run_id)), NEW)
+    if wanted != NEW and wanted not in rounds:
         st.warning("The linked round is not of this golden set and aspect.", icon=":material/link_off:")
         wanted = NEW
     if rounds:
@@ -43,9 +43,7 @@ def draw(selection: Selection) -> None:
             [NEW, *rounds],
             key=key,
             format_func=lambda run_id: words.get(run_id, "Start a new round"),
-            on_change=state.when_changed(
-                key, lambda: state.put_in_url(round=st.session_state[key] or None, section="rounds")
-            ),
+            on_change=state.when_changed(key, lambda: state.put_in_url(round=st.session_state[key], section="rounds")),
         )
     if wanted == NEW:
         _draw_form(selection)
@@ -53,6 +51,10 @@ def draw(selection: Selection) -> None:
         run_panel.follow_run(selection.page, wanted)
     else:
         _draw_done(selection, rounds[wanted])
+
+
+def _has_open(selection: Selection, run_id: str) -> bool:
+    return any(proposal.state == "open" for proposal in projects.list_proposals(selection.page.store, run_id))
 
 
 def _draw_done(selection: Selection, run: Run) -> None:

@@ -1,6 +1,6 @@
-"""What the browser keeps for a person: the name picked last, and for minutes the screen that signing in interrupts.
+"""What the browser keeps for a person: name, a choice on Label, for minutes the screen that signing in interrupts.
 
-Both are cookies, so that the first drawing of a session knows them.  A script of a few lines writes them
+They are cookies, so that the first drawing of a session knows them.  A script of a few lines writes them
 (`remember.js`); here they are read, as anybody could have written them.  `st.context.cookies` is what the browser sent
 when the session connected: what a person does later stands in the session, never there.
 """
@@ -24,7 +24,7 @@ _LONGEST_ID = 200
 _NAME_SECONDS = 400 * 24 * 3600  # browsers keep nothing longer
 _WANTED_SECONDS = 600
 _DRAWN_SECONDS = 5.0
-_WANTED = "concord-wanted"
+_WANTED, _AUTO = "concord-wanted", "concord-label-auto"
 
 _write = st.components.v2.component(
     "concord_remember", js=Path(__file__).with_name("remember.js").read_text("utf-8"), isolate_styles=False
@@ -47,6 +47,19 @@ def keep_name(picked: str) -> None:
 def _name_cookie(settings: Settings) -> str:
     """One an installation: cookies know hosts, not ports, and many installations are 127.0.0.1."""
     return f"concord-name-{hashlib.sha256(str(settings.home).encode()).hexdigest()[:12]}"
+
+
+# ── whether Label opens the next item by itself ──────────────────────────────────────────────────────────────
+
+
+def label_auto() -> bool:
+    """The choice kept when this session connected; True for none."""
+    return _read(_AUTO) != "off"
+
+
+def draw_label_auto(on: bool) -> None:
+    """Have the browser keep the choice."""
+    _draw(_AUTO, "on" if on else "off", _NAME_SECONDS)
 
 
 # ── the screen wanted before signing in ──────────────────────────────────────────────────────────────────────

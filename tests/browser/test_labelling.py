@@ -79,7 +79,8 @@ def stands(page: Page, words: str) -> None:
     rest(page)
 
 
-def sit_down(page: Page, place: Place, pass_id: str, rater: str) -> None:
+def sit_down(page: Page, place: Place, pass_id: str, rater: str, *, auto: str = "off") -> None:
+    page.context.add_cookies([{"name": "concord-label-auto", "value": auto, "url": place.url}])
     page.goto(f"{place.url}/label?project={place.project_id}&labelling={pass_id}")
     page.get_by_role("button", name="Begin labelling").click()
     dialog = page.get_by_role("dialog")
@@ -221,11 +222,9 @@ def test_a_phone(browser: Browser, place: Place) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     try:
         page = context.new_page()
-        sit_down(page, place, pass_id, "Ann")
+        sit_down(page, place, pass_id, "Ann", auto="on")
         for k in range(2):
             page.get_by_role("button", name=re.compile("^4")).first.tap()
-            stands(page, f"{k + 1} of 4 · {k + 1} done")
-            page.get_by_role("button", name=re.compile("^Save and next")).tap()
             stands(page, f"{k + 2} of 4 · {k + 1} done")
         page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 9999)")
         for name in ("^1", "^5", "^Save and next"):  # they stay in view while one reads on

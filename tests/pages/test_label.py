@@ -70,9 +70,11 @@ def asked(store: Store) -> Asked:
 @pytest.fixture
 def open_label(asked: Asked) -> Open:
     def opened(**ids: str) -> AppTest:
-        rater = ids.pop("who", "Ann")
+        rater, auto = ids.pop("who", "Ann"), ids.pop("auto", "")
         screen = prepared("2_label", **{"project": asked.project_id, **ids})
         screen.session_state[state.RATER] = rater
+        if not auto:  # most tests look at an item after its last label
+            screen.session_state[state.LABEL_AUTO] = False
         return run(screen)
 
     return opened
@@ -245,12 +247,22 @@ def test_the_keys_belong_to_the_first_open_aspect(store: Store, asked: Asked, si
     assert values(store, asked) == [("Ann", "clarity", 5.0), ("Ann", "true", 0.0), ("Ann", "true", 1.0)]
 
 
-def test_the_next_item_comes_by_itself_where_the_switch_is_on(sit: Open) -> None:
-    screen = choose(sit(aspects=(FIVE, YES)), "Open the next item by itself", value=True)
+def test_the_next_item_comes_by_itself_until_the_switch_is_off(store: Store, asked: Asked, open_label: Open) -> None:
+    pass_id = asked.begin(store, aspects=(FIVE, YES))
+    screen = press(open_label(auto="on", labelling=pass_id), "Begin labelling")
     strike(screen, "5")
     assert shown(screen).item_id == "i0"  # one aspect is open
     strike(screen, "0")
     assert shown(screen).item_id == "i1"
+    strike(choose(screen, "Open the next item by itself", value=False), "5", "0")
+    assert shown(screen).item_id == "i1"
+
+
+def test_a_new_pass_asks_for_an_aspect_as_the_one_before(store: Store, asked: Asked, open_label: Open) -> None:
+    pass_id = asked.begin(store)
+    press(view(open_label(labelling=pass_id), "New pass"), "Begin labelling")
+    (new, _) = projects.list_passes(store, asked.project_id)
+    assert new.plan.aspects[0].definition == FIVE.definition
 
 
 def test_levels_are_explained_by_reviewers_at_the_buttons_and_nobody_overwrites_unseen(

@@ -71,10 +71,10 @@ def test_the_largest_gaps_of_the_best_criteria_come_first(
     assert shown["text"].iloc[0].startswith(real.golden.items[real.golden.item_ids.index(wrong[0].item_id)].target[:40])
     assert opened().query_params["item"] == wrong[0].item_id
     lenient = sum(score.gap > 0 for score in wrong)
-    assert (
-        f"Judge and raters disagree on {len(wrong)} of {len(scored)} items: ▲ {lenient} too lenient, "
-        f"▼ {len(wrong) - lenient} too strict. Of the {len(wrong)}, 0 triaged, 0 picked."
-    ) in bare(texts(screen))
+    n = len(wrong)
+    assert bare(screen.header[0].value) == f"Judge and raters disagree on {n} of {len(scored)} items"
+    facts = f"▲ {lenient} too lenient · ▼ {n - lenient} too strict · 0 of {n} triaged · 0 picked"
+    assert facts in bare(texts(screen))
 
 
 def test_no_held_out_item_is_listed_or_opened(real: Any, opened: Open) -> None:
@@ -196,13 +196,13 @@ def test_a_press_keeps_note_and_pick_and_opens_the_next(real: Any, opened: Open)
     press(screen, "Pick")
     kept = found(real)[first]
     assert (kept.verdict, kept.note, kept.picked) == ("", "too harsh on names", True), "kept without a verdict"
-    assert "0 triaged, 1 picked" in bare(texts(screen))
+    assert "0 of 50 triaged · 1 picked" in bare(texts(screen))
     assert screen.query_params["item"] == first
     press(screen, "Judge wrong")
     kept = found(real)[first]
     assert (kept.verdict, kept.note, kept.picked, kept.actor) == ("judge wrong", "too harsh on names", True, "Ann")
     assert screen.query_params["item"] == second
-    assert "1 triaged, 1 picked" in bare(texts(screen))
+    assert "1 of 50 triaged · 1 picked" in bare(texts(screen))
     assert bare(f"{first}: judge wrong.") in bare(texts(screen)), "what was done last stands there, with its undo"
     press(screen, "Undo")
     assert (found(real)[first].verdict, found(real)[first].picked) == ("", True)
