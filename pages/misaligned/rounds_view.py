@@ -24,7 +24,7 @@ SIZES = (1, 2, 3, 4, 6, 8)
 
 
 def draw(selection: Selection) -> None:
-    """The round in the URL with its proposals, else the newest with a proposal to decide, else the form of a new one."""
+    """The round in the URL with its proposals, else the newest with proposals to decide, else the form of a new one."""
     rounds = {
         run.run_id: run
         for run in selection.page.store.runs.all(selection.run.project_id)

@@ -65,7 +65,7 @@ def test_triage_refine_and_accept(
             page.keyboard.press("p")
             settle("picked for the next round.")
         page.keyboard.press(str(VERDICTS.index(verdict) + 1))  # at once: the pick has not taken the keys
-        settle(re.compile(rf"Of the \d+, {done} triaged"))
+        settle(re.compile(rf"\b{done} of \d+ triaged"))
         assert opened_item(page) != before
     settle(re.compile(r"5 triaged, 3 picked"))
     judged_last = opened_item(page)
