@@ -86,7 +86,7 @@ def triage(page: Page, url: str, ids: Reviewed, settle: Settle) -> None:
     settle("What moved the score")
     say_name(page, "Mia")
     lose_a_field(page)
-    before = int(re.search(r"(\d+) triaged", page.get_by_test_id("stMain").inner_text())[1])  # type: ignore[index]
+    before = int(re.search(r"(\d+) of \d+ triaged", page.get_by_test_id("stMain").inner_text())[1])  # type: ignore[index]
     for done, way in enumerate(("1", "Judge wrong", "Ambiguous"), before + 1):  # by its key, then by Tab and Enter
         address = page.url
         if len(way) > 1:
@@ -94,7 +94,7 @@ def triage(page: Page, url: str, ids: Reviewed, settle: Settle) -> None:
             page.keyboard.press("Enter")
         else:
             page.keyboard.press(way)
-        settle(re.compile(rf"Of the \d+, {done} triaged"))
+        settle(re.compile(rf"\b{done} of \d+ triaged"))
         assert page.url != address
         if len(way) > 1:
             assert way in focus(page)  # of the next item, so that Enter goes on

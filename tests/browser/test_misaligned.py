@@ -67,13 +67,13 @@ def test_triage_refine_and_accept(
         page.keyboard.press(str(VERDICTS.index(verdict) + 1))  # at once: the pick has not taken the keys
         settle(re.compile(rf"\b{done} of \d+ triaged"))
         assert opened_item(page) != before
-    settle(re.compile(r"5 triaged, 3 picked"))
+    settle(re.compile(r"5 of \d+ triaged · 3 picked"))
     judged_last = opened_item(page)
     page.keyboard.press("u")
     settle("Undone:")
     assert opened_item(page) != judged_last
     page.keyboard.press("1")
-    settle(re.compile(r"5 triaged, 3 picked"))
+    settle(re.compile(r"5 of \d+ triaged · 3 picked"))
 
     first = opened_item(page)
     for key, expected in (("j", False), ("k", True), ("ArrowRight", False), ("ArrowLeft", True)):
