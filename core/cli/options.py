@@ -102,7 +102,7 @@ class ReadOptions:
     values: tuple[str, ...] = setting(
         (),
         "What values mean; once for each: missing=99 (or none), pairs=1/2/0 (first, second, tie; or scale), "
-        "best=low. For one aspect: missing=ASPECT:99.",
+        "best=low, ids=number (or first) for repeated ids, aspect=OLD:NEW. For one aspect: missing=ASPECT:99.",
     )
     mapped: MapOption = None
 
