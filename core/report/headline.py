@@ -166,7 +166,7 @@ def asides(report: Report) -> tuple[str, ...]:
     """What belongs next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
     sentences, people = list[str](), report.raters.beside
     if people is not None and people.difference is not None and standing(report) not in ("undefined", "none"):
-        said = [rater_finding(people, measure(people.judge))]
+        said = [rater_finding(people, measure(people.judge), capital(report.judge_name))]
         said += [] if report.raters.test is None else [annotator_finding(report.raters.test)]
         sentences += [bounded(" ".join(filter(None, (one.headline, one.detail, *one.cautions))), 600) for one in said]
     sentences.append(" ".join(gained(report).lines))

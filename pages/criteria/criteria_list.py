@@ -66,7 +66,7 @@ def draw(page: Opened, entries: Sequence[CriteriaEntry], names: Mapping[str, str
     st.caption("Best measured first. Rejected, dropped early and unmeasured criteria come last.")
     grid.draw(
         frame,
-        {"criteria": Column(width=280), heading: Column(digits=2), "interval": Column("95 % interval")},
+        {"criteria": Column(width=250), heading: Column(digits=2), "interval": Column("95 % interval")},
         alt="Criteria, best measured first",
         rows=6,
         key=state.CANDIDATES,

@@ -115,8 +115,6 @@ def _draw_table(page: Opened, family: list[tuple[CriteriaEntry, int]], names: Ma
             "agreement": pd.Series([tables.value_of(each) for each in alignments], dtype="float64"),
             "95 % interval": [tables.interval_of(each) for each in alignments],
             "n": pd.array([None if each is None else each.n for each in alignments], dtype="Int64"),
-            "generation": [generation for _, generation in shown],
-            "text": [tables.one_line(entry.text)[:200] for entry, _ in shown],
         }
     )
 
@@ -125,7 +123,7 @@ def _draw_table(page: Opened, family: list[tuple[CriteriaEntry, int]], names: Ma
 
     grid.draw(
         frame,
-        {"agreement": Column(digits=2), "version": Column(width=260), "made from": Column(width=160)},
+        {"agreement": Column(digits=2), "version": Column(width=220), "made from": Column(width=160)},
         alt="All versions, ancestors first",
         rows=8,
         key=state.LINEAGE,

@@ -106,7 +106,8 @@ def draw_stages(now: Overview) -> None:
         for place, (name, (done, figure)) in enumerate(now.stages.items()):
             with st.container(key=f"stage_{'done' if done else 'open'}_{place}", gap=None):
                 icon = ":material/check_circle:" if done else ":material/radio_button_unchecked:"
-                link_to(PLACES[name], name.capitalize(), icon=icon, **_at(now))
+                section = {"section": "review"} if name == "review" else {}
+                link_to(PLACES[name], name.capitalize(), icon=icon, **_at(now), **section)
                 st.caption(plain(figure or "not yet"))
 
 

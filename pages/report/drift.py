@@ -33,18 +33,14 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
     run, number_of = judge.run, 0 if judge.version is None else judge.version.number
     own = [each for each in history if each.judged_id == run.run_id or (number_of and each.version == number_of)]
     name = "The judge" if judge.version is None else judge.version.name.capitalize()
-    words = f"{name} was not rechecked yet: whether it still agrees with raters on newer labels is not known"
-    if own:
-        newest = own[-1].outcome
-        words = f"{name} on {newest.golden_name}: {recheck_finding(newest).headline}"
     with above:
-        finding(words)
+        finding(recheck_finding(own[-1].outcome).headline if own else f"{name} was not rechecked on newer labels yet.")
     runs = page.store.runs.all(page.project.project_id)
     last = next((past for past in runs if past.kind == "recheck" and past.aspect == run.aspect), None)
     if last is not None and last.status != "done":
         run_panel.follow_run(page, last.run_id)
     if own:
-        _draw_newest(own[-1].outcome)
+        _draw_newest(own[-1].outcome, name)
     else:
         st.caption(
             "A recheck scores labelled items whose texts the judge was neither calibrated with nor evaluated on. Its "
@@ -70,7 +66,10 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str, judge: MeasuredJudge,
             }
             for each in reversed(history)
         ]
-        grid.draw(pd.DataFrame(rows), alt="Rechecks of all versions, newest first")
+        frame = pd.DataFrame(rows)
+        nothing = [name for name in ("left out", "unscored") if not frame[name].any()]
+        columns = {"newer labels": grid.Column(width=130)}
+        grid.draw(frame.drop(columns=nothing), columns, alt="Rechecks of all versions, newest first")
 
 
 def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) -> None:
@@ -98,11 +97,12 @@ def _draw_form(page: Opened, golden: GoldenSummary, aspect: str, run_id: str) ->
     )
 
 
-def _draw_newest(recheck: Recheck) -> None:
+def _draw_newest(recheck: Recheck, name: str) -> None:
     """The decision, the figures now and then, and what the change rests on."""
     said = recheck_finding(recheck)
     show, icon = SHOWN.get(recheck.decision, (st.warning, ":material/help:"))
-    show(plain(" ".join(filter(None, (said.detail, said.next_step)))), icon=icon)
+    about = f"{name} on {recheck.golden_name}."
+    show(plain(" ".join(filter(None, (about, said.detail, said.next_step)))), icon=icon)
     left, middle, right = st.columns(3)
     for column, title, aligned in (
         (left, "Now, on newer labels", recheck.now),

@@ -134,17 +134,17 @@ def draw_finding(report: Report) -> None:
 def draw(page: Opened, report: Report) -> None:
     """The chart, what the criteria add, and who signed it off."""
     version = report.version
-    left, right = st.columns([3, 2], gap="large")
+    left, right = st.columns([2, 1], gap="large")
     with left:
         charts.place(sides_plot(report), key="report_sides", alt="Held-out next to calibration")
         like = " Small dots: the judge against the other raters, as the band is." if report.raters.beside else ""
         words = "Filled: held-out. Hollow: the items that chose the judge (optimistic). Lines: 95 % intervals."
         st.caption(words + like)
+        st.markdown(plain(sign_off(report)))
     with right:
         said = gained(report)
         st.markdown(f"**{plain(said.headline)}**")
         st.caption(plain(" ".join(filter(None, (said.detail, said.next_step)))))
-        st.markdown(plain(sign_off(report)))
         if version is not None and not version.in_force and version.measured:
             where = {"golden": report.golden.golden_id, "aspect": report.aspect, "version": str(version.number)}
             link_to("overview", "Sign it off", icon=":material/verified:", **where)

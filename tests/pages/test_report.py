@@ -174,4 +174,4 @@ def test_it_opens_with_the_report_and_a_link_opens_its_section(whole: Callable[.
     choose(screen, "Section", "export")
     assert screen.query_params["section"] == "export"
     assert {"For other tools", "The whole project"} <= {part.value for part in screen.subheader}
-    assert "not rechecked yet" in texts(whole(section="drift"))
+    assert "was not rechecked on newer labels yet" in texts(whole(section="drift"))

@@ -49,13 +49,13 @@ def test_newer_labels_are_asked_for_then_a_recheck_is_started_and_its_answer_dra
     assert not has_button(shown, "Recheck")
     add_newer(place)
     shown = screen(place)
-    assert "not rechecked yet" in texts(shown)
+    assert "was not rechecked on newer labels yet" in texts(shown)
     press(shown, "Recheck")
     assert do_here(place.store, place.settings, place.newest("recheck")) == "done"
     shown = screen(place)
     (recheck,) = projects.list_rechecks(place.store, place.project_id, ASPECT)
     words = texts(shown)
-    assert "Version 1" in shown.header[0].value
+    assert f"Version 1 on {HOSTILE}." in words
     assert recheck_finding(recheck.outcome).detail in words
     assert shown.metric[0].value == f"{recheck.outcome.now.value:.2f}"
     frame = grids(shown)[0]
