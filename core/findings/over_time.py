@@ -123,7 +123,7 @@ WORTHWHILE = 0.01
 
 def steadiness_finding(found: Steadiness) -> Finding:
     """How much the scores of a judge change when it is asked again, and whether more samples would help."""
-    asked = f"{counted(found.n_items, 'calibration item')}, each asked {times(found.times)}"
+    asked = f"{counted(found.n_items, 'calibration item')}, each scored {times(found.times)}"
     ends = "" if found.interval is None else f", 95 % interval {number(found.interval.low)} to "
     ends += "" if found.interval is None else number(found.interval.high)
     why = f" ({found.reason})" if found.reason else ""

@@ -9,7 +9,7 @@ from core.errors import ConcordError
 from core.findings.over_time import steadiness_finding
 from core.project_records import JUDGES, JudgeEntry
 from core.projects.method_runs import RepeatRequest
-from core.wording import number, price_words
+from core.wording import price_words
 from pages.compare.choices import tell
 from pages.ui import grid, run_panel, state
 from pages.ui.grid import Column
@@ -29,12 +29,16 @@ def draw(page: Opened, entry: JudgeEntry) -> None:
         tell(said)
         if said.next_step:
             st.markdown(plain(said.next_step))
+        if found.changed_share:
             table = {
                 "samples": [1, *(each.samples for each in found.forecasts)],
                 "reliability": [found.reliability, *(each.reliability for each in found.forecasts)],
-                "held-out agreement": [number(found.alignment), *(number(each.alignment) for each in found.forecasts)],
+                "held-out agreement": [found.alignment, *(each.alignment for each in found.forecasts)],
             }
-            columns = {"reliability": Column(digits=2, help="of the mean of so many samples")}
+            columns = {
+                "reliability": Column(digits=2, help="of the mean of so many samples"),
+                "held-out agreement": Column(digits=2, help="measured with one sample, expected for more"),
+            }
             grid.draw(table, columns, alt="Reliability and expected agreement of the mean of several samples")
     last = projects.last_run_on(page.store, "repeat", run_id)
     if last is not None and last.status != "done":
