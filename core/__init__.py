@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from core.repeval import Extraction, ModelSpec, RepEvalSettings
     from core.repeval.fitted import FittedRepEval, fit_repeval
     from core.stats import MeasureSettings
-    from core.stats.change import LabelPlanning, plan_labels
+    from core.stats.label_planning import LabelPlanning, plan_labels
     from core.verdicts import Verdicts
 
 

@@ -214,7 +214,7 @@ class RunRequest(Protocol):
 class Run:
     """A run at the time `now` of the database.
 
-    `request_json` is what was asked for (`core.projects.run_work` reads it); `error` is a message, empty unless it
+    `request_json` is what was asked for (`core.projects.run_control` reads it); `error` is a message, empty unless it
     failed; `calls_expected` 0 means not known yet.  `attempt` counts how often it was taken up, `snapshots` what it
     has published.
     `beat_at` is the last sign of life of its worker, None without one.

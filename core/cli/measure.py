@@ -322,10 +322,12 @@ def plan_labels(
     as_json: JsonFlag = False,
 ) -> None:
     """Plan how many labels to collect: what so many of them can show."""
-    from core.stats.change import plan_labels as planned
+    from core.findings.agreement import label_planning_words
+    from core.stats.label_planning import plan_labels as planned
 
     plan = planned(items, sources, raters)
-    tell(plan.as_json() | {"words": plan.words}, [plan.words], as_json)
+    words = label_planning_words(plan)
+    tell(plan.as_json() | {"words": words}, [words], as_json)
 
 
 @commands.command("read-ratings", rich_help_panel="Methods")

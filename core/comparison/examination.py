@@ -41,7 +41,6 @@ from core.records import (
     text_length,
 )
 from core.stats import ALPHA, LabelledItems, RaterTable, align, claim, holm, rater_table
-from core.stats.change import stream_mean
 from core.stats.intervals import CONFIDENCE, HALF_ALPHA, LEAST_SOURCES, ROUNDING, TOO_FEW, t_quantile, two_sided
 from core.stats.judge_flaws import (
     LEAST_EXCESS,
@@ -51,6 +50,7 @@ from core.stats.judge_flaws import (
     part_alignments,
     stretches,
 )
+from core.stats.stream_means import stream_mean
 from core.wording import counted
 
 Division = Literal["score", "system", "length"]

@@ -1,7 +1,7 @@
 """Monitor newer texts: read them, score the new ones, score the anchors again, report what moved.
 
 You may look at the alarm as often as you like, in every period, for ever: intervals are confidence sequences
-(`core.stats.change`), whose levels add up to the chance of any false alarm.  Half of it goes to the
+(`core.stats.stream_means`), whose levels add up to the chance of any false alarm.  Half of it goes to the
 baseline (a t interval where periods are days or weeks: those end before anything is compared with them), a quarter to
 the periods after it (the k-th gets its share), a quarter to all of them together, which sees slow changes.
 
@@ -58,8 +58,8 @@ from core.records import (
 from core.report.figures.curves import periods_figure
 from core.report.headline import bounded
 from core.report.page import document
-from core.stats.change import LEAST_STREAM, StreamMean, share_of_level, stream_mean
 from core.stats.intervals import LEAST_SOURCES, ROUNDING, TOO_FEW
+from core.stats.stream_means import LEAST_STREAM, StreamMean, share_of_level, stream_mean
 from core.stats.system_means import JudgedItems, MeanEstimate, system_means
 from core.wording import counted
 

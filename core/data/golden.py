@@ -36,7 +36,7 @@ from core.data.labels import (
 )
 from core.data.reshape import refuse_label_studio, with_joined_raters, with_preferences
 from core.data.split import calibration_labels, few_labels
-from core.data.tables import LIMITS, FileFinding, FindingLog, Table, first_error, has_errors, read_table
+from core.data.tables import LIMITS, FileProblem, FindingLog, Table, first_error, has_errors, read_table
 from core.errors import AspectError, GoldenError
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, Rating, Scale, is_blank
 from core.wording import counted
@@ -57,7 +57,7 @@ class BuiltGolden:
     """
 
     golden: GoldenSet | None
-    findings: tuple[FileFinding, ...]
+    findings: tuple[FileProblem, ...]
     mapping: Mapping
     draft: GoldenSet | None = None
     n_rows: int = 0

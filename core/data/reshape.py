@@ -27,7 +27,7 @@ from core.data.columns import (
     plain_name,
     side_key,
 )
-from core.data.tables import FileFinding, Table
+from core.data.tables import FileProblem, Table
 from core.errors import GoldenError
 from core.records import VERSUS, Scale
 
@@ -77,7 +77,7 @@ def with_joined_raters(table: Table, kept: abc.Collection[str] = ()) -> Table:
             columns=(*before, ratings, names, *after),
             rows=rows,
             worded=table.worded | ({ratings} if table.worded & columns.keys() else set()),
-            findings=(*table.findings, FileFinding("note", message, None, next(iter(columns)))),
+            findings=(*table.findings, FileProblem("note", message, None, next(iter(columns)))),
             joined=joined,
         )
     return table

@@ -41,7 +41,7 @@ _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True)
-class FileFinding:
+class FileProblem:
     """Something a person should know about a file; `row` is a number in the file, as `Rows.number`."""
 
     severity: Severity
@@ -57,7 +57,7 @@ class FindingLog:
     `broken`: the number of every row with an error → the first error in it.
     """
 
-    kept: list[FileFinding] = field(default_factory=list)
+    kept: list[FileProblem] = field(default_factory=list)
     broken: dict[int, str] = field(default_factory=dict)
     _also: dict[int, dict[int, None]] = field(default_factory=dict)  # place in `kept` → rows of the others, each once
     _first: dict[tuple[str, str | None, Severity], int] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class FindingLog:
             self.broken.setdefault(row, message)
         first = self._first.setdefault((kind, column, severity), len(self.kept)) if kind else len(self.kept)
         if first == len(self.kept):
-            self.kept.append(FileFinding(severity, message, row, column))
+            self.kept.append(FileProblem(severity, message, row, column))
         elif row is not None and row != self.kept[first].row:
             self._also.setdefault(first, {})[row] = None
 
@@ -79,7 +79,7 @@ class FindingLog:
         if (message, column, severity) not in self._first:
             self.add(severity, message, row=row, column=column, kind=message)
 
-    def sorted(self) -> tuple[FileFinding, ...]:
+    def sorted(self) -> tuple[FileProblem, ...]:
         """Errors first, then warnings, then notes, each by row; each names the other rows of the same cause."""
         found = [
             replace(finding, message=f"{finding.message} The same in {rows_words(sorted(also))}.") if also else finding
@@ -96,12 +96,12 @@ def rows_words(rows: abc.Sequence[int]) -> str:
     return f"rows {', '.join(first)} and {last}" if first else f"row {last}"
 
 
-def has_errors(findings: tuple[FileFinding, ...]) -> bool:
+def has_errors(findings: tuple[FileProblem, ...]) -> bool:
     """Whether any finding forbids the use of the file."""
     return any(finding.severity == "error" for finding in findings)
 
 
-def first_error(findings: tuple[FileFinding, ...], file: str) -> GoldenError:
+def first_error(findings: tuple[FileProblem, ...], file: str) -> GoldenError:
     """The first error finding as the error to raise; it counts the others."""
     first, *others = (finding for finding in findings if finding.severity == "error")
     more = f" ({len(others)} more errors; `check` lists them.)" if others else ""
@@ -363,7 +363,7 @@ class Table:
     name: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
-    findings: tuple[FileFinding, ...] = ()
+    findings: tuple[FileProblem, ...] = ()
     numbers: tuple[int, ...] = ()
     worded: frozenset[str] = frozenset()
     joined: abc.Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -388,7 +388,7 @@ class TableFile:
     delimiter: str = ""
     columns: tuple[str, ...] = ()
     document: tuple[Row, ...] | None = None
-    findings: tuple[FileFinding, ...] = ()
+    findings: tuple[FileProblem, ...] = ()
     numbers: tuple[int, ...] = ()
     paths: tuple[str, ...] = ()
 
@@ -424,7 +424,7 @@ class Rows:
         return tuple(name for name in self._columns if name not in self._blank)
 
     @property
-    def findings(self) -> tuple[FileFinding, ...]:
+    def findings(self) -> tuple[FileProblem, ...]:
         """On the file, then on its rows."""
         return (*self.file.findings, *self._log.sorted())
 
@@ -513,12 +513,12 @@ def open_table(
     if source.suffix == ".parquet":
         return TableFile(source, most, paths=nested)
     encoding, damaged = source.encoding()
-    findings: tuple[FileFinding, ...] = ()
+    findings: tuple[FileProblem, ...] = ()
     if damaged is not None:
         message = (
             f"The file is not UTF-8 (first at line {damaged}); it was read as Windows-1252. Check accented letters."
         )
-        findings = (FileFinding("warning", message, row=damaged),)
+        findings = (FileProblem("warning", message, row=damaged),)
     document: tuple[Row, ...] | None = None
     columns: tuple[str, ...] = ()
     delimiter = ""
@@ -566,11 +566,11 @@ def read_upload(
     with closing(_decoded("table", source, options, allowed)) as lines:
         head = next(lines)
         numbered = list(lines)
-    return _table_of(name, head["columns"], (FileFinding(**finding) for finding in head["findings"]), numbered)
+    return _table_of(name, head["columns"], (FileProblem(**finding) for finding in head["findings"]), numbered)
 
 
 def _table_of(
-    name: str, columns: abc.Iterable[str], findings: abc.Iterable[FileFinding], numbered: abc.Sequence[tuple[int, Row]]
+    name: str, columns: abc.Iterable[str], findings: abc.Iterable[FileProblem], numbered: abc.Sequence[tuple[int, Row]]
 ) -> Table:
     numbers, rows = (tuple(part[k] for part in numbered) for k in (0, 1))
     return Table(name, tuple(columns), rows, tuple(findings), numbers)  # type: ignore[arg-type]
@@ -594,7 +594,7 @@ def _workbook(source: Source, most_rows: int) -> TableFile:
     rows: list[Row] = []
     numbers: list[int] = []
     with closing(_decoded("xlsx", source, options, allowance(source.size), 2 * source.unpacked)) as lines:
-        notes = tuple(FileFinding(severity, message) for severity, message in next(lines))
+        notes = tuple(FileProblem(severity, message) for severity, message in next(lines))
         for number, cells in _without_questions(lines):
             if not columns:
                 columns = _column_names(cells, source)

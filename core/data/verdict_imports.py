@@ -34,7 +34,7 @@ from core.data.reply_files import (
 )
 from core.data.reshape import PREFERENCES
 from core.data.split import task_of
-from core.data.tables import FileFinding, FindingLog
+from core.data.tables import FileProblem, FindingLog
 from core.errors import UsageError
 from core.records import GoldenSet, JudgeScores, Scale, UnscoredReason, Verdict
 from core.verdicts import Reading, Verdicts
@@ -79,7 +79,7 @@ class ImportPreview:
     examples: Mapping[UnscoredReason, Sequence[tuple[str, int, str]]]
     judge: JudgeScores
     replies: Mapping[str, tuple[str, ...]]
-    findings: tuple[FileFinding, ...]
+    findings: tuple[FileProblem, ...]
 
     @property
     def n_scored(self) -> int:

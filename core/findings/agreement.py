@@ -8,6 +8,7 @@ import numpy as np
 
 from core.findings import Finding
 from core.stats.intervals import ALPHA, HALF_ALPHA, LEAST_SOURCES, MARGIN, SHORT, SHORT_BELOW, TOO_FEW, claim
+from core.stats.label_planning import LABELS_ENOUGH_FOR, LabelPlanning
 from core.stats.raters import PASSES_AT
 from core.wording import (
     capital,
@@ -266,3 +267,15 @@ def rate_words(share: Rate) -> str:
         return f"— ({share.reason})"
     ends = "" if share.interval is None else f" [{share.interval.low:.3f}, {share.interval.high:.3f}]"
     return f"{share.value:.3f}{ends}, n = {share.n:,}"
+
+
+def label_planning_words(plan: LabelPlanning) -> str:
+    """Say in two sentences what the planned labels would show."""
+    half = (plan.interval.high - plan.interval.low) / 2
+    seen = "no fall would be seen" if plan.fall is None else f"a fall of {plan.fall:.2f} would be seen"
+    least = LABELS_ENOUGH_FOR[0][0]
+    good = f"Enough for {plan.enough[-1]}" if plan.enough else f"Too few for anything: {least} is the least"
+    return (
+        f"{counted(plan.n_items, 'labelled item')} of {counted(plan.n_sources, 'source')}: an alignment near "
+        f"{plan.value:.2f} would be known to ± {half:.2f}, and {seen} ({plan.basis}). {good}."
+    )

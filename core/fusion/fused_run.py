@@ -24,10 +24,17 @@ from core.fusion.model_rating import (
     FusionJudge,
     estimate_rating,
     fusion_state,
+    measured_plan,
     measured_ratings,
     rate_by_model,
 )
-from core.fusion.plan import AspectCriteria, FusionCriteria, PlanError, measured_plan, read_criteria, read_plan
+from core.fusion.plan_and_criteria import (
+    AspectCriteria,
+    FusionCriteria,
+    UnusableTextError,
+    read_criteria,
+    read_plan,
+)
 from core.fusion.stack import Agreement, FusionSplit, cross_fitted, require_systems, seen_sources, side_by_side
 from core.fusion.stack import fuse as fuse_parts
 from core.judge_files import judge_card, verdict_lines
@@ -134,7 +141,7 @@ def fuse(
     made = Parts(golden, aspect, parts, settings, replies=replies, progress=progress)
     try:
         fused = _rated(made, judge) if settings.method == "llm" else _joined(made)
-    except PlanError as error:
+    except UnusableTextError as error:
         if out is not None:
             for what, text in (("criteria", error.criteria), ("plan", error.plan)):
                 if text:

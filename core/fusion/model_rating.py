@@ -17,27 +17,27 @@ import numpy as np
 
 from core.errors import JudgeError, UsageError
 from core.fusion.fusion_settings import FusionEstimate, FusionSettings
-from core.fusion.plan import (
+from core.fusion.plan_and_criteria import (
     NONE,
     OVERALL,
     AspectUse,
     FusionCriteria,
     FusionPlan,
-    PlanError,
+    UnusableTextError,
     aspects_block,
     assistants_block,
     criteria_messages,
     filled,
     folded,
+    headed_blocks,
     plain_line,
     plan_messages,
     read_plan,
-    read_sections,
     read_written,
 )
-from core.fusion.stack import Agreement
+from core.fusion.stack import Agreement, beats_chance
 from core.judging.llm_judge import LLMJudge, total_usage
-from core.judging.parse import without_thoughts
+from core.judging.parse import read_rating, without_thoughts
 from core.judging.scoring_styles import KINDS, SCORING, item_block, neutral, range_words, shown_item
 from core.progress import SILENT, Progress, Stage
 from core.providers.completions import Completion, Failure, Message, Reply, Request
@@ -48,15 +48,17 @@ from core.records import (
     IntArray,
     Item,
     JudgeScores,
+    Level,
     Scale,
     Scored,
     Task,
     Unscored,
+    UnscoredReason,
     Usage,
     Verdict,
     is_blank,
 )
-from core.verdicts import Verdicts
+from core.verdicts import Reading, Verdicts
 
 Result = TypeVar("Result")
 EVALUATE_PROMPT, UNPLANNED_PROMPT = "evaluate.v1", "evaluate_unplanned.v1"
@@ -64,6 +66,8 @@ TOKENS_AN_ASPECT = 160
 PLAN_TOKENS = 1_500
 CHARACTERS_PER_TOKEN = 4
 BATCH = 40
+PLAN_RESAMPLES, PLAN_STREAM = 500, 5
+"""Resamples that choose the assistants of a measured plan, and their random stream, which no report draws from."""
 NO_TARGET = "the raters gave no overall label, and a mean of aspects takes two that are rated in the same call"
 AN_ASPECT = "it is an aspect rated here, and compared with the labels of it"
 AGAIN = (
@@ -150,6 +154,28 @@ class FusionJudge:
         return verdicts
 
 
+def read_sections(reply: Completion, scales: Mapping[str, Scale]) -> dict[str, tuple[Reading, str]]:
+    """(reading, the words it was read from) of every aspect in `scales`, each by itself.
+
+    In a reply that was cut off the section it was cut in is truncated, and the aspects after it too; the sections
+    before are read.
+    """
+    text, cut = reply.text, reply.finish == "length"
+    if reply.finish == "refusal" or not text.strip():
+        return {name: (read_rating(text, scale, name, reply.finish), "") for name, scale in scales.items()}
+    readings: dict[str, tuple[Reading, str]] = {}
+    blocks = headed_blocks(text, tuple(scales))[1]
+    for k, (name, first, lines) in enumerate(blocks):
+        words = "\n".join([f"{name}: {first}", *lines] if first.strip() else lines).strip()
+        is_cut = cut and k == len(blocks) - 1
+        reading = Reading(None, "truncated") if is_cut else read_rating(words, scales[name], name)
+        if name not in readings or reading.value is not None:  # a later section that can be read replaces the earlier
+            readings[name] = (reading, words)
+    refused = read_rating(text, next(iter(scales.values()))).reason == "refused"
+    nothing: UnscoredReason = "truncated" if cut else "refused" if refused else "no verdict"
+    return {name: readings.get(name, (Reading(None, nothing), "")) for name in scales}
+
+
 def _prompt(plan: FusionPlan) -> str:
     return UNPLANNED_PROMPT if plan.origin == NONE else EVALUATE_PROMPT
 
@@ -185,6 +211,39 @@ def fusion_state(
         ],
         "criteria": [asdict(entry) for entry in criteria.entries],
     }
+
+
+def measured_plan(
+    golden: GoldenSet,
+    parts: Mapping[str, Sequence[JudgeScores]],
+    positions: Sequence[int],
+    settings: FusionSettings,
+) -> FusionPlan:
+    """A plan without any call: for each aspect the assistants that align beyond chance at `positions`, best first.
+
+    `parts` holds the assistants by aspect; none of them may have seen labels at `positions` (the caller sees to it).
+    For system level they are measured over items: a dozen systems are too few to choose by.
+    """
+    level: Level | None = "dataset" if settings.level == "system" else settings.level
+    settings = replace(settings, resamples=PLAN_RESAMPLES, level=level)
+    uses = []
+    for aspect, judges in parts.items():
+        at = np.asarray(positions, dtype=np.intp)
+        at, better = at[~np.isnan(golden.labels(aspect)[at])], []
+        if judges and at.size:
+            matrix = np.array([judge.upward for judge in judges])
+            aligned = Agreement(golden, aspect, settings).align(matrix, at, stream=PLAN_STREAM)
+            better = [(judge.name, a) for judge, a in zip(judges, aligned, strict=True) if beats_chance(a)]
+        better.sort(key=lambda pair: -(pair[1].value or 0.0))
+        how = "No assistant agrees with people here beyond chance; judge from the item alone."
+        if better:
+            best, values = better[0][1], "\n".join(f"- {name} {alignment.value:.2f}" for name, alignment in better)
+            how = (
+                f"Agreement with people on {best.n} other items ({best.statistic}, {best.level} level), best first:\n"
+                f"{values}\nTrust them in that order, and the item before any of them."
+            )
+        uses.append(AspectUse(aspect, tuple(name for name, _ in better), how))
+    return FusionPlan(tuple(uses), "measured")
 
 
 # ── rating by a model ────────────────────────────────────────────────────────────────────────────────────────
@@ -235,8 +294,8 @@ def rate_by_model(
     """Let `model` rate the items at `positions` by `judge`.
 
     It first writes the criteria of aspects that have none, then, where `judge` has none, the plan.  Items without a
-    text to rate cost no call; of a `budget` in calls criteria and plan are paid first and then the items.  PlanError
-    where the model writes nothing that can be used.
+    text to rate cost no call; of a `budget` in calls criteria and plan are paid first and then the items.
+    UnusableTextError where the model writes nothing that can be used.
     """
     rateable, lacking = with_texts(items, positions), judge.criteria.lacking(judge.tasks)
     asking = _Asking(model, (judge.plan is None) + bool(lacking) + len(rateable), progress, settings.budget)
@@ -246,7 +305,7 @@ def rate_by_model(
         wanted = [task.aspect for task in lacking]
         written, text, fault = asking.write(criteria_messages(lacking), lambda text: read_written(text, wanted))
         if written is None:
-            raise PlanError(fault, text, criteria=True)
+            raise UnusableTextError(fault, text, criteria=True)
         judge = replace(judge, criteria=judge.criteria.with_more(written, aspects))
     if judge.plan is None:
         asking.publish("plan", "the model writes the plan")
@@ -254,7 +313,7 @@ def rate_by_model(
         messages = plan_messages(judge.tasks, judge.parts, judge.criteria.by_aspect)
         plan, text, fault = asking.write(messages, lambda text: read_plan(text, aspects, names, "model"))
         if plan is None:
-            raise PlanError(fault, text, written=judge.criteria.text)
+            raise UnusableTextError(fault, text, written=judge.criteria.text)
         judge = replace(judge, plan=plan)
     rated = rateable[: asking.left(len(rateable))]
     verdicts: dict[str, list[Verdict]] = {name: [] for name in judge.scales}

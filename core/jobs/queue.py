@@ -4,7 +4,7 @@ It knows no domain and holds no SQL.
 
 The queue is the table of runs itself: a worker takes a queued run by an update that only one can win, calls the
 function of its kind, and stores the result or why there is none.  A resumed run is called again: it finds what it was
-answered, and what it stored (`core.projects.run_work`).
+answered, and what it stored (`core.projects.run_control`).
 
 ::
 

@@ -13,7 +13,7 @@ import numpy as np
 from core.errors import ConcordError, ConsentError, GoldenError, JudgeError, UsageError
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.model_rating import FusionJudge, rate_by_model
-from core.fusion.plan import FusionCriteria, no_criteria, read_plan
+from core.fusion.plan_and_criteria import FusionCriteria, no_criteria, read_plan
 from core.fusion.stack import restore_estimator
 from core.judge_files.documents import FusedPart, FusionDocument, document_of
 from core.judge_files.loaded import CalibratedJudge, LoadedJudge, Metrics, allowed_repeval, restored

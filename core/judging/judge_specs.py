@@ -10,8 +10,8 @@
 =============================  =====================================================================================
 
 A judge that a person names here and now gets the key.  One that a file names gets it only where it may go anyway; one
-that came with an imported project asks nobody (`core.projects.run_work.require_made_here`).  Whoever makes a judge and
-says nothing gets the careful gate.
+that came with an imported project asks nobody (`core.projects.run_control.require_made_here`).  Whoever makes a judge
+and says nothing gets the careful gate.
 
 A recorded judge replays a file of replies or scores: for judges run elsewhere, and for published responses.  It scores
 by item id, whatever the criteria; it cannot draft.  The file is whatever `core.data.reply_files` reads, with `item_id`

@@ -136,7 +136,7 @@ from core.projects.review import (
     open_review,
     review_moved,
 )
-from core.projects.run_work import (
+from core.projects.run_control import (
     cancel_run,
     list_held_out_accesses,
     load_calibration,

@@ -25,7 +25,7 @@ from core.projects.judge_line import (
 )
 from core.projects.labelling import get_anchors
 from core.projects.project_list import require_aspect
-from core.projects.run_work import (
+from core.projects.run_control import (
     KINDS,
     JudgeState,
     Kind,

@@ -19,11 +19,12 @@ from core.errors import CriteriaError, JobError, UsageError
 from core.progress import Stage
 from core.project_records import CriteriaEntry
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.run_work import KINDS, Kind, RunWork, judge_run, require_judge
+from core.projects.run_control import KINDS, Kind, RunWork, judge_run, require_judge
 from core.records import Alignment, Criteria, Interval, Measure, Provenance, Usage
 from core.settings import Settings
 from core.stats import Difference, holm
-from core.store.log import Draft, Entry
+from core.store.labels import Draft
+from core.store.log import Entry
 from core.store.runs import RESULT
 from core.store.store import Store, requires
 from core.wording import judge_words

@@ -31,9 +31,9 @@ from core.projects.project_judges import judges_shown
 from core.projects.project_list import given_reason
 from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating, visible_name
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
-from core.stats.change import LabelPlanning, plan_labels
+from core.stats.label_planning import LabelPlanning, plan_labels
 from core.stats.raters import alpha_interval
-from core.store.log import Label
+from core.store.labels import Label
 from core.store.store import Store, requires
 
 Combine = Literal["fill", "replace"]

@@ -17,7 +17,8 @@ from typing import Literal
 
 from core.errors import NotFoundError, UsageError
 from core.records import Anchor, Scale
-from core.store.log import REMARK, RESTORED, WITHDRAWN, Entry, Label
+from core.store.labels import REMARK, RESTORED, WITHDRAWN, Label
+from core.store.log import Entry
 from core.store.store import Store, requires
 
 Order = Literal["random", "file", "unsure"]

@@ -32,7 +32,15 @@ from core.project_records import JUDGES, WITH_RESULT, Run, RunKind
 from core.projects.calibration import calibration_asked, sides_of
 from core.projects.judge_line import judge_line
 from core.projects.project_list import require_aspect
-from core.projects.run_work import KINDS, Kind, RunWork, load_calibration, load_scores, require_judge, require_made_here
+from core.projects.run_control import (
+    KINDS,
+    Kind,
+    RunWork,
+    load_calibration,
+    load_scores,
+    require_judge,
+    require_made_here,
+)
 from core.records import Criteria, GoldenSet, JudgeScores, Provenance, Split, Unscored, text_length
 from core.repeval import Method, RepEvalResult, RepEvalSettings, split_three
 from core.repeval.fitted import fit_repeval

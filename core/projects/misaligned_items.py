@@ -13,7 +13,7 @@ import numpy as np
 
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.projects.calibration import calibration_asked, sides_of
-from core.projects.run_work import is_imported, judge_run, kept_judge
+from core.projects.run_control import is_imported, judge_run, kept_judge
 from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings
 from core.store.log import Entry
@@ -200,9 +200,9 @@ class Triage(Entry):
         return not (self.verdict or self.picked or self.note)
 
     @property
-    def did(self) -> str:
+    def description(self) -> str:
         if self.verdict:
-            return super().did
+            return super().description
         if self.picked:
             return "picked an item for the next round"
         return "noted something on an item" if self.note else "took back what was said of an item"
@@ -251,7 +251,11 @@ def save_triage(
     )
     changed = seen is not None and before.number not in (0, seen) and not (before.is_blank and not seen)
     if changed and (not store.actor.name or before.actor != store.actor.name):
-        did = f"said {before.verdict!r} of this item" if before.verdict else before.did.replace("an item", "this item")
+        did = (
+            f"said {before.verdict!r} of this item"
+            if before.verdict
+            else before.description.replace("an item", "this item")
+        )
         raise ConflictError(
             f"{before.actor or 'Somebody'} {did} while you were looking at it. Look at it again, then decide; "
             "nothing was overwritten.",

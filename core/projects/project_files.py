@@ -1,7 +1,7 @@
 """A project as one file, and back: exported from one moment of the store, checked whole before it is imported.
 
 ``concord-project`` version 1 is a zip of ``manifest.json`` and one ``tables/NAME.jsonl`` for each table of
-`core.store.project_rows.LAYOUT`, in that order.  JSON lines rather than Parquet: a person and any language read them
+`core.store.transfer.LAYOUT`, in that order.  JSON lines rather than Parquet: a person and any language read them
 without a library, a line at a time in bounded memory, and no native decoder sees bytes of unknown origin.
 
 It is read as if an enemy had made it.  Nothing is unpacked to disk, and every name has to be one of the manifest.  What
@@ -12,8 +12,8 @@ rows of earlier ones up to it on reading.
 
 An import never changes what is there.  It makes a project with a new id and, where the name is taken, the next free
 one; golden sets are the same under their hash everywhere and are shared.  Golden sets, labels and criteria can be used
-like any other.  Runs that came along are read-only (`run_work.require_made_here`): no endpoint, file or model that they
-name is used.  Entries of the log keep who did what and when, and are marked as imported by their role.
+like any other.  Runs that came along are read-only (`run_control.require_made_here`): no endpoint, file or model
+that they name is used.  Entries of the log keep who did what and when, and are marked as imported by their role.
 """
 
 from __future__ import annotations
@@ -51,16 +51,15 @@ from core.files import saving
 from core.project_records import DEMO_PROJECT, FINISHED, ROLES, ProjectSummary, moment
 from core.projects.calibration import CalibrationRequest
 from core.projects.project_list import LONGEST_NAME
-from core.projects.run_work import KINDS as RUN_KINDS
-from core.projects.run_work import JudgeState, start_run
+from core.projects.run_control import KINDS, JudgeState, start_run
 from core.records import VERSION as CONCORD
 from core.records import visible_name
 from core.settings import Settings
 from core.store.database import HEAD, metadata, unpack
-from core.store.log import IMPORTED, KINDS, RETIRED, Action, Entry
-from core.store.project_rows import LAYOUT, UNFINISHED, Row, json_text
+from core.store.log import ENTRY_KINDS, IMPORTED, RETIRED, Action, Entry
 from core.store.runs import JUDGE, RESULT
 from core.store.store import Store, requires
+from core.store.transfer import LAYOUT, UNFINISHED, Row, json_text
 from core.wording import counted
 
 FORMAT, VERSION = "concord-project", 1
@@ -433,7 +432,9 @@ def _fault(table: str, row: Any) -> str:
             return f"{name}: it is not of the kind of this column; {str(value)[:60]!r} came"
     if table == "runs" and row["status"] not in FINISHED:  # a run that leaves is over
         return f"status: {row['status']!r} is not how a run ends"
-    if table == "events" and (row["kind"] not in {*KINDS, *RETIRED} or row["role"].removesuffix(IMPORTED) not in ROLES):
+    if table == "events" and (
+        row["kind"] not in {*ENTRY_KINDS, *RETIRED} or row["role"].removesuffix(IMPORTED) not in ROLES
+    ):
         return f"there is no entry of kind {row['kind']!r} by the role {row['role']!r}"
     if table == "run_replies" and isinstance(reply := row["body"], dict):
         return "" if isinstance(reply.get("text", reply.get("failure")), str) else "body: it is not a reply"
@@ -470,7 +471,7 @@ def _read_back(store: Store, project_id: str, goldens: Iterable[str]) -> None:
             raise ValueError(f"a label is of {min(strays)[:40]!r}, which is not an item")
     for run in store.runs.all(project_id):
         store.results.scores(run.run_id, items[run.golden_id])
-        if kind := RUN_KINDS.get(run.kind):  # else of a kind that this version does not know, which nobody opens
+        if kind := KINDS.get(run.kind):  # else of a kind that this version does not know, which nobody opens
             unpack(kind.request, run.request_json)
             for name, record in {RESULT: kind.result, JUDGE: JudgeState, **kind.documents}.items():
                 store.results.read(run.run_id, name, record)

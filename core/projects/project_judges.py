@@ -18,7 +18,7 @@ from core.calibration.calibration_records import Calibration
 from core.data.split import text_digest
 from core.errors import NotFoundError, UsageError
 from core.fusion.fusion_settings import FusionEstimate, FusionRequest, FusionRunView, FusionSettings
-from core.fusion.plan import TO_BE_MENDED
+from core.fusion.plan_and_criteria import TO_BE_MENDED
 from core.fusion.stack import seen_sources
 from core.metrics import MetricScores, as_judge, kept, make_metric, readable, score_or_reason
 from core.progress import Stage
@@ -26,7 +26,7 @@ from core.project_records import JUDGES, JudgeEntry
 from core.projects.judge_line import JudgeLine, JudgeVersion, compared_before, judge_line
 from core.projects.labelling import rated_in
 from core.projects.project_list import require_aspect
-from core.projects.run_work import KINDS, Kind, RunWork, list_held_out_accesses, load_calibration
+from core.projects.run_control import KINDS, Kind, RunWork, list_held_out_accesses, load_calibration
 from core.records import GoldenSet, IntArray, JudgeScores, Measure
 from core.settings import Settings
 from core.store.database import unpack
@@ -450,7 +450,7 @@ def asked_fusion(
     """
     from core.data.split import task_of, whole_sources
     from core.fusion.model_rating import FusionJudge
-    from core.fusion.plan import read_criteria, read_plan
+    from core.fusion.plan_and_criteria import read_criteria, read_plan
 
     store.projects.get(request.project_id)
     golden, said = store.goldens.load(request.golden_id), request.settings
@@ -490,7 +490,7 @@ def propose_plan(store: Store, request: FusionRequest) -> FusionPlanSaved:
     AspectError when too few are left.
     """
     from core.comparison import usual_level
-    from core.fusion.plan import measured_plan
+    from core.fusion.model_rating import measured_plan
     from core.fusion.stack import unseen_split
 
     golden, judge, _ = asked_fusion(store, request, texts=False)
@@ -551,7 +551,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
     With a budget the rest stays unasked.
     """
     from core.fusion.model_rating import rate_by_model
-    from core.fusion.plan import OVERALL, PlanError, folded
+    from core.fusion.plan_and_criteria import OVERALL, UnusableTextError, folded
     from core.judging.judge_specs import NAMED, language_model
 
     request = work.request(FusionRequest)
@@ -560,7 +560,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
     with closing(language_model(spec, work.settings, work.replies, gate=NAMED)) as model:
         try:
             ratings = rate_by_model(model, golden.items, judge, positions, settings, progress=work.progress)
-        except PlanError as error:  # never lost: people find it among the plans, to be mended
+        except UnusableTextError as error:  # never lost: people find it among the plans, to be mended
             text = error.plan or settings.plan
             _keep_written(work, FusionPlanSaved(text, TO_BE_MENDED, request.plan_seen, aspects, error.criteria))
             raise
@@ -625,7 +625,7 @@ def fusion_result(store: Store, run_id: str, settings: FusionSettings) -> ModelR
     assistant is gone.
     """
     from core.fusion.model_rating import measured_ratings
-    from core.fusion.plan import OVERALL
+    from core.fusion.plan_and_criteria import OVERALL
     from core.fusion.stack import require_systems
 
     run = store.runs.get(run_id)

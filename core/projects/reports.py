@@ -20,7 +20,7 @@ from core.projects.label_passes import picked_labels
 from core.projects.method_runs import RepEvalOutcome, steadiness_of
 from core.projects.misaligned_items import list_triage
 from core.projects.project_judges import as_compared, asked_fusion, kept_fusion, part_facts, unseen_and_asked
-from core.projects.run_work import list_held_out_accesses, load_calibration
+from core.projects.run_control import list_held_out_accesses, load_calibration
 from core.report.headline import day
 from core.report.report_facts import Report, ReportedJudge, is_simulated, misaligned, raters_of
 from core.store.database import unpack
@@ -229,7 +229,7 @@ def _model_card(store: Store, project_id: str, judge_id: str) -> dict[str, Any]:
     from core.data.split import KnownTexts
     from core.fusion.fused_run import fused_card
     from core.fusion.model_rating import fusion_state
-    from core.fusion.plan import read_criteria
+    from core.fusion.plan_and_criteria import read_criteria
     from core.fusion.stack import Agreement
 
     judge = store.judges.get(project_id, judge_id).judge

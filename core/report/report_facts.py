@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from core.projects.calibration import CalibrationRequest
     from core.projects.judge_line import JudgeLine, JudgeVersion, VersionMeasured
     from core.projects.misaligned_items import Triage, TriageVerdict
-    from core.projects.run_work import HeldOutAccess
+    from core.projects.run_control import HeldOutAccess
 
 _MOST_TRIAGED, _MOST_OTHERS = 20, 5
 _SAMPLE_FOLDER = Path(__file__).parents[2] / "sample_data"

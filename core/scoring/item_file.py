@@ -17,7 +17,7 @@ from typing import Any
 from core.data import Mapping, load_items
 from core.data.columns import KEPT_VALUES, METRIC, kept_values, mapping_of
 from core.data.golden import ITEM_ROLES, RowReader, check_mapping, checked_texts, numbered_id, repeated_id
-from core.data.tables import LIMITS, FileFinding, FindingLog, Severity, TableFile, first_error, has_errors, open_table
+from core.data.tables import LIMITS, FileProblem, FindingLog, Severity, TableFile, first_error, has_errors, open_table
 from core.errors import GoldenError
 from core.judge_files.documents import kept_columns
 from core.judge_files.loaded import LoadedJudge
@@ -45,7 +45,7 @@ class ItemFile:
     digest: str
     n_items: int
     filled: abc.Mapping[str, int]
-    findings: tuple[FileFinding, ...] = ()
+    findings: tuple[FileProblem, ...] = ()
     table: TableFile | None = None
     mapping: Mapping | None = None
     kept: tuple[Item, ...] = field(default=(), repr=False)

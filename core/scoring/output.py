@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from core.data.reply_files import BY_ORDER, CALIBRATION_ITEM
-from core.data.tables import FileFinding
+from core.data.tables import FileProblem
 from core.errors import ConcordError, JobError, JudgeError, UsageError
 from core.files import FULL, json_lines, replacing, write_json
 from core.judge_files import CalibratedJudge, verdict_row
@@ -94,7 +94,7 @@ class ScoredFile:
     calls: int
     seconds: float
     marks: tuple[str, ...] = ()
-    findings: tuple[FileFinding, ...] = ()
+    findings: tuple[FileProblem, ...] = ()
     batch: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     sure: Mapping[str, Any] = field(default_factory=dict)

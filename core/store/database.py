@@ -1,7 +1,7 @@
 """The tables, transactions on them (retried when a lost connection undid them), and records as JSON text and blob.
 
-A change of the tables needs a new `HEAD`, and a step in `Database` that leads to it from the old one.  Text that
-people, files or models wrote is `SafeText`.  Times are seconds since 1970 (UTC) by the clock of the database's machine.
+A change of the tables needs a new `HEAD`; a database with another one is refused.  Text that people, files or models
+wrote is `SafeText`.  Times are seconds since 1970 (UTC) by the clock of the database's machine.
 
 SQLite runs in WAL mode (readers never wait for the writer), waits up to 15 s for another writer, and survives a killed
 process (`synchronous=NORMAL`: a power cut may take the last transactions, never the file).  A write transaction takes
@@ -173,6 +173,7 @@ run_replies = _table("run_replies", "*run_id:>runs *reply_key:key paid:bool body
 
 blocks = _table("blocks", "*block_key:key body:json created_at:real")
 
+# `workers.capability` and `labels.taken_from` are columns of earlier versions; they are always ""
 workers = _table("workers", "*worker_id:safe place:safe pid:int started_at:real beat_at:real capability:short")
 
 
@@ -264,7 +265,9 @@ class Transaction:
 
         SQLite's own clock counts whole milliseconds, and two transactions fit into one.
         """
-        return time.time() if self._dialect is sqlite else float(self.execute(sa.text(_CLOCK)).scalar_one())
+        if self._dialect is sqlite:
+            return time.time()
+        return float(self.execute(sa.text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
 
     def rows(self, query: sa.Select[Any]) -> Sequence[sa.Row[Any]]:
         return self.execute(query).all()
@@ -435,7 +438,6 @@ class Database:
                 )
 
 
-_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 _OWN_NUMBER = "SELECT CAST(pg_current_xact_id_if_assigned() AS text)"
 _STATUS = "SELECT pg_xact_status(CAST(:number AS xid8))"
 

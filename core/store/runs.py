@@ -49,9 +49,9 @@ T = TypeVar("T")
 SNAPSHOT = "standing"
 """Name of the document with the latest snapshot: a leaderboard, or a grid of styles."""
 JUDGE = "judge"
-"""Name of the document with the judge made ready (`core.projects.run_work.JudgeState`)."""
+"""Name of the document with the judge made ready (`core.projects.run_control.JudgeState`)."""
 RESULT = "result"
-"""Name of the document with the run's result (`core.projects.run_work`)."""
+"""Name of the document with the run's result (`core.projects.run_control`)."""
 WAITING = "waiting for a worker"
 """What a queued run says of itself as long as there is nothing else to say."""
 

@@ -11,10 +11,10 @@ part           holds                                                   module
 ``replies``    replies of endpoints by request key (a `ReplyStore`)    `core.store.runs`
 ``blocks``     numbers of metrics by the content of their items        `core.store.runs`
 ``judges``     scores of the judges of a project, with replies         `core.store.projects`
-``labels``     labels that people give in the app                      `core.store.log`
-``drafts``     texts that people type and have not saved yet           `core.store.log`
+``labels``     labels that people give in the app                      `core.store.labels`
+``drafts``     texts that people type and have not saved yet           `core.store.labels`
 ``events``     the log of what people did                              `core.store.log`
-``transfers``  a project whole: out as rows, in as rows                `core.store.project_rows`
+``transfers``  a project whole: out as rows, in as rows                `core.store.transfer`
 ``workers``    who is alive                                            `core.store.runs`
 =============  ======================================================  =====================
 
@@ -36,10 +36,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from core.errors import AccessError
 from core.project_records import LOCAL, Actor, Role
 from core.store.database import Database, Together
-from core.store.log import Action, Drafts, Events, LabelStore
-from core.store.project_rows import Transfers
+from core.store.labels import Drafts, LabelStore
+from core.store.log import Action, Events
 from core.store.projects import Goldens, Judges, KeptCriteria, Projects
 from core.store.runs import MetricBlocks, Replies, Results, Runs, Upkeep, Workers
+from core.store.transfer import Transfers
 
 T = TypeVar("T")
 

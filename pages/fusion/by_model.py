@@ -11,9 +11,9 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.fusion.fusion_settings import FusionRequest, FusionRunView
-from core.fusion.plan import OVERALL, folded
+from core.fusion.plan_and_criteria import OVERALL, folded
 from core.projects.project_judges import FusionPlanSaved
-from core.projects.run_work import RunDetail
+from core.projects.run_control import RunDetail
 from core.records import Alignment
 from core.wording import counted, money
 from pages.fusion.result import Fused

@@ -6,6 +6,7 @@ import streamlit as st
 
 from core import projects
 from core.errors import ConcordError, UsageError
+from core.findings.agreement import label_planning_words
 from core.project_records import GoldenSummary
 from core.projects.labelling import MOST_RATERS, PICKING, LabelAspect, LabelPlan, Order
 from core.records import Scale, visible_name
@@ -91,7 +92,8 @@ def draw(page: Opened) -> None:
             ),
         )
         where = (page.store, page.project.project_id, golden, aspects[0].aspect)
-        st.caption(plain(projects.label_planning(*where, n_items=items, n_ratings=total).words))
+        planning = projects.label_planning(*where, n_items=items, n_ratings=total)
+        st.caption(plain(label_planning_words(planning)))
 
 
 def _number(golden: GoldenSummary, name: str, label: str, among: tuple[int, int, int], words: str) -> int:

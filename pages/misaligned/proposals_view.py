@@ -9,7 +9,7 @@ import streamlit as st
 
 from core import projects
 from core.projects.criteria import ListedProposal, PairedDifference, ProposalState, RoundRequest
-from core.projects.run_work import RunDetail
+from core.projects.run_control import RunDetail
 from core.stats import NO_TEST, claim
 from core.word_diff import word_diff
 from core.wording import change_figures, counted

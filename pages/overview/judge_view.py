@@ -259,4 +259,6 @@ def draw_story(page: Opened, line: JudgeLine) -> None:
                     st.caption(plain(f"{gain.headline} {gain.detail}"))
             for decision in version.decisions:
                 why = f": “{decision.reason}”" if decision.reason else ""
-                st.caption(plain(f"{decision.actor or 'Somebody'} {decision.did}, {tables.when(decision.at)}{why}"))
+                st.caption(
+                    plain(f"{decision.actor or 'Somebody'} {decision.description}, {tables.when(decision.at)}{why}")
+                )

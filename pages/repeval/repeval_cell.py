@@ -10,7 +10,7 @@ import streamlit as st
 
 from core import projects
 from core.projects.method_runs import METHOD_NAMES
-from core.projects.run_work import RunDetail
+from core.projects.run_control import RunDetail
 from core.records import Alignment, FloatArray, GoldenSet
 from core.repeval.search import RepEvalResult, cell_detail
 from core.report.figures import describe

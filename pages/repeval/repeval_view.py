@@ -9,7 +9,7 @@ import streamlit as st
 from core import projects
 from core.errors import ConcordError
 from core.projects.method_runs import METHOD_NAMES, RepEvalOutcome
-from core.projects.run_work import RunDetail
+from core.projects.run_control import RunDetail
 from core.repeval import EMBEDDED
 from core.repeval.search import RepEvalResult
 from core.report.figures import describe, measure_name

@@ -15,7 +15,7 @@ import pandas as pd
 import streamlit as st
 
 from core.calibration.calibration_records import Candidate
-from core.data.tables import FileFinding
+from core.data.tables import FileProblem
 from core.project_records import CriteriaAlignment, CriteriaEntry, Run
 from core.projects.misaligned_items import ItemScore
 from core.records import Alignment, Criteria, GoldenSet
@@ -113,7 +113,7 @@ def items_frame(golden: GoldenSet, start: int, n: int) -> pd.DataFrame:
     return frame if any(item.context for item in items) else frame.drop(columns=context, errors="ignore")
 
 
-def findings_frame(findings: Sequence[FileFinding]) -> pd.DataFrame:
+def findings_frame(findings: Sequence[FileProblem]) -> pd.DataFrame:
     """Findings of a file, errors first."""
     ranked = sorted(findings, key=lambda finding: ("error", "warning", "note").index(finding.severity))
     rows = [(found.severity, found.row, found.column or "", found.message) for found in ranked]

@@ -239,14 +239,12 @@ async def drive(url: str, work: Work, options: argparse.Namespace) -> Tally:
     return tally
 
 
-def lost_and_double(store: Store, project_id: str, golden_id: str, tally: Tally) -> tuple[int, int, int]:
+def lost_and_double(store: Store, project_id: str, tally: Tally) -> tuple[int, int, int]:
     """(labels in the store, lost, double): by rater, the labels as they were pressed against the rows as kept."""
     rows: dict[str, list[Any]] = {}
-    golden = store.goldens.load(golden_id)
     (passed,) = projects.list_passes(store, project_id)
-    for item_id in golden.item_ids:
-        for row in store.labels.history(project_id, passed.pass_id, item_id):
-            rows.setdefault(row.rater, []).append(row)
+    for rater in passed.raters:
+        rows[rater] = store.labels.since(project_id, passed.pass_id, rater, 0)
     lost = double = 0
     for rater in {name for name, _ in tally.said}:
         kept = sorted(rows.get(rater, []), key=lambda row: row.at)
@@ -289,7 +287,7 @@ async def keep_calibrating(work: Work, end: float) -> int:
 
 def told(tally: Tally, work: Work) -> dict[str, Any]:
     """The figures, and whether the requirement is kept."""
-    kept, lost, double = lost_and_double(work.store, work.ids["project"], work.golden_id, tally)
+    kept, lost, double = lost_and_double(work.store, work.ids["project"], tally)
     parts = {"save": tally.saves, "next": tally.ways, "save and next": tally.both, "pressed twice": tally.doubled}
     figures: dict[str, Any] = {
         name: {"p50_ms": round(float(np.percentile(times, 50)), 1), "p95_ms": round(float(np.percentile(times, 95)), 1)}

@@ -26,7 +26,7 @@ from core.project_records import FINISHED, Actor, CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.criteria import RoundRequest
 from core.projects.misaligned_items import TriageRequest, TriageVerdict
-from core.projects.run_work import KINDS, do_here
+from core.projects.run_control import KINDS, do_here
 from core.records import (
     Alignment,
     AspectLabels,

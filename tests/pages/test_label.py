@@ -17,6 +17,7 @@ from core.project_records import Actor
 from core.projects.labelling import Adjudicated, LabelAspect, LabelPlan
 from core.projects.misaligned_items import TriageRequest
 from core.records import AspectLabels, GoldenSet, Item, Scale
+from core.store.labels import Label
 from core.store.store import Store
 from pages.label import label_item, label_setup, label_shown
 from pages.ui import state
@@ -101,9 +102,14 @@ def strike(screen: AppTest, *keys: str) -> AppTest:
 
 def values(store: Store, asked: Asked, item_id: str = "i0") -> list[tuple[str, str, float | None]]:
     """The history of an item in the newest pass: who said what."""
+    return [(one.rater, one.aspect, one.value) for one in history(store, asked, item_id)]
+
+
+def history(store: Store, asked: Asked, item_id: str = "i0") -> list[Label]:
+    """All labels of an item in the newest pass, oldest first."""
     newest = projects.list_passes(store, asked.project_id)[0]
-    found = store.labels.history(asked.project_id, newest.pass_id, item_id)
-    return [(one.rater, one.aspect, one.value) for one in found]
+    said = [one for who in newest.raters for one in store.labels.since(asked.project_id, newest.pass_id, who, 0)]
+    return sorted((one for one in said if one.item_id == item_id), key=lambda one: one.number)
 
 
 def place_of(screen: AppTest) -> str:
@@ -203,7 +209,7 @@ def test_a_link_to_the_task_shows_the_task_alone(store: Store, asked: Asked, ope
     screen = open_label(labelling=pass_id, task="1")
     assert [one.value for one in screen.subheader] == ["first"]
     strike(press(screen, "Begin labelling"), "4")
-    assert [row.value for row in store.labels.history(asked.project_id, pass_id, "i0")] == [4.0]
+    assert [row.value for row in store.labels.since(asked.project_id, pass_id, "Ann", 0)] == [4.0]
     assert not screen.sidebar.children
     assert not [*screen.selectbox, *screen.button_group]
     gone = open_label(labelling="gone", task="1")
@@ -304,7 +310,7 @@ def test_a_comment_in_the_box_is_of_who_typed_it(store: Store, asked: Asked, sit
     projects.join_pass(store.acting(Actor("Bo")), asked.project_id, shown(screen).pass_id)
     screen.session_state[state.RATER] = "Bo"
     strike(run(screen), "4")
-    said = store.labels.history(asked.project_id, shown(screen).pass_id, "i0")
+    said = history(store, asked)
     assert [(one.rater, one.value, one.comment) for one in said] == [("Ann", None, "Ann's"), ("Bo", 4.0, "")]
 
 

@@ -26,7 +26,7 @@ REFUSED: list[tuple[str, tuple[int, str], str]] = [
     (f"score {SUMMARIES} --judge-file none.yaml --out v.jsonl", JUDGE, "none.yaml"),
     ("score items.csv --judge-file {judge} --out v.jsonl", GOLDEN, "items.csv, row 3: 4 cells came"),
     (f"recheck {{judge}} {SUMMARIES} --aspect relevance", GOLDEN, "no newer labels"),
-    ("recheck {judge} newer.jsonl --aspect relevance --alpha 0.7", USAGE, "--alpha must lie between 0 and 0.5"),
+    ("recheck {judge} newer.jsonl --aspect relevance --alpha 0.7", USAGE, "alpha must lie between 0 and 0.5"),
     ("adapt {judge}", USAGE, "Name one tool with --to (deepeval, inspect"),
     ("adapt {judge} --to excel", USAGE, "Unknown adapter 'excel'"),
     ("adapt {judge} --to mlflow --out /proc/none/x.py", USAGE, "cannot be written"),

@@ -10,7 +10,7 @@ import pytest
 
 from core.data import BuiltGolden, check_file
 from core.data.split import usable_aspect
-from core.data.tables import FileFinding
+from core.data.tables import FileProblem
 from core.errors import AspectError
 
 Build = Callable[..., BuiltGolden]
@@ -31,7 +31,7 @@ def rows(n_sources: int, n_systems: int, label: Callable[[int, int], float]) -> 
     ]
 
 
-def found(built: BuiltGolden, text: str) -> list[FileFinding]:
+def found(built: BuiltGolden, text: str) -> list[FileProblem]:
     return [finding for finding in built.findings if text in finding.message]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.fusion.model_rating import FusionJudge
-from core.fusion.plan import OVERALL, plan_messages, read_plan
+from core.fusion.plan_and_criteria import OVERALL, plan_messages, read_plan
 from core.providers.completions import Completion, Request
 from core.providers.scripted import ScriptedProvider
 from core.records import Item, JudgeScores, Scale, Scored, Task, Usage

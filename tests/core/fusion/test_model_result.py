@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from core.fusion.fusion_settings import FusionSettings
 from core.fusion.model_rating import FusionJudge, measured_ratings, overall_target, rate_by_model
-from core.fusion.plan import no_criteria, read_plan
+from core.fusion.plan_and_criteria import no_criteria, read_plan
 from core.judging.judge_specs import language_model
 from core.records import AspectLabels, GoldenSet, Item, JudgeScores, Scale, Task
 from core.settings import Settings

@@ -15,7 +15,7 @@ from core.projects.labelling import LabelAspect, LabelPlan
 from core.records import AspectLabels, GoldenSet, Item, Rating, Scale
 from core.stats import krippendorff_alpha
 from core.stats.raters import alpha_interval
-from core.store.log import Label
+from core.store.labels import Label
 
 COHERENCE = LabelAspect("coherence", Scale(1, 5, 1.0))
 

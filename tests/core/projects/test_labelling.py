@@ -144,7 +144,7 @@ def test_what_is_no_label(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         ann.say(item_id, comment=comment, **values)
-    assert store.labels.history(*ann.where, "i0") == []
+    assert store.labels.since(*ann.where, "Ann", 0) == []
 
 
 def test_only_raters_of_a_pass_save_labels_in_it(store: Store, ann: Rater, bo: Rater) -> None:
@@ -240,7 +240,13 @@ def test_undo_takes_labels_back_one_by_one_and_nothing_is_lost(store: Store, ann
     assert now() == {"i0": {}, "i1": {}}
     assert ann.undo("u4") is None
     ann.say("i0", a=5.0)
-    assert [label.value for label in store.labels.history(*ann.where, "i0")] == [2.0, None, 2.0, None, 5.0]
+    assert [label.value for label in store.labels.since(*ann.where, "Ann", 0) if label.item_id == "i0"] == [
+        2.0,
+        None,
+        2.0,
+        None,
+        5.0,
+    ]
     assert bo.undo("u5") is None  # none of Bo's
     assert projects.pass_summary(store, *ann.where).done == {"Ann": (1, 8)}
 

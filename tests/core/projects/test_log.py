@@ -29,10 +29,10 @@ from core.projects.labelling import (
 from core.projects.misaligned_items import Triage, TriageRequest
 from core.projects.project_judges import FusionKept, FusionPlanSaved
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
-from core.projects.run_work import HeldOutAccess
+from core.projects.run_control import HeldOutAccess
 from core.records import Alignment, Criteria, Interval, Scale
 from core.store.database import events
-from core.store.log import KINDS, Action, Entry
+from core.store.log import ENTRY_KINDS, Action, Entry
 from core.store.store import Store
 
 ODD = "<b>{0.subject}</b> {} % \x00 'x'; -- 🙂"
@@ -66,8 +66,8 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
 
 
 def test_every_kind_is_here() -> None:
-    assert {type(entry) for entry, _ in ENTRIES} == set(KINDS.values())
-    assert all(len(name) <= 40 for name in KINDS)  # the column's width
+    assert {type(entry) for entry, _ in ENTRIES} == set(ENTRY_KINDS.values())
+    assert all(len(name) <= 40 for name in ENTRY_KINDS)  # the column's width
 
 
 @pytest.mark.parametrize(("entry", "sentence"), ENTRIES, ids=lambda one: getattr(one, "kind", ""))

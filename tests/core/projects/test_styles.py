@@ -21,7 +21,7 @@ from core.judging.scoring_styles import Style
 from core.project_records import CriteriaAlignment
 from core.projects.calibration import CalibrationRequest
 from core.projects.method_runs import StylesRequest, criteria_saw
-from core.projects.run_work import RunDetail
+from core.projects.run_control import RunDetail
 from core.records import Alignment, Criteria, GoldenSet, Provenance, Usage
 from core.settings import Settings
 from core.store.database import pack

@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import f_oneway
 
+from core.findings.agreement import label_planning_words
 from core.records import Alignment, Interval
-from core.stats.change import (
-    POWER,
-    change_between,
-    plan_labels,
-    stream_mean,
-)
+from core.stats.change import POWER, change_between
 from core.stats.intervals import intraclass_correlation
+from core.stats.label_planning import plan_labels
+from core.stats.stream_means import stream_mean
 
 
 def aligned(value: float | None, low: float = 0.0, high: float = 0.0, n: int = 100) -> Alignment:
@@ -131,13 +129,13 @@ def test_as_many_items_as_were_measured_give_their_own_interval():
     assert half(60, 20, 3, known) == pytest.approx(0.175, abs=0.005)
     assert half(240, 80, 3, known) == pytest.approx(0.175 / 2, abs=0.01)
     assert half(240, 20, 3, known) == pytest.approx(0.175, abs=0.005)  # no more sources: no more is known
-    assert "judging by 60 labelled items" in again.words
+    assert "judging by 60 labelled items" in label_planning_words(again)
 
 
 def test_what_labels_are_enough_for():
     assert [len(plan_labels(n, 20).enough) for n in (20, 50, 100, 200, 900)] == [0, 1, 2, 3, 3]
     assert plan_labels(900, 15).enough == ()
-    assert "Too few for anything" in plan_labels(10, 10).words
+    assert "Too few for anything" in label_planning_words(plan_labels(10, 10))
     assert plan_labels(4, 2).fall is None
 
 

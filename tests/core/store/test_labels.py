@@ -8,9 +8,9 @@ import pytest
 
 from core.records import GoldenSet
 from core.store.database import metadata
-from core.store.log import Label
-from core.store.project_rows import LAYOUT
+from core.store.labels import Label
 from core.store.store import Store
+from core.store.transfer import LAYOUT
 
 
 @pytest.fixture
@@ -32,12 +32,9 @@ def test_the_newest_label_of_each_rater_counts_and_the_others_stay(store: Store,
     save("Ann", "f4", None, "ä")
     assert _said(store, project, golden_id) == [("Bo", "a", 4.0), ("Ann", "a", 3.0), ("Ann", "ä", None)]
     assert _said(store, project, golden_id, "Ann") == [("Ann", "a", 3.0), ("Ann", "ä", None)]
-    history = store.labels.history(project, "l1", "a")
-    assert [(row.rater, row.value, row.comment) for row in history] == [
-        ("Ann", 2.0, "why \x00"),
-        ("Bo", 4.0, "why \x00"),
-        ("Ann", 3.0, "why \x00"),
-    ]
+    history = store.labels.since(project, "l1", "Ann", 0)
+    assert [(row.item_id, row.value) for row in history] == [("a", 2.0), ("a", 3.0), ("ä", None)]
+    assert {row.comment for row in history} == {"why \x00"}
 
 
 def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id: str) -> None:
@@ -47,7 +44,7 @@ def test_many_raters_at_once_lose_nothing(store: Store, project: str, golden_id:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(rate, range(120)))
-    assert len(store.labels.history(project, "l1", "a")) == 120
+    assert sum(len(store.labels.since(project, "l1", f"rater {k}", 0)) for k in range(8)) == 120
     assert len(_said(store, project, golden_id)) == 8
 
 

@@ -37,8 +37,8 @@ from core.records import (
 )
 from core.settings import Settings
 from core.store.database import pack
-from core.store.project_rows import LAYOUT
 from core.store.store import Store
+from core.store.transfer import LAYOUT
 
 ANN, BO = Actor("Ann", "reviewer"), Actor("Bo \x00", "reviewer", "bo@example.org")
 SCALE = Scale(1, 5, 1, True)

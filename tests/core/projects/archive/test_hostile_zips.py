@@ -17,8 +17,8 @@ from core import projects
 from core.errors import ArchiveError
 from core.projects.project_files import Archive
 from core.settings import Settings
-from core.store.project_rows import LAYOUT
 from core.store.store import Store
+from core.store.transfer import LAYOUT
 
 Members = dict[str, bytes]
 

@@ -18,8 +18,8 @@ from core.records import Criteria, content_digest
 from core.settings import Settings
 from core.store.database import metadata
 from core.store.log import Entry
-from core.store.project_rows import IMPORTED, LAYOUT
 from core.store.store import Store
+from core.store.transfer import IMPORTED, LAYOUT
 
 Fill = Callable[..., str]
 TablesOf = Callable[[bytes], dict[str, list[Any]]]

@@ -1,4 +1,6 @@
-"""A project whole: its rows out of one moment of the store as JSON objects, and into another store in one transaction.
+"""Export a project as rows of JSON, and import such rows into another store in one transaction.
+
+The rows that leave are of one moment of the store.
 
 Stored JSON stays JSON, so that anybody can read a file of rows; arrays of float64 become base64 of their little-endian
 bytes, which keeps every bit (NaN = unscored among them): ``numpy.frombuffer(base64.b64decode(text), "<f8")``.  No row

@@ -9,11 +9,11 @@ import pytest
 
 from core.errors import UsageError
 from core.fusion.fusion_settings import FusionSettings
-from core.fusion.plan import (
+from core.fusion.model_rating import measured_plan
+from core.fusion.plan_and_criteria import (
     AspectUse,
     FusionPlan,
     aspects_block,
-    measured_plan,
     plan_messages,
     read_criteria,
     read_plan,

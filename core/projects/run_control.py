@@ -1,4 +1,4 @@
-"""Runs: the table of their kinds, put in the queue, at work, stopped, resumed; what they left.
+"""Start, run, cancel, resume and view the runs of a project; `KINDS` lists what a run can do.
 
 What happens when Start is pressed: `start_run` looks the kind of the request up in `KINDS`, checks the request, writes
 a row in `runs` and makes sure that a worker is running.  The worker's queue (`core.jobs.queue`) takes the row and calls
@@ -71,8 +71,8 @@ class Kind:
     `does` is what the log says of whoever starts one.  `check` holds a request against what is stored and returns it,
     completed where it left something open, with the run's title and its judge's SPEC.  `opens` says why a run looks at
     held-out items, "" where it does not.  `documents` are the records that it keeps on its way, by name; `lane` is the
-    queue's.  `enter` lists in the project what a result adds: after the result is kept, for whoever sees the one looks
-    for the other.
+    queue's.  `enter` lists in the project what a result adds.  It is called after the result is stored, because a
+    screen that sees the listing opens the result.
     """
 
     request: type[RunRequest]

@@ -1,17 +1,17 @@
-"""The texts of an LLM fusion (§2): plans, criteria and replies in blocks, each headed by an aspect.
+"""Plans and criteria of an LLM fusion: read from text, and put into its prompts.
 
-They are read in one form, which prompts ask for; whatever departs from it is refused in words.  A *plan* has a line
-``aspect: assistant, assistant`` and beneath it how to use them.  It comes from a person, from the LLM, or (without any
-call) from the assistants' measured alignment on the items to fit on.  *Criteria* have a line ``aspect:`` and beneath it
-by what the aspect is rated: given, calibrated, or written by the model where none are given.  ``none`` beneath an
-aspect rates it without.
+Both are texts in blocks, each headed by an aspect; whatever departs from that form is refused with a reason.  A *plan*
+has a line ``aspect: assistant, assistant`` and beneath it how to use them.  It comes from a person, from the LLM, or
+(without any call) from the assistants' measured alignment.  *Criteria* have a line ``aspect:`` and beneath it by what
+the aspect is rated: given, calibrated, or written by the model where none are given.  ``none`` beneath an aspect rates
+it without.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from string import Template
@@ -21,13 +21,10 @@ from typing import Literal
 import numpy as np
 
 from core.errors import JudgeError, UsageError
-from core.fusion.fusion_settings import FusionSettings
-from core.fusion.stack import Agreement, beats_chance
-from core.judging.parse import read_rating, without_thoughts
+from core.judging.parse import without_thoughts
 from core.judging.scoring_styles import KINDS, neutral, plain, range_words
-from core.providers.completions import Completion, Message
-from core.records import GoldenSet, JudgeScores, Scale, Task, UnscoredReason
-from core.verdicts import Reading
+from core.providers.completions import Message
+from core.records import JudgeScores, Task
 
 NONE = "none"
 OVERALL = "overall"
@@ -45,10 +42,10 @@ ORIGIN_WORDS: Mapping[CriteriaOrigin, str] = {
 }
 
 
-class PlanError(JudgeError):
-    """The model's plan or `criteria` cannot be used, after two attempts; a person may edit the `text`.
+class UnusableTextError(JudgeError):
+    """The model's plan or `criteria` cannot be used, after two attempts; a person may edit them.
 
-    `written` are the criteria of a plan that came after them: they are paid for.
+    `plan` and `criteria` are the texts as far as they were written: criteria before an unusable plan are paid for.
     """
 
     def __init__(self, fault: str, text: str, *, criteria: bool = False, written: str = "") -> None:
@@ -58,7 +55,7 @@ class PlanError(JudgeError):
             f"The model's {what} cannot be used: {fault} It was asked twice. Edit its {what} by hand, or {way_out}. "
             f"The {what}:\n{text[:LONGEST]}"
         )
-        self.text, self.plan, self.criteria = text, "" if criteria else text, text if criteria else written
+        self.plan, self.criteria = ("", text) if criteria else (text, written)
 
 
 # ── blocks headed by an aspect ───────────────────────────────────────────────────────────────────────────────────
@@ -95,28 +92,6 @@ def headed_blocks(text: str, aspects: Sequence[str]) -> tuple[list[str], list[tu
         else:
             (blocks[-1][2] if blocks else before).append(line.rstrip())
     return before, blocks
-
-
-def read_sections(reply: Completion, scales: Mapping[str, Scale]) -> dict[str, tuple[Reading, str]]:
-    """(reading, the words it was read from) of every aspect in `scales`, each by itself.
-
-    In a reply that was cut off the section it was cut in is truncated, and the aspects after it too; the sections
-    before are read.
-    """
-    text, cut = reply.text, reply.finish == "length"
-    if reply.finish == "refusal" or not text.strip():
-        return {name: (read_rating(text, scale, name, reply.finish), "") for name, scale in scales.items()}
-    readings: dict[str, tuple[Reading, str]] = {}
-    blocks = headed_blocks(text, tuple(scales))[1]
-    for k, (name, first, lines) in enumerate(blocks):
-        words = "\n".join([f"{name}: {first}", *lines] if first.strip() else lines).strip()
-        is_cut = cut and k == len(blocks) - 1
-        reading = Reading(None, "truncated") if is_cut else read_rating(words, scales[name], name)
-        if name not in readings or reading.value is not None:  # a later section that can be read replaces the earlier
-            readings[name] = (reading, words)
-    refused = read_rating(text, next(iter(scales.values()))).reason == "refused"
-    nothing: UnscoredReason = "truncated" if cut else "refused" if refused else "no verdict"
-    return {name: readings.get(name, (Reading(None, nothing), "")) for name in scales}
 
 
 # ── plans ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -186,38 +161,6 @@ def read_plan(text: str, aspects: Sequence[str], assistants: Sequence[str], orig
             f"'{missing[0]}: {NONE}')."
         )
     return FusionPlan(tuple(uses[aspect] for aspect in aspects), origin)
-
-
-def measured_plan(
-    golden: GoldenSet,
-    parts: Mapping[str, Sequence[JudgeScores]],
-    positions: Sequence[int],
-    settings: FusionSettings,
-) -> FusionPlan:
-    """A plan without any call: for each aspect the assistants that align beyond chance at `positions`, best first.
-
-    `parts` holds the assistants by aspect; none of them may have seen labels at `positions` (the caller sees to it).
-    For system level they are measured over items: a dozen systems are too few to choose by.
-    """
-    settings = replace(settings, level="dataset" if settings.level == "system" else settings.level, resamples=500)
-    uses = []
-    for aspect, judges in parts.items():
-        at = np.asarray(positions, dtype=np.intp)
-        at, better = at[~np.isnan(golden.labels(aspect)[at])], []
-        if judges and at.size:
-            matrix = np.array([judge.upward for judge in judges])
-            aligned = Agreement(golden, aspect, settings).align(matrix, at, stream=5)
-            better = [(judge.name, a) for judge, a in zip(judges, aligned, strict=True) if beats_chance(a)]
-        better.sort(key=lambda pair: -(pair[1].value or 0.0))
-        how = "No assistant agrees with people here beyond chance; judge from the item alone."
-        if better:
-            best, values = better[0][1], "\n".join(f"- {name} {alignment.value:.2f}" for name, alignment in better)
-            how = (
-                f"Agreement with people on {best.n} other items ({best.statistic}, {best.level} level), best first:\n"
-                f"{values}\nTrust them in that order, and the item before any of them."
-            )
-        uses.append(AspectUse(aspect, tuple(name for name, _ in better), how))
-    return FusionPlan(tuple(uses), "measured")
 
 
 # ── criteria ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,9 +242,9 @@ def read_criteria(
         if aspect in texts:
             raise UsageError(f"{aspect} comes twice in the criteria; write its criteria once, beneath one line.")
         texts[aspect] = "\n".join([rest, *lines]).strip()
-    if bare := [aspect for aspect, rules in texts.items() if not rules]:
+    if empty := [aspect for aspect, rules in texts.items() if not rules]:
         raise UsageError(
-            f"There are no criteria beneath {', '.join(bare)}. Write the criteria there, or '{NONE}' to rate without, "
+            f"There are no criteria beneath {', '.join(empty)}. Write the criteria there, or '{NONE}' to rate without, "
             "or leave the line out and let the model write them."
         )
     by: dict[str, CriteriaOrigin] = {

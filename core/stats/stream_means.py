@@ -1,0 +1,73 @@
+"""Follow a mean over time, with intervals that hold however often one looks.
+
+A mean may be looked at after every item by *confidence sequences*.  An interval for a fixed n, computed anew each day,
+leaves the true mean sooner or later: a rolling z test alarms on most streams in which nothing changes.  A confidence
+sequence holds it at all n together with the confidence named (Robbins 1970; here the asymptotic one of Waudby-Smith,
+Arbour, Sinha, Kennedy and Ramdas 2024, "Time-uniform central limit theory and asymptotic confidence sequences",
+Theorem 2.2)::
+
+    mean ± s·√( 2·(nρ² + 1) / (n²ρ²) · log(√(nρ² + 1) / α) )
+
+ρ is chosen so that the interval is narrowest about one n, which is named beforehand.  n counts *sources*, s is the
+standard deviation of what each adds to the mean: items of one source are not taken for independent ones.
+
+Several streams (periods, one after the other) share a level α as α/(k·(k + 1)), k = 1, 2, …, which add up to α however
+many come.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from core.records import FloatArray, IntArray
+from core.stats.intervals import CONFIDENCE, clustered_error, t_quantile
+
+LEAST_STREAM = 30
+"""Fewest sources of a stream before its sequence begins: it rests on the central limit theorem."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMean:
+    """The mean of a stream's items; `error` is its standard error over `n_sources`, None under two of them."""
+
+    value: float
+    error: float | None
+    n: int
+    n_sources: int
+
+    def radius(self, alpha: float, best_at: int) -> float | None:
+        """Half the width of the sequence at confidence 1 − `alpha`, narrowest about `best_at` sources.
+
+        None before `LEAST_STREAM` sources.  `alpha` in (0, 1).
+        """
+        if self.n_sources < LEAST_STREAM or self.error is None:
+            return None
+        # ρ² by which the sequence is about narrowest there (section 2.4, the approximation with a logarithm)
+        n, spent = self.n_sources, -2.0 * math.log(alpha)
+        rho2 = (spent + math.log(spent + 1.0)) / max(best_at, LEAST_STREAM)
+        grown = n * rho2 + 1.0
+        width = 2.0 * grown / (n * n * rho2) * math.log(math.sqrt(grown) / alpha)
+        return self.error * math.sqrt(n * width)
+
+    def half_width(self, alpha: float) -> float | None:
+        """Half the width of the t interval at confidence 1 − `alpha`, for a stream that has ended; None as `radius`."""
+        if self.n_sources < LEAST_STREAM or self.error is None:
+            return None
+        return t_quantile(self.n_sources - 1, (1.0 - CONFIDENCE) / alpha) * self.error
+
+
+def stream_mean(values: FloatArray, sources: IntArray) -> StreamMean | None:
+    """The mean of `values` (n,) whose items come from `sources` (n,) (whole numbers from 0); None without values."""
+    if not values.size:
+        return None
+    mean, n_sources = float(values.mean()), np.unique(sources).size
+    error = clustered_error((values - mean) / values.size, sources) if n_sources > 1 else None
+    return StreamMean(mean, error, values.size, n_sources)
+
+
+def share_of_level(alpha: float, k: int) -> float:
+    """What the `k`-th stream (from 1) may spend of `alpha`."""
+    return alpha / (k * (k + 1))

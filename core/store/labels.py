@@ -1,0 +1,130 @@
+"""Labels that raters save in a pass, and drafts of texts that nobody has saved yet.
+
+*Labels* are one row for each time somebody saved one, so nothing is ever overwritten.  A label belongs to the pass it
+was given in; what a rater thinks now is their newest row of the pass for an item and aspect.  A form that is sent twice
+(a lost connection, a double click) carries the same `form` id and is stored once.
+
+*Drafts* are overwritten at every pause in typing.  Only a version that is saved from one is on record.  So drafts are
+not logged, and do not leave with a project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from core.project_records import moment
+from core.store.database import StorePart, drafts, given, labels, record_of, row_of
+from core.store.log import UNWRITTEN
+
+REMARK = ""
+"""Stands in an aspect's place for a comment, which is of the item and not of one label."""
+WITHDRAWN, RESTORED = "undone:", "undone-to:"
+"""How the forms of labels begin that undo one: nothing is said any more, or what was said before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a rater said of one item on one aspect in a pass; `value` None = looked at, and no label can be given.
+
+    `number` grows with time; it is 0, and `at` in 1970, until the label is saved.
+    """
+
+    rater: str
+    item_id: str
+    aspect: str
+    value: float | None
+    comment: str = ""
+    pass_id: str = ""
+    number: int = field(default=0, compare=False)
+    at: datetime = UNWRITTEN
+    form: str = field(default="", compare=False)
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether it undoes the only label there was: the item is open again on this aspect."""
+        return self.form.startswith(WITHDRAWN)
+
+    @property
+    def undoes(self) -> bool:
+        return self.is_withdrawn or self.form.startswith(RESTORED)
+
+
+class LabelStore(StorePart):
+    def add(self, project_id: str, golden_id: str, new: Sequence[Label], *, form: str) -> None:
+        """Store what one form said (one label an aspect); the same form a second time changes nothing."""
+        same = {"project_id": project_id, "golden_id": golden_id, "form": form, "taken_from": ""}
+        with self._db.write() as transaction:
+            transaction.insert_new(labels, [row_of(labels, label, **same) for label in new])
+
+    def current(self, project_id: str, pass_id: str, rater: str | None = None) -> list[Label]:
+        """The newest label of each rater (or of one) of a pass for each item and aspect, in the order of saving.
+
+        One that was withdrawn is none.
+        """
+        return self._newest(project_id=project_id, pass_id=pass_id, **given(rater=rater))
+
+    def of_golden(self, project_id: str, golden_id: str) -> list[Label]:
+        """As `current`, of all passes over a golden set."""
+        return self._newest(project_id=project_id, golden_id=golden_id)
+
+    def since(self, project_id: str, pass_id: str, rater: str, number: int) -> list[Label]:
+        """What a rater said in a pass after label `number` (0: everything), oldest first."""
+        query = sa.select(labels).filter_by(project_id=project_id, pass_id=pass_id, rater=rater)
+        return self._select(query.where(labels.c.number > number))
+
+    def _newest(self, **where: str) -> list[Label]:
+        same = (labels.c.pass_id, labels.c.rater, labels.c.item_id, labels.c.aspect)
+        newest = sa.select(sa.func.max(labels.c.number)).filter_by(**where).group_by(*same)
+        found = self._select(sa.select(labels).where(labels.c.number.in_(newest)))
+        return [label for label in found if not label.is_withdrawn]
+
+    def _select(self, query: sa.Select[Any]) -> list[Label]:
+        rows = self._db.rows(query.order_by(labels.c.number))
+        return [record_of(Label, row, at=moment(row.created_at)) for row in rows]
+
+
+# ── drafts ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What somebody has typed and not saved: nobody's record, so it is not logged.
+
+    `subject` says of what ("criteria:ID"), `author` "" where nobody said who it is, `base` the version it began from
+    (`CriteriaView.head` as they saw it), so that a save can tell whether somebody else was faster.
+    """
+
+    subject: str
+    author: str
+    text: str
+    base: str
+    began_at: datetime
+    kept_at: datetime
+
+
+class Drafts(StorePart):
+    def keep(self, project_id: str, subject: str, author: str, text: str, base: str) -> Draft:
+        """Write `text` over what `author` had typed there before; returns the draft as it was stored."""
+        key = {"project_id": project_id, "subject": subject, "author": author}
+        with self._db.write() as transaction:
+            now = transaction.now
+            row = key | {"text": text, "base": base, "began_at": now, "kept_at": now}
+            transaction.upsert(drafts, row, keep="began_at")
+            return record_of(Draft, transaction.execute(sa.select(drafts).filter_by(**key)).one())
+
+    def of(self, project_id: str, subject: str) -> list[Draft]:
+        """What anybody has typed of one text and not saved, the newest first."""
+        query = sa.select(drafts).filter_by(project_id=project_id, subject=subject)
+        rows = self._db.rows(query.order_by(drafts.c.kept_at.desc(), drafts.c.author))
+        return [record_of(Draft, row) for row in rows]
+
+    def drop(self, project_id: str, subject: str, authors: Sequence[str]) -> None:
+        """Delete the drafts of these people; none there is no error."""
+        theirs = sa.delete(drafts).filter_by(project_id=project_id, subject=subject)
+        with self._db.write() as transaction:
+            transaction.execute(theirs.where(drafts.c.author.in_(authors)))
