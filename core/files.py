@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import uuid
@@ -77,6 +78,12 @@ def small_text(path: Path, option: str) -> str:
     if len(data) > _LONGEST_TEXT:
         raise UsageError(f"{option}: {path} is larger than {_LONGEST_TEXT:,} bytes, as no such text is.")
     return text
+
+
+def file_digest(path: Path) -> str:
+    """``"sha256:" + 64 hex digits`` of a file's bytes.  OSError when it cannot be read."""
+    with path.open("rb") as file:
+        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def write_text(path: Path, text: str) -> None:

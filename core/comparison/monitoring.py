@@ -39,7 +39,7 @@ from core.data.golden import ITEM_ROLES, RowReader
 from core.data.split import calibration_digests, text_digest
 from core.data.tables import LIMITS, FindingLog, first_error, has_errors, open_table
 from core.errors import GoldenError, JobError, UsageError
-from core.files import json_lines, replacing, write_json, write_text
+from core.files import file_digest, json_lines, replacing, write_json, write_text
 from core.findings.over_time import monitor_finding, movement_words
 from core.progress import SILENT, Progress
 from core.providers.completions import ReplyStore
@@ -516,8 +516,6 @@ def time_in(cell: Any) -> datetime | None:
 
 def _claim(folder: Path, judge_file: Path, model: str) -> None:
     """Note the judge of the folder; JobError where it belongs to another one."""
-    from core.scoring.item_file import file_digest
-
     own = {"judge": file_digest(judge_file), "model": model}
     state = folder / STATE
     try:

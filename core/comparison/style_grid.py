@@ -80,7 +80,7 @@ class StylesSettings:
 
 @dataclass(frozen=True)
 class GivenCriteria:
-    """The criteria of a grid, and the positions whose labels they saw."""
+    """The criteria of a grid, and the positions of the items whose labels went into them: none is reported on."""
 
     criteria: Criteria | None = None
     seen: Sequence[int] = ()
@@ -199,7 +199,7 @@ def estimate_of_styles(
 
 @dataclass(frozen=True, slots=True)
 class StyleCell:
-    """One style on one aspect, measured on the labelled items that were asked and that no criteria saw.
+    """One style, measured on the labelled items that were asked and that no criteria saw.
 
     `n_asked` items were asked for `n_replies` replies, a call each, of which `n_unread` held no verdict and
     `n_unweighted` came without the probabilities that a weighted style wants.  `judge_id` is its place in the judge
@@ -225,7 +225,7 @@ class StyleCell:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A style that was not run on an aspect, and why."""
+    """A style that was not asked, and why."""
 
     aspect: str
     name: str
@@ -234,7 +234,10 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class StylesView:
-    """What came of the styles, or has come so far, for whoever watches; `steps` are those that were written."""
+    """The results of the styles: of a finished run, or, while it runs, those so far with `phase` and `message`.
+
+    All cells are of one aspect.  `steps` maps it to the evaluation steps that the model wrote.
+    """
 
     cells: tuple[StyleCell, ...] = ()
     unfinished: tuple[Unfinished, ...] = ()
@@ -318,7 +321,7 @@ def styles(
 
 @dataclass
 class _Grid:
-    """The styles so far as `view`, which grows, and the budget in calls."""
+    """The results so far as `view`, which grows, and how many styles the budget left out."""
 
     golden: GoldenSet
     model: LLMJudge
@@ -328,6 +331,7 @@ class _Grid:
     seen: tuple[int, ...]
     progress: Progress
     view: StylesView
+    n_too_dear: int = 0
 
     def affords(self, calls: int) -> bool:
         return self.settings.budget is None or self.view.calls + calls <= self.settings.budget
@@ -342,9 +346,9 @@ class _Grid:
         """Note a style that is not asked; without a `reason` it is the budget."""
         early = self.view.stopped_early
         if not reason:
+            self.n_too_dear += 1
             reason = f"the budget of {self.settings.budget:,} calls did not reach for it"
-            dear = 1 + sum(one.reason == reason for one in self.view.unfinished)
-            early = f"The budget of {self.settings.budget:,} calls left out {dear} of the styles."
+            early = f"The budget of {self.settings.budget:,} calls left out {self.n_too_dear} of the styles."
         left_out = (*self.view.unfinished, Unfinished(self.asked.task.aspect, style.name, reason))
         self.view = replace(self.view, unfinished=left_out, stopped_early=early)
 

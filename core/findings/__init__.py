@@ -1,5 +1,7 @@
 """Every result in words, once: the terminal, screens, reports and notebooks print the same `Finding`.
 
+A report joins several results; `core.report.headline` says in words what they come to together.
+
 ::
 
     agreement       judges next to raters and each other: leaderboard, gain, rater, regression, yes or no

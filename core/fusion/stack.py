@@ -52,7 +52,8 @@ class Estimator:
 
     "average" is the mean of the standardised scores that are there and uses no label.  "ridge" and "nnls" learn an
     intercept and weights on the scale of the labels: ridge shrinks them, by the penalty with the smallest squared
-    error on left-out sources (5 folds); nnls keeps them from being negative.
+    error on left-out sources (5 folds); nnls keeps them from being negative.  `penalty` is stored with the fusion, and
+    scoring doesn't need it.
     """
 
     method: FusionMethod
@@ -298,10 +299,10 @@ def fuse(
     settings: FusionSettings,
     split: FusionSplit | None = None,
 ) -> Fusion:
-    """Fuse `parts` (judges of this golden set, of any scales) on one aspect (without further calls).
+    """Fuse `parts` (judges of this golden set, of any scales) on one aspect, without further calls to a model.
 
     With a `split` the items to fit and to report on are given, and the caller has seen to what the parts have `seen`:
-    their scores on the fit items must then be cross-fitted (`core.fusion.fusion_split.cross_fitted`).
+    their scores on the fit items must then be cross-fitted (`cross_fitted`).
 
     On fewer labels than weights can be learnt from, the parts are averaged instead, and `notes` says so.
 
@@ -322,27 +323,12 @@ def fuse(
         notes.append(f"{few}. The parts are averaged instead of joined by {method}.")
         method = "average"
     require_systems(golden, settings.measure.level, report)
+    if method == "average" and settings.level == "system":
+        n_systems = np.unique(golden.system_codes[fit]).size
+        notes.append(f"Parts were chosen by their agreement on single items: {n_systems} systems are too few for it.")
     agreement, matrix = Agreement(golden, aspect, settings), np.array([part.upward for part in parts])
-    # which parts beat chance needs intervals, whatever the report needs, and more units than a dozen systems
-    gate = replace(settings, resamples=settings.resamples or 1000)
-    if settings.level == "system":
-        gate = replace(gate, level="dataset")
-        if method == "average":
-            n_systems = np.unique(golden.system_codes[fit]).size
-            notes.append(
-                f"Parts were chosen by their agreement on single items: {n_systems} systems are too few for it."
-            )
-    on_fit = replace(agreement, settings=gate).align(matrix, fit)
-    few_sources = fit.size < TO_STACK or np.unique(golden.source_codes[fit]).size < LEAST_SOURCES
-    reasons = [
-        _unusable(row[fit], alignment, averaged=method == "average", few=few_sources)
-        for row, alignment in zip(matrix, on_fit, strict=True)
-    ]
-    left_out = {name: reason for name, reason in zip(names, reasons, strict=True) if reason}
+    on_fit, left_out = _choose_parts(agreement, names, matrix, fit, averaged=method == "average")
     usable = [k for k, name in enumerate(names) if name not in left_out]
-    if len(usable) < 2:
-        why = [f"{name}: {reason.rstrip('.')}." for name, reason in left_out.items()]
-        raise UsageError(" ".join([f"A fusion needs at least two usable parts; {len(usable)} came.", *why]))
     used, used_names = matrix[usable], [names[k] for k in usable]
 
     def fitted(rows: FloatArray) -> Estimator:
@@ -358,22 +344,7 @@ def fuse(
         lost.append(agreement.difference(values, scores, report))
     fused, *of_parts = agreement.align(np.vstack([values, matrix]), report)
     best = max(usable, key=lambda k: float(-np.inf if (value := on_fit[k].value) is None else value))
-    joined = [parts[k] for k in usable]
-    costs = [part.calls_per_item for part in joined]
-    judge = JudgeScores(
-        name=f"fusion ({method}) of {len(joined)}",
-        kind="fused",
-        aspect=aspect,
-        values=values,
-        unscored=tuple(
-            Unscored(golden.item_ids[k], "missing input", "No part of the fusion has a score.")
-            for k in np.flatnonzero(np.isnan(values))
-        ),
-        seen=tuple(sorted({*fit.tolist()}.union(*(part.seen for part in joined)))),
-        on_scale=method != "average",
-        note=f"{method} of {', '.join(used_names)}, fitted on {fit.size} items.",
-        calls_per_item=None if None in costs else float(sum(cost or 0.0 for cost in costs)),
-    )
+    judge = _fused_judge(golden, aspect, [parts[k] for k in usable], values, fit, method=method)
     return Fusion(
         method=method,
         judge=judge,
@@ -389,6 +360,57 @@ def fuse(
         state=estimator.state() | {"parts": used_names},
         notes=tuple(notes),
     )
+
+
+def _fused_judge(
+    golden: GoldenSet,
+    aspect: str,
+    joined: Sequence[JudgeScores],
+    values: FloatArray,
+    fit: IntArray,
+    *,
+    method: FusionMethod,
+) -> JudgeScores:
+    """Return the fused `values` (n_items,) as a judge that has seen the items to fit on and all that a part has."""
+    costs = [part.calls_per_item for part in joined]
+    return JudgeScores(
+        name=f"fusion ({method}) of {len(joined)}",
+        kind="fused",
+        aspect=aspect,
+        values=values,
+        unscored=tuple(
+            Unscored(golden.item_ids[k], "missing input", "No part of the fusion has a score.")
+            for k in np.flatnonzero(np.isnan(values))
+        ),
+        seen=tuple(sorted({*fit.tolist()}.union(*(part.seen for part in joined)))),
+        on_scale=method != "average",
+        note=f"{method} of {', '.join(part.name for part in joined)}, fitted on {fit.size} items.",
+        calls_per_item=None if None in costs else float(sum(cost or 0.0 for cost in costs)),
+    )
+
+
+def _choose_parts(
+    agreement: Agreement, names: Sequence[str], matrix: FloatArray, fit: IntArray, *, averaged: bool
+) -> tuple[list[Alignment], dict[str, str]]:
+    """Return each part's alignment on the items to fit on, and name → reason of the parts that are left out.
+
+    `matrix` is (n_parts, n_items).  UsageError where fewer than two parts are usable.
+    """
+    golden, settings = agreement.golden, agreement.settings
+    # which parts beat chance needs intervals, whatever the report needs, and more units than a dozen systems
+    level = "dataset" if settings.level == "system" else settings.level
+    gate = replace(settings, resamples=settings.resamples or 1000, level=level)
+    on_fit = replace(agreement, settings=gate).align(matrix, fit)
+    few = fit.size < TO_STACK or np.unique(golden.source_codes[fit]).size < LEAST_SOURCES
+    reasons = [
+        _unusable(row[fit], alignment, averaged=averaged, few=few)
+        for row, alignment in zip(matrix, on_fit, strict=True)
+    ]
+    left_out = {name: reason for name, reason in zip(names, reasons, strict=True) if reason}
+    if (n_usable := len(names) - len(left_out)) < 2:
+        why = [f"{name}: {reason.rstrip('.')}." for name, reason in left_out.items()]
+        raise UsageError(" ".join([f"A fusion needs at least two usable parts; {n_usable} came.", *why]))
+    return on_fit, left_out
 
 
 def _unusable(row: FloatArray, alignment: Alignment, *, averaged: bool, few: bool) -> str:

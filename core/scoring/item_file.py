@@ -6,10 +6,10 @@ per cent of what the offline judge takes, and memory for a number a row: the has
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections import Counter, abc
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,7 @@ from core.data import Mapping, load_items
 from core.data.columns import KEPT_VALUES, METRIC, kept_values, mapping_of
 from core.data.golden import ITEM_ROLES, RowReader, check_mapping, checked_texts, numbered_id, repeated_id
 from core.data.tables import LIMITS, FileProblem, FindingLog, Severity, TableFile, first_error, has_errors, open_table
-from core.errors import GoldenError
+from core.files import file_digest
 from core.judge_files.documents import kept_columns
 from core.judge_files.loaded import LoadedJudge
 from core.records import Item, is_blank
@@ -35,54 +35,25 @@ _TOLD = 5_000
 
 @dataclass(frozen=True)
 class ItemFile:
-    """Items of a file, ready to be read as often as wanted: either from `table` one batch at a time, or from `kept`.
+    """Items of a file, ready to be read as often as wanted.
 
     `digest` is the SHA-256 of the file's bytes; `filled` counts the items that have a source, a context, references.
-    `repeats` are the places of rows, from 1, whose id an earlier row has; the judge's file says what they are.
+    `read_after` gives the items after the first so many, in file order.
     """
 
     path: Path
     digest: str
     n_items: int
     filled: abc.Mapping[str, int]
+    columns: tuple[str, ...]
+    read_after: abc.Callable[[int], abc.Iterator[Item]] = field(repr=False)
     findings: tuple[FileProblem, ...] = ()
-    table: TableFile | None = None
-    mapping: Mapping | None = None
-    kept: tuple[Item, ...] = field(default=(), repr=False)
-    repeats: frozenset[int] = field(default=frozenset(), repr=False)
 
     def batches(self, size: int, start: int = 0) -> abc.Iterator[tuple[Item, ...]]:
         """The items after the first `start`, in file order, `size` at a time."""
-        items = iter(self.kept[start:])
-        if self.table is not None and self.mapping is not None:
-            reader, rows = RowReader(self.mapping, FindingLog()), self.table.rows()  # findings were told before
-            numbered = self.mapping.values.ids == "number"
-            wanted = (at for at in enumerate(rows, start=1) if numbered or at[0] not in self.repeats)
-            items = (
-                numbered_id(item, rows.number) if place in self.repeats else item
-                for place, row in itertools.islice(wanted, start, None)
-                for item in (reader.read(place, rows.number, row),)
-            )
+        items = self.read_after(start)
         while batch := tuple(itertools.islice(items, size)):
             yield batch
-
-
-def require_parts(
-    needs: abc.Sequence[str], there: abc.Container[str], columns: abc.Sequence[str], file_name: str
-) -> None:
-    """GoldenError when no item has a part (source, context, references) that the judge needs."""
-    if lacking := [part for part in needs if part not in there]:
-        raise GoldenError(
-            f"The judge rates each item with its {' and '.join(lacking)}, and no item has one. The file has: "
-            f"{', '.join(columns)[:500]}. Add a column {lacking[0]!r}, or name the one that holds it so.",
-            file=file_name,
-        )
-
-
-def file_digest(path: Path) -> str:
-    """``"sha256:" + 64 hex digits`` of a file's bytes.  OSError when it cannot be read."""
-    with path.open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def columns_behind(judge: LoadedJudge) -> dict[str, str]:
@@ -104,23 +75,35 @@ def validate_items(
     table = open_table(path, max_mb=None, max_rows=LIMITS.items, paths={*given.values(), *kept.values()})
     digest, first = file_digest(path), table.rows()
     head = list(itertools.islice(first, HEAD_ROWS))
-    columns, looked = first.columns, None
-    while True:  # JSON lines: a column, and with it a role, may first come in a late row
-        mapping = replace(mapping_of(columns, head, given, kept), values=kept_values(kept))
-        if mapping.layout == "long":  # several rows an item: they are joined in memory
-            items = load_items(path, mapping=given, kept=kept).items
-            return ItemFile(path, digest, len(items), Counter(p for i in items for p in _filled(i)), kept=items)
-        roles = {role: mapping.roles.get(role) for role in ITEM_ROLES}
-        if roles == looked:
-            break
-        log, looked, n_items, filled, repeats = FindingLog(), roles, 0, Counter[str](), frozenset[int]()
+    mapping = replace(mapping_of(first.columns, head, given, kept), values=kept_values(kept))
+    while mapping.layout == "wide":
+        log, n_items, filled, columns, repeats = FindingLog(), 0, Counter[str](), mapping.columns, frozenset[int]()
         if check_mapping(mapping, mapping.columns, log, labels_needed=False):
             rows = table.rows(log=log)
             n_items, filled, repeats = look_at(((rows.number, row) for row in rows), mapping, log, on_rows)
             columns = rows.columns
-    if has_errors(findings := log.sorted()):
-        raise first_error(findings, path.name)
-    return ItemFile(path, digest, n_items, filled, (*table.findings, *findings), table, mapping, repeats=repeats)
+        # JSON lines: a column, and with it a role, may first come in a late row; then all rows are read again by it
+        looked, mapping = mapping, replace(mapping_of(columns, head, given, kept), values=kept_values(kept))
+        if mapping.layout == "wide" and all(mapping.roles.get(role) == looked.roles.get(role) for role in ITEM_ROLES):
+            if has_errors(findings := log.sorted()):
+                raise first_error(findings, path.name)
+            read = partial(_read_rows, table, mapping, repeats)
+            return ItemFile(path, digest, n_items, filled, mapping.columns, read, (*table.findings, *findings))
+    items = load_items(path, mapping=given, kept=kept).items  # several rows an item: they are joined in memory
+    filled = Counter(part for item in items for part in _filled(item))
+    return ItemFile(path, digest, len(items), filled, mapping.columns, lambda start: iter(items[start:]))
+
+
+def _read_rows(table: TableFile, mapping: Mapping, repeats: abc.Set[int], start: int) -> abc.Iterator[Item]:
+    """The items after the first `start`, one a row.
+
+    `repeats` are the places of rows, from 1, whose id an earlier row has; the judge's file says what they are.
+    """
+    reader, rows = RowReader(mapping, FindingLog()), table.rows()  # findings were told before
+    wanted = (at for at in enumerate(rows, start=1) if mapping.values.ids == "number" or at[0] not in repeats)
+    for place, row in itertools.islice(wanted, start, None):
+        item = reader.read(place, rows.number, row)
+        yield numbered_id(item, rows.number) if place in repeats else item
 
 
 _REPEATS = {
@@ -135,7 +118,8 @@ def look_at(
 ) -> tuple[int, Counter[str], frozenset[int]]:
     """Look at every one of `rows`, each with its number; what is wrong goes into `log`.
 
-    Returns how many items there are, how many have a source, a context, references, and `ItemFile.repeats`.
+    Returns how many items there are, how many have a source, a context, references, and the places
+    of rows, from 1, whose id an earlier row has.
     """
     repeats, ids = set[int](), mapping.values.ids
     reader, filled, n_rows = RowReader(mapping, log), Counter[str](), 0

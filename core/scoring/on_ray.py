@@ -38,16 +38,20 @@ from core.files import FULL, json_lines
 from core.judge_files.loaded import RowJudge
 from core.progress import SILENT, Progress, Stage
 from core.records import Item, Unscored
-from core.scoring.item_file import HEAD_ROWS, columns_behind, require_parts
+from core.scoring.item_file import HEAD_ROWS, columns_behind
 from core.scoring.output import UNREAD, ScoredFile, ScoreRequest, other_scoring, tally, verdict_rows
-from core.scoring.run import batch_size, check_unread, identity_of, open_judge, scored_batches
+from core.scoring.run import batch_size, check_unread, identity_of, open_judge, require_parts, scored_batches
 
 MANIFEST = "_scoring.json"
 LINES, TABLES = (".jsonl", ".ndjson"), (".parquet",)
 PART, REMOTE_PART = 2_000, 250
 """Items of a part, of a judge that computes and of one that asks a model: what a killed actor loses of each."""
 READING = {"num_cpus": 0.1}
-"""What a task that reads takes of its node: actors leave that much of every processor."""
+"""What a task that reads takes of a processor: it reads little and mostly waits."""
+FOR_READING = 0.2
+"""What a scoring actor leaves of its processor (or its node) for two tasks that read."""
+ASKING = 0.5
+"""What an actor that asks an endpoint takes of a processor: it waits for replies."""
 
 
 def score_on_ray(
@@ -79,6 +83,7 @@ def score_on_ray(
         n_items, identity = rows.count(), identity_of(request, [*map(list, files.items())], judge)
         done, before = _begin(folder, identity, again=request.again)
         needs, n_actors = _actors(ray, judge)
+        # actors get rows and write parts; no name on this machine travels with the request
         sent = replace(request, out=Path("part.jsonl"), items=Path("items"))
         size = batch_size(judge)  # whole batches: a model sees the same items together as in one process
         scored = rows.map_batches(
@@ -115,12 +120,13 @@ def _actors(ray: Any, judge: RowJudge) -> tuple[dict[str, Any], int]:
         if gpus:
             return {"num_gpus": 1, "num_cpus": 0}, gpus
         smallest = min(node.get("CPU", 1) for node in nodes)
-        return {"num_cpus": max(0.5, smallest - 0.2)}, len(nodes)  # no node holds the model twice
+        # nearly all of a node, so that (with nodes of one size) none loads the model twice
+        return {"num_cpus": max(0.5, smallest - FOR_READING)}, len(nodes)
     if judge.models:
         asked = [each.provider for each in judge.models]
         most = min((each.limits.concurrency for each in asked if hasattr(each, "limits")), default=len(nodes))
-        return {"num_cpus": 0.5}, min(len(nodes), most)
-    return {"num_cpus": 0.8}, cpus
+        return {"num_cpus": ASKING}, min(len(nodes), most)
+    return {"num_cpus": 1 - FOR_READING}, cpus
 
 
 def _columns_of(head: Sequence[dict[str, Any]], request: ScoreRequest, judge: RowJudge, source: str) -> Columns:
@@ -191,6 +197,8 @@ class Scorer:
     """An actor: scores the rows of a batch that have no verdict yet, and writes them as one part.
 
     `judge_file` is the content of the file that `request` names, `done` are hashes of ids that have a verdict.
+    A call returns a table of one row for `score_on_ray`: `counts` (the `tally` of the part as JSON), `ids` (the items'
+    `short_hash`, uint64 in bytes) and `problem` (why the batch was not scored; "" if it was).
     """
 
     def __init__(

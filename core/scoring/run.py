@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from core.data import load_items
-from core.errors import ConcordError, JobError, JudgeError, UsageError
+from core.errors import ConcordError, GoldenError, JobError, JudgeError, UsageError
+from core.files import file_digest
 from core.judge_files import CalibratedJudge
 from core.judge_files.fused_judge import FusedJudge
 from core.judge_files.loaded import LoadedJudge, RowJudge, load_judge
@@ -31,7 +32,7 @@ from core.providers.cached import CachedProvider
 from core.providers.completions import ReplyStore, Request
 from core.providers.wire import BatchResults, Capabilities, request_lines, write_lines
 from core.records import Item
-from core.scoring.item_file import ItemFile, columns_behind, file_digest, require_parts, validate_items
+from core.scoring.item_file import ItemFile, columns_behind, validate_items
 from core.scoring.output import (
     UNREAD,
     Output,
@@ -282,9 +283,18 @@ def _items(request: ScoreRequest, judge: RowJudge, progress: Progress = SILENT) 
         request.mapping,
         columns_behind(judge),
     )
-    columns = () if items.mapping is None else items.mapping.columns
-    require_parts(judge.needs, items.filled, columns, items.path.name)
+    require_parts(judge.needs, items.filled, items.columns, items.path.name)
     return items
+
+
+def require_parts(needs: Sequence[str], there: Container[str], columns: Sequence[str], file_name: str) -> None:
+    """GoldenError when no item has a part (source, context, references) that the judge needs."""
+    if lacking := [part for part in needs if part not in there]:
+        raise GoldenError(
+            f"The judge rates each item with its {' and '.join(lacking)}, and no item has one. The file has: "
+            f"{', '.join(columns)[:500]}. Add a column {lacking[0]!r}, or name the one that holds it so.",
+            file=file_name,
+        )
 
 
 def batch_size(judge: RowJudge) -> int:
