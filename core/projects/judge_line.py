@@ -121,7 +121,7 @@ class VersionDecided(VersionEntry):
             raise UsageError(f"A decision makes no draft, and its reason has {LONGEST_REASON:,} characters at most.")
 
     @property
-    def did(self) -> str:
+    def description(self) -> str:
         return _DID[self.state].format(self.version)
 
 
