@@ -1,4 +1,4 @@
-"""Concord's core: calibrate LLM judges against people, without a screen.
+"""Concord's core: calibrate LLM judges to human raters, without a screen.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Connect to a Ray cluster, and say its errors in plain words.
+"""Connect to a Ray cluster, and translate its errors into plain words.
 
 Ray is installed apart (`pip install "ray==2.60.0"`) and imported when a cluster is named.  The host that asks must be a
 node of the cluster (``ray start``); nodes need the same Python and requirements, Concord's own code is sent along.  A
@@ -66,8 +66,8 @@ def _find_head(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), ANSWER_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise JobError(
-            f"No Ray cluster answers at {address} ({error}). Look whether its head runs there (ray start --head "
-            f"--node-ip-address=HEAD --port={port}), whether this host may reach it, and whether the address is right."
+            f"No Ray cluster answers at {address} ({error}). Check that its head runs there (ray start --head "
+            f"--node-ip-address=HEAD --port={port}), that this host can reach it, and that the address is right."
         ) from error
 
 
@@ -96,7 +96,7 @@ def plain_errors(address: str) -> Iterator[None]:
     except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         if type(error).__name__ == "AuthenticationError":
             raise JobError(
-                f"The Ray cluster at {address} lets this host in with its own token alone "
+                f"The Ray cluster at {address} accepts this host only with the cluster's token "
                 f"({words_of(error).partition('. ')[0]}). Set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH here as on "
                 "its nodes, to the same token."
             ) from error
@@ -104,7 +104,7 @@ def plain_errors(address: str) -> Iterator[None]:
 
 
 def words_of(error: Exception) -> str:
-    """Return what an error of Ray says, in one line without its traceback."""
+    """Return the message of a Ray error in one line, without its traceback."""
     error = getattr(error, "cause", None) or error  # what a task raised stands behind its traceback
     lines = [line.strip() for line in str(error).strip().split("\n")]
     if lines[0].startswith("Version mismatch"):
@@ -119,11 +119,11 @@ def _way_out(error: Exception, address: str) -> str:
         return f"Its nodes may be busy (`ray status` shows it), or hang. {REACH}"
     if type(error).__name__ in ("ActorDiedError", "WorkerCrashedError", "NodeDiedError", "OutOfMemoryError"):
         return (
-            "Its nodes or processes end before they finish anything: look at their memory (ray start --num-cpus gives "
-            "fewer processes more of it) and their logs. What is done is kept; run it again."
+            "Its nodes or processes stop before they finish anything: check their memory (ray start --num-cpus gives "
+            "fewer processes more of it) and their logs. Finished work is saved; run it again."
         )
     return (
         f"This host must be a node of it (ray start --address={'HOST:PORT' if address == 'auto' else address}), and "
-        "RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set here as there, to the same token. What is done so far is "
-        "kept, so the run can be resumed."
+        "RAY_AUTH_MODE and RAY_AUTH_TOKEN_PATH must be set here as there, to the same token. Finished work is "
+        "saved, so the run can be resumed."
     )

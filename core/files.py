@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and those of `CONCORD_HOME`, which are its owner's alone."""
+"""Write files atomically, and keep those in `CONCORD_HOME` private to their owner."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def small_text(path: Path, option: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{option}: {path} cannot be read as text ({error}).") from error
     if len(data) > _LONGEST_TEXT:
-        raise UsageError(f"{option}: {path} is larger than {_LONGEST_TEXT:,} bytes, as no such text is.")
+        raise UsageError(f"{option}: {path} is larger than {_LONGEST_TEXT:,} bytes, too large for such a text.")
     return text
 
 
@@ -114,7 +114,7 @@ KEPT = ("concord*.sqlite*", "worker.*", "errors.log", "states", "scored", "assis
 
 @contextmanager
 def owner_only() -> Iterator[None]:
-    """Files made within, by any thread of this process, are for its user alone."""
+    """Make files created within, by any thread of this process, private to its user."""
     before = os.umask(_OTHERS)
     try:
         yield
@@ -130,7 +130,7 @@ def make_private(folder: Path) -> None:
 
 
 def secure_home(home: Path) -> None:
-    """Take from all others what rights they have to `home` and to what Concord keeps there.
+    """Remove the rights of other users to `home` and to Concord's files in it.
 
     No home is no error, nor is what belongs to another user; links are not followed.
     """

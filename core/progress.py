@@ -1,4 +1,4 @@
-"""The only thing a long computation knows of the world: whom it tells how far it is, and who may stop it."""
+"""Report the progress of a long computation, and stop it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Nobody watches, nobody stops it."""
+    """Progress that reports nothing and never stops."""
 
     def advance(self, done: int, of: int) -> None:
         """Nothing."""

@@ -1,4 +1,4 @@
-"""Who acts, and what is kept as the store hands it out: projects, golden sets, criteria, runs, judges, workers.
+"""Records of the store: actors, projects, golden sets, criteria, runs, judges, workers.
 
 Frozen records that hold no store and no SQL.  Times are timezone-aware UTC.  What is not known is None, never 0.
 
@@ -22,7 +22,7 @@ ROLES: tuple[Role, ...] = ("viewer", "annotator", "reviewer", "admin")
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Somebody who acts: `name` as others see it ("" = nobody said), `subject` the identity they signed in with.
+    """A user: `name` as others see it ("" = nobody said), `subject` the identity they signed in with.
 
     `at_screen`: they sit at a screen, where whoever changes something says who they are first.
     """
@@ -34,7 +34,7 @@ class Actor:
 
     @property
     def is_unnamed(self) -> bool:
-        """Whether somebody at a screen has yet to say who they are: they may read, and change nothing."""
+        """Whether a user at a screen has not entered a name yet: they may read but not change anything."""
         return self.at_screen and not self.name
 
     def may(self, role: Role) -> bool:
@@ -198,7 +198,7 @@ class CriteriaEntry:
 
 
 class RunRequest(Protocol):
-    """What every kind of run is asked for with: a frozen record that the store's codec can write."""
+    """Base of the requests of all runs: a frozen record that the store's codec can write."""
 
     @property
     def project_id(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What travels between the layers: frozen records, no behaviour beyond looking at themselves.
+"""Frozen records that all layers share.
 
 Every layer imports this module and nothing of it imports another layer.  Settings records are checked by their fields'
 bounds, and `json_fields` is the JSON form of records.  Arrays are numpy float64; a missing
@@ -246,7 +246,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a judge is asked: rate this aspect of items of this kind on this scale.
+    """A judging task: rate this aspect of items of this kind on this scale.
 
     `levels` are the levels that somebody described, lowest first; a judge that reads prompts is shown them.
     """
@@ -340,7 +340,7 @@ Verdict = Scored | Unscored
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was asked and what it cost.  `requests` were sent, `cached` came from the store; cost None = unknown."""
+    """Number and cost of requests.  `requests` were sent, `cached` came from the store; cost None = unknown."""
 
     requests: int = 0
     cached: int = 0
@@ -376,7 +376,7 @@ class ScoreMatrix:
 
 @dataclass(frozen=True)
 class JudgeScores:
-    """What one judge gave the items of a golden set, whoever or whatever it is: the unit of comparing and fusing.
+    """The scores of one judge on a golden set, as compared and fused.
 
     `values` is (n_items,) float64 in the golden set's order, NaN = unscored; on the aspect's scale where `on_scale`,
     else on a scale of its own (a metric's, say).  `unscored` says why, for the items that were asked for.  `seen` are
@@ -461,7 +461,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Alignment(JsonRecord):
-    """Agreement of scores with people: never a bare number.
+    """Agreement of scores with raters: value, interval and n.
 
     `value` None is undefined (a constant side, too few), not 0.  `n` counts the items used (systems at system
     level), `n_groups` the groups averaged (sample level), `n_left_out` the groups left out there, `n_unscored`

@@ -190,7 +190,9 @@ def _refusal(kind: bytes, rest: bytes, allowed: Mapping[str, int]) -> RefusedErr
     limits = f"{allowed['memory'] // _MB} MB of memory and {allowed['seconds']} s of computing"
     if kind == _SPENT:
         spent = "memory" if rest.strip() == b"memory" else "time"
-        return RefusedError(f"Reading it takes more {spent} than a file of its size may: {limits}. Split the file.")
+        return RefusedError(
+            f"Reading it takes more {spent} than a file of its size is allowed: {limits}. Split the file."
+        )
     return RefusedError(f"It cannot be read within {limits}, or its data are broken. Save the file anew, or split it.")
 
 

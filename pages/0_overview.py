@@ -15,7 +15,7 @@ NOW, STORY = PARTS = ("Now", "History")
 
 
 def choose_version(now: Overview) -> JudgeVersion | None:
-    """The version in the URL, else the newest that waits for sign-off, else the one in use."""
+    """The version in the URL, else the newest that waits for approval, else the one in use."""
     named = state.url_id("version")
     if named is not None and named.isdigit() and 0 < int(named) <= len(now.line.versions):
         return now.line.get(int(named))

@@ -1,4 +1,4 @@
-"""Look into a finished calibration: what each part of its judge adds, and what made its candidates win.
+"""Analyse a finished calibration: what each part of its judge adds, and what its best candidates have in common.
 
 *Ablations*: the final judge is measured next to the same judge without criteria, without refinement (the best drafts,
 as many as the final judge has members, chosen on calibration among drafts alone), and with its single best criteria
@@ -138,13 +138,13 @@ class Ablation:
 
     @property
     def opening(self) -> str:
-        """What was done to the held-out items for this table, in words."""
+        """How the held-out items were used for this table, in words."""
         names = ", ".join(row.key for row in self.rows if row.first_look)
         if not names:
             return f"All rows were measured on the {self.n_held_out:,} held-out items before; nothing new was opened."
         return (
             f"The {self.n_held_out:,} held-out items were opened for this table. Measured there for the first time: "
-            f"{names}. Take it as a look at what each part adds; choosing a row by these figures would make held-out "
+            f"{names}. It shows what each part adds. Choosing a row by these figures would make the held-out "
             "items part of the choice."
         )
 
@@ -166,8 +166,8 @@ class _Asked:
         if golden.digest != calibration.golden_digest:
             raise UsageError(
                 f"The calibration was made on {calibration.golden_name} ({calibration.golden_digest[:19]}…); "
-                f"{golden.name} ({golden.digest[:19]}…) is another golden set or another version of it. Give the one "
-                "it was made on."
+                f"{golden.name} ({golden.digest[:19]}…) is a different golden set, or a different version of "
+                "it. Name the one that was used."
             )
         self.variants, self.left_out = variants_of(calibration)
         cut = {lost.item_id for lost in calibration.scores.unscored.get("final", ()) if lost.reason == "budget"}
@@ -190,7 +190,7 @@ class _Asked:
 def estimate_ablation(
     judge: Judge, golden: GoldenSet, calibration: Calibration, scores: ScoreMatrix | None = None
 ) -> Estimate:
-    """Calls, tokens and price of `ablate`; raises as it does."""
+    """Estimate calls, tokens and price of `ablate`; raises the same errors."""
     asked = _Asked(calibration, golden, scores)
     words = sum(text_length(criteria.text) for criteria in calibration.chosen) // max(1, len(calibration.chosen))
     once = judge.estimate(calibration.task, [golden.items[p] for p in asked.positions], words)
@@ -274,17 +274,17 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
     Choosing looks at calibration items only.
     """
     chosen, n_items = calibration.chosen, len(calibration.split.calibration)
-    variants = [Variant("final", chosen, "The calibrated judge as it is handed out.")]
+    variants = [Variant("final", chosen, "The calibrated judge as exported.")]
     left_out: dict[str, str] = {}
     shown: list[Part] = ["levels"] if calibration.task.levels else []
     shown += ["examples"] if (calibration.judge_state.get("sampling") or {}).get("examples") else []
     bare = Criteria("", calibration.task.aspect, Provenance("none", note="the judge without criteria"))
-    name_alone = "The judge knows the name of the aspect and the scale, nothing more."
+    name_alone = "The judge knows only the name of the aspect and the scale."
     if any(criteria.text for criteria in chosen):
         what = f"The judge is shown {' and '.join(shown)}, and no criteria." if shown else name_alone
         variants.append(Variant("without criteria", (bare,), what))
     else:
-        left_out["without criteria"] = "The final judge has no criteria: it is the same judge."
+        left_out["without criteria"] = "The final judge has no criteria, so it is the same judge."
     drafts = [
         (candidate.alignment.value, candidate.criteria)
         for candidate in calibration.candidates
@@ -293,9 +293,9 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
     ]
     best = tuple(criteria for _, criteria in sorted(drafts, key=lambda pair: -pair[0])[: len(chosen)])
     if not any(criteria.provenance.origin == "refine" for criteria in chosen):
-        left_out["without refinement"] = "No refined criteria came into the final judge: it is the same judge."
+        left_out["without refinement"] = "The final judge has no refined criteria, so it is the same judge."
     elif not best:
-        left_out["without refinement"] = "No draft was scored on all calibration items, so none can stand in."
+        left_out["without refinement"] = "No draft was scored on all calibration items, so none can replace it."
     else:
         who = "The best draft" if len(best) == 1 else f"The {len(best)} best drafts"
         short = "" if len(best) == len(chosen) else f" (no more were scored on all {n_items:,} items)"
@@ -305,7 +305,7 @@ def variants_of(calibration: Calibration) -> tuple[list[Variant], dict[str, str]
         what = f"The best criteria on calibration alone, instead of the mean of {len(chosen)}."
         variants.append(Variant("single best", chosen[:1], what))
     else:
-        left_out["single best"] = "The final judge is a single set of criteria: it is the same judge."
+        left_out["single best"] = "The final judge is a single set of criteria, so it is the same judge."
     same = "The same criteria, and the prompt leaves out"
     if "levels" in shown:
         variants.append(Variant("without levels", chosen, f"{same} what the levels of the scale mean.", ("levels",)))

@@ -132,7 +132,7 @@ def estimate(
     replies: ReplyStore | None = None,
     **choices: Any,
 ) -> Estimate:
-    """Calls, tokens and price of `calibrate` with the same arguments; asks no endpoint."""
+    """Estimate calls, tokens and price of `calibrate` with the same arguments, without any request."""
     chosen = replace(settings or CalibrationSettings(), **choices)
     task = task_of(golden, aspect, definition) if isinstance(aspect, str) else aspect
     with _opened(judge, replies, asking) as opened:
@@ -144,7 +144,7 @@ def _opened(judge: str | Judge, replies: ReplyStore | None, asking: Asking | Non
     if isinstance(judge, str):
         return closing(make_judge(judge, Settings.from_environment(), replies, asking=asking, gate=NAMED))
     if asking is not None and asking.style is not None:
-        raise UsageError("`asking` cannot change a judge of your own: give it its sampling, or name a SPEC.")
+        raise UsageError("`asking` cannot change your own judge. Set its sampling when you create it, or pass a SPEC.")
     return nullcontext(judge)
 
 
@@ -161,8 +161,8 @@ def ablate(calibrated: CalibratedRun, *, progress: Progress = SILENT) -> ablatio
 
 
 OTHER_RESULT = (
-    "The repeated calibration chose other criteria than the file holds: replies were not cached, or people changed "
-    "the criteria. These figures are about the repeated one."
+    "The repeated calibration chose different criteria from those in the file: replies were not cached, or "
+    "someone edited the criteria. These figures describe the repeated calibration."
 )
 
 
@@ -189,7 +189,8 @@ def repeated(
         )
     if card["golden"]["digest"] != golden.digest:
         raise UsageError(
-            f"{path}: was calibrated on {card['golden']['name']}, and {golden.name} holds other items or labels. Give "
+            f"{path}: was calibrated on {card['golden']['name']}, and {golden.name} has different items or "
+            "labels. Give "
             "the golden set that it was calibrated on."
         )
     state, task = card["judge"], card["task"]

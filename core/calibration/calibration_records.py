@@ -1,4 +1,4 @@
-"""Settings of a calibration and of a refinement round, and the records of what comes out of one.
+"""Settings and results of a calibration and of a refinement round.
 
 The paper's presets, and the choices that it leaves open; candidates, snapshots of the leaderboard, the result.
 """
@@ -66,27 +66,33 @@ AS_IN_PAPER: Mapping[str, Any] = {"revisit": "full", "refine_gate": False, "ense
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSettings:
-    """What to choose before the start: options of the command, fields of the form, part of judge.yaml.
+    """Settings of a calibration: options of the command, fields of the form, part of judge.yaml.
 
     `level` None takes what the golden set allows.  `budget` None is no limit; a call is one draft, one refinement, or
     one set of criteria on one item.  `budget_usd` counts retries, thoughts and cached prompt tokens.
     """
 
     preset: PresetName = setting("summarisation", "How many criteria to draft and refine, from how many exemplars.")
-    revisit: RevisitMode = setting("racing", "full scores every draft on every item, racing a seventh of that.")
+    revisit: RevisitMode = setting(
+        "racing", "full scores every draft on every item; racing needs about a seventh of the calls."
+    )
     rounds: int = setting(1, "Rounds of refining.", low=0, high=20)
     keep: int = setting(4, "Criteria refined in each round (K).", low=1, high=50)
     ensemble: int = setting(3, "Best criteria averaged in the final judge; 1 takes the single best.", low=1, high=25)
-    budget: int | None = setting(None, "Most calls the run may make.", low=1)
+    budget: int | None = setting(None, "Maximum number of calls.", low=1)
     budget_usd: float | None = setting(None, "Most dollars the run may cost.", low=0)
     statistic: Statistic = setting("spearman", "Coefficient of agreement.")
     level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
-    split: SplitKind = setting("sources", "Hold out other sources, or other systems too.")
+    split: SplitKind = setting("sources", "Hold out sources only, or sources and systems.")
     calibration_share: float = setting(0.5, "Share of the sources to calibrate on.", low=0.05, high=0.95)
-    inner_share: float = setting(0.3, "Share of them that tests refinements.", low=0.05, high=0.95)
-    misaligned: int = setting(24, "Refinements see samples of so many most misaligned items.", low=1, high=500)
-    min_gap: float = setting(0.5, "Misaligned from this gap on, in standard deviations.", low=0, high=10)
-    refine_gate: bool = setting(True, "Take a refinement only if it also gains on items that it was not shown.")
+    inner_share: float = setting(0.3, "Share of the calibration sources that tests refinements.", low=0.05, high=0.95)
+    misaligned: int = setting(
+        24, "Each refinement sees a sample of this many of the most misaligned items.", low=1, high=500
+    )
+    min_gap: float = setting(
+        0.5, "Gap from which an item counts as misaligned, in standard deviations.", low=0, high=10
+    )
+    refine_gate: bool = setting(True, "Accept a refinement only if it also gains on items that it was not shown.")
     draft_temperature: float = setting(1.0, "Temperature of drafting.", low=0, high=2)
     refine_temperature: float = setting(1.0, "Temperature of refining.", low=0, high=2)
     resamples: int = setting(1000, "Resamples of sources behind intervals.", low=0, high=100_000)
@@ -121,7 +127,7 @@ class CalibrationSettings:
 
     @property
     def words(self) -> str:
-        """How criteria are searched for, refined and chosen."""
+        """The search, the refinement and the choice in words."""
         gate = "if it gains on an inner fold" if self.refine_gate else "without a gate"
         refining = (
             f"{counted(self.rounds, 'round')} of refining the best {self.keep} (K) on up to {self.misaligned} items "
@@ -223,7 +229,7 @@ class LeaderboardSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WorkDone:
-    """Work asked for and work done; `left_out` says in sentences what was not done, and why.
+    """Work requested and done; `left_out` lists what was not done, and why.
 
     Drafts and refinements are asked for by the settings, made (usable and no repetition), and ranked or accepted into
     the pool.  A round is done when its refinements were made and scored to the end.  Calls are one per draft,
@@ -260,7 +266,7 @@ class WorkDone:
 
     @property
     def words(self) -> str:
-        """What was asked for and done, on one line."""
+        """The work requested and done, on one line."""
         allowed = "no limit" if self.budget is None else f"{self.budget:,} allowed"
         return (
             f"Drafts: {self.drafts_asked:,} asked for, {self.drafts_made:,} made, {self.drafts_ranked:,} ranked. "

@@ -206,7 +206,7 @@ def _start(judge: AskedJudge, split: Split, settings: CalibrationSettings, opene
     )
     run.warnings += filter(None, [few_labels(items.n, refining=plan.rounds > 0), unseen])
     if split.dropped:
-        run.warnings.append(f"{split.dropped} items fall away because their system is held out on the other side.")
+        run.warnings.append(f"{split.dropped} items are left out because their system belongs to the other set.")
     return run
 
 
@@ -217,7 +217,7 @@ def _refine_round(run: _Run, round_: int) -> None:
     parents = pool.ranked(pool.with_status("kept"))[: pool.settings.keep]
     requests = spread(refine_requests(pool, train, parents, round_), run.plan.refined)
     if not requests:
-        why = "judge and raters disagree on no item far enough" if parents else "no draft could be scored"
+        why = "judge and raters do not disagree enough on any item" if parents else "no draft could be scored"
         run.not_run.append(f"Refinement ended before round {round_}: {why}.")
         return
     pool.publish("refine", f"refining {len(parents)} criteria, {len(requests)} proposals", round_)
@@ -285,8 +285,8 @@ def _report(run: _Run) -> Calibration:
     if missing:
         reasons = ", ".join(sorted({lost.reason for lost in missing}))
         run.warnings.append(
-            f"{len(missing)} of {len(scores.item_ids)} items have no score ({reasons}). They are counted, never "
-            "guessed; the replies are in the verdicts."
+            f"{len(missing)} of {len(scores.item_ids)} items have no score ({reasons}). They count as unscored; "
+            "the replies are in the verdicts."
         )
     run.warnings += judge.judge.remarks
     if no_map:
@@ -395,8 +395,8 @@ def require_usable(golden: GoldenSet, task: Task, items: LabelledItems) -> None:
     """AspectError, with the way out, when the calibration labels are too few or all equal."""
     if items.n < LEAST:
         raise AspectError(
-            f"aspect {task.aspect!r} has {golden.aspects[task.aspect].n_labelled} labels, of which {items.n} fall on "
-            f"the calibration side; at least {LEAST} are needed there (we recommend {ENOUGH}). Label more items or "
+            f"aspect {task.aspect!r} has {golden.aspects[task.aspect].n_labelled} labels, {items.n} of them in "
+            f"the calibration set; at least {LEAST} are required there (we recommend {ENOUGH}). Label more items or "
             "choose a larger calibration share.",
             file=golden.name,
         )
@@ -417,7 +417,7 @@ def estimate(
     asking: Asking | None = None,
     split: Split | None = None,
 ) -> Estimate:
-    """What `calibrate` with the same arguments takes.  AspectError for labels that cannot rank anything."""
+    """Estimate the calls of `calibrate` with the same arguments.  AspectError for labels that cannot rank anything."""
     task, asking = task_of(golden, aspect) if isinstance(aspect, str) else aspect, asking or Asking()
     task = _shown_task(task, judge, settings)
     split = split or settings.split_of(golden, task.aspect)

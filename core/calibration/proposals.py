@@ -348,7 +348,7 @@ def refinement_round(
     measure = Measure(chosen.statistic, chosen.level or items.usual_level)
     if strange := set(picks) - set(items.positions.tolist()):
         raise UsageError(
-            f"{len(strange)} of the picked items are no labelled calibration items. A round learns from calibration "
+            f"{len(strange)} of the picked items are not labelled calibration items. A round learns from calibration "
             "items only, so that held-out ones stay held out."
         )
     places = {position: k for k, position in enumerate(items.positions.tolist())}
@@ -358,7 +358,7 @@ def refinement_round(
         shown = np.isin(items.sources[inner], items.sources[picked])
         if shown.all():
             raise UsageError(
-                "The picked items are of all sources that could test a proposal. Pick fewer, or from fewer sources."
+                "The picked items come from every source that could test a proposal. Pick fewer, or from fewer sources."
             )
         train, inner = np.union1d(train, inner[shown]), inner[~shown]
 

@@ -55,7 +55,7 @@ INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
 
 
 class Keeper:
-    """Receive what a judge answers as it comes, to store it; this one stores nothing."""
+    """Interface for storing the answers of a judge as they arrive; the default stores nothing."""
 
     def keep_judge(self, judge: Judge, prepared: Prepared) -> None:
         """The judge made ready, before its first score."""
@@ -163,7 +163,7 @@ class ScoreTable:
             self.asked[name][[self.places[item_id] for item_id in reasons]] = True
 
     def mean(self, ids: Sequence[str]) -> FloatArray:
-        """(n_items,) mean of the scores that are there."""
+        """(n_items,) mean of the available scores."""
         return ensemble_scores(np.stack([self.values[name] for name in ids]))
 
     def turned(self, ids: Sequence[str]) -> FloatArray | None:
@@ -283,7 +283,7 @@ class CandidatePool:
 
 
 def ensemble_scores(values: FloatArray) -> FloatArray:
-    """(n_items,) mean over criteria (k, n_items) of the scores that are there; NaN where there is none."""
+    """(n_items,) mean over criteria (k, n_items) of the available scores; NaN if there are none."""
     known = ~np.isnan(values)
     total, count = np.where(known, values, 0.0).sum(axis=0), known.sum(axis=0)
     mean: FloatArray = np.divide(total, count, out=np.full(values.shape[1], np.nan), where=count > 0)
@@ -520,7 +520,7 @@ def standings(scores: FloatArray, items: LabelledItems, measure: Measure) -> Flo
 
 @dataclass(frozen=True, slots=True)
 class WorkPlan:
-    """What will be done at most, in `calls` calls.
+    """The work that `calls` calls cover.
 
     `drafts` are asked for and ranked on the first `share` of the calibration items; then `rounds` rounds ask for
     `refined` refinements each; the best `ensemble` criteria make the final judge.  `reserve` calls are kept for the

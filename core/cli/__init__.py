@@ -1,1 +1,1 @@
-"""The command line: a file a group of commands; `options` and `output` are what they share."""
+"""The command line: one file per group of commands, with shared `options` and `output`."""

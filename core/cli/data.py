@@ -39,7 +39,7 @@ def fetch(
     *,
     out: Annotated[Path | None, typer.Option(help="Golden file to write; NAME.jsonl in this folder.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="The sets, their licences and addresses.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="List the sets with their licences and addresses.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Download a public set of human ratings and convert it to a golden set."""
@@ -57,7 +57,7 @@ def fetch(
         return
     if not name:
         known = ", ".join(benchmark.name for benchmark in CATALOGUE)
-        raise UsageError(f"Name the set to fetch: {known}. --list tells more.")
+        raise UsageError(f"Name the set to fetch: {known}. --list shows details.")
     benchmark = find_benchmark(name)
     body = fetch_benchmark(benchmark, out or Path(f"{benchmark.name}.jsonl"), force=force)
     tell(body, _fetched_words(body), as_json)

@@ -46,23 +46,25 @@ NOTHING_READ = (
 
 @dataclass(frozen=True)
 class ScoringOptions:
-    """How much is asked, of whom, what an earlier scoring left, and how sure each verdict is."""
+    """Options of `score`: budget, judge, resuming, and intervals of verdicts."""
 
     explain: bool = setting(False, "Add the reasons to each verdict.")
-    budget: int | None = setting(None, "Most calls to make now; the same command resumes.", low=1)
+    budget: int | None = setting(None, "Maximum number of calls now; the same command resumes.", low=1)
     budget_usd: float | None = setting(None, "Most dollars to spend now; the same command resumes.", low=0)
-    again: bool = setting(False, "Start over, whatever an earlier scoring left, and replace --out.")
-    most_unread: float = setting(0.5, "Stop when a larger share of the items comes back unread.", low=0, high=1)
-    batch_write: Path | None = setting(None, "Only write the requests into a batch file, as `vllm run-batch` takes it.")
-    batch_read: tuple[Path, ...] = setting((), "Score from this file of results, and ask nobody; may be repeated.")
+    again: bool = setting(False, "Start over and replace --out, even if an earlier scoring could be resumed.")
+    most_unread: float = setting(0.5, "Stop when more than this share of the replies cannot be read.", low=0, high=1)
+    batch_write: Path | None = setting(None, "Only write the requests to a batch file for `vllm run-batch`.")
+    batch_read: tuple[Path, ...] = setting((), "Score from this file of batch results, without calls; may be repeated.")
     ray: str = setting(
         "",
         "Score on the Ray cluster at HOST:PORT, or auto. ITEMS are then JSONL or Parquet: a file, a folder "
         "or an address such as s3://…; --out is a folder of JSONL parts.",
     )
-    intervals: bool = setting(False, "Add low, high, width and expected error to each verdict, for 90 % of labels.")
+    intervals: bool = setting(
+        False, "Add the expected error and an interval meant to hold 90 % of labels to each verdict."
+    )
     abstain_over: float | None = setting(
-        None, "Mark the least sure verdicts, so that the others err by so much at most.", low=0
+        None, "Mark the least sure verdicts, so that the others are expected to err by at most this.", low=0
     )
 
 
@@ -74,7 +76,7 @@ def score(
     ],
     judge_file: Annotated[Path, typer.Option(help="A judge.yaml, fused.yaml or repeval.yaml.")],
     target: Annotated[
-        str, typer.Option("--out", help="Verdicts, one JSON object a line; CSV where the name ends in .csv.")
+        str, typer.Option("--out", help="Verdicts, one JSON object per line; CSV where the name ends in .csv.")
     ],
     *,
     how: ScoringOptions,
@@ -119,9 +121,9 @@ def score(
         n_items, n_requests, files = write_batch(request, how.batch_write, replies=cache)
         body = {"n_items": n_items, "n_requests": n_requests, "files": [str(file) for file in files]}
         about = f"{counted(n_requests, 'request')} about {counted(n_items, 'item')}: {', '.join(map(str, files))}"
-        lines = [about, "Have them answered, and give the files of results to the same command with --batch-read."]
+        lines = [about, "Run them, then pass the result files to the same command with --batch-read."]
         if not files:
-            lines = [f"The reply cache answers all requests about {counted(n_items, 'item')}; nothing was written."]
+            lines = [f"All requests about {counted(n_items, 'item')} are cached already; nothing was written."]
         tell(body, lines, as_json)
         return
     begun = out.with_name(f"{out.name}.progress.json").exists()
@@ -160,10 +162,10 @@ def recheck(
     *,
     aspect: AspectOption,
     verdicts: Annotated[
-        Path | None, typer.Option(help="The judge's verdicts on these items; else it scores now.")
+        Path | None, typer.Option(help="The judge's verdicts on these items; without them, it scores now.")
     ] = None,
     settings: RecheckSettings,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 if it is inconclusive, too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Also exit 1 if the result is inconclusive.")] = False,
     opened: JudgeFileOptions,
     printed: PrintOptions,
 ) -> None:
@@ -272,24 +274,24 @@ def switch(
 def monitor(
     traffic: Annotated[
         list[Path],
-        typer.Argument(help="What systems wrote: tables (CSV, JSON, JSONL, Parquet), some rows with labels."),
+        typer.Argument(help="Outputs of systems: tables (CSV, JSON, JSONL, Parquet), some rows with labels."),
     ],
     judge_file: Annotated[Path, typer.Option("--judge-file", help="A judge.yaml, fused.yaml or repeval.yaml.")],
-    out: Annotated[Path, typer.Option(help="Folder of its own: page, table, and the verdicts, kept between calls.")],
+    out: Annotated[Path, typer.Option(help="Folder for page, table and verdicts; the next call continues from it.")],
     *,
     by: Annotated[Literal["day", "week", "version"], typer.Option(help="What is compared.")] = "day",
     anchors: Annotated[
         Path | None,
-        typer.Option(help="Golden set that is scored anew at each call: shows whether the judge itself moved."),
+        typer.Option(help="Golden set to score again at each call; it shows whether the judge itself changed."),
     ] = None,
     opened: JudgeFileOptions,
     mapped: MapOption = None,
     printed: PrintOptions,
 ) -> None:
-    """Test whether quality moved in production, and whether systems or judge moved. Exit code 1: it moved.
+    """Test whether quality changed in production, and whether the systems or the judge changed.
 
-    Call it as often as you like, with all files or only the newest: no text is scored twice. The chance of any false
-    alarm, ever, is 5 %. --map time=COLUMN names the column of times.
+    Exit code 1: it changed. Call it as often as you like, with all files or only the newest: no text is scored twice.
+    The chance of any false alarm, ever, is 5 %. --map time=COLUMN names the column of times.
     """
     from core.comparison.monitoring import MonitorSettings
     from core.comparison.monitoring import monitor as watched
@@ -327,7 +329,7 @@ def adapt(
         str, typer.Option(help="File to write, or a folder (an existing one, or a name that ends in /); else printed.")
     ] = "",
     force: ForceFlag = False,
-    listed: Annotated[bool, typer.Option("--list", help="Every tool, with what is kept and lost.")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List every tool, with what it keeps and loses.")] = False,
     accept_edited: AcceptEdited = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -405,6 +407,6 @@ def _sure_words(body: dict[str, Any]) -> list[str]:
         return lines
     aim = f"an error of {gone['wanted']:g} (all verdicts of the calibration: {gone['overall']:.3g})"
     if gone["share"] == 0:
-        return [*lines, f"No choice of sure verdicts comes down to {aim}: all are marked as unsure."]
+        return [*lines, f"No selection of verdicts reaches {aim}, so all are marked as unsure."]
     marked = f"{gone['n_abstained']:,} verdicts are marked as unsure, {percent(gone['share_kept'])} remain"
     return [*lines, f"For {aim}: {marked} ({percent(gone['share'])} on calibration)."]

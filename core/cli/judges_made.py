@@ -67,7 +67,7 @@ def calibrate(
             "--as-in-paper", help="--revisit full --no-refine-gate --ensemble 1 --form score_only, as in the paper."
         ),
     ] = False,
-    scale: Annotated[str, typer.Option(help="LO-HI, where the labels do not show the whole scale.")] = "",
+    scale: Annotated[str, typer.Option(help="The scale as LO-HI, if the labels do not cover all of it.")] = "",
     asked: AskingOptions,
     printed: Printed,
 ) -> None:
@@ -89,7 +89,7 @@ def calibrate(
     lines = [f"About {first.calls:,} calls{tokens}{price_words(first.cost)} on {sides}."]
     lines += cautions([*filter(None, [first.few_labels]), *first.notes], False)
     if not asked.definition and judge.startswith(("openai:", "hf:")):
-        lines.append(f"Nothing says what {aspect} means. Say it in a sentence (--definition).")
+        lines.append(f"{aspect} has no definition. Add one in a sentence with --definition.")
     typer.echo("\n".join(wrapped(lines)), err=True)
     with stages_shown() as progress:
         result = run(loaded, task, judge, replies=reply_cache(judge), progress=progress, **how)
@@ -104,14 +104,14 @@ def ablate(
     golden: GoldenFile,
     *,
     judge: Annotated[
-        str, typer.Option("--judge", help="The judge of the file, named once more where it needs a key or a model.")
+        str, typer.Option("--judge", help="The judge in the file; name it again if it needs a key or a model.")
     ] = "",
     out: Annotated[Path | None, typer.Option(help="Folder for summary.json.")] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Measure what each part of a calibration adds.
 
-    The calibration is repeated from the settings in its file; replies that are cached are not paid for again.
+    This repeats the calibration with the settings in its file; cached replies cost nothing.
     """
     from core.calibration.calibrated import ablate as take_away
     from core.calibration.calibrated import repeated
@@ -152,7 +152,7 @@ def fuse(
     verbose: VerboseFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Join several judges and metrics into one, and measure it next to its parts."""
+    """Combine several judges and metrics into one, and measure it next to its parts."""
     from core.fusion.fused_run import CALIBRATED, MODEL_WRITES
     from core.fusion.fused_run import fuse as join
     from core.progress import Shown, Snapshot
@@ -192,11 +192,11 @@ class ReadingOptions:
     pairs: int | None = setting(None, "Pairs of a good and a bad text (20; paper-svm 100).")
     texts: Literal["compared", "prompt"] | None = setting(
         None,
-        "compared: text, source and context apart, and the distance between (MiniLM's default); prompt: the "
+        "compared: text, source and context separately, with their distances (default for MiniLM); prompt: the "
         "text alone or in a template.",
     )
-    template: str = setting("", "A prompt by name or as text with {hypothesis}; else the text.")
-    tokens: tuple[str, ...] = setting((), "-1, -2, …, first, mean; once for each.", flag="--token")
+    template: str = setting("", "Template by name, or as text with {hypothesis}; default: the text alone.")
+    tokens: tuple[str, ...] = setting((), "Token to read: -1, -2, …, first or mean; may be repeated.", flag="--token")
 
 
 @commands.command(rich_help_panel="Methods")
@@ -208,10 +208,10 @@ def repeval(
     out: Annotated[Path, typer.Option(help="Folder for repeval.yaml, heatmap.html, scores.jsonl and summary.json.")],
     how: ReadingOptions,
     train_on: Annotated[
-        Path | None, typer.Option("--train-on", help="Another golden set that teaches it; GOLDEN is only rated.")
+        Path | None, typer.Option("--train-on", help="Train on this golden set instead; GOLDEN is only rated.")
     ] = None,
     train_aspect: Annotated[
-        str, typer.Option("--train-aspect", help="The aspect of that set, where it has another name.")
+        str, typer.Option("--train-aspect", help="The aspect in that set, if its name differs.")
     ] = "",
     measured: MeasureSettings,
     printed: PrintOptions,
@@ -326,7 +326,9 @@ def _repeval_words(result: RepEvalResult) -> list[str]:
     ]
     if result.optimism is not None:
         where = "by folds of the same labels" if result.by_folds else "on validation"
-        lines.append(f"validation minus test: {signed(result.optimism)}; the choice was made {where}, believe test")
+        lines.append(
+            f"validation minus test: {signed(result.optimism)}; the choice was made {where}, so rely on the test figure"
+        )
     if result.random is not None and result.random.percentile is not None:
         lines.append(f"best cell: test above {result.random.percentile:.1f} % of random directions")
     return lines

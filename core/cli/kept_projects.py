@@ -98,14 +98,14 @@ def export_project(
     }
     lines = [f"{exported.project}: {exported.words}.", f"Written to {path}, {exported.size / 1e3:,.1f} kB."]
     if exported.unfinished:
-        lines += notes(f"runs that are not over leave as cancelled: {exported.unfinished}.")
+        lines += notes(f"unfinished runs are exported as cancelled: {exported.unfinished}.")
     tell(body, lines, as_json)
 
 
 @commands.command("import-project", rich_help_panel="Projects")
 def import_project(
     file: Annotated[Path, typer.Argument(help="A zip that export-project wrote.")],
-    name: Annotated[str, typer.Option(help="The project's name here; default: the name it had.")] = "",
+    name: Annotated[str, typer.Option(help="The project's name here; default: the name in the file.")] = "",
     as_json: JsonFlag = False,
 ) -> None:
     """Create a project from such a zip file.
@@ -127,9 +127,9 @@ def import_project(
     }
     lines = [f"{imported.project.name}: {imported.file.words}."]
     if imported.renamed:
-        lines.append("Its name was taken here, so it got another.")
+        lines.append("Its name was taken, so it has a new one.")
     if imported.runs_renamed:
-        lines.append(f"Runs that have a new id, since theirs is taken here: {imported.runs_renamed}.")
+        lines.append(f"Runs with a new id, because theirs was taken: {imported.runs_renamed}.")
     if imported.file.holds["runs"]:
         lines.append("Its runs are read-only. To run anything, start a calibration with a judge that you choose.")
     tell(body, lines, as_json)
@@ -137,7 +137,7 @@ def import_project(
 
 @commands.command(rich_help_panel="Projects")
 def demo(
-    reset: Annotated[bool, typer.Option("--reset", help="Put the demo project back as it came.")] = False,
+    reset: Annotated[bool, typer.Option("--reset", help="Reset the demo project.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Add the finished demo project. It needs no key and no network."""
@@ -170,9 +170,10 @@ def worker(as_json: JsonFlag = False) -> None:
 def storage(
     *,
     days: Annotated[
-        float | None, typer.Option("--older-than", help="Days: also count the replies and hidden states before that.")
+        float | None,
+        typer.Option("--older-than", help="Also count replies and hidden states older than this many days."),
     ] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete what is --older-than so many days.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete everything older than --older-than days.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Show what is stored; delete old cached replies and hidden states. Scores and reports stay."""
@@ -189,7 +190,7 @@ def storage(
         states = {"n_states": n_states, "states_bytes": states_bytes}
         body["old"] = {"deleted": delete, "replies": asdict(replies), **states}
         lines = [
-            f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}): asked for again when needed.",
+            f"{counted(replies.n, 'reply', 'replies')} ({_megabytes(replies.n_bytes)}): requested again when needed.",
             f"{counted(n_states, 'file')} of hidden states ({_megabytes(states_bytes)}): computed when needed.",
             "They are deleted." if delete else "Nothing was deleted. Add --delete to delete them.",
         ]

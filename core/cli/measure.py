@@ -61,7 +61,7 @@ def align(
     *,
     aspect: AspectOption,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every statistic at every level, errors, kappa; one table.")
+        bool, typer.Option("--all", help="Show every statistic at every level, errors and kappa in one table.")
     ] = False,
     measured: MeasureSettings,
     seen: SeenOptions,
@@ -131,7 +131,7 @@ def ceiling(
     raters_are: Annotated[
         Literal["experts", "skilled", "crowd"],
         typer.Option(
-            help="What the judge may be worse by in the annotator test: 0.2 for experts, 0.15 for skilled raters, "
+            help="How much worse the judge may be in the annotator test: 0.2 for experts, 0.15 for skilled raters, "
             "0.1 for a crowd."
         ),
     ] = "skilled",
@@ -182,7 +182,9 @@ def ceiling(
 @with_options
 def estimate_means(
     golden: GoldenFile,
-    verdicts: Annotated[Path, typer.Argument(help=f"{VERDICTS} On any number of items; system_id, source_id too.")],
+    verdicts: Annotated[
+        Path, typer.Argument(help=f"{VERDICTS} Any number of items; system_id and source_id are read too.")
+    ],
     *,
     aspect: AspectOption,
     seen: SeenOptions,
@@ -262,13 +264,15 @@ def threshold(
     verdicts: VerdictsFile,
     *,
     aspect: AspectOption,
-    yes_from: Annotated[float | None, typer.Option(help="Lowest label that is a yes, on other scales.")] = None,
+    yes_from: Annotated[
+        float | None, typer.Option(help="Lowest label that counts as a yes, if labels are not only 0 and 1.")
+    ] = None,
     miss_cost: Annotated[float, typer.Option(help="Cost of a no by the judge where raters say yes.")] = 1.0,
     alarm_cost: Annotated[float, typer.Option(help="Cost of a yes by the judge where raters say no.")] = 1.0,
     seen: SeenOptions,
     as_json: JsonFlag = False,
 ) -> None:
-    """Find the score from which on to say yes, and how often that is right."""
+    """Find the score from which to answer yes, and how often that is right."""
     from core.comparison.measures import choose_threshold
     from core.findings.agreement import yes_no_finding
 
@@ -317,11 +321,13 @@ def preferences(
 def plan_labels(
     items: Annotated[int, typer.Argument(min=1, help="Items to label.")],
     *,
-    sources: Annotated[int | None, typer.Option(min=1, help="Sources that they are of; by default one each.")] = None,
+    sources: Annotated[
+        int | None, typer.Option(min=1, help="Number of sources of these items; default: one per item.")
+    ] = None,
     raters: Annotated[int, typer.Option(min=1, help="People who label each item.")] = 1,
     as_json: JsonFlag = False,
 ) -> None:
-    """Plan how many labels to collect: what so many of them can show."""
+    """Plan how many labels to collect, and what they can show."""
     from core.findings.agreement import label_planning_words
     from core.stats.label_planning import plan_labels as planned
 
@@ -333,12 +339,13 @@ def plan_labels(
 @commands.command("read-ratings", rich_help_panel="Methods")
 def read_ratings(
     replies: Annotated[
-        Path, typer.Argument(help="JSONL (.gz), CSV, Parquet or XLSX: item_id and responses (a list, or a text a row).")
+        Path,
+        typer.Argument(help="JSONL (.gz), CSV, Parquet or XLSX: item_id and responses (a list, or one text per row)."),
     ],
     *,
-    scale: Annotated[str, typer.Option("--scale", help="LO-HI: the scale that the judge was offered.")],
+    scale: Annotated[str, typer.Option("--scale", help="The scale that the judge was given, as LO-HI.")],
     aspect: Annotated[str, typer.Option("--aspect", help="Its name may stand before a rating.")] = "",
-    out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object a line.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Ratings, one JSON object per line.")] = None,
     force: ForceFlag = False,
     as_json: JsonFlag = False,
 ) -> None:

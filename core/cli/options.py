@@ -1,4 +1,4 @@
-"""Options that several commands take, and how what they name is looked up."""
+"""Options that several commands share, and how their values are resolved."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 AspectOption = Annotated[str, typer.Option("--aspect", help="The human_<aspect> to use.")]
 MapOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--map", help="Which column plays which part: target=agent_answer,source=question,human_quality=stars."
-    ),
+    typer.Option("--map", help="Map roles to columns: target=agent_answer,source=question,human_quality=stars."),
 ]
-JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
 VerboseFlag = Annotated[bool, typer.Option("--verbose", help="Print every detail and every caution.")]
 VERDICTS = "Verdicts (item_id, score) or replies (item_id, responses)."
 VerdictsFile = Annotated[Path, typer.Argument(help=VERDICTS)]
-AcceptEdited = Annotated[bool, typer.Option("--accept-edited", help="Take a judge file changed after its export.")]
+AcceptEdited = Annotated[
+    bool, typer.Option("--accept-edited", help="Accept a judge file that was changed after its export.")
+]
 ForceFlag = Annotated[bool, typer.Option("--force", help="Replace files that exist already.")]
 
 
@@ -101,7 +101,7 @@ class ReadOptions:
 
     values: tuple[str, ...] = setting(
         (),
-        "What values mean; once for each: missing=99 (or none), pairs=1/2/0 (first, second, tie; or scale), "
+        "What values mean; may be repeated: missing=99 (or none), pairs=1/2/0 (first, second, tie; or scale), "
         "best=low, ids=number (or first) for repeated ids, aspect=OLD:NEW. For one aspect: missing=ASPECT:99.",
     )
     mapped: MapOption = None
@@ -134,12 +134,12 @@ class GoldenFile(ReadOptions):
 
 @dataclass(frozen=True)
 class SeenOptions:
-    """Which items chose or fitted the judge, and whether they are measured on."""
+    """Options for items that were used to choose or fit the judge."""
 
     judge_file: tuple[Path, ...] = setting(
         (),
-        "A judge's file; once for each judge. Items that it was calibrated on are left out, as are those "
-        "that the verdicts mark.",
+        "A judge file; may be repeated. Items that the judge was calibrated on are left out, as are those that "
+        "the verdicts mark.",
     )
     all_items: bool = setting(False, "Keep items that the judge was calibrated on. The result is then optimistic.")
 
@@ -150,8 +150,7 @@ class JudgeFileOptions:
 
     judge: str = setting(
         "",
-        "Score with another judge than the one calibrated with; for a repeval.yaml hf:ID_OR_PATH, where its "
-        "model lies.",
+        "Score with a different judge from the calibrated one; for a repeval.yaml, hf:ID_OR_PATH of its model.",
     )
     accept_edited: AcceptEdited = False
 
@@ -166,18 +165,17 @@ class JudgeFileOptions:
 
 @dataclass(frozen=True)
 class StyleOptions:
-    """In which style a judge is asked, besides the form of the reply."""
+    """Options for the style of a judge, except the form of the reply."""
 
-    samples: int | None = setting(None, "Replies that a score is the mean of.")
+    samples: int | None = setting(None, "Number of replies averaged in each score.")
     temperature: str = setting("", "0 for one sample and 1 for several; none: left to the model.")
-    weighted: bool = setting(False, "score_only by probability, where the endpoint tells it.")
+    weighted: bool = setting(False, "Weigh score_only by token probabilities, if the endpoint returns them.")
     steps: bool = setting(False, "The model writes evaluation steps first.")
     with_references: bool = setting(
         False,
-        "Show the judge each item's references. It costs prompt tokens, and the judge then scores no item "
-        "without them.",
+        "Show the judge each item's references. This costs prompt tokens, and items without references stay unscored.",
     )
-    persona: Literal["none", "helpful", "annotator"] | None = setting(None, "Who the judge is told to be.")
+    persona: Literal["none", "helpful", "annotator"] | None = setting(None, "Persona of the judge.")
 
     def asked(self, judge: str, form: str | None, **more: Any) -> Asking:
         """How `judge` is asked; UsageError for what does not go together."""
@@ -186,9 +184,7 @@ class StyleOptions:
         try:
             heat = self.temperature if self.temperature in ("", "none") else float(self.temperature)
         except ValueError as error:
-            raise UsageError(
-                f"--temperature takes a number from 0 to 2, or none; {self.temperature!r} came."
-            ) from error
+            raise UsageError(f"--temperature takes a number from 0 to 2, or none; got {self.temperature!r}.") from error
         return Asking.of(
             judge,
             temperature=heat or None if isinstance(heat, str) else heat,  # type: ignore[arg-type]  # "none"
@@ -210,18 +206,18 @@ class StyleOptions:
 
 @dataclass(frozen=True)
 class AskingOptions(StyleOptions):
-    """How a judge is asked, where a person chooses it."""
+    """Options for how a judge is asked."""
 
     definition: str = setting("", "The aspect in a sentence.")
     level_text: tuple[str, ...] = setting((), "What a level of the scale means: 1='Misses the point.'; once for each.")
     form: Literal["score_only", "free_text", "stars", "rate_explain", "analyze_rate", "mix"] | None = setting(
-        None, "How a score is asked for; analyze_rate: analysis first; mix: both ways round."
+        None, "Form of the reply; analyze_rate: analysis first; mix: both orders in turn."
     )
     max_tokens: int | None = setting(
-        None, "Longest reply (a score alone: 20, else 512); thoughts have more room.", low=1
+        None, "Maximum tokens per reply (20 for a score alone, else 512); reasoning has more.", low=1
     )
     effort: str = setting("", "How long the model thinks: low, medium, high, …")
-    extra_body: str = setting("", "JSON object of further fields of each request; kept in judge.yaml.")
+    extra_body: str = setting("", "Extra fields for each request, as a JSON object; saved in judge.yaml.")
 
     def asking(self, judge: str) -> Asking:
         """How `judge` is asked; UsageError for what does not go together."""
@@ -242,7 +238,7 @@ class AskingOptions(StyleOptions):
             if not task.scale.holds(level) or not text.strip():
                 raise UsageError(
                     f"--level-text takes a level of the scale {task.scale} and a text, such as 1='Misses the point.'; "
-                    f"{given[:80]!r} came."
+                    f"got {given[:80]!r}."
                 )
             levels[level] = text
         return replace(task, levels=tuple(Anchor(level, text) for level, text in sorted(levels.items())))
@@ -269,7 +265,7 @@ def read_scale(text: str) -> Scale:
 
     ends = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*-\s*(-?\d+(?:\.\d+)?)\s*", text)
     if ends is None or float(ends[1]) >= float(ends[2]):
-        raise UsageError(f"--scale takes LO-HI with LO below HI, such as 1-5; {text!r} came.")
+        raise UsageError(f"--scale takes LO-HI with LO below HI, such as 1-5; got {text!r}.")
     return Scale(float(ends[1]), float(ends[2]), given=True)
 
 

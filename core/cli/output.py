@@ -1,4 +1,4 @@
-"""What commands print: one JSON object, or lines for people; and how far a command is, on standard error."""
+"""Print results as one JSON object or as text, and progress on standard error."""
 
 from __future__ import annotations
 
@@ -117,7 +117,8 @@ def seen_words(*results: Any) -> list[str]:
     counts = seen_counts(*results)
     if n := counts["n_calibration_kept"]:
         return [
-            f"Optimistic: {n:,} of the items chose or fitted the judge. Leave out --all-items for a figure to report."
+            f"Optimistic: {n:,} of the items were used to choose or fit the judge. Leave out --all-items for a "
+            "figure to report."
         ]
     if n := counts["n_calibration_left_out"]:
         return [f"Left out: {n:,} labelled items that the judge was calibrated on (--all-items keeps them)."]
@@ -146,12 +147,12 @@ def notes(*texts: str) -> list[str]:
 
 
 def noted(texts: Sequence[str]) -> dict[str, list[str]]:
-    """What to know of the input, for the JSON; nothing where there is nothing to say."""
+    """Notes on the input, for the JSON; empty if there are none."""
     return {"notes": list(texts)} if texts else {}
 
 
 def written_to(out: str) -> list[str]:
-    """The last line of what a command says; none where it wrote nothing."""
+    """The last line of a command's output; none if it wrote no file."""
     return [f"Written to {out}"] if out else []
 
 

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 commands = typer.Typer(add_completion=False)
-FORMS = "score_only, free_text, stars, rate_explain, analyze_rate, mix; once each."
+FORMS = "score_only, free_text, stars, rate_explain, analyze_rate or mix; may be repeated."
 
 
 @dataclass(frozen=True)
 class GridOptions:
-    """What is asked of a judge, how much of it, and where it is kept."""
+    """Options of `styles`: what to ask, how much, and where to save it."""
 
-    pilot: int | None = setting(None, "About that many items, of whole sources; else all.")
+    pilot: int | None = setting(None, "About this many items, in whole sources; default: all.")
     budget: int | None = setting(None, "Most replies to ask for.")
     forms: Annotated[list[str] | None, typer.Option("--form", help=FORMS)] = None
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the verdicts, a file a style.")] = None
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the verdicts, one file per style.")] = None
 
 
 @commands.command(rich_help_panel="Methods")
@@ -100,7 +100,7 @@ def _words(view: StylesView) -> list[str]:
 def _styles_of(judge: str, forms: Sequence[str], how: StyleOptions) -> tuple[Style, ...]:
     """A style for each form, of which score_only alone is weighted."""
     if how.weighted and "score_only" not in forms:
-        raise UsageError("--weighted needs --form score_only: the other forms hold no bare number to weigh.")
+        raise UsageError("--weighted needs --form score_only: the other forms give no bare number to weigh.")
     how = replace(how, samples=how.samples or 1, steps=False)
     return tuple(replace(how, weighted=how.weighted and form == "score_only").style(judge, form) for form in forms)
 

@@ -1,4 +1,4 @@
-"""How good each system is, from a golden set and verdicts on its items and on any number of others."""
+"""Estimate the mean of each system from a golden set and verdicts on any number of items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One judge examined: where it fails, and what it leans on besides quality.
+"""Examine one judge: where it fails, and its biases.
 
 Every sentence rests on a test, and all tests of an examination are corrected together (Holm), at half of the 5 %: the
 other half is the bar's (`core.stats.alignment`).  On data without anything to find, the chance that any sentence claims
@@ -92,7 +92,7 @@ class Part:
 
     @property
     def worse(self) -> bool:
-        """Whether the judge errs more here than in the other parts, beyond chance and by more than a trifle."""
+        """Whether the judge errs significantly more here than in the other parts, and by enough to matter."""
         larger = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA) == "higher"
         least = LEAST_EXCESS * (self.expected or 0.0)
         return larger and self.interval is not None and self.interval.low > least
@@ -103,7 +103,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Bias:
-    """A leaning of the judge: `difference` with its 95 % interval; `p` is corrected for all tests of the examination.
+    """A bias of the judge: `difference` with its 95 % interval; `p` is corrected for all tests of the examination.
 
     For length and own family `judge` and `people` are the correlations of scores and labels with it, `expected` the
     judge's correlation if it followed quality alone (a range where the labels' reliability is not known), and the
@@ -131,7 +131,7 @@ class Bias:
 
     @property
     def shown(self) -> bool:
-        """Whether it is beyond chance and no trifle; a judge is never said to be against its own family."""
+        """Whether it is significant and large enough to matter; a bias against its own family is never reported."""
         verdict = claim(self.difference, self.interval, self.p, alpha=HALF_ALPHA)
         if self.interval is None:
             return False
@@ -288,7 +288,7 @@ def _parts(of: ExaminedItems, measure: Measure) -> tuple[list[Part], list[FloatA
     parts, contrasts, left_out = list[Part](), list[FloatArray](), dict[Division, str]()
     for division, found in divided.items():
         if isinstance(found, str) or len(found[1]) < 2:
-            left_out[division] = found if isinstance(found, str) else "all items are alike in this"
+            left_out[division] = found if isinstance(found, str) else "all items have the same value"
             continue
         codes, names = found
         for k, alignment in enumerate(part_alignments(of.scores, of.labelled, codes, measure)):
@@ -308,7 +308,7 @@ def _tested(part: Part, contrast: FloatArray, p: float, n_tests: int, width: flo
     # An interval widened for so many looks leaves out 0 where the corrected p is up to `HALF_ALPHA`, and only there
     looks = ALPHA / HALF_ALPHA * (n_tests if p_alone <= 0.0 else max(p / p_alone, 1.0))
     reach = t_quantile(int(freedom), looks) * error
-    method = f"jackknife over {part.n_sources:,} sources, t({freedom:.0f}), corrected for {n_tests} tests as p is"
+    method = f"jackknife over {part.n_sources:,} sources, t({freedom:.0f}), corrected for {n_tests} tests, like p"
     interval = Interval(value - reach, value + reach, 1.0 - HALF_ALPHA, method, part.n_sources)
     return replace(part, difference=value, interval=interval.within(-width, width), p=p)
 
@@ -424,7 +424,7 @@ def _excess(values: FloatArray, sources: IntArray) -> tuple[float, Interval | No
 
 
 def family_of(name: str) -> str:
-    """The family that a model's or a system's name tells; "" for none."""
+    """The model family that a name shows; "" if none."""
     parts = re.split(r"[^a-z0-9.-]+|(?<=[a-z])-(?=[a-z])", name.lower())
     return next((family for family, known in FAMILIES.items() if any(re.match(known, part) for part in parts)), "")
 
@@ -432,7 +432,7 @@ def family_of(name: str) -> str:
 def _own_family(of: ExaminedItems, model: str) -> Bias:
     family = family_of(model)
     if of.golden.kind == "pair":
-        return Bias("own family", reason="a pair is of two systems")
+        return Bias("own family", reason="a pair belongs to two systems")
     if not family:
         return Bias("own family", reason="the family of the judge's model is not known")
     named = np.array([bool(item.system_id) for item in of.items], dtype=np.bool_)

@@ -118,8 +118,9 @@ def labelled_verdicts(
 
 
 NOTHING_UNSEEN = (
-    "Every labelled item that the verdicts{whose} name ({n}) chose or fitted a judge, so nothing independent is left "
-    "to measure on. Label other items. --all-items (all_items=True in Python) measures on these, with an "
+    "Every labelled item that the verdicts{whose} name ({n}) was used to choose or fit a judge, so no "
+    "independent item is left to measure on. Label more items. --all-items (all_items=True in Python) measures "
+    "on these, with an "
     "optimistic result."
 )
 

@@ -1,7 +1,7 @@
 """The leaderboard: every judge next to the raters on the same items, at one statistic and level, with its tests.
 
 The items are labelled, scored by all judges and seen by none; intervals and tests are over sources; p values of
-differences are corrected after Holm over the table.
+differences are Holm-corrected over the table.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def compare_table(
     names, scale, common = unique_names(judges), golden.aspects[aspect].scale, everything.take(at)
     scores = np.stack([judge.upward[at] for judge in judges])
     order, pairwise, bar = list(range(len(judges))), None, None
-    none = Alignment(measure.statistic, measure.level, None, 0, reason="no labelled item is common to the judges")
+    none = Alignment(measure.statistic, measure.level, None, 0, reason="the judges have no labelled item in common")
     alignments = [none] * len(judges)
     if pool.n_common:
         values = alignment_values(scores, common, measure)

@@ -51,7 +51,7 @@ def align(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> Alignment:
-    """Alignment of `verdicts` with the people on `aspect`, over the items that the verdicts name.
+    """Measure the alignment of `verdicts` with the raters on `aspect`, over the items that the verdicts name.
 
     `verdicts` is a file (verdicts or replies), Verdict records, or scores by item id.  Items that the
     verdicts do not name are no part of the comparison; named ones without a score count as `n_unscored`.
@@ -76,7 +76,7 @@ def align_all(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> AgreementReport:
-    """All that can be said about `verdicts` beside the people: each statistic at each level, errors, kappa, classes.
+    """Compare `verdicts` with the raters in full: each statistic at each level, errors, kappa, classes.
 
     Items and intervals as in `align`; each alignment equals the one that `align` gives with the same seed.  Errors,
     kappa and classes are those of the scores mapped to the raters' scale, where every score has one (`basis`).
@@ -99,7 +99,7 @@ def compare(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> Comparison:
-    """Whether judge a aligns better than judge b: both on their common items, where people gave a label too.
+    """Test whether judge a agrees better with the raters than judge b, on their common labelled items.
 
     The difference is paired over sources, with no p under 8 of them; Williams' test is about
     Pearson at dataset level whatever they are, and takes items as independent.  `verdicts_*` as in
@@ -172,12 +172,12 @@ def annotator_test(
 
 # ── decisions ────────────────────────────────────────────────────────────────────────────────────────────────
 
-NO_SYSTEMS = "no pair says which two systems wrote it (columns model_a and model_b)"
+NO_SYSTEMS = "no pair names its two systems (columns model_a and model_b)"
 
 
 @dataclass(frozen=True)
 class Preferences(JsonRecord):
-    """Strengths of systems by people and, where there are verdicts, by the judge, with how often the two agree.
+    """Strengths of systems by raters and, if there are verdicts, by the judge, with how often the two agree.
 
     `n_unknown` pairs do not say which two systems wrote them, `n_itself` are of a system with itself: those count for
     the agreement alone.
@@ -193,7 +193,7 @@ class Preferences(JsonRecord):
 
     @property
     def caution(self) -> str:
-        """What does not count for the strengths; "" where nothing is left out, or all."""
+        """The pairs left out of the strengths, in words; "" if none or all are."""
         left_out = {"without two known systems": self.n_unknown, "of a system with itself": self.n_itself}
         known = [f"{counted(n, 'pair')} {why}" for why, n in left_out.items() if n and self.by_people.n]
         return f"Not counted for the strengths: {' and '.join(known)}." if known else ""
@@ -240,7 +240,7 @@ def choose_threshold(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> YesNo:
-    """From which score on to say yes, what that does to new items, and the AUC.
+    """Choose the score from which to answer yes; estimate its errors on new items, and the AUC.
 
     A label is a yes at the upper of two steps; on other scales from `yes_from` on.  Items whose labels chose or fitted
     the judge are left out: the verdicts mark them, and `judge_file` knows their texts (`all_items` keeps them).
@@ -249,12 +249,14 @@ def choose_threshold(
     """
     scale = task_of(golden, aspect).scale
     if yes_from is None and not scale.two_steps:
-        raise UsageError(f"The labels of {aspect} go from {scale}: say from which label on it is a yes (--yes-from).")
+        raise UsageError(
+            f"The labels of {aspect} go from {scale}: name the lowest label that counts as a yes (--yes-from)."
+        )
     if not (0 < miss_cost < np.inf and 0 < alarm_cost < np.inf):
-        raise UsageError(f"Costs are above 0; a miss of {miss_cost:g} and a false alarm of {alarm_cost:g} came.")
+        raise UsageError(f"Costs must be above 0; got {miss_cost:g} for a miss and {alarm_cost:g} for a false alarm.")
     limit = scale.high if yes_from is None else yes_from
     if not scale.low < limit <= scale.high:
-        raise UsageError(f"--yes-from lies above {scale.low:g} and at {scale.high:g} at most; {limit:g} came.")
+        raise UsageError(f"--yes-from must be above {scale.low:g} and at most {scale.high:g}; got {limit:g}.")
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     scores, labels = given.verdicts.aligned(golden.item_ids), golden.labels(aspect).copy()
     labels[given.seen] = np.nan
@@ -271,7 +273,7 @@ def preferences(
     judge_file: JudgeFiles = None,
     all_items: bool = False,
 ) -> Preferences:
-    """Which systems are preferred on the pairs of `golden`, by people and by a judge.
+    """Rank the systems of the pairs in `golden`, by raters and by a judge.
 
     Strengths by the judge are those of its preferences on all pairs that it scored, labelled or not.  Pairs
     whose labels chose or fitted the judge are left out of the agreement: the verdicts mark them, and `judge_file` knows

@@ -198,7 +198,7 @@ def periods_of(items: Sequence[Item], times: Sequence[datetime | None], by: By) 
     else:
         if missing := times.count(None):
             raise UsageError(
-                f"{missing:,} of {len(times):,} texts have no time that can be read, and periods are {by}s. Name its "
+                f"{missing:,} of {len(times):,} texts have no readable time, and periods are {by}s. Name its "
                 "column with --map time=COLUMN (2026-11-23T09:30:00), or take --by version."
             )
         days = [at.date() for at in times if at is not None]
@@ -265,7 +265,7 @@ def look_again(looks: Sequence[Mapping[str, float]], sources: Mapping[str, str],
     both = [anchor for anchor in first if anchor in now]
     look = AnchorLook(n, len(both), len(first) - len(both), None, None)
     if n == 1 or not both:
-        reason = "the first look, which later ones are held against" if n == 1 else "no anchor could be read again"
+        reason = "the first look, the reference for later ones" if n == 1 else "no anchor could be read again"
         return replace(look, reason=reason)
     changes = np.array([now[anchor] - first[anchor] for anchor in both])
     codes = np.unique([sources[anchor] for anchor in both], return_inverse=True)[1].astype(np.intp)
@@ -322,7 +322,7 @@ class Monitored:
 
     @property
     def who(self) -> Who:
-        """Who has moved beyond chance."""
+        """Which of systems and judge changed significantly."""
         if self.look is not None and self.look.moved:
             return "judge"
         changes = [period.change for period in self.watched.periods if period.change] + [self.watched.since]
@@ -360,7 +360,7 @@ def monitor(
     replies: ReplyStore | None = None,
     progress: Progress = SILENT,
 ) -> Monitored:
-    """Test whether quality moved in use, and whether the systems or the judge moved.
+    """Test whether quality changed in production, and whether the systems or the judge changed.
 
     Look as often as you like: the chance of any false alarm, ever, is 5 %.  `traffic` are tables of texts, some with
     raters' labels in the column ``human_<aspect>``; no text is scored twice with the same `out`, which gets
@@ -388,7 +388,7 @@ def monitor(
         off = labels[~np.isnan(labels) & ((labels < task.scale.low) | (labels > task.scale.high))]
         if off.size:
             raise GoldenError(
-                f"{off.size:,} labels lie off the judge's scale of {task.scale.low:g} to {task.scale.high:g}, the "
+                f"{off.size:,} labels lie outside the judge's scale of {task.scale.low:g} to {task.scale.high:g}, the "
                 f"first at {off[0]:g}. Name the right column with --map {HUMAN}{task.aspect}=COLUMN."
             )
         n_known, verdicts = _verdicts(items, paths, file, folder, how, replies=replies, progress=progress)
@@ -543,7 +543,7 @@ def _kept(path: Path) -> Iterator[dict[str, Any]]:
             except ValueError:
                 body = None
             if not isinstance(body, dict):
-                raise JobError(f"{path}: line {number} is damaged. Take the line out, or give another --out.")
+                raise JobError(f"{path}: line {number} is damaged. Remove the line, or name another --out.")
             yield body
 
 

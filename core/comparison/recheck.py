@@ -30,7 +30,7 @@ from core.verdicts import Verdicts
 Decision = Literal["holds", "fallen", "inconclusive"]
 
 _WORDS: Mapping[str, str] = {
-    "calibration": "{n:,} served to choose the judge",
+    "calibration": "{n:,} were used to choose the judge",
     "held_out": "{n:,} to evaluate it",
     "repeated": "{n:,} repeat another text of the same system",
 }
@@ -41,12 +41,12 @@ class RecheckSettings:
     """`fall` is the fall that matters, `alpha` the accepted chance of a false alarm."""
 
     alpha: float = setting(0.05, "Accepted chance of a false alarm.")
-    fall: float = setting(0.1, "The fall that matters: 'holds' rules it out.")
+    fall: float = setting(0.1, "Smallest fall that matters; 'holds' rules it out.")
 
 
 @dataclass(frozen=True)
 class Recheck:
-    """What a recheck found.  `then` is the file's held-out alignment, `now` that on the newer labels.
+    """Result of a recheck.  `then` is the file's held-out alignment, `now` that on the newer labels.
 
     `left_out` counts the labelled items that are no part of `now`, by reason: "calibration" and "held_out" (the judge
     knew their texts), "repeated".
@@ -156,7 +156,7 @@ def exported_alignment(card: Mapping[str, Any]) -> Alignment:
         figures = {name: body[name] for name in names}
         return Alignment(**figures, interval=interval, reason=body.get("reason") or "")
     except (KeyError, TypeError, IndexError) as error:
-        raise JudgeError("The judge file tells no held-out alignment, so there is nothing to compare with.") from error
+        raise JudgeError("The judge file has no held-out alignment to compare with.") from error
 
 
 # ── which labelled items are newer than the judge, recognised by their texts ──────────────────────────────────

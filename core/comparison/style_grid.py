@@ -1,4 +1,4 @@
-"""One language model asked in several styles, each aligned with the raters (A Closer Look, section 3).
+"""Ask one language model in several styles and measure each (A Closer Look, section 3).
 
 `styles` asks, `estimate_of_styles` says what that will cost.  A style is asked about all items or not at all, so that
 what a budget bought is comparable.
@@ -51,7 +51,7 @@ _LONGEST_NAME = 120
 
 @dataclass(frozen=True, slots=True)
 class StylesSettings:
-    """Every one of `styles` on one aspect.
+    """Settings of a grid: all `styles` on one aspect.
 
     With `auto_steps` the judge's model writes evaluation steps, once; a style's own steps win over them.  `n_items`
     None takes all labelled items; a number takes whole sources, drawn by `seed`, until that many items are in.
@@ -70,7 +70,7 @@ class StylesSettings:
     def __post_init__(self) -> None:
         check_settings(self)
         if not self.styles or len(set(self.styles)) < len(self.styles):
-            raise UsageError("A grid takes at least one style, and none twice.")
+            raise UsageError("A grid needs at least one style, and each style only once.")
 
     @property
     def writes_steps(self) -> bool:
@@ -257,7 +257,7 @@ Replies = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class ComparedStyles:
-    """What came out; `judges` are the styles' scores, and `replies` what they said, in the order of `view.cells`."""
+    """The results; `judges` hold the scores of the styles and `replies` their texts, in the order of `view.cells`."""
 
     view: StylesView
     judges: tuple[JudgeScores, ...]
@@ -347,7 +347,7 @@ class _Grid:
         early = self.view.stopped_early
         if not reason:
             self.n_too_dear += 1
-            reason = f"the budget of {self.settings.budget:,} calls did not reach for it"
+            reason = f"the budget of {self.settings.budget:,} calls did not cover it"
             early = f"The budget of {self.settings.budget:,} calls left out {self.n_too_dear} of the styles."
         left_out = (*self.view.unfinished, Unfinished(self.asked.task.aspect, style.name, reason))
         self.view = replace(self.view, unfinished=left_out, stopped_early=early)

@@ -1,4 +1,4 @@
-"""A plain regression on text features, cross-fitted: what the labels give without any criteria.
+"""A cross-fitted regression on text features: the agreement that labels give without criteria.
 
 Ridge on the offline judge's text features, its penalty chosen between sources.  An item's number comes from the labels
 of other sources alone, its own fold of sources left out, so that it may stand beside judges on any labelled item.
@@ -36,7 +36,7 @@ class PlainRegression:
 
 
 def plain_regression(golden: GoldenSet, aspect: str, *, seed: int = 0) -> PlainRegression:
-    """Of all labelled items of `golden`; `seed` draws the folds."""
+    """Fit a plain regression to all labelled items of `golden`; `seed` draws the folds."""
     labels, values = golden.labels(aspect), np.full(len(golden.items), np.nan)
     at = _drawn(golden.source_codes, np.flatnonzero(~np.isnan(labels)), seed)
     y, folds = labels[at], source_folds(golden.source_codes[at], seed=seed)

@@ -170,7 +170,7 @@ def expected_errors(golden: GoldenSet, aspect: str, judge: JudgeScores) -> Float
 
 
 def calibrated_sureness(golden: GoldenSet, made: Calibration, *, coverage: float = USUAL_COVERAGE) -> Sureness:
-    """Of the judge that a calibration made, by its own map and intervals, on the items it was not made from."""
+    """Sureness of a calibrated judge by its own map and intervals, on items that it has not seen."""
     values = np.full(len(golden.items), np.nan)
     places = {item_id: k for k, item_id in enumerate(golden.item_ids)}
     values[[places[item_id] for item_id in made.scores.item_ids]] = made.scores.values[0]

@@ -64,7 +64,7 @@ def switch(
         JudgeError, ProviderError: As the judges raise them.
     """
     if not 1 <= len(judges) <= MOST:
-        raise UsageError(f"Name 1 to {MOST} other models; {len(judges)} came.")
+        raise UsageError(f"Name 1 to {MOST} other models; got {len(judges)}.")
     found: list[Candidate] = []
     rows: list[np.ndarray[Any, np.dtype[np.float64]]] = []
     for spec in (None, *judges):

@@ -62,18 +62,18 @@ def read_number(cell: Any, *, decimal_comma: bool = False) -> float | None:
                 raise AmbiguousCommaError(f"{text} can mean {text.replace(',', '.')} or {text.replace(',', '')}")
             text = text.replace(",", ".")
         if text.startswith("="):
-            raise CellError(f"a formula is not evaluated, {shown(text)} came; paste its value")
+            raise CellError(f"formulas are not evaluated ({shown(text)}); paste the value")
         if len(cell) > 400 or not _NUMBER.fullmatch(text):
-            raise CellError(f"a number was expected, {shown(cell)} came; leave the cell empty where there is no label")
+            raise CellError(f"expected a number, got {shown(cell)}; leave the cell empty if there is no label")
         cell = float(text)
     if not isinstance(cell, (int, float)):
-        raise CellError(f"a number was expected, {shown(cell)} came")
+        raise CellError(f"expected a number, got {shown(cell)}")
     try:
         value = float(cell)
     except OverflowError:
         raise CellError("the number is too large") from None
     if not math.isfinite(value):
-        raise CellError(f"{value} is not a label; leave the cell empty where there is none")
+        raise CellError(f"{value} is not a label; leave the cell empty if there is none")
     if abs(value) > LARGEST:
         raise CellError("the number is too large")
     return value + 0.0

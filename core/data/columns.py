@@ -1,4 +1,4 @@
-"""Which column of a file plays which part: by its name, or as a person says; never guessed by what it holds.
+"""Map the columns of a file to roles, by name or by a person's choice; never by their values.
 
 Roles of a golden file: ``item_id source_id system_id source context target references split annotator_id``, for labels
 ``human_<aspect>`` (the gold label), ``ann_<aspect>`` or ``ann_<panel>_<aspect>`` (lists of individual ratings),
@@ -309,7 +309,7 @@ class Mapping(ColumnRoles):
             raise UsageError(f"The name of an aspect has 1 to {LONGEST_ASPECT} characters; {came}.")
         taken = (*self.aspects, *among, *(new for _, new in self.values.names))
         if trimmed in taken and (trimmed in self.gold_columns or aspect not in self.gold_columns):
-            raise UsageError(f"There is an aspect {trimmed!r} already; give {aspect[:100]!r} another name.")
+            raise UsageError(f"An aspect {trimmed!r} exists already; rename {aspect[:100]!r}.")
         if aspect in among:
             names = (*self.values.names, (aspect, trimmed))
             return replace(self, values=replace(self.values, names=names))
@@ -357,7 +357,8 @@ def is_role(name: str) -> bool:
 
 
 def plain_name(column: str) -> str:
-    """What a column of labels is about: ``"coherence_avg"`` and ``"Coherence (1-5)"`` are both "coherence"."""
+    """The aspect that a label column's name shows: ``"coherence_avg"`` and ``"Coherence (1-5)"`` are "
+    "both "coherence"."""
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", column)
     name = re.sub(r"[\W_]+", "_", spaced.lower()).strip("_") or column
     while (shorter := _AROUND.sub("", name)) not in (name, ""):
@@ -451,7 +452,7 @@ def read_map(given: abc.Mapping[str, str] | str | abc.Sequence[str] | None) -> d
         for part in re.split(r",(?=\s*[^\s=,]+\s*=)", text):
             role, _, column = (piece.strip() for piece in part.partition("="))
             if not role or not column:
-                raise UsageError(f"--map takes ROLE=COLUMN, such as target=agent_answer; {part[:60]!r} came.")
+                raise UsageError(f"--map takes ROLE=COLUMN, such as target=agent_answer; got {part[:60]!r}.")
             if roles.setdefault(role, column) != column:
                 raise UsageError(f"--map names two columns for {role[:60]!r}. Name one.")
     return roles
@@ -514,7 +515,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         if holds_texts(rows, name) or named == ["target"]:  # called so on purpose
             give("target", [name])
             break
-        notes.append(f"Column {name!r} is not read as target: it holds numbers or codes, and no texts.")
+        notes.append(f"Column {name!r} is not read as target: it holds numbers or codes, not texts.")
     for column in free():
         name = folded(column)
         if name != column and name not in ("target", *LABEL_ROLES) and is_role(name) and holds_ratings(column):
@@ -576,7 +577,7 @@ _TURN = re.compile(
 
 
 def detect_kind(rows: Rows, roles: abc.Mapping[str, str]) -> ItemKind:
-    """What the items are, from the roles that are filled and the first 50 sources.
+    """Detect the kind of the items from the mapped roles and the first 50 sources.
 
     Columns named as text A and text B make ``pair``.  A context makes ``source_context_target`` (a dialogue with a
     fact, say).  Else structured sources (objects, ``act(slot=value)``, ``a | b | c`` triples, or a column called mr,

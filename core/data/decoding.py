@@ -88,7 +88,7 @@ def _cells(batch: Any, place: int, done: int) -> list[Any]:
         try:
             cells.append(plain_cell(cell.as_py()))
         except (arrow.ArrowException, ValueError, OverflowError, KeyError) as problem:
-            came = f"a {cell.type} that no date, time or text can be ({str(problem)[:120]})"
+            came = f"a {cell.type} that is not a valid date, time or text ({str(problem)[:120]})"
             name = batch.schema.names[place]
             raise GoldenError(f"The cell cannot be read: {came}.", row=row, column=name) from problem
     return cells

@@ -50,9 +50,9 @@ Mapped = abc.Mapping[str, str] | str | abc.Sequence[str]
 
 @dataclass(frozen=True)
 class BuiltGolden:
-    """What a file gave.  `golden` is None when `findings` hold an error; `draft` is what could be read all the same
-    (refused cells empty), for previews and counts only, None when there was no target column.  `broken`: number of a
-    row with an error → the first error in it.  `questions`: what a
+    """Result of reading a file. `golden` is None when `findings` hold an error; `draft` is what could be read all
+    the same (refused cells empty), for previews and counts only, None when there was no target column.  `broken`:
+    number of a row with an error → the first error in it.  `questions`: what a
     person has to say in `Mapping.values`; each is an error too.
     """
 
@@ -178,8 +178,9 @@ def build_golden(
     """
     if len(table.rows) > LIMITS.items:
         raise GoldenError(
-            f"{len(table.rows):,} rows came; at most {LIMITS.items:,} are read at once. Split the file, set "
-            "CONCORD_MAX_GOLDEN_ITEMS where there is memory, or score it as CSV, JSONL or Parquet, which `score` reads "
+            f"The file has {len(table.rows):,} rows; at most {LIMITS.items:,} are read at once. Split the file, "
+            "raise CONCORD_MAX_GOLDEN_ITEMS if there is enough memory, or score it as CSV, JSONL or Parquet, "
+            "which `score` reads "
             "row by row.",
             file=table.name,
         )
@@ -424,7 +425,7 @@ class RowReader:
     def _made_id(self, place: int, number: int) -> str:
         column = self.roles.get("item_id")
         if self.long:
-            message = "An item id is needed in every row of a long file: it tells which rows belong together."
+            message = "Every row of a long file needs an item id, which shows which rows belong together."
             self.log.add("error", message, row=number, column=column, kind="id")
         elif column is None:
             self.log.once("note", "There is no item_id column; ids were made from row numbers (row-1, row-2, …).")
@@ -510,7 +511,7 @@ def numbered_id(item: Item, row: int) -> Item:
 
 
 def repeated_id(item_id: str, first: int, again: int) -> str:
-    """What to say of an id in two rows of a file with one row per item."""
+    """The message about an id in two rows of a file with one row per item."""
     return f"Rows {first:,} and {again:,} have the same id, {shown(item_id)}."
 
 

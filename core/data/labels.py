@@ -124,7 +124,7 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
     for aspect, column in mapping.gold_columns.items():
         for number, _, position, cell in reader.filled(column):
             if isinstance(cell, (list, tuple)) or (isinstance(cell, str) and cell.lstrip()[:1] == "["):
-                message = f"One number was expected, {shown(cell)} came; name a column of lists ann_{aspect}."
+                message = f"Expected one number, got {shown(cell)}; name a column of lists ann_{aspect}."
                 log.add("error", message, row=number, column=column, kind="label")
             elif (value := reader.number(cell, number, column)) is not None:
                 reader.aspects[aspect].gold[position] = LabelCell(value, position, number, column)
@@ -213,7 +213,7 @@ class _Reader:
             elif self.mapping.kind == "pair" and isinstance(cell, str):
                 message = (
                     "A preference is A, B or tie, the name of one of the pair's two systems, or a number; "
-                    f"{shown(cell)} came. Leave the cell empty where nobody chose."
+                    f"got {shown(cell)}. Leave the cell empty if nobody chose."
                 )
             self.log.add("error", message, row=row, column=column, kind="label")
             return None
@@ -313,7 +313,7 @@ class Question:
 
 
 def leave_out_missing(aspects: abc.Mapping[str, AspectCells], mapping: Mapping, log: FindingLog) -> None:
-    """Take out the labels that a person says are none, in place; a note tells how many."""
+    """Remove the labels that a person declared missing, in place; a note counts them."""
     for aspect, cells in aspects.items():
         lost = [label for label in cells.labels if mapping.values.is_missing(label.value, aspect)]
         if lost:
@@ -359,7 +359,7 @@ def settle(
             message = f"Only one label of {aspect} is {odd.value:g}. Correct it, or confirm the scale {scale}."
             log.add("warning", message, row=odd.row, column=odd.column)
     elif not scale.low < scale.high:
-        raise GoldenError(f"The scale of {aspect!r} must run from low to high, {scale} came.")
+        raise GoldenError(f"The scale of {aspect!r} must run from low to high; got {scale}.")
     fitted = "" if scale.given else " that the other labels fit"
     for label in (*(cells.gold.values() if cells.gold_given else ()), *cells.ratings):
         if not scale.holds(label.value):
@@ -392,7 +392,7 @@ def _settle_preferences(
         return _which_is_which(cells, log)
     for label in labels:
         if meaning_of(label.value, codes) is None:
-            message = f"{label.value:g} is none of the numbers for a choice: {codes_words(codes)}."
+            message = f"{label.value:g} is not one of the numbers for a choice: {codes_words(codes)}."
             log.add("error", message, row=label.row, column=label.column, kind="choice")
     cells.change(lambda label: meaning_of(label.value, codes) or TIE)
     if answer is None:
@@ -464,7 +464,7 @@ def _settle_best(cells: AspectCells, best: Best | None, scale: Scale, log: Findi
         cells.change(lambda label: scale.low + scale.high - label.value)
         message = (
             f"The labels of {cells.aspect} are turned round: {scale.low:g} was the best and is {scale.high:g} now. "
-            "Higher is better in everything that follows."
+            "From here on, higher is better."
         )
         log.add("note", message, column=column)
     elif best is None and any(_ONE_IS_BEST.search(re.sub(r"[_\s]+", " ", name)) for name in (column, cells.aspect)):

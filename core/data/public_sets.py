@@ -88,9 +88,9 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> 
     DownloadError, GoldenError (a wrong shape or size) or UsageError; nothing is written then.
     """
     if out.suffix != ".jsonl":
-        raise UsageError(f"--out names the golden file to write, ending in .jsonl; {str(out)!r} came.")
+        raise UsageError(f"--out names the golden file to write, ending in .jsonl; got {str(out)!r}.")
     if out.exists() and not force:
-        raise UsageError(f"{out} is there already: name another file with --out, or overwrite it with --force.")
+        raise UsageError(f"{out} exists already: name another file with --out, or overwrite it with --force.")
     with tempfile.TemporaryDirectory(prefix="concord-fetch-") as folder:
         paths = [Path(folder) / part.file for part in benchmark.parts]
         origins = [
@@ -102,11 +102,11 @@ def fetch_benchmark(benchmark: Benchmark, out: Path, *, force: bool = False) -> 
             rows = _CONVERTERS[benchmark.name](tables, benchmark.aspects)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             cause = f"the field {error} is missing" if isinstance(error, KeyError) else str(error)
-            raise GoldenError(f"It has changed at its home: {cause}.", file=benchmark.title) from error
+            raise GoldenError(f"It has changed at its source: {cause}.", file=benchmark.title) from error
     n_items, n_sources = len(rows), len({row["source_id"] for row in rows})
     if (n_items, n_sources) != (benchmark.n_items, benchmark.n_sources):
         stated = f"{benchmark.n_items:,} items of {benchmark.n_sources:,} sources"
-        message = f"It has changed at its home: {n_items:,} items of {n_sources:,} sources came instead of {stated}."
+        message = f"It has changed at its source: {n_items:,} items of {n_sources:,} sources instead of {stated}."
         raise GoldenError(message, file=benchmark.title)
     with saving(out) as unfinished:  # the same rows give the same bytes
         lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

@@ -1,4 +1,4 @@
-"""Files of what another judge said: replies or scores by item id, read, and what each row says of an item.
+"""Read files of another judge's replies or scores by item id.
 
 ::
 
@@ -143,7 +143,7 @@ def _suffix(label: str) -> str:
 def _recording(label: str, table: Table | TableFile, rows: Iterable[Row]) -> Recording:
     columns = tuple(dict.fromkeys(column for row in rows for column in flattened(row)))
     if len(columns) > MAX_COLUMNS:
-        raise GoldenError(f"{len(columns)} columns came; at most {MAX_COLUMNS} are read", file=label)
+        raise GoldenError(f"{len(columns)} columns are too many; at most {MAX_COLUMNS} are read", file=label)
     return Recording(label, columns, table)
 
 
@@ -186,7 +186,7 @@ class Columns(ColumnRoles):
     def check_role(self, role: str) -> None:
         """Raise UsageError for a name that is no role in a recording."""
         if role not in ROLES:
-            raise UsageError(f"{role!r} is no part of a recording; there are {', '.join(ROLES)}.")
+            raise UsageError(f"{role!r} is not a field of a recording; there are {', '.join(ROLES)}.")
 
     @property
     def replies_first(self) -> bool:
@@ -260,7 +260,7 @@ class RecordedRow:
 
 
 def entries(recording: Recording, columns: Columns, aspect: str = "", *, once: bool = False) -> Iterator[RecordedRow]:
-    """What each row says, in the file's order.
+    """The entries of all rows, in the file's order.
 
     Where a column names the aspect of each row, only the rows of `aspect` are given.  GoldenError without a column of
     item ids or in a row; with `once` also for an item that came before and that no sample number tells apart.
@@ -294,7 +294,7 @@ def entries(recording: Recording, columns: Columns, aspect: str = "", *, once: b
             cells,
         )
         if once and (item_id, entry.sample) in seen:
-            message = f"item {shown(item_id)} comes twice; keep one line per item, or number its samples"
+            message = f"item {shown(item_id)} appears twice; keep one line per item, or number its samples"
             raise GoldenError(message, file=name, row=row)
         if once:
             seen.add((item_id, entry.sample))
@@ -341,7 +341,7 @@ def readings_of(
     own_scale: bool = False,
     sides: bool = False,
 ) -> list[tuple[Reading, str]]:
-    """What a row says on `scale`: each reply, or its score, as it was read and as it came.
+    """The readings of a row on `scale`: each reply or score, parsed and raw.
 
     With `own_scale` any score counts; `sides` as in `score_reading`.
     """

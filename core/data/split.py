@@ -1,4 +1,4 @@
-"""What of a golden set judges are calibrated and measured on: the aspect, the split, the labels it takes, texts seen.
+"""Select what judges are calibrated and measured on: aspect, split, required labels, and texts already seen.
 
 Split by source, or by source and system, so that nothing judged held out was seen before.  Selecting and
 reporting on the same items is optimistic, so the split is made before anything is drafted.
@@ -83,7 +83,7 @@ def usable_aspect(golden: GoldenSet, aspect: str) -> AspectLabels:
 
 
 def few_labels(n: int, *, refining: bool = False) -> str:
-    """Say in a sentence or two that `n` calibration labels are few; "" for 100 or more.
+    """Warn that `n` calibration labels are few; "" for 100 or more.
 
     In 34 measured runs with drafted criteria, calibrating did worse than the baseline in 44 % of runs on 50 labels
     and in 26 % on 100; on 20 it reached 0.495, the baseline 0.500, and 0.520 without refining.
@@ -95,7 +95,7 @@ def few_labels(n: int, *, refining: bool = False) -> str:
 
 
 def few_held_out(n: int) -> str:
-    """Say that `n` held-out labels are few; "" for 100 or more."""
+    """Warn that `n` held-out labels are few; "" for 100 or more."""
     return "" if n >= ENOUGH else f"Only {n} held-out labels, so the interval is wide."
 
 
@@ -103,7 +103,7 @@ def too_few_to_stack(n: int) -> str:
     """Why no weights are learnt on `n` labels; "" where they are enough."""
     if n >= TO_STACK:
         return ""
-    return f"{n} labels are left to fit on, and weights take {TO_STACK}, since on fewer they fit noise"
+    return f"{n} labels are left to fit on; weights need {TO_STACK}, because on fewer they fit noise"
 
 
 # ── the split ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -163,7 +163,7 @@ def _drawn_split(
 ) -> Split:
     """A split in which the `sources` and `systems` that are known keep their side; the others are drawn."""
     if not 0 < fraction < 1:
-        raise UsageError(f"The fraction for calibration must lie between 0 and 1, {fraction:g} came.")
+        raise UsageError(f"The fraction for calibration must lie between 0 and 1; got {fraction:g}.")
     usable_aspect(golden, aspect)
     labelled, rng = _labelled(golden, aspect), np.random.default_rng(seed)
     items = [golden.items[k] for k in labelled]
@@ -212,7 +212,7 @@ def _known_sides(split: Split, old: GoldenSet, new: GoldenSet) -> dict[str, bool
     if both:
         raise GoldenError(
             f"The text of source {both[0][:80]!r} was on both sides of the split ({len(both)} sources). "
-            "Take it out of the file, or give it the id it had.",
+            "Remove it from the file, or restore its id.",
             file=new.name,
         )
     return {name: sides.pop() for name, sides in found.items() if sides}
@@ -234,7 +234,7 @@ def inner_fold(
     `source_codes` (n_items,) as in `GoldenSet.source_codes`.  GoldenError for fewer than 2 sources.
     """
     if not 0 < fraction < 1:
-        raise UsageError(f"The fraction to fit on must lie between 0 and 1, {fraction:g} came.")
+        raise UsageError(f"The fraction to fit on must lie between 0 and 1; got {fraction:g}.")
     chosen = np.asarray(sorted(positions), dtype=np.intp)
     fitting = _share(source_codes[chosen], fraction, np.random.default_rng(seed), "the calibration sources")
     return tuple(chosen[fitting].tolist()), tuple(chosen[~fitting].tolist())
@@ -244,7 +244,7 @@ def _share(codes: IntArray, fraction: float, rng: Generator, what: str, file: st
     """(n,) bool: whether each entry's code is among a random `fraction` of the distinct ones, at least 1 in, 1 out."""
     distinct = np.unique(codes)
     if distinct.size < 2:
-        raise GoldenError(f"At least 2 are needed to split {what}, {distinct.size} came.", file=file)
+        raise GoldenError(f"At least 2 are needed to split {what}; got {distinct.size}.", file=file)
     n = min(max(round(fraction * distinct.size), 1), distinct.size - 1)
     return np.isin(codes, rng.permutation(distinct)[:n])
 
@@ -302,7 +302,7 @@ def whole_sources(
 
 
 def text_digest(item: Item) -> str:
-    """12 hex digits of what the item says."""
+    """12 hex digits that identify the item's text."""
     texts = [_alike(part) for part in (item.source, item.context, item.target)]
     return content_digest("text", texts).partition(":")[2][:DIGITS]
 
@@ -343,12 +343,12 @@ class KnownTexts:
 
     @property
     def behind_scores(self) -> set[str]:
-        """Of those whose labels chose or fitted what gives the scores."""
+        """Digests of the texts whose labels chose or fitted the scores."""
         return set(self.calibration) - set(self.only_mapped)
 
     @classmethod
     def of(cls, golden: GoldenSet, calibration: Iterable[int], held_out: Iterable[int]) -> KnownTexts:
-        """Of the items at these positions; each digest once, sorted, so that their order gives nothing away."""
+        """Digests of the items at these positions: each once, sorted so that their order reveals nothing."""
         return cls(*(_digests(golden, positions) for positions in (calibration, held_out)))
 
     def learnt_from(self, golden: GoldenSet, positions: Iterable[int]) -> KnownTexts:
@@ -371,7 +371,7 @@ class KnownTexts:
 
 
 def texts_behind(card: Mapping[str, Any]) -> list[KnownTexts]:
-    """The texts that the judge of a judge file met, and those of the judges inside a fused one."""
+    """The texts that the judge of a judge file has seen, including those of the judges in a fused one."""
     inner = (part["judge"]["texts"] for part in card.get("parts", ()) if part.get("judge"))
     return [KnownTexts.from_json(body) for body in (card["texts"], *inner)]
 

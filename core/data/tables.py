@@ -42,7 +42,7 @@ _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """Something a person should know about a file; `row` is a number in the file, as `Rows.number`."""
+    """A finding about a file, for the user; `row` is a number in the file, as `Rows.number`."""
 
     severity: Severity
     message: str
@@ -118,7 +118,7 @@ MAX_COLUMNS, MAX_NAME = 2000, 200
 MAX_VALUES = 5_000_000
 """Values of a file (`Source.values`), unless more rows were asked for."""
 
-MORE_ROWS = "Split it, or, if it is a golden set and there is memory, set CONCORD_MAX_GOLDEN_ITEMS."
+MORE_ROWS = "Split it, or, for a golden set, raise CONCORD_MAX_GOLDEN_ITEMS if there is enough memory."
 VALUES_A_ROW = 12
 """Values that a file may hold for each of the rows that were asked for, where these are more than `MAX_VALUES`."""
 
@@ -196,7 +196,7 @@ class Source:
     def check_names(self, columns: abc.Collection[str]) -> None:
         """Raise GoldenError for more columns, or longer names, than a table may have."""
         if len(columns) > MAX_COLUMNS:
-            raise self.refuse(f"{len(columns)} columns came; at most {MAX_COLUMNS} are read.")
+            raise self.refuse(f"{len(columns)} columns are too many; at most {MAX_COLUMNS} are read.")
         if long := next((name for name in columns if len(name) > MAX_NAME), None):
             raise self.refuse(f"A column name is longer than {MAX_NAME} characters: {shown(long)}.")
 
@@ -329,7 +329,7 @@ def _unopened(problem: Exception, place: Path | str) -> GoldenError:
 
 
 def _too_large(what: str, came: str, limit: int) -> str:
-    return f"{what} is too large: at most {limit / _MB:.4g} MB are read, {came} came. Split it, or raise the limit."
+    return f"{what} is too large: at most {limit / _MB:.4g} MB are read; got {came}. Split it, or raise the limit."
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -480,7 +480,7 @@ class Rows:
         self._take(columns)
         for number, cells in lines:
             if len(cells) != len(columns):
-                came = f"{len(cells)} cells came where the header names {len(columns)};"
+                came = f"{len(cells)} cells instead of the {len(columns)} in the header;"
                 if len(cells) > len(columns):
                     raise source.refuse(f"{came} a text with the delimiter must be quoted.", row=number)
                 message = f"{came} the rest is read as empty."
@@ -618,7 +618,7 @@ def _column_names(cells: abc.Sequence[Any], source: Source) -> tuple[str, ...]:
         for place, cell in enumerate(cells, start=1)
     ]
     if not names:
-        raise source.refuse("The file is empty: there is not even a header line.")
+        raise source.refuse("The file is empty: it has no header line.")
     source.check_names(names)
     if len(set(names)) < len(names):
         twice = next(name for place, name in enumerate(names) if name in names[:place])
@@ -681,7 +681,7 @@ def _json_line(line: str, number: int, source: Source) -> dict[str, Any]:
     except (ValueError, RecursionError) as problem:
         raise source.refuse(f"Line {number} is not JSON: {_reason(problem)}.", row=number) from problem
     if not isinstance(value, dict):
-        raise source.refuse(f"Line {number} must be a JSON object, a {type(value).__name__} came.", row=number)
+        raise source.refuse(f"Line {number} must be a JSON object, got a {type(value).__name__}.", row=number)
     return _with_plain_names(value, number, source)
 
 
@@ -699,10 +699,10 @@ def _json_document(source: Source, encoding: str) -> tuple[dict[str, Any], ...] 
     if isinstance(value, dict):
         value = [value]
     if not isinstance(value, list):
-        raise source.refuse(f"A JSON array of objects was expected, a {type(value).__name__} came.")
+        raise source.refuse(f"Expected a JSON array of objects, got a {type(value).__name__}.")
     for row, entry in enumerate(value, start=1):
         if not isinstance(entry, dict):
-            raise source.refuse(f"A JSON object was expected, a {type(entry).__name__} came.", row=row)
+            raise source.refuse(f"Expected a JSON object, got a {type(entry).__name__}.", row=row)
     return tuple(_with_plain_names(entry, row, source) for row, entry in enumerate(value, start=1))
 
 
@@ -712,7 +712,7 @@ def _with_plain_names(value: dict[str, Any], row: int, source: Source) -> dict[s
         return value
     named = {visible_name(clean_text(name)) or "(no name)": cell for name, cell in value.items()}
     if len(named) < len(value):
-        raise source.refuse("Two columns have the same name but for spaces, invisible or damaged characters.", row=row)
+        raise source.refuse("Two column names differ only in spaces, invisible or damaged characters.", row=row)
     return named
 
 

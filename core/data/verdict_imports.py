@@ -1,4 +1,4 @@
-"""A recording next to a golden set: the verdict on each item, what a person chooses and is told before it is kept.
+"""Match a recording with a golden set: verdicts, choices and messages before it is saved.
 
 ::
 
@@ -47,7 +47,7 @@ _CHOICES = frozenset((-1.0, 0.0, 0.5, 1.0, 1.5, 2.0))
 
 @dataclass(frozen=True)
 class ImportChoices:
-    """What a person decided; all of it has a default that takes the file at its word.
+    """Choices for an import; the defaults trust the file.
 
     `columns` corrects the roles (None: nothing plays it).  `use` says what to take where a file holds both replies
     and scores.  With `own_scale` scores are taken as they are, whatever their scale.
@@ -87,7 +87,7 @@ class ImportPreview:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why it cannot be added as it stands, in words; empty when it can."""
+        """Why it cannot be added, in words; empty if it can."""
         return tuple(finding.message for finding in self.findings if finding.severity == "error")
 
     def as_judge(self, name: str) -> JudgeScores:
@@ -105,7 +105,7 @@ def match(
     *,
     read_reply: ReadReply,
 ) -> ImportPreview:
-    """What `recording` says about the items of `golden` on `aspect`, and everything a person should know about it.
+    """Match `recording` with the items of `golden` on `aspect`, and list what a user should know.
 
     Linear in the rows; only replies to items of the golden set are read, by `read_reply`.  AspectError for an
     aspect that the golden set does not have, GoldenError for a row without a usable item id, UsageError for a choice

@@ -61,7 +61,7 @@ def board_finding(
     row = board.rows[at]
     undefined = [f"{one.name} has no alignment: {one.alignment.reason}." for one in board.rows if one.undefined]
     if row.undefined:
-        return Finding("No judge has a defined agreement with raters here.", " ".join(undefined))
+        return Finding("Agreement with raters is undefined for every judge here.", " ".join(undefined))
     others = [k for k, one in enumerate(board.rows) if k != at and not one.undefined]
     p = {k: np.nan if board.pairwise is None else float(board.pairwise.p_holm[at, k]) for k in others}
     verb = "agrees with raters"
@@ -156,7 +156,7 @@ def alone_words(interval: Interval | None, p: float | None) -> str:
     """Say why an interval without 0 stands next to a p that shows nothing; "" elsewhere."""
     if p is None or np.isnan(p) or p <= ALPHA or interval is None or interval.low <= 0.0 <= interval.high:
         return ""
-    return ", corrected for all comparisons, as the interval is not"
+    return ", corrected for all comparisons, unlike the interval"
 
 
 def rater_finding(result: BesidePeople, measure: str, judge: str = "The judge") -> Finding:
@@ -272,9 +272,9 @@ def rate_words(share: Rate) -> str:
 def label_planning_words(plan: LabelPlanning) -> str:
     """Say in two sentences what the planned labels would show."""
     half = (plan.interval.high - plan.interval.low) / 2
-    seen = "no fall would be seen" if plan.fall is None else f"a fall of {plan.fall:.2f} would be seen"
+    seen = "no fall would be detected" if plan.fall is None else f"a fall of {plan.fall:.2f} would be detected"
     least = LABELS_ENOUGH_FOR[0][0]
-    good = f"Enough for {plan.enough[-1]}" if plan.enough else f"Too few for anything: {least} is the least"
+    good = f"Enough for {plan.enough[-1]}" if plan.enough else f"Too few: the minimum is {least}"
     return (
         f"{counted(plan.n_items, 'labelled item')} of {counted(plan.n_sources, 'source')}: an alignment near "
         f"{plan.value:.2f} would be known to ± {half:.2f}, and {seen} ({plan.basis}). {good}."

@@ -45,7 +45,7 @@ def recheck_finding(found: Recheck) -> Finding:
         f"{counted(found.now.n, 'newer item')} {estimate(found.now)}, {found.then.n:,} held-out {estimate(found.then)}"
     )
     if change.value is None or change.interval is None:
-        return Finding(headline, f"{measure}, {sides}. No change is known: {change.reason}.", found.notes)
+        return Finding(headline, f"{measure}, {sides}. Change unknown: {change.reason}.", found.notes)
     moved = f"change {change_figures(change.value, change.interval)} ({percent(change.interval.confidence)} interval)"
     detail = f"{measure}, {sides}; {moved}."
     if found.decision == "holds":
@@ -59,7 +59,7 @@ def recheck_finding(found: Recheck) -> Finding:
 
 
 def monitor_finding(found: Monitored) -> Finding:
-    """Whether quality moved in use, and whether the systems or the judge moved."""
+    """Whether quality changed in production, and whether the systems or the judge changed."""
     watched, who, look = found.watched, found.who, found.look
     baseline = [period.name for period in watched.periods if period.in_baseline]
     since = f"since the baseline ({baseline[0]}{f' to {baseline[-1]}' if len(baseline) > 1 else ''})"
@@ -67,8 +67,8 @@ def monitor_finding(found: Monitored) -> Finding:
     headline = {
         "too few texts": f"Inconclusive: too few texts to show a change in {found.aspect} {since}.",
         "nobody": f"No significant change in {found.aspect} {since}.",
-        "judge": "The judge itself moved: its scores of the same anchors changed.",
-        "systems": f"{aspect} moved {since}, and the judge did not.",
+        "judge": "The judge itself changed: it scores the same anchors differently.",
+        "systems": f"{aspect} moved {since}, but the judge did not.",
         "inconclusive": f"{aspect} moved {since}; the systems or the judge may have moved.",
     }[who]
     changes = [("All later texts", watched.since)]

@@ -110,7 +110,7 @@ def means_finding(means: SystemMeans, aspect: str, left_out: Mapping[str, int] |
     ]
     cautions += [f"{note}." for note in means.notes]
     if lopsided := [system.name for system in ranked if LOPSIDED in system.note]:
-        cautions.append(f"{in_short(lopsided)}: most labels are alike, so the intervals are longer.")
+        cautions.append(f"{in_short(lopsided)}: most labels are alike, so the intervals are wider.")
     if missing := [system for system in means.systems if system.corrected.value is None]:
         reasons = {system.corrected.reason for system in missing}
         why = reasons.pop() if len(reasons) == 1 else "too few labels on judged items, or no verdicts"

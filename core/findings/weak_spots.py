@@ -44,7 +44,7 @@ def examination_finding(found: Examination) -> Finding:
     measure = f"{found.overall.statistic.capitalize()} over all items {estimate(found.overall)}"
     detail = (
         f"{measure}, on {counted(found.n, 'unseen item')} of {counted(found.n_sources, 'source')}. "
-        f"{counted(found.n_tests, 'test')}, Holm-corrected; a claim takes p ≤ {HALF_ALPHA:g}."
+        f"{counted(found.n_tests, 'test')}, Holm-corrected; significant if p ≤ {HALF_ALPHA:g}."
     )
     worst = found.worst
     claims = tuple(

@@ -177,10 +177,10 @@ class Parts:
     ) -> None:
         if len(names) < 2:
             raise UsageError(
-                f"A fusion needs at least two parts in --with, {len(names)} came: e.g. offline,overlap,chrf."
+                f"A fusion needs at least two parts in --with; got {len(names)}: e.g. offline,overlap,chrf."
             )
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise UsageError(f"Each part may be named once; these came twice: {', '.join(twice)}.")
+            raise UsageError(f"Name each part only once. Repeated: {', '.join(twice)}.")
         self.golden, self.aspect, self.how, self.replies, self.progress = golden, aspect, how, replies, progress
         self.here, seen = Settings.from_environment(), set[int]()
         for name in names:
@@ -242,7 +242,7 @@ class Parts:
         fit, report = (half[labelled[half] & ~seen[half]] for half in halves)
         notes = list(self.notes)
         if lost := sum(int((labelled & seen)[half].sum()) for half in halves):
-            notes.append(f"{lost} labelled items are left aside because a part was calibrated on their sources.")
+            notes.append(f"{lost} labelled items are left out because a part was calibrated on their sources.")
         if min(fit.size, report.size) < 2:
             took = [
                 f"{part.name} was calibrated on {int(labelled[list(part.seen)].sum())} of them."
@@ -302,7 +302,7 @@ class Parts:
             resamples=0, random_vectors=0, seed=self.split.seed, statistic=how.statistic, level=how.level
         )
         result = run(golden, self.aspect, states, fitting, split=self.split)  # cross-fitted on what it learns from
-        note = f"RepEval, taught on {len(self.split.calibration)} items and scored out of fold there."
+        note = f"RepEval, trained on {len(self.split.calibration)} items and scored out of fold there."
         judge = JudgeScores(
             "repeval", "repeval", self.aspect, result.scores, on_scale=False, note=note, calls_per_item=0.0
         )

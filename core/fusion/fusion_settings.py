@@ -39,9 +39,9 @@ class FusionSettings:
     )
     statistic: Statistic = setting("spearman", "Coefficient of agreement.")
     level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
-    split: SplitKind = setting("sources", "Hold out other sources, or other systems too.")
+    split: SplitKind = setting("sources", "Hold out sources only, or sources and systems.")
     fit_share: float = setting(
-        0.5, "Share of the sources to fit on; the rest is measured on.", low=0.1, high=0.9, flag="--calibration-share"
+        0.5, "Share of the sources to fit on; the others measure it.", low=0.1, high=0.9, flag="--calibration-share"
     )
     resamples: int = setting(
         1000, "Resamples of sources behind intervals at system level; 0: no intervals.", low=0, flag="--bootstrap"
@@ -72,7 +72,7 @@ class FusionSettings:
             "--budget": self.budget,
         }
         if self.method != "llm" and (option := next((name for name, value in given.items() if value), "")):
-            raise UsageError(f"{option} is for the method llm, by which a model rates; {self.method} came.")
+            raise UsageError(f"{option} is for the method llm, by which a model rates; got {self.method}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class FusionEstimate(CallEstimate):
 
 @dataclass(frozen=True)
 class FusionRunView:
-    """Aspect → the judge entered, plan and criteria in force, and what could not be read: aspect → reason → count.
+    """Result of an LLM fusion: judges by aspect, plan and criteria used, and unreadable replies by aspect and reason.
 
     `criteria_origins` says of each aspect who wrote its criteria (an older run rated without any).  `overall` is the
     judge of the overall score, entered on the aspect of that name or else on the first.  `judge_state` restores the

@@ -78,7 +78,7 @@ AGAIN = (
 
 @dataclass(frozen=True)
 class FusionJudge:
-    """What an LLM fusion asks: aspects in `tasks` (one kind of item), with the assistants `parts`, by `criteria`.
+    """Request of an LLM fusion: aspects in `tasks` (one kind of item), with the assistants `parts`, by `criteria`.
 
     `plan` is that of the assistants' use (None: the model writes it first).  `introduced` is how they were introduced
     where the plan was made; "" does it by these numbers.
@@ -99,7 +99,7 @@ class FusionJudge:
 
     @cached_property
     def scales(self) -> dict[str, Scale]:
-        """What a reply is read for: each aspect, and `OVERALL` on the scale of the first."""
+        """The scales to read from a reply: each aspect, and `OVERALL` on the scale of the first."""
         scales = {task.aspect: task.scale for task in self.tasks}
         return scales | {OVERALL: scales.get(OVERALL, self.tasks[0].scale)}
 
@@ -192,7 +192,7 @@ def fusion_state(
     tasks: Sequence[Task],
     criteria: FusionCriteria,
 ) -> dict[str, Any]:
-    """What a file of the fusion holds of it: all that rating other items by the same plan and criteria takes."""
+    """The stored state of a fusion: all that rating other items by the same plan and criteria requires."""
     return {
         "method": "llm",
         "parts": [part.name for part in parts],
@@ -341,7 +341,7 @@ def estimate_rating(
     *,
     cost_of: Callable[[int, int], float | None],
 ) -> FusionEstimate:
-    """What `rate_by_model` will ask for."""
+    """Estimate the calls of `rate_by_model`."""
     to_write = tuple(task.aspect for task in judge.criteria.lacking(judge.tasks))
     rateable, writes = with_texts(items, positions), (judge.plan is None) + bool(to_write)
     rated = rateable if settings.budget is None else rateable[: max(settings.budget - writes, 0)]

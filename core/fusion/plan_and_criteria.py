@@ -108,7 +108,9 @@ class AspectUse:
 
 @dataclass(frozen=True)
 class FusionPlan:
-    """What serves which aspect.  `origin` is "measured", "model" or "person", or `NONE`: every assistant, unplanned."""
+    """Which assistants serve which aspect.  `origin` is "measured", "model" or "person", or `NONE`: every assistant,
+    unplanned.
+    """
 
     uses: tuple[AspectUse, ...]
     origin: str = "person"
@@ -200,7 +202,7 @@ class FusionCriteria:
         return "; ".join(f"{e.aspect}: {ORIGIN_WORDS[e.origin] if e.text else NONE}" for e in self.entries)
 
     def lacking(self, tasks: Sequence[Task]) -> list[Task]:
-        """Those of `tasks` for which nothing is given: the model writes their criteria."""
+        """The `tasks` without given criteria, which the model writes."""
         return [task for task in tasks if task.aspect not in self.by_aspect]
 
     def with_more(self, more: FusionCriteria, aspects: Sequence[str]) -> FusionCriteria:

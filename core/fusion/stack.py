@@ -73,7 +73,7 @@ class Estimator:
         return np.where(count > 0, self.intercept + joined, np.nan)
 
     def state(self) -> dict[str, Any]:
-        """What was learnt, JSON-able; `restore_estimator` reads it."""
+        """The learnt state as JSON, which `restore_estimator` reads."""
         state = asdict(self)
         return state if self.method != "average" else {name: state[name] for name in ("method", "mean", "spread")}
 
@@ -158,8 +158,8 @@ def unseen_split(
     fresh, notes = np.flatnonzero(labelled & ~stale), tuple[str, ...]()
     if stale.any():
         notes = (
-            f"{int((labelled & stale).sum())} labelled items are left aside because a part was calibrated or fitted on "
-            f"their sources; {fresh.size} are left.",
+            f"{int((labelled & stale).sum())} labelled items are left out because a part was calibrated or "
+            f"fitted on their sources; {fresh.size} are left.",
         )
     n_sources = np.unique(golden.source_codes[fresh]).size
     if n_sources < MIN_SOURCES or fresh.size < 2 * MIN_ITEMS:
@@ -201,12 +201,12 @@ def cross_fitted(golden: GoldenSet, split: Split, fit_and_score: FitAndScore) ->
     sources = np.unique(codes)
     if sources.size < PART_FOLDS:
         raise UsageError(
-            f"A part that learns needs at least {PART_FOLDS} calibration sources, so that none teaches its own score; "
-            f"{sources.size} are there."
+            f"A part that learns needs at least {PART_FOLDS} calibration sources, so that no source teaches its "
+            f"own score; there are {sources.size}."
         )
     scores = np.array(fit_and_score(split), dtype=np.float64)
     if scores.shape != (len(golden.items),):
-        raise UsageError(f"Scores of shape {scores.shape} came for {len(golden.items)} items.")
+        raise UsageError(f"Got scores of shape {scores.shape} for {len(golden.items)} items.")
     fold = np.random.default_rng([split.seed, 4]).permutation(sources.size) % PART_FOLDS
     for k in range(PART_FOLDS):
         left_out = np.isin(codes, sources[fold == k])
@@ -409,7 +409,7 @@ def _choose_parts(
     left_out = {name: reason for name, reason in zip(names, reasons, strict=True) if reason}
     if (n_usable := len(names) - len(left_out)) < 2:
         why = [f"{name}: {reason.rstrip('.')}." for name, reason in left_out.items()]
-        raise UsageError(" ".join([f"A fusion needs at least two usable parts; {n_usable} came.", *why]))
+        raise UsageError(" ".join([f"A fusion needs at least two usable parts; got {n_usable}.", *why]))
     return on_fit, left_out
 
 

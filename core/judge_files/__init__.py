@@ -1,4 +1,4 @@
-"""What leaves Concord: the calibrated judge as `judge.yaml`, its verdicts, and the files of a calibration."""
+"""Write and read judge files, verdicts, and the files of a calibration."""
 
 from core.judge_files.documents import read_card
 from core.judge_files.judge_writing import final_verdicts, judge_card, judge_yaml, summary, write_run

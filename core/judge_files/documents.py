@@ -92,7 +92,7 @@ def _named_sampling(body: Mapping[str, Any]) -> Style:
     """Read how the judge is asked; a prompt is a name with a version, never a path."""
     for name in ("prompt", "draft_prompt", "refine_prompt"):
         if not re.fullmatch(_PROMPT, str(body.get(name, "")) or "a.v1"):
-            raise ValueError(f"{name} must be the name and version of a prompt; {str(body[name])[:60]!r} came")
+            raise ValueError(f"{name} must be the name and version of a prompt; got {str(body[name])[:60]!r}")
     return Style.from_state(body)
 
 
@@ -115,7 +115,7 @@ def _scorer_of(body: Mapping[str, Any]) -> RepEvalScorer:
 
 def _usable_scale(scale: Scale) -> Scale:
     if not -1e9 <= scale.low < scale.high <= 1e9 or not (scale.step is None or 0 < scale.step <= 1e9):
-        raise ValueError(f"low must lie below high; {scale.low:g} and {scale.high:g} came")
+        raise ValueError(f"low must lie below high; got {scale.low:g} and {scale.high:g}")
     return scale
 
 
@@ -145,7 +145,7 @@ class FilePart:
 
 @dataclass(frozen=True)
 class TaskEntry(FilePart):
-    """What is judged; `needs` are the parts that every calibration item had, absent where nobody knows."""
+    """The judging task; `needs` are the parts that every calibration item had, absent if unknown."""
 
     aspect: Aspect
     kind: ItemKind
@@ -175,7 +175,7 @@ class GoldenEntry(FilePart):
 
 @dataclass(frozen=True, kw_only=True)
 class FileDocument(FilePart):
-    """What every file of a judge begins with.
+    """Fields at the start of every judge file.
 
     `concord` is the version that wrote it; `created` is when, in ISO 8601 and UTC.  `digest` is the sha256 of the
     canonical JSON of the rest (keys sorted, no spaces, UTF-8, equal numbers written alike, 1.0 as 1).  `warnings` are
@@ -335,7 +335,7 @@ class FusionEntry(FilePart):
 
 @dataclass(frozen=True)
 class CriteriaOfAspect(FilePart):
-    """By what a fusion's model rates an aspect; one that is not listed has no criteria."""
+    """Criteria by which a fusion's model rates an aspect; an aspect not listed has none."""
 
     aspect: Aspect
     text: str
@@ -479,7 +479,7 @@ def document_of(card: Mapping[str, Any], kind: Kind = "judge", where: str = "jud
         faults = []
         for fault in error.errors(include_url=False):
             path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault["loc"]).lstrip(".")
-            words = f"{fault['msg'].removeprefix('Value error, ')}; {fault['input']!r:.60} came."
+            words = f"{fault['msg'].removeprefix('Value error, ')}; got {fault['input']!r:.60}."
             faults.append(f"{path or 'the file'}: {'is missing.' if fault['type'].startswith('missing') else words}")
         more = f" (and {len(faults) - FAULTS_SHOWN} more)" if len(faults) > FAULTS_SHOWN else ""
         raise JudgeError(
@@ -547,7 +547,9 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise JudgeError(f"{path}: cannot be read ({error.strerror}). Give the path of a judge.yaml.") from error
     if len(data) > MOST_BYTES:
-        raise JudgeError(f"{path}: is larger than {MOST_BYTES // 1024**2} MB, as no judge file is. Name another file.")
+        raise JudgeError(
+            f"{path}: is larger than {MOST_BYTES // 1024**2} MB, too large for a judge file. Name another file."
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -626,7 +628,7 @@ def _check_plain(value: Any, path: str) -> None:
         raise ValueError(f"{where} is not a finite number.")
     if not isinstance(value, str | int | float | None):
         what = type(value).__name__
-        raise ValueError(f"{where} is a {what}; only texts, numbers, true, false, null, lists and objects go.")
+        raise ValueError(f"{where} is a {what}; only texts, numbers, true, false, null, lists and objects are allowed.")
 
 
 def with_leaves(value: Any, leaf: Callable[[Any, str], Any], path: str = "", depth: int = 0) -> Any:

@@ -114,7 +114,7 @@ class FusedJudge(LoadedJudge):
         columns = {name: tuple(values) for name, values in (metrics or {}).items()}
         for name, values in columns.items():
             if len(values) != len(items):
-                raise GoldenError(f"{len(values)} values came for {len(items)} items.", column=f"metric_{name}")
+                raise GoldenError(f"Got {len(values)} values for {len(items)} items.", column=f"metric_{name}")
         golden = GoldenSet("items", self.task.kind, tuple(items), {}, metrics=columns)
         numbers = self._numbers(golden, of_more=of_more)
         if self.by_model:
@@ -203,7 +203,7 @@ class FusedJudge(LoadedJudge):
             raise JudgeError("The judge of this fusion is not a language model that can be asked here.")
         if model.sampling.references:
             raise JudgeError(
-                "This fusion was made with references in its prompts, which fusions show no more. Fuse again."
+                "This fusion was made with references in its prompts, which fusions no longer show. Fuse again."
             )
         tasks = tuple(entry.as_task() for entry in how.aspects)
         names = [task.aspect for task in tasks]

@@ -53,7 +53,7 @@ NUMBERS = ("direction", "support")
 
 
 def known_of(golden: GoldenSet, calibration: Calibration) -> dict[str, Any]:
-    """Return what the golden set adds to the file of `calibration`: ceiling, parts that all items have, warnings.
+    """Return the facts of the golden set for the file of `calibration`: ceiling, parts of all items, warnings.
 
     The ceiling stands at the statistic and level of the held-out alignment; None without single ratings.
     """
@@ -216,7 +216,7 @@ def _unapproved(version: JudgeVersion | None) -> list[str]:
     """Warn of a judge that nobody has signed off."""
     which = ""
     if version is not None:
-        elsewhere = "; it was where it came from" if version.imported_approval else ""
+        elsewhere = ", although it was approved in the project that it came from" if version.imported_approval else ""
         which = f" (version {version.number} is {version.state}{elsewhere})"
     return [] if version and version.in_force else [UNAPPROVED.format(which=which)]
 

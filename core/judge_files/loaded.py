@@ -87,7 +87,7 @@ OTHER = (
     "Measure it again before relying on these scores."
 )
 ASKED = (
-    "{spec} is asked in another way than when it was calibrated ({what}): the alignment in the judge file was not "
+    "{spec} is asked differently than when it was calibrated ({what}): the alignment in the judge file was not "
     "measured like this."
 )
 READ = "Replies are read by {now}, and were read by {then} when the judge was calibrated: a few scores may differ."
@@ -114,7 +114,7 @@ class LoadedJudge(ABC):
     @property
     @abstractmethod
     def spec(self) -> str:
-        """What scores, in a word: the spec of a judge, ``repeval:MODEL``, or ``fused``."""
+        """What scores: the spec of a judge, ``repeval:MODEL``, or ``fused``."""
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class LoadedJudge(ABC):
 
     @property
     def spent(self) -> Usage:
-        """What the replies have cost since it was loaded."""
+        """Cost of the replies since the judge was loaded."""
         return sum((model.spent for model in self.models), Usage())
 
     @abstractmethod
@@ -337,7 +337,7 @@ class CalibratedJudge(RowJudge):
         read = "" if parser in (None, PARSER) else READ.format(now=PARSER, then=parser)
         intervals = document.intervals
         if intervals is not None and (asked or EDITED in marks):
-            other = "these verdicts come from another judge, or one asked in another way"
+            other = "these verdicts come from another judge, or from one that was asked differently"
             why = "its file was changed since" if EDITED in marks else other
             intervals = VerdictIntervals(0, 0, reason=NOT_ITS_INTERVALS.format(why=why))
         criteria = tuple(Criteria(entry.text, task.aspect, Provenance("given")) for entry in document.criteria)
@@ -528,8 +528,8 @@ def repeval_judge(
         spec = parse_spec(judge) if isinstance(judge, str) else None
         if spec is None or spec.kind != "hf":
             raise UsageError(
-                f"{where}: is a RepEval score, which reads the hidden states of {state['model']}; the only judge it "
-                "takes is the place of that model: hf:ID_OR_PATH."
+                f"{where}: is a RepEval score, which reads the hidden states of {state['model']}; as its judge, "
+                "name only where that model is: hf:ID_OR_PATH."
             )
         state, gate = state | {"model": spec.model, "revision": spec.revision}, NAMED
     document, refusal = document_of(card, "repeval", where), None

@@ -93,11 +93,11 @@ def read_verdicts(
         rows.setdefault(name, []).append(entry)
         if entry.replies is not None and (columns.replies_first or not entry.has_score):
             if scale is None:
-                raise GoldenError("replies are there, and no scale to read them on", file=recording.name, row=entry.row)
+                raise GoldenError("there are replies, but no scale to read them on", file=recording.name, row=entry.row)
             readings += ((name, read_rating(reply, scale, aspect)) for reply in entry.replies)
             texts[name] = (*texts.get(name, ()), *entry.replies)
         elif not entry.has_score:
-            message = "neither a 'score' nor 'responses' column is there, nor one of another usual name"
+            message = "no column is named 'score' or 'responses', or has another usual name"
             raise GoldenError(message, file=recording.name, row=entry.row)
         else:
             reading = score_reading(entry.score, None, sides=pairs)
@@ -150,7 +150,9 @@ def _choices(
             return reading
         if (meant := meaning_of(reading.value, codes)) is not None:
             return Reading(meant)
-        return Reading(None, "out of range", detail=f"The score {reading.value:g} is none of the numbers for a choice.")
+        return Reading(
+            None, "out of range", detail=f"The score {reading.value:g} is not one of the numbers for a choice."
+        )
 
     return [(name, choice(reading)) for name, reading in rows]
 
@@ -200,7 +202,7 @@ def read_replies(path: Path | str, read: Callable[[str], Reading]) -> list[dict[
     for entry in entries(recording, columns, once=True):
         if entry.replies is None:
             column = columns.roles.get("replies", "responses")
-            raise GoldenError("a list of texts must be there", file=recording.name, row=entry.row, column=column)
+            raise GoldenError("expected a list of texts", file=recording.name, row=entry.row, column=column)
         of_item = readings.setdefault(entry.item_id, [])
         of_item += map(read, entry.replies)
     rows = []

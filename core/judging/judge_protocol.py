@@ -75,7 +75,7 @@ class CallEstimate:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a judge's model wrote before the first score: calls and cost; in older runs also the aspect's definition."""
+    """Result of preparing a judge: calls and cost, and in older runs the aspect's definition."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
@@ -107,7 +107,7 @@ class Judge(Protocol):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What to know about how its scores came about so far, in sentences; nothing for most judges."""
+        """Notes on how its scores were made so far; empty for most judges."""
         return ()
 
     def prepare(self, task: Task, items: Sequence[Item]) -> Self:
@@ -120,7 +120,7 @@ class Judge(Protocol):
         UsageError for a judge that writes none.
         """
         if writes_steps:
-            raise UsageError(f"The judge {self.spec} writes no evaluation steps: it is no language model.")
+            raise UsageError(f"The judge {self.spec} cannot write evaluation steps: it is not a language model.")
         return self.prepare(task, items), Prepared()
 
     def score(
@@ -187,5 +187,5 @@ def orders_of(task: Task, item: Item) -> tuple[Item, ...]:
 
 
 def has_texts(task: Task, item: Item) -> bool:
-    """Whether there is something to judge: of a pair, both texts."""
+    """Whether the item has a text to judge, or for a pair both texts."""
     return not is_blank(item.target) and (task.kind != "pair" or not is_blank(item.context))

@@ -195,7 +195,7 @@ def shown(spec: str) -> str:
 
 
 class Gate(Enum):
-    """Who decides whether a judge may be asked here, and gets the key."""
+    """Who allows a judge to be asked here and to receive the key."""
 
     NAMED = "a person named this judge here and now: in a command, in a form, in a call"
     CAREFUL = "it comes out of a file"
@@ -225,10 +225,8 @@ def endpoint_of_file(base_url: str) -> tuple[str, bool]:
     return (checked_base_url(base_url), trusted_with_the_key(base_url, None)) if base_url else ("", True)
 
 
-_NOT_SHOWN = "What {0} replied to this is not kept here, and looking at it sends nothing."
-_STAYS_OUT = (
-    "{0} comes out of a file, and a file alone brings no model into this process: nothing was read or downloaded. "
-)
+_NOT_SHOWN = "What {0} replied to this is not cached here, and viewing it sends no request."
+_STAYS_OUT = "{0} is named only in a file, and a file alone may not load a model: nothing was read or downloaded. "
 _LIST_IT = "let this installation list it: CONCORD_LOCAL_MODELS={name}"
 NOT_RUN = f"The judge {_STAYS_OUT}If you want that model, name it yourself (--judge {{0}}), or {_LIST_IT}"
 PART_NOT_RUN = f"The model {_STAYS_OUT}If you want it, {_LIST_IT}"  # a fused judge takes no --judge
@@ -270,7 +268,7 @@ def make_judge(
             return _local(parsed, settings, replies, sampling, gate)
         case "recorded":
             if not isinstance(judge := _recorded(Path(parsed.model), sampling, gate), LLMJudge) and not asking.usual:
-                raise UsageError(f"The judge {spec} replays scores: there is nobody to ask in another way.")
+                raise UsageError(f"The judge {spec} replays scores, so it cannot be asked differently.")
             return judge
         case "scripted":
             seed = "" if parsed.model == NEWSROOM else str(int(parsed.model or 0))
@@ -290,7 +288,7 @@ def restore_judge(
     """The judge whose `as_state` was kept.  JudgeError for a damaged state, else as `make_judge`."""
     spec = state.get("spec")
     if not isinstance(spec, str):
-        raise JudgeError("The kept judge has no 'spec': the judge file is damaged.")
+        raise JudgeError("The stored judge has no 'spec': the judge file is damaged.")
     if spec == "offline":
         from core.judging.offline.judge import OfflineJudge
 
@@ -392,10 +390,10 @@ def _recorded(path: Path, sampling: Style | None, gate: Gate) -> Judge:
         if not file.is_relative_to(_ROOT / "sample_data"):
             raise JudgeError(
                 f"The judge recorded:{path} came with an imported project and names a file of this machine; it is not "
-                "read. Bring the file in on Compare, or name it yourself on the command line."
+                "read. Import the file on Compare, or name it yourself on the command line."
             )
     if not file.is_file():
-        raise UsageError(f"recorded: there is no file {path}.")
+        raise UsageError(f"recorded: file not found: {path}.")
     head: Any = None
     with file.open(encoding="utf-8", errors="replace") as opened, suppress(ValueError):
         head = json.loads(opened.readline()) if file.suffix == ".jsonl" else None
@@ -451,8 +449,8 @@ def language_model(
     if isinstance(judge, LLMJudge):
         return judge
     judge.close()
-    kind = "offline judge is no language model" if spec == "offline" else "file holds no language model to ask"
+    kind = "offline judge is not a language model" if spec == "offline" else "file has no language model to ask"
     raise UsageError(
-        f"The {kind}: there are no styles to ask it in. Choose an endpoint (openai:MODEL@BASE_URL), a model "
+        f"The {kind}, so it cannot be asked in styles. Choose an endpoint (openai:MODEL@BASE_URL), a model "
         "in the process (hf:ID_OR_PATH), or scripted, the stand-in for demonstrations."
     )

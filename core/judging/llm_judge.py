@@ -66,12 +66,11 @@ LOGPROBS = 20
 NO_REFERENCES = "The item has no reference, and this judge was made with references."
 
 _NOT_TAKEN = {
-    "temperature": "refuses the temperature {0.temperature:g}: its replies are drawn at its own, so a second scoring "
-    "may differ",
+    "temperature": "refuses the temperature {0.temperature:g}: it uses its own, so a second scoring may differ",
     "top_p": "refuses top_p {0.top_p:g}: its replies are drawn from all tokens",
-    "reasoning_effort": "takes no reasoning effort: the model thinks as long as it likes",
-    "logprobs": "tells no token probabilities: the ratings that it states count instead",
-    "response_format": "takes no JSON schema: its replies are read as text",
+    "reasoning_effort": "accepts no reasoning effort: the model decides how long it thinks",
+    "logprobs": "returns no token probabilities: the ratings that it states count instead",
+    "response_format": "accepts no JSON schema: its replies are read as text",
 }
 """What an endpoint may not take of a style, in words."""
 
@@ -128,7 +127,7 @@ class LLMJudge(Judge):
     @property
     def notice(self) -> str:
         if self.spec == "scripted:newsroom":
-            return "This is the simulated reader of the demo: a program of a few rules, no language model."
+            return "This is the simulated reader of the demo: a program of a few rules, not a language model."
         if not self.is_llm:
             return "This scripted stand-in for tests and demos is not a language model. Its scores mean nothing."
         return f"Scores come from the language model {self.model} at {self.provider.endpoint}."
@@ -221,7 +220,7 @@ class LLMJudge(Judge):
         return {"logprobs": LOGPROBS if self.sampling.weighted else 0}
 
     def requests(self, task: Task, items: Iterable[Item], criteria: Sequence[Criteria]) -> Requests:
-        """What `score` asks for, chunk by chunk."""
+        """The requests of `score`, chunk by chunk."""
         return (requests for _, requests in self._chunks(task, items, criteria))
 
     def prompts(self, task: Task, item: Item, criteria: Criteria) -> tuple[tuple[Message, ...], ...]:
@@ -246,7 +245,7 @@ class LLMJudge(Judge):
         return score_frame(task, item, prompt, steps=how.steps, persona=how.persona, examples=how.examples)
 
     def lacking(self, task: Task, item: Item) -> str:
-        """Why nothing is asked about an item; "" for an item that can be asked about."""
+        """Why an item cannot be judged; "" if it can."""
         if not has_texts(task, item):
             return NO_TEXT
         return NO_REFERENCES if self.sampling.references and not item.references else ""
@@ -303,7 +302,7 @@ class LLMJudge(Judge):
         replies = self._complete([self.request(steps_messages(task, criteria), 0.0, STEPS_TOKENS, _says_something)])
         text, problem = written(replies[0], task.aspect)
         if len(text) > MOST_STEPS:
-            text, problem = "", f"The steps were {len(text):,} characters long; {MOST_STEPS:,} are the most."
+            text, problem = "", f"The steps were {len(text):,} characters long; at most {MOST_STEPS:,} are allowed."
         return text, problem, self._note_sent(replies)
 
     def made_ready(self, task: Task, items: Sequence[Item], *, writes_steps: bool = False) -> tuple[LLMJudge, Prepared]:
@@ -379,7 +378,7 @@ class LLMJudge(Judge):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What of the sampling the endpoint did not take, a sentence each."""
+        """Sampling settings that the endpoint refused, one sentence each."""
         how = self.sampling if self.sampling.temperature is not None else replace(self.sampling, temperature=0.0)
         return tuple(f"The endpoint {_NOT_TAKEN[name].format(how)}." for name in _NOT_TAKEN if name in self._without)
 
@@ -448,7 +447,9 @@ def require_references(how: Style, task: Task, items: Sequence[Item]) -> None:
 
 
 def references_words(judge: LLMJudge, task: Task, items: Sequence[Item], calls: int) -> str:
-    """What references cost a judge that sees them, in prompt tokens and unscored items; "" for any other judge."""
+    """The cost of references for a judge that sees them, in prompt tokens and unscored items; "" for any other
+    judge.
+    """
     if not judge.sampling.references or not items:
         return ""
     shown = [item for item in items if item.references]
@@ -646,7 +647,7 @@ class FirstReplies:
         line = textwrap.shorten(line, _SHOWN, placeholder=" …")
         raise JudgeError(
             f"Stopped early: none of the first {n} replies of {self._who} could be read. {reasons}"
-            f"{f' One of them: “{line}”.' if line else ''} Nothing more is asked; put this right and start again."
+            f"{f' One of them: “{line}”.' if line else ''} No more requests are sent; fix this and start again."
         )
 
 

@@ -530,7 +530,9 @@ _STARTS = re.compile(
     r"[ \t*_\"')\]}>]{0,4}(?:\Z|\n|[.:;!,。][*_\"')\]]{0,4}(?=\s|\Z)|[ \t]?[-][ \t](?!\d)|[ \t]?[—―](?![ \t]?\d))"
 )
 _LIST = re.compile(r"(?s)[.)](?:[ \t]{1,3}[^\n:]{1,40}:[ \t*_]{0,4}\S|.*\n[ \t]{0,4}[23][.)][ \t])|:.*\d[ \t]?:")
-"""What follows the first number of a list ("1. Flow: 4", "1. …\\n2. …") or of a scale that is explained ("1: poor, 2: …")."""
+"""What follows the first number of a list ("1. Flow: 4", "1. …\\n2. …") or of a scale that is explained ("1: poor,
+2: …").
+"""
 
 
 def _alone(text: str, scale: Scale) -> Statement | None:

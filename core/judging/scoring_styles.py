@@ -1,4 +1,4 @@
-"""How a judge is asked for a score: the styles that a person chooses between, and the prompts behind each.
+"""Scoring styles and the prompts behind each.
 
 The forms are those of A Closer Look (section 3.2), their mix, and the stars of AutoCalibrate. Evaluation steps and the
 weighted score are G-Eval's; the personas are a robustness check of A Closer Look (appendix F.3).
@@ -73,7 +73,7 @@ EXEMPLARS = TextLimits(source=4_000, context=2_000, target=3_000, reference=1_00
 
 
 class KindWording(NamedTuple):
-    """How a kind of item is spoken of: the thing rated, and a heading for each part."""
+    """Wording for a kind of item: the thing rated, and a heading for each part."""
 
     thing: str
     source: str
@@ -128,7 +128,7 @@ def score_frame(
     JudgeError for a name of no scoring prompt, which a file may hold.
     """
     if not prompt.startswith("score_"):
-        raise JudgeError(f"{prompt[:80]!r} is no scoring prompt; the names of those begin with score_.")
+        raise JudgeError(f"{prompt[:80]!r} is not a scoring prompt; their names begin with score_.")
     values = {
         **_task_values(task),
         "item": item_block(task.kind, item, SCORING),
@@ -449,13 +449,13 @@ class Style:
         if len(self.examples) > MOST_EXAMPLES:
             return f"A judging prompt shows at most {MOST_EXAMPLES // 2} examples."
         if self.top_p == 0.0:
-            return "top_p must lie above 0 and up to 1; 0 came. Leave it at 1 to keep all tokens."
+            return "top_p must lie above 0 and up to 1; got 0. Leave it at 1 to keep all tokens."
         if self.form == "mix" and self.samples < 2:
-            return "The mix averages rate-explain and analyze-rate, so it needs at least 2 samples; 1 came."
+            return "The mix averages rate-explain and analyze-rate, so it needs at least 2 samples; got 1."
         if self.weighted and self.form != "score_only":
             return f"The probability-weighted score needs the form score_only, not {self.form}: a bare number to weigh."
         if self.structured and (self.weighted or self.form in ("free_text", "stars")):
-            return "JSON is asked for with score_only, rate_explain, analyze_rate and mix, and without weighting."
+            return "JSON works only with score_only, rate_explain, analyze_rate and mix, without weighting."
         return ""
 
     @property
@@ -561,7 +561,7 @@ STEPS_LIKE = "x" * 6 * 120
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How a judge is asked; all of it as usual where nothing is said.  UsageError for what cannot be sent.
+    """How a judge is asked; unset fields keep their defaults.  UsageError for what cannot be sent.
 
     `style` None is the judge's usual; with `writes_steps` its model writes evaluation steps once, before the first
     score, where the style brings none.  `effort` says how long the model thinks, `extra` is a JSON object of further
@@ -616,7 +616,7 @@ class Asking:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, named: bool) -> Self:
-        """What a kept judge is told besides.  JudgeError for fields that a file alone may not set, unless a person has
+        """Extra settings of a stored judge.  JudgeError for fields that a file alone may not set, unless a person has
         `named` the judge."""
         told = cls(effort=str(state.get("effort", "")), extra=str(state.get("extra", "")))
         fields = json.loads(told.extra).keys() if told.extra else set()
@@ -630,7 +630,7 @@ class Asking:
     def require_for(self, kind: str) -> None:
         """UsageError where judges of that kind cannot be asked so."""
         if not self.usual and kind == "offline":
-            raise UsageError("The offline judge is asked in no words: form, samples and the like are for models.")
+            raise UsageError("The offline judge takes no prompt: form, samples and similar options are for models.")
         if (self.effort or self.extra) and kind != "openai":
             raise UsageError("Reasoning effort and extra body are for endpoints (openai:MODEL[@BASE_URL]).")
 
@@ -653,7 +653,7 @@ def checked_extra(text: str) -> str:
         fields = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            f'The extra body is a JSON object such as {{"verbosity": "low"}}; it does not read: {error}.'
+            f'The extra body is a JSON object such as {{"verbosity": "low"}}; it cannot be parsed: {error}.'
         ) from error
     if not isinstance(fields, dict) or len(text) > MOST_EXTRA:
         raise UsageError(f"The extra body is one JSON object of at most {MOST_EXTRA:,} characters.")
@@ -663,4 +663,4 @@ def checked_extra(text: str) -> str:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")

@@ -1,4 +1,4 @@
-"""Metrics: whatever puts one number on an item, as a baseline next to the judges and as a part of a fusion.
+"""Metrics: one number per item, as a baseline for judges and as a part of a fusion.
 
 ::
 

@@ -122,7 +122,7 @@ def texts_of(item: Item, name: Field) -> tuple[str, ...]:
 
 
 def lacking(items: Sequence[Item], needs: Iterable[Need]) -> dict[int, str]:
-    """By position, what an item lacks of the target and `needs`, as a sentence."""
+    """The missing parts of each item (target or `needs`), by position, as a sentence."""
     wanted = [name for name in FIELDS if name in needs]
     reasons = {}
     for k, item in enumerate(items):
@@ -243,7 +243,7 @@ def as_judge(metric: Metric, scores: MetricScores, aspect: str) -> JudgeScores:
 
 
 class Blocks(Protocol):
-    """Where texts are kept by key (`core.store.runs`, `ScoreFolder`)."""
+    """Storage of texts by key (`core.store.runs`, `ScoreFolder`)."""
 
     def get(self, key: str) -> str | None: ...
 

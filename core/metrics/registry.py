@@ -78,7 +78,7 @@ def make_metric(name: str, *, golden: GoldenSet | None = None) -> Metric:
     given = name.strip()
     if given.startswith(PREFIX):
         if golden is None:
-            raise UsageError(f"{given[:60]} is a column of a golden set; say of which.")
+            raise UsageError(f"{given[:60]} is a column of a golden set; name that golden set.")
         return metric_column(golden, given)
     if golden is not None and golden.kind == "pair":
         raise UsageError(f"{given[:60]} rates one text, and the items of {golden.name} are pairs of texts.")
@@ -187,7 +187,7 @@ def fitted_repeval(name: str, state: Any, *, ray: str = "", code: tuple[str, ...
     def scorer(items: Sequence[Item], on_progress: OnProgress) -> MetricScores:
         values = reader.score(items, on_progress)
         lost = tuple(
-            Unscored(items[int(k)].item_id, "no verdict", "A hidden state of this text is no finite number.")
+            Unscored(items[int(k)].item_id, "no verdict", "A hidden state of this text is not a finite number.")
             for k in np.flatnonzero(np.isnan(values))
         )
         return MetricScores(values, lost)

@@ -1,4 +1,4 @@
-"""Where store and algorithms meet: everything a screen, a notebook or the command line asks of the kept world.
+"""Projects: everything that screens, notebooks and commands do with stored data.
 
 Importing this is cheap (no judge, no statistics beyond numpy, no job engine); algorithms are imported inside the
 functions that need them.

@@ -1,4 +1,4 @@
-"""Calibrations of a project, and the versions of a judge that people make: asked for, estimated, run, entered.
+"""Request, estimate, run and store calibrations and versions of a judge.
 
 A *judge run* is a calibration, or the measurement of a version: both come to a judge.  Known sources keep their side of
 the split as labels grow.
@@ -48,7 +48,7 @@ from core.wording import judge_words
 
 @dataclass(frozen=True, slots=True)
 class CalibrationRequest:
-    """What a person asks for.  `scale` None takes the aspect's own; `definition` may be empty.
+    """Request of a calibration. `scale` None takes the aspect's own; `definition` may be empty.
 
     `asking` is how the judge is asked for a score.  `levels` are those that the project described when the run started.
     `split_from` names the calibration or version, of an earlier golden
@@ -165,12 +165,12 @@ def run_calibration(work: RunWork) -> Calibration:
 
 
 def version_asked(run: Run) -> VersionRequest:
-    """What a run of kind "version" was asked for."""
+    """The request of a run of kind "version"."""
     return unpack(VersionRequest, run.request_json)
 
 
 def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
-    """What the calibration was asked for whose judge scored in this run, with the definition that its judge wrote.
+    """The request of the calibration whose judge scored in this run, with the definition that its judge wrote.
 
     The run is a calibration, a version (then with the version's golden set), a re-scoring or a round.  JobError for a
     run of another kind.
@@ -179,7 +179,7 @@ def calibration_asked(store: Store, run_id: str) -> CalibrationRequest:
     if run.kind == "version":
         return replace(calibration_asked(store, version_asked(run).run_id), golden_id=run.golden_id)
     if run.kind != "calibration":
-        raise JobError(f"Run {run_id} is not a calibration; name the calibration whose judge is meant.")
+        raise JobError(f"Run {run_id} is not a calibration; name the calibration of the judge.")
     request = unpack(CalibrationRequest, run.request_json)
     if request.definition:
         return request
@@ -316,7 +316,7 @@ def _check_version(store: Store, settings: Settings, request: VersionRequest) ->
 
 
 def estimate_version(store: Store, settings: Settings, request: VersionRequest) -> Estimate:
-    """What measuring a version asks at most; what was asked before is not paid again.
+    """Estimate the most that measuring a version can cost; cached replies cost nothing.
 
     Errors as `make_version`; JudgeError for a judge that cannot be made.
     """
@@ -357,7 +357,9 @@ def _completed(store: Store, line: JudgeLine, request: VersionRequest) -> Versio
         own = (run.run_id for run in runs if run.kind == "calibration" and run.aspect == line.aspect)
         base = next((run_id for run_id in own if store.results.document(run_id, JUDGE)), "")
     if not base:
-        raise JobError(f"No calibration of {line.aspect} has come to a judge yet. Start one; it need not be finished.")
+        raise JobError(
+            f"No calibration of {line.aspect} has produced a judge yet. Start one; it doesn't have to finish."
+        )
     calibrated_on = store.runs.get(base).golden_id
     last = None if default is None else default.newest
     golden_id = request.golden_id or (calibrated_on if last is None else last.golden_id)
@@ -449,7 +451,7 @@ def enter_judge(work: RunWork, result: Calibration) -> None:
                 values=bare.values[k],
                 unscored=bare.unscored.get(name, ()),
                 seen=(),
-                note=f"The judge {called} that knows the name of the aspect and no criteria.",
+                note=f"The judge {called} that knows the name of the aspect but no criteria.",
                 calls_per_item=1.0,
                 turned=None if bare.turned is None else bare.turned[k],
             )

@@ -74,7 +74,7 @@ class CriteriaNamed(Entry):
         if not 1 <= len(self.name) <= LONGEST_NAME:
             raise UsageError(f"A name has 1 to {LONGEST_NAME} characters; this one has {len(self.name):,}.")
         if self.name != " ".join(self.name.split()) or not self.name.isprintable():
-            raise UsageError("A name is one line of visible characters, without spaces before or behind it.")
+            raise UsageError("A name is one line of visible characters, without leading or trailing spaces.")
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ def settle_comment(store: Store, project_id: str, criteria_id: str, number: int)
 
 @requires("reviewer")
 def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: str = "") -> Draft:
-    """Keep what whoever acts has typed so far of `subject`; overwrites what they had typed there before.
+    """Save the user's draft on `subject`, replacing their earlier one.
 
     Kept at every pause, so that no closed tab and no restart takes it along; saving or dropping the text takes it
     away.  UsageError for a text that could not be saved for its length, StoreError for an unknown project.
@@ -256,19 +256,19 @@ def keep_draft(store: Store, project_id: str, subject: str, text: str, *, base: 
     if len(text.strip()) > LONGEST_TEXT:
         raise UsageError(f"A text may have {LONGEST_TEXT:,} characters; this one has {len(text.strip()):,}.")
     if not 0 < len(subject) <= _LONGEST_SUBJECT:
-        raise UsageError(f"A draft says what it is of, in 1 to {_LONGEST_SUBJECT} characters; {len(subject)} came.")
+        raise UsageError(f"A draft names its subject in 1 to {_LONGEST_SUBJECT} characters; got {len(subject)}.")
     readable = text.encode("utf-8", "replace").decode("utf-8")  # half a surrogate pair could not be shown again
     return store.drafts.keep(project_id, subject, store.actor.name, readable, base)
 
 
 def draft_of(store: Store, project_id: str, subject: str) -> Draft | None:
-    """The newest text that whoever acts has typed of `subject` and not saved; None for none."""
+    """The user's newest unsaved draft on `subject`, or None."""
     return next((draft for draft in store.drafts.of(project_id, subject) if draft.author == store.actor.name), None)
 
 
 @requires("reviewer")
 def drop_draft(store: Store, project_id: str, subject: str) -> None:
-    """Take away what whoever acts has typed of `subject`: it was saved, or they begin again."""
+    """Delete the user's draft on `subject`, once it is saved or discarded."""
     store.drafts.drop(project_id, subject, [store.actor.name])
 
 
@@ -327,7 +327,7 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True)
 class RescoreResult:
-    """What a re-scoring found on calibration items; those that are held out are left alone."""
+    """Result of a re-scoring on calibration items; held-out items are not used."""
 
     parent: Alignment
     new: Alignment
@@ -394,7 +394,7 @@ def _check_round(store: Store, settings: Settings, request: RoundRequest) -> tup
     strange = [item_id for item_id in request.item_ids if item_id not in allowed]
     if strange:
         raise UsageError(
-            f"{len(strange)} of the picked items are no labelled calibration items of that run ({strange[0][:60]}). "
+            f"{len(strange)} of the picked items are not labelled calibration items of that run ({strange[0][:60]}). "
             "A round learns from calibration items only, so that held-out ones stay held out."
         )
     learnt = f"{len(request.item_ids)} picked items" if request.item_ids else "sampled items"
@@ -445,7 +445,7 @@ class ListedProposal:
 
 
 def list_proposals(store: Store, run_id: str) -> list[ListedProposal]:
-    """The proposals of a finished round with what was decided on each; empty before its end.
+    """The proposals of a finished round with the decision on each; empty until it finishes.
 
     The largest difference on the inner fold comes first.  p is corrected over the proposals.
     """

@@ -1,4 +1,4 @@
-"""The versions of a judge: per aspect a line of them, each with its criteria, its measurements and its sign-off.
+"""The versions of the judge of each aspect, with their criteria, measurements and approvals.
 
 A version is a model with its prompt and sampling (those of a calibration, named by its run) and the criteria that it
 follows.  A finished calibration proposes one; whatever people edit, accept or merge makes the next.  Its state is what
@@ -51,7 +51,7 @@ _DID = {
 
 
 class VersionEntry(Entry):
-    """Something done to the versions of the judge of an aspect, which is the subject."""
+    """An event in the versions of an aspect's judge (the subject)."""
 
     @property
     def aspect(self) -> str:
@@ -75,7 +75,7 @@ class VersionMade(VersionEntry):
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.criteria_ids) <= MOST_CRITERIA:
-            raise UsageError(f"A judge follows 1 to {MOST_CRITERIA} sets of criteria, not {len(self.criteria_ids)}.")
+            raise UsageError(f"A judge has 1 to {MOST_CRITERIA} sets of criteria, not {len(self.criteria_ids)}.")
         if len(self.note) > LONGEST_NOTE or self.parent < 0:
             raise UsageError(f"The note on a change has {LONGEST_NOTE} characters at most, not {len(self.note):,}.")
 
@@ -109,7 +109,7 @@ class VersionMeasured(VersionEntry):
 
 @dataclass(frozen=True)
 class VersionDecided(VersionEntry):
-    """Somebody made something of a version: approved it, took it into use, withdrew its approval, retired it."""
+    """A decision on a version: approved, made current, returned for approval, or retired."""
 
     kind = "judge version decided"
     version: int
@@ -118,7 +118,9 @@ class VersionDecided(VersionEntry):
 
     def __post_init__(self) -> None:
         if self.state == "draft" or len(self.reason) > LONGEST_REASON:
-            raise UsageError(f"A decision makes no draft, and its reason has {LONGEST_REASON:,} characters at most.")
+            raise UsageError(
+                f"A decision cannot make a draft, and its reason has at most {LONGEST_REASON:,} characters."
+            )
 
     @property
     def description(self) -> str:
@@ -199,7 +201,7 @@ class JudgeLine:
         return self.versions[-1].made.number if self.versions else 0
 
     def get(self, number: int) -> JudgeVersion:
-        """NotFoundError for a version that there is not."""
+        """Return a version by its number; NotFoundError if it does not exist."""
         if not 0 < number <= len(self.versions):
             raise NotFoundError(f"The judge of {self.aspect} has {len(self.versions)} versions; there is no {number}.")
         return self.versions[number - 1]
@@ -210,19 +212,19 @@ class JudgeLine:
 
     @property
     def current(self) -> JudgeVersion | None:
-        """The version in use, or None."""
+        """The current version, or None."""
         return next((version for version in self.versions if version.state == "current"), None)
 
     @property
     def default(self) -> JudgeVersion | None:
-        """What is shown and exported unless another is named: the current, else the newest approved, else proposed."""
+        """The version that is shown and exported by default: the current, else the newest approved, else proposed."""
         places = {"current": 0, "approved": 1, "proposed": 2}
         ranked = [version for version in reversed(self.versions) if version.state in places]
         return min(ranked, key=lambda version: places[version.state], default=None)
 
     @property
     def waiting(self) -> tuple[JudgeVersion, ...]:
-        """Measured versions newer than the current one that wait for sign-off, newest first."""
+        """Measured versions newer than the current one that wait for approval, newest first."""
         since = 0 if self.current is None else self.current.number
         newer = (version for version in reversed(self.versions) if version.number > since)
         return tuple(version for version in newer if version.state == "proposed")
@@ -286,7 +288,7 @@ def usual_measure(store: Store, project_id: str, golden: GoldenSet, aspect: str)
 def decide_version(
     store: Store, project_id: str, aspect: str, number: int, state: VersionState, *, reason: str = "", decided: int
 ) -> None:
-    """Approve a version, take it into use, put it up for sign-off again (which withdraws an approval), or retire it.
+    """Approve a version, make it current, return it for approval (which withdraws an approval), or retire it.
 
     `decided` is `JudgeLine.decided` as the person saw it.  An approval rests on the last measurement: held-out where it
     was measured, else calibration.
@@ -308,7 +310,7 @@ def decide_version(
 
 @requires("reviewer")
 def use_version(store: Store, project_id: str, aspect: str, number: int, *, reason: str = "", decided: int) -> None:
-    """Approve a version where nobody has yet, and take it into use: Compare, Report and the judge file then follow it.
+    """Approve a version if needed, and make it current: Compare, Report and the judge file then use it.
 
     Going back to an earlier version is the same.  Errors as `decide_version`.
     """
@@ -337,7 +339,7 @@ def compared_before(
 
 
 def used_before(line: JudgeLine, run: Run, accesses: Sequence[HeldOutAccess]) -> str:
-    """Why nothing is claimed of what a run measured on held-out items; "" where claims may be made.
+    """Why the held-out result of a run supports no claim; "" if it does.
 
     Versions or edits were compared on these items before it, so a choice may rest on them.
     """

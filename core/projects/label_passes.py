@@ -1,4 +1,4 @@
-"""Labelling passes for reviewers: begun, followed, decided where raters disagree, and frozen into a golden set."""
+"""Labelling passes for reviewers: start, follow, decide disagreements, and freeze into a golden set."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def adjudicate(
         (rated, n_open), *_ = rating
         raise AccessError(f"You have {n_open:,} items left to rate in {rated.name}. Finish them before you decide.")
     if item_id not in store.goldens.load(labelling.golden_id).item_ids:
-        raise UsageError(f"Item {item_id[:60]!r} is no part of the golden set of {labelling.name}.")
+        raise UsageError(f"Item {item_id[:60]!r} is not in the golden set of {labelling.name}.")
     scale = next((planned.scale for planned in labelling.plan.aspects if planned.aspect == aspect), None)
     if scale is None or not scale.holds(value):
         raise UsageError(f"The decision on {aspect} is {value:g}; the scale is {scale or 'not known'}.")

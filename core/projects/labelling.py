@@ -72,7 +72,7 @@ class LabelPlan:
     def __post_init__(self) -> None:
         names = [aspect.aspect.strip() for aspect in self.aspects]
         if not all(names) or not 0 < len(set(names)) == len(names):
-            raise UsageError("A labelling pass rates at least one aspect, each with a name of its own.")
+            raise UsageError("A labelling pass rates at least one aspect, each with its own name.")
         if any(not aspect.scale.low < aspect.scale.high for aspect in self.aspects):
             raise UsageError("A scale runs from a lower to a higher number.")
         if not 1 <= self.n_raters <= MOST_RATERS:
@@ -103,7 +103,7 @@ LONGEST_ANCHOR, MOST_ANCHORS = 200, 100
 
 
 class PassEntry(Entry):
-    """A labelling pass, which is the subject, begun, joined or left."""
+    """An event of a labelling pass (the subject): somebody began, joined or left it."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class AnnotationSession:
         return {aspect: label.value for aspect, label in given.items() if label is not None}
 
     def updated(self, new: Sequence[Label]) -> AnnotationSession:
-        """With what the rater has said since, oldest first; itself where that is nothing."""
+        """The session with newer labels of the rater, oldest first; itself if there are none."""
         if not new:
             return self
         assigned, labels, comments = set(self.assigned), dict(self.labels), dict(self.comments)
@@ -259,7 +259,7 @@ def get_pass(store: Store, project_id: str, pass_id: str) -> LabelPass:
 def join_pass(
     store: Store, project_id: str, pass_id: str, *, seen: AnnotationSession | None = None
 ) -> AnnotationSession:
-    """What the person who acts has to rate in a pass, and what they have saved; the first call makes them a rater.
+    """The user's items and saved labels in a pass; the first call makes them a rater.
 
     `seen` is what an earlier call gave: only what was saved since is read then, so that a press costs the same on the
     first item and on the thousandth, and the same comes back where that is nothing.  UsageError when nobody said who
@@ -294,7 +294,7 @@ def save_label(
     comment: str = "",
     form: str,
 ) -> None:
-    """Keep what the person who acts says of an item in a pass: aspect → label, None = cannot tell.
+    """Save the user's labels of an item in a pass: aspect → label, None = cannot tell.
 
     The comment takes the place of the one before; without `values` it alone is kept.  `form` is the id of the form that
     was sent: sent twice it counts once.  Other raters' labels are never touched, and earlier ones of the same rater
@@ -303,7 +303,7 @@ def save_label(
     """
     labelling = get_pass(store, project_id, pass_id)
     if set(values) - set(labelling.aspects):
-        raise UsageError(f"A label is for {', '.join(labelling.aspects)}; {', '.join(values)} came.")
+        raise UsageError(f"A label is for {', '.join(labelling.aspects)}; got {', '.join(values)}.")
     remark = Label(_named_rater(store), item_id, REMARK, None, comment.strip(), pass_id)
     labels = [replace(remark, aspect=aspect, value=value) for aspect, value in values.items()]
     _save(store, labelling, labels or [remark], form)
@@ -319,7 +319,7 @@ def _save(store: Store, labelling: LabelPass, labels: Sequence[Label], form: str
             steps = f" in steps of {aspect.scale.step:g}" if aspect.scale.step else ""
             raise UsageError(f"The label of {aspect.aspect} is {label.value:g}; the scale is {aspect.scale}{steps}.")
         if label.item_id not in item_ids:
-            raise UsageError(f"Item {label.item_id[:60]!r} is no part of {labelling.name}.")
+            raise UsageError(f"Item {label.item_id[:60]!r} is not in {labelling.name}.")
         if (length := len(label.comment)) > _LONGEST_COMMENT:
             raise UsageError(f"A comment may have {_LONGEST_COMMENT:,} characters; this one has {length:,}.")
         if label.rater not in labelling.raters:
@@ -331,7 +331,7 @@ def _save(store: Store, labelling: LabelPass, labels: Sequence[Label], form: str
 
 @requires("annotator")
 def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str | None:
-    """Take back the newest label that the person who acts gave in a pass, None where there is none to take back.
+    """Undo the user's newest label in a pass; None if there is none.
 
     Returns its item, which has on that aspect what it had before: an earlier label, or none.  Called again it takes
     back the one before.  All of it stays in the history.  `form` and errors as `save_label`.
@@ -362,7 +362,7 @@ def undo_label(store: Store, project_id: str, pass_id: str, *, form: str) -> str
 
 @requires("annotator")
 def stop_rating(store: Store, project_id: str, pass_id: str) -> None:
-    """The person who acts rates no more in a pass; what they said counts.  Once, and not to be undone.
+    """Stop the user's rating in a pass for good; their labels count.
 
     From then on they may see what others said.  UsageError for somebody who does not rate in it.
     """
@@ -419,7 +419,7 @@ class AnchorsSet(Entry):
     def __post_init__(self) -> None:
         values = [anchor.value for anchor in self.anchors]
         if len(values) > MOST_ANCHORS or len({*values}) < len(values) or not all(map(math.isfinite, values)):
-            raise UsageError(f"A scale has at most {MOST_ANCHORS} anchors, each for a level of its own.")
+            raise UsageError(f"A scale has at most {MOST_ANCHORS} anchors, each for its own level.")
         longest = max((len(anchor.text) for anchor in self.anchors), default=0)
         if longest > LONGEST_ANCHOR:
             raise UsageError(f"An anchor may have {LONGEST_ANCHOR} characters; one of these has {longest:,}.")
@@ -431,7 +431,7 @@ class AnchorsSet(Entry):
 
 
 def get_anchors(store: Store, project_id: str, golden_id: str, aspect: str) -> AnchorsSet:
-    """What each level of the aspect means; no anchors where nobody has written that.
+    """The meaning of each level of the aspect; empty if nobody has written it.
 
     A golden set that was frozen from a labelling pass keeps what was written of the one that was labelled, until
     somebody writes anew.  `number` is that of the newest entry about the golden set, of any aspect (0 for none):
@@ -486,7 +486,7 @@ class Span:
 
     def __post_init__(self) -> None:
         if self.start < 0 or not 0 < self.end - self.start <= LONGEST_SPAN or len(self.words) != self.end - self.start:
-            raise UsageError(f"A highlight is of 1 to {LONGEST_SPAN:,} characters of the text.")
+            raise UsageError(f"A highlight has 1 to {LONGEST_SPAN:,} characters of the text.")
 
 
 @dataclass(frozen=True)
@@ -500,7 +500,7 @@ class Highlighted(Entry):
 
     def __post_init__(self) -> None:
         if len(self.spans) > MOST_SPANS:
-            raise UsageError(f"An item may have {MOST_SPANS} highlights of one rater; these are {len(self.spans)}.")
+            raise UsageError(f"An item may have {MOST_SPANS} highlights by one rater; got {len(self.spans)}.")
 
 
 def find_span(text: str, words: str, near: int) -> Span:
@@ -509,7 +509,7 @@ def find_span(text: str, words: str, near: int) -> Span:
         raise UsageError("Select words of the text first, then mark them.")
     starts = [found.start() for found in re.finditer(f"(?={re.escape(words)})", text)]
     if not starts:
-        raise UsageError("These words are not in the text. Select words of the judged text alone.")
+        raise UsageError("These words are not in the text. Select words of the judged text only.")
     start = min(starts, key=lambda start: abs(start - near))
     return Span(start, start + len(words), words)
 

@@ -81,7 +81,7 @@ def estimate_styles(store: Store, settings: Settings, request: StylesRequest) ->
 def _check_styles(store: Store, settings: Settings, request: StylesRequest) -> tuple[StylesRequest, str, str]:
     if request.judge_spec == "offline":
         raise UsageError(
-            "The offline judge cannot be asked in styles: it is no language model. Choose openai:MODEL@BASE_URL, "
+            "The offline judge cannot be asked in styles: it is not a language model. Choose openai:MODEL@BASE_URL, "
             "hf:ID_OR_PATH, or scripted, the stand-in for demonstrations."
         )
     golden, _ = require_aspect(store, request.golden_id, request.aspect)
@@ -305,7 +305,8 @@ def judge_of(result: RepEvalResult, golden: GoldenSet, run_id: str) -> JudgeScor
         unscored=tuple(Unscored(golden.item_ids[k], "missing input", NO_TEXT) for k in blank_items(golden)),
         seen=tuple(sorted({*result.parts.train, *result.parts.validation})),
         on_scale=False,
-        note=f"Hidden states of {result.model} projected by {method}: {where}. No call, one pass of the model a text.",
+        note=f"Hidden states of {result.model} projected by {method}: {where}. No calls; one pass of the model "
+        "per text.",
         run_id=run_id,
         calls_per_item=0.0,
     )
@@ -404,7 +405,7 @@ def _require_calibration(store: Store, request: AblationRequest) -> None:
     ours = (run.project_id, run.golden_id, run.aspect) == (request.project_id, request.golden_id, request.aspect)
     if run.kind != "calibration" or run.status not in WITH_RESULT or not ours:
         raise JobError(
-            f"Run {request.run_id} ({run.kind} of {run.aspect}, {run.status}) is no finished calibration of "
+            f"Run {request.run_id} ({run.kind} of {run.aspect}, {run.status}) is not a finished calibration of "
             f"{request.aspect} on this golden set. Run a calibration to its end first."
         )
 

@@ -27,7 +27,7 @@ GapSide = Literal["too lenient", "too strict", "aligned", "unread"]
 
 @dataclass(frozen=True, slots=True)
 class ItemScore:
-    """What criteria gave one calibration item, next to its label.
+    """A score by criteria on one calibration item, with its label.
 
     `gap` is standardised score minus standardised label: above 0 the judge is too lenient, below too strict.
     `score` and `gap` are None where the reply could not be read; `reason` then says why.
@@ -175,7 +175,7 @@ _LONGEST_NOTE = 5_000
 
 @dataclass(frozen=True)
 class Triage(Entry):
-    """What somebody found on a misaligned item, which is the subject; `picked`: to be shown in the next round.
+    """A verdict on a misaligned item (the subject); `picked` items are shown in the next round.
 
     `subject_id` is the criteria or judge that was looked at; `verdict` is "" where nobody has decided yet, as on an
     item that was only picked, or whose verdict was taken back.
@@ -196,7 +196,7 @@ class Triage(Entry):
 
     @property
     def is_blank(self) -> bool:
-        """Whether it says nothing: everything said before was taken back."""
+        """Whether it is empty because everything was undone."""
         return not (self.verdict or self.picked or self.note)
 
     @property
@@ -205,12 +205,12 @@ class Triage(Entry):
             return super().description
         if self.picked:
             return "picked an item for the next round"
-        return "noted something on an item" if self.note else "took back what was said of an item"
+        return "noted something on an item" if self.note else "undid the verdict on an item"
 
 
 @dataclass(frozen=True, slots=True)
 class TriageRequest:
-    """What somebody says of items, looking at the criteria or judge `subject_id`; None stays as it was said before.
+    """A request to record a verdict on items under the criteria or judge `subject_id`; None keeps the earlier value.
 
     A verdict of "" takes back the one before.
     """
@@ -227,14 +227,14 @@ class TriageRequest:
 def save_triage(
     store: Store, project_id: str, item_id: str, request: TriageRequest, *, form: str = "", seen: int | None = None
 ) -> int:
-    """Keep what somebody found on a misaligned item, and return the number of the entry.
+    """Save a verdict on a misaligned item, and return the number of the entry.
 
     An item can be picked or noted without a verdict.  `seen` is the number of the triage that the person saw (0: none),
     and with it ConflictError where somebody else was faster.  UsageError for an unknown verdict, or an endless note.
     """
     verdict, note = request.verdict, request.note
     if verdict and verdict not in TRIAGE_VERDICTS:
-        raise UsageError(f"A triage says {', '.join(TRIAGE_VERDICTS)}; {verdict!r} came.")
+        raise UsageError(f"A triage verdict is {', '.join(TRIAGE_VERDICTS)}; got {verdict!r}.")
     if note is not None and len(note) > _LONGEST_NOTE:
         raise UsageError(f"A note may have {_LONGEST_NOTE:,} characters; this one has {len(note):,}.")
     about, said = (request.golden_id, request.aspect), store.events.all(project_id, Triage, item_id)
@@ -270,7 +270,7 @@ def save_triage(
 def triage_items(
     store: Store, project_id: str, seen: Mapping[str, int], request: TriageRequest, *, form: str = ""
 ) -> tuple[dict[str, int], dict[str, str]]:
-    """Say the same of several items; item id → number of its entry, and item id → why it was left alone.
+    """Save the same verdict on several items; item id → number of its entry, and item id → why it was left alone.
 
     `seen` maps each item id → the number of the triage that the person saw (0: none).  An item on which somebody else
     was faster is left alone.
@@ -286,7 +286,7 @@ def triage_items(
 
 
 def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
-    """Item id → what was found last, by anybody; items of which all was taken back are left out."""
+    """The newest verdict on each item, by item id; items without one are left out."""
     said = store.events.all(project_id, Triage)
     found = {triage.item_id: triage for triage in said if (triage.golden_id, triage.aspect) == (golden_id, aspect)}
     return {item_id: triage for item_id, triage in found.items() if not triage.is_blank}

@@ -1,4 +1,4 @@
-"""Where a project stands on one aspect, what waits for people, and what they did."""
+"""The state of a project on one aspect: its judge, open tasks, and the log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEEDS: dict[ToDo, Role] = {"label": "annotator", "vote": "annotator"}
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits for whoever looks: `n` of it, all said in `words`; `subject` is the id of what it is about."""
+    """An open task for the user: `n` items, described in `words`; `subject` is the id of what it is about."""
 
     task: ToDo
     n: int
@@ -40,7 +40,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Where the judge of an aspect stands; `waiting` most urgent first, `line` the versions of the judge.
+    """The state of the judge of an aspect; `waiting` most urgent first, `line` the versions of the judge.
 
     `stages` are the steps on the way: whether each is done, and in a few words how far it is, "" where it has not
     begun.  The line's aspect is "" where nothing is labelled yet.  `calibrating` is the calibration that goes on.
@@ -54,7 +54,7 @@ class Overview:
 
 
 def overview(store: Store, project_id: str, golden_id: str, aspect: str) -> Overview:
-    """Where the project stands on an aspect of a golden set, for whoever acts.  NotFoundError for unknown ids.
+    """The state of the project on an aspect of a golden set, for the user.  NotFoundError for unknown ids.
 
     `aspect` "" is for a golden set without labels.
     """
@@ -101,7 +101,7 @@ def _waiting(
     for labelling, n_open in still_rating(store, project_id, golden.golden_id):
         yield Waiting("label", n_open, f"{counted(n_open, 'item')} to label in {labelling.name}", labelling.pass_id)
     for version in line.waiting[:1]:
-        yield Waiting("sign off", 1, f"{version.name} waits for sign-off", str(version.number))
+        yield Waiting("sign off", 1, f"{version.name} waits for approval", str(version.number))
     if drafts := [each for each in line.versions if each.state == "draft" and each.number not in measuring]:
         words = f"{drafts[-1].name} was made and not measured"
         if len(drafts) > 1:
@@ -145,7 +145,7 @@ _NAMED = ("criteria_id", "judge_id", "golden_id", "run_id", "parent_id")
 
 
 def log_lines(store: Store, project_id: str, entries: Sequence[Entry]) -> list[tuple[str, str]]:
-    """What was done in each entry, and what it was about ("" where that is gone), in words without ids.
+    """The action and the subject of each log entry, in words without ids ("" for a deleted subject).
 
     A vote that nobody may see yet says only that it is in.
     """
@@ -194,7 +194,7 @@ def log_csv(store: Store, project_id: str) -> str:
 
 
 def run_words(run: Run) -> str:
-    """What a run is, and on what, e.g. "calibration of consistency"."""
+    """The name of a run in words, e.g. "calibration of consistency"."""
     return f"{_RUN_WORDS.get(run.kind, run.kind)} of {run.aspect}"
 
 

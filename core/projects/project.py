@@ -183,7 +183,7 @@ def open_project(name_or_id: str, home: Path | str | None = None, *, create: boo
 
 @dataclass(frozen=True)
 class WrittenReport:
-    """What is known of the judge, and where it was written: page, appendix, and figures as CSV."""
+    """The facts of a report and the files written: page, appendix, and figures as CSV."""
 
     report: Report
     html: Path

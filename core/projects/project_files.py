@@ -1,4 +1,4 @@
-"""A project as one file, and back: exported from one moment of the store, checked whole before it is imported.
+"""Export a project to one file, and import it after checking the whole file.
 
 ``concord-project`` version 1 is a zip of ``manifest.json`` and one ``tables/NAME.jsonl`` for each table of
 `core.store.transfer.LAYOUT`, in that order.  JSON lines rather than Parquet: a person and any language read them
@@ -110,7 +110,7 @@ class ProjectFile:
 
     @property
     def words(self) -> str:
-        """What it holds in one line, for people."""
+        """Its content in one line."""
         n = {name: value or 0 for name, value in self.holds.items()}
         parts = [
             f"{counted(n['goldens'], 'golden set')} with {counted(n['items'], 'item')}",
@@ -180,8 +180,8 @@ def _write(zipped: zipfile.ZipFile, table: str, rows: Iterable[Row]) -> dict[str
             n, size = n + 1, size + len(line)
             if len(line) > _LONGEST_LINE:
                 raise ArchiveError(
-                    f"Row {n} of {table} has {len(line):,} bytes and a line at most {_LONGEST_LINE:,}: this "
-                    "project is too large for a file."
+                    f"Row {n} of {table} has {len(line):,} bytes, but a line can have at most "
+                    f"{_LONGEST_LINE:,}: this project is too large to export."
                 )
             file.write(line)
             digest.update(line)
@@ -243,7 +243,7 @@ def _bring_in(store: Store, archive: Archive, name: str, project_id: str) -> Imp
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
             words = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise ArchiveError(f"What this file holds cannot be read: {words[:200]}. Nothing of it was kept.") from error
+        raise ArchiveError(f"What this file holds cannot be read: {words[:200]}. Nothing was imported.") from error
     described = ProjectFile.of(manifest, archive.size)
     return Imported(store.projects.get(new), described, chosen != wanted, len(runs))
 
@@ -283,7 +283,7 @@ class Archive:
         for info in members:
             if info.flag_bits & 0x41 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 name = info.orig_filename[:80]
-                raise ArchiveError(f"{name!r} is encrypted, or compressed by a method that a project's zip has not.")
+                raise ArchiveError(f"{name!r} is encrypted, or compressed by a method that project files do not use.")
         unpacked, most = sum(info.file_size for info in members), max_mb * 20 * _MB
         if unpacked > most or (unpacked > _RATIO_FROM and unpacked > _RATIO * self.size):
             raise ArchiveError(
@@ -291,11 +291,11 @@ class Archive:
                 f"{_RATIO} times its own size are allowed."
             )
         if MANIFEST not in self._zip.namelist():
-            raise ArchiveError(f"This zip has no {MANIFEST}: it is not the file of a Concord project.")
+            raise ArchiveError(f"This zip has no {MANIFEST}: it is not a Concord project file.")
         with _as_refusal(MANIFEST), self._zip.open(MANIFEST) as file_said:
             self.manifest = _read_manifest(file_said.read(_MB))
         if sorted(self._zip.namelist()) != sorted((MANIFEST, *map(_file_name, LAYOUT))):
-            raise ArchiveError("The files of the zip are not those of its manifest, each once.")
+            raise ArchiveError("The files in the zip do not match its manifest.")
 
     def rows(self, table: str) -> Iterator[tuple[str, Any]]:
         """(file and line, parsed JSON) of each row of a table; ArchiveError when count or hash do not hold."""
@@ -318,7 +318,7 @@ class Archive:
                 yield where, row
         if (n, digest.hexdigest()) != (entry["rows"], entry["sha256"]):
             raise ArchiveError(
-                f"{name} is not what the manifest says: its {n:,} rows or its SHA-256 differ. The file was damaged or "
+                f"{name} does not match the manifest: its {n:,} rows or its SHA-256 differ. The file was damaged or "
                 "changed after it was exported; export it again."
             )
 
@@ -347,7 +347,7 @@ def _checked_end(file: IO[bytes], max_mb: int) -> int:
     tail = file.read(42)
     end = tail[-22:]
     if not end.startswith(b"PK\x05\x06") or end[20:] != b"\0\0":
-        raise ArchiveError("This is not a zip, or it was cut short, or something was put behind its end.")
+        raise ArchiveError("This is not a zip, or it was cut short, or has extra data at its end.")
     directory, n = int.from_bytes(end[12:16], "little"), int.from_bytes(end[10:12], "little")
     zip64 = len(tail) == 42 and tail.startswith(b"PK\x06\x07")
     if directory > _DIRECTORY or n > _MOST_FILES or zip64:
@@ -363,7 +363,7 @@ def _read_manifest(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ArchiveError(f"{MANIFEST} is not JSON: {error}") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ArchiveError(f"{MANIFEST} does not say format {FORMAT!r}: this is not the file of a Concord project.")
+        raise ArchiveError(f"{MANIFEST} does not say format {FORMAT!r}: this is not a Concord project file.")
     version, schema = manifest.get("version"), manifest.get("schema")
     newer_schema = isinstance(schema, str) and schema.isdigit() and int(schema) > int(HEAD)
     if newer_schema or (isinstance(version, int) and version > VERSION):
@@ -402,7 +402,7 @@ def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple
             elif not fault and table == "runs":
                 runs.add(row["run_id"])
             if not fault and row.get("golden_id", "") not in ("", *goldens):
-                fault = "golden_id: it refers to a golden set that is not in the file"
+                fault = "golden_id: it refers to a golden set that the file lacks"
             if not fault and row.get("run_id", "") not in ("", *runs):
                 fault = "run_id: it refers to a run that is not in the file"
             if fault:
@@ -431,7 +431,7 @@ def _fault(table: str, row: Any) -> str:
         if not _fits(kinds[name], columns[name], value) and not (value is None and columns[name].nullable):
             return f"{name}: it is not of the kind of this column; {str(value)[:60]!r} came"
     if table == "runs" and row["status"] not in FINISHED:  # a run that leaves is over
-        return f"status: {row['status']!r} is not how a run ends"
+        return f"status: {row['status']!r} is not a final status"
     if table == "events" and (
         row["kind"] not in {*ENTRY_KINDS, *RETIRED} or row["role"].removesuffix(IMPORTED) not in ROLES
     ):

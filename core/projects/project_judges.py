@@ -157,7 +157,7 @@ def judges_shown(store: Store, project_id: str, golden_id: str, aspect: str) -> 
 
 
 def as_compared(store: Store, project_id: str, entries: Sequence[JudgeEntry]) -> list[JudgeScores]:
-    """What `entries` gave, a calibrated judge with its scores mapped to the raters' scale as well.
+    """The scores of `entries`, a calibrated judge with its scores mapped to the raters' scale as well.
 
     A judge whose run asked no model costs no call, whatever judges of its make do.
     """
@@ -381,10 +381,10 @@ def keep_fusion(
 
 
 def kept_fusion(store: Store, project_id: str, judge_id: str) -> FusionKept:
-    """What a kept fusion is made of.  NotFoundError when the judge is no kept fusion."""
+    """The parts and state of a saved fusion.  NotFoundError when the judge is no kept fusion."""
     logged = store.events.all(project_id, FusionKept, judge_id)
     if not logged:
-        raise NotFoundError(f"The judge {judge_id[:24]!r} is no fusion that was kept on the Fusion screen.")
+        raise NotFoundError(f"The judge {judge_id[:24]!r} is not a fusion saved on the Fusion screen.")
     return logged[-1]
 
 
@@ -580,7 +580,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
             values=ratings.values(name, len(golden.items)),
             unscored=ratings.verdicts[name].unscored,
             seen=tuple(sorted({*request.plan_seen}.union(*(part.seen for part in judge.parts)))),
-            note=f"{spec} rates {what} by {len(judge.parts)} assistants, all aspects in a call.",
+            note=f"{spec} rates {what} by {len(judge.parts)} assistants, all aspects in one call.",
             run_id=work.run.run_id,
             calls_per_item=1.0 / len(aspects),
         )

@@ -1,4 +1,4 @@
-"""The store of this process, who may do what in it, its projects and golden sets, and what takes room in it.
+"""The store of this process: roles, projects, golden sets, and disk usage.
 
 Everybody may read; a task that changes something, or shows more than a viewer may see, says the least role it needs,
 and every change is logged.  Roles, and that somebody at a screen has a name, are checked here, below the screens: a
@@ -165,7 +165,7 @@ def require_aspect(store: Store, golden_id: str, aspect: str) -> tuple[GoldenSum
 
 
 def storage(store: Store, settings: Settings) -> tuple[StoredSize, ...]:
-    """What takes room, the largest first: the tables of the store, and the hidden states next to it."""
+    """Disk usage, largest first: the tables of the store, and the hidden states next to it."""
     states = list(_states(settings))
     files = StoredSize("hidden states", len(states), sum(size for _, size, _ in states))
     return tuple(sorted((*store.upkeep.held(), files), key=lambda held: -held.n_bytes))
@@ -179,7 +179,7 @@ def prune(store: Store, settings: Settings, days: float, *, delete: bool = False
     resumed stay.  UsageError for days below 0.
     """
     if not days >= 0:
-        raise UsageError(f"Days are a number from 0 on; {days:g} came.")
+        raise UsageError(f"Days must be at least 0; got {days:g}.")
     before = time.time() - days * 86_400
     replies = store.upkeep.prune_replies(before, delete=delete)
     old = [state for state in _states(settings) if state[2] < before]

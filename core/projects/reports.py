@@ -1,4 +1,4 @@
-"""What a project hands on: the report on a judge, `judge.yaml` with adapters, `repeval.yaml`, `fused.yaml`."""
+"""Export a project's results: the report, `judge.yaml` with adapters, `repeval.yaml`, `fused.yaml`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MeasuredJudge:
 
 
 def measured_judges(store: Store, project_id: str, golden_id: str, aspect: str) -> tuple[MeasuredJudge, ...]:
-    """What a golden set has figures on: the version in use first, then by run, newest first; each version once."""
+    """The measured judges of a golden set: the current version first, then by run, newest first; each version once."""
     line, judges = judge_line(store, project_id, aspect), []
     for run in judge_runs(store, project_id, golden_id, aspect):
         version = line.of_run(run.run_id)
@@ -115,12 +115,13 @@ def _calibration_run(store: Store, project_id: str, golden_id: str, aspect: str,
     if run_id is not None and all(run.run_id != run_id for run in complete):
         store.runs.get(run_id)
         raise JobError(
-            f"Run {run_id[:40]} is no finished calibration of {aspect} on {name}, so there is nothing to report. Name "
+            f"Run {run_id[:40]} is not a finished calibration of {aspect} on {name}, so there is nothing to "
+            "report. Name "
             "one that is, or leave it out to take the newest."
         )
     if not complete:
         raise JobError(
-            f"No calibration of {aspect} on {name} has come to a result yet, so there is nothing to report. Run one to "
+            f"No calibration of {aspect} on {name} has a result yet, so there is nothing to report. Run one to "
             "its end first."
         )
     return next((run for run in complete if run.run_id == run_id), complete[0])
@@ -190,7 +191,7 @@ def repeval_file(store: Store, run_id: str) -> str:
     run = store.runs.get(run_id)
     outcome = store.results.read(run_id, RESULT, RepEvalOutcome) if run.kind == "repeval" else None
     if outcome is None or outcome.result.scorer is None:
-        raise NotFoundError(f"Run {run_id} kept no score for other items: start the RepEval anew.")
+        raise NotFoundError(f"Run {run_id} saved no score for other items: run RepEval again.")
     return yaml_text(repeval_card(store.goldens.load(run.golden_id), outcome.result, created=run.finished_at))
 
 

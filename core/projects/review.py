@@ -41,7 +41,7 @@ _QUESTIONS = {
 
 @dataclass(frozen=True)
 class ReviewEntry(Entry):
-    """Something done in the review of an aspect of a golden set."""
+    """An event in the review of an aspect of a golden set."""
 
     golden_id: str
     aspect: str
@@ -117,7 +117,7 @@ class Point:
         return f"{n_for} for, {n_against} against, {n_abstained} abstained" if self.votes else ""
 
     def needs_reason(self, verdict: Verdict) -> bool:
-        """Whether this decision is anything but what all votes together say, or a postponement."""
+        """Whether this decision differs from the votes, or postpones the point."""
         lead = len(self.voters("for")) - len(self.voters("against"))
         return verdict != "postponed" and (bool(self.waiting) or lead == 0 or (lead > 0) != (verdict == "accepted"))
 
@@ -150,7 +150,7 @@ class OpenReview:
 
 
 def open_review(store: Store, project_id: str, golden_id: str, aspect: str) -> OpenReview:
-    """What is open, who joined and what was decided.
+    """Open the review of an aspect: open points, reviewers and decisions.
 
     Changes come first, then disagreements, then what was postponed.
     """
@@ -266,7 +266,7 @@ def cast_vote(store: Store, project_id: str, golden_id: str, aspect: str, key: s
     if not store.actor.name:
         raise UsageError("Enter your name first. Votes carry a name.")
     if choice not in CHOICES:
-        raise UsageError(f"A vote is {', '.join(CHOICES)}; {choice!r} came.")
+        raise UsageError(f"A vote is {', '.join(CHOICES)}; got {choice!r}.")
     point = open_review(store, project_id, golden_id, aspect).find(key)
     store.events.add(project_id, Vote(golden_id, aspect, point.title, choice, subject=key), store.actor)
 
@@ -290,10 +290,10 @@ def decide_point(
     UsageError without the reason, ConflictError when somebody else decided meanwhile; nothing is written then.
     """
     if verdict not in VERDICTS:
-        raise UsageError(f"A decision is {', '.join(VERDICTS)}; {verdict!r} came.")
+        raise UsageError(f"A decision is {', '.join(VERDICTS)}; got {verdict!r}.")
     point = open_review(store, project_id, golden_id, aspect).find(key)
     if point.needs_reason(verdict) and not reason.strip():
-        raise UsageError("This decision needs a reason, as it is not what the votes of all say.")
+        raise UsageError("This decision needs a reason, because it differs from the votes.")
     why = reason.strip()[:_LONGEST] or ("Postponed." if verdict == "postponed" else f"{point.tally}.")
     criteria_id = "" if point.item_id else point.subject_id
     decision = PointDecided(
@@ -316,7 +316,7 @@ def change_question(old: str, new: str) -> str:
     went = [sentence for sentence in before if sentence not in after]
     quoted = [f"“{sentence.strip(' .;,')}”" for sentence in (*came, *went)]
     if not quoted:
-        return "Should the criteria be set out like this?"
+        return "Should the criteria be worded like this?"
     if max(len(came), len(went)) == 1 and sum(map(len, quoted)) <= _LONGEST_QUOTE:
         if not went:
             return f"Should the criteria also say {quoted[0]}?"

@@ -134,7 +134,7 @@ def do_run(store: Store, settings: Settings, run: Run, progress: RunProgress) ->
     """
     kind = KINDS.get(run.kind)
     if kind is None:
-        raise JobError(f"This worker knows no runs of kind {run.kind!r}; update it.")
+        raise JobError(f"This worker does not know runs of kind {run.kind!r}; update it.")
     work = RunWork(store, settings, run, progress)
     result = kind.run(work)
     work.keep(RESULT, result)
@@ -153,7 +153,7 @@ def do_here(store: Store, settings: Settings, run_id: str) -> str:
     """Do a queued run in this process, with its snapshots; returns the status it ends with."""
     attempt = store.runs.get(run_id).attempt
     if not store.runs.claim(run_id, attempt, "here"):
-        raise JobError(f"Run {run_id} does not wait to be done.")
+        raise JobError(f"Run {run_id} is not waiting for a worker.")
     run = store.runs.get(run_id)
     with RunProgress(store, run, threading.Event()) as progress:
         status = do_run(store, settings, run, progress)
@@ -211,7 +211,7 @@ def unread_replies(store: Store, run_id: str) -> int:
 
 @dataclass(frozen=True)
 class RunDetail(Run):
-    """A run with what was asked for and, as far as it came, what it left.
+    """A run with its request and its results so far.
 
     `standing` is the latest leaderboard (calibrations and versions; it outlives a failed or cancelled run), `outcome`
     the result, the record that its kind names in `KINDS`.
@@ -282,7 +282,7 @@ def require_judge(store: Store, run_id: str) -> Mapping[str, Any]:
     require_made_here(store, run_id)
     state = kept_judge(store, run_id)
     if state is None:
-        raise JobError(f"Run {run_id} has not come to its judge yet; wait for its first candidates.")
+        raise JobError(f"Run {run_id} has no judge yet; wait for its first candidates.")
     return state
 
 
@@ -296,7 +296,7 @@ def list_held_out_accesses(store: Store, project_id: str, golden_id: str, aspect
 
 @dataclass(frozen=True)
 class RunWork(Keeper):
-    """A run at work.  Everything that it stores is refused once another attempt is under way."""
+    """A running run. The store refuses its writes once another attempt has started."""
 
     store: Store
     settings: Settings
@@ -312,7 +312,7 @@ class RunWork(Keeper):
 
     @cached_property
     def replies(self) -> RunReplies:
-        """What the run was answered so far, and where new answers go."""
+        """The run's cache of replies."""
         return self.store.replies.of_run(self.run.run_id)
 
     # ── what is kept ─────────────────────────────────────────────────────────────────────────────────────────
@@ -343,7 +343,7 @@ class RunWork(Keeper):
         return self.store.judges.add(self.run.project_id, self.run.golden_id, judge, replies)
 
     def scores(self, criteria_ids: Sequence[str]) -> ScoreMatrix:
-        """What the run scored so far, over all items of the golden set."""
+        """The run's scores so far, over all items of the golden set."""
         return self.store.results.scores(self.run.run_id, self.golden.item_ids, criteria_ids)
 
     # ── judges ───────────────────────────────────────────────────────────────────────────────────────────────

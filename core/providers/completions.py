@@ -129,7 +129,7 @@ OnReply = Callable[[int, Reply], None]
 
 
 class ReplyStore(Protocol):
-    """Where replies are kept by request key; implemented by the store, handed to the cached provider."""
+    """A cache of replies by request key, implemented by the store."""
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
         """Key → stored JSON text, for those that are there."""
@@ -170,7 +170,7 @@ class Provider(Protocol):
 
 
 class ClosedProvider:
-    """Stands where an endpoint may not be asked: kept replies are found under its name, and nothing is ever sent."""
+    """A provider that returns cached replies of an endpoint and never sends a request."""
 
     def __init__(self, endpoint: str, why: ConsentError) -> None:
         self.endpoint, self.why = endpoint, why

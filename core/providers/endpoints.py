@@ -40,7 +40,9 @@ _URL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Who answers at a URL: scheme, host (lower case, no dot at its end) and port (the usual one where none stands)."""
+    """The server behind a URL: scheme, host (lower case, no dot at its end) and port (the usual one where none
+    stands).
+    """
 
     scheme: str
     host: str
@@ -129,7 +131,7 @@ class Price:
     def __post_init__(self) -> None:
         for value in (self.prompt, self.completion, self.cached):
             if value is not None and not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"a price is a number of at least 0, in dollars per million tokens; {value:g} came")
+                raise ValueError(f"a price is a number of at least 0, in dollars per million tokens; got {value:g}")
 
     def cost(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
         """Dollars for that many tokens; `cached_tokens` are among the prompt's."""
@@ -140,7 +142,7 @@ class Price:
 
 
 def list_price(base_url: str, model: str) -> Price | None:
-    """What `model` costs at `base_url` by the table that ships; a dated snapshot costs what its model does."""
+    """The price of `model` at `base_url` in the shipped table; a dated snapshot costs as much as its model."""
     prices = _shipped().get(base_url, {})
     return prices.get(model) or prices.get(_SNAPSHOT.sub("", model))
 
@@ -155,7 +157,7 @@ def _shipped() -> Mapping[str, Mapping[str, Price]]:
 
 @dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """How an endpoint is asked; `timeout` is in seconds for one attempt.
+    """Limits for requests to an endpoint; `timeout` is in seconds per attempt.
 
     After 408, 409, 5xx, a lost connection or a reply that is not a completion, a request is sent again up to `retries`
     times. After 429 it is sent as often as it takes, unless nothing else comes for `patience` seconds.
@@ -219,7 +221,7 @@ _Positive = Annotated[int, Field(ge=1)]
 
 
 class EndpointSettings(BaseModel):
-    """What the file says of one base URL; the README has the example."""
+    """The file's settings for one base URL; the README has an example."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -266,7 +268,7 @@ _NAMED_LIMITS = {"timeout", "concurrency", "requests_per_minute", "tokens_per_mi
 
 @dataclass(frozen=True)
 class Installation:
-    """What this installation says of endpoints: its settings, and its endpoint file."""
+    """This installation's settings for endpoints, with its endpoint file."""
 
     settings: Settings
     file: EndpointFile = field(default_factory=EndpointFile)
@@ -279,7 +281,7 @@ class Installation:
         return cls(settings, read_endpoint_file(path)) if there else cls(settings)
 
     def entry(self, base_url: str) -> EndpointSettings:
-        """What the file says of `base_url`; as usual where it says nothing."""
+        """The file's settings for `base_url`, or the defaults."""
         return self.file.endpoints.get(base_url) or EndpointSettings()
 
     def trusts(self, base_url: str) -> bool:
@@ -309,7 +311,7 @@ class Installation:
         }
 
     def extra_body(self, base_url: str) -> Mapping[str, Any]:
-        """What every request to `base_url` says in addition to its own words."""
+        """Extra fields of every request to `base_url`."""
         return self.entry(base_url).extra_body
 
     def limits(self, base_url: str) -> RequestLimits:
@@ -318,7 +320,7 @@ class Installation:
         return RequestLimits(**{"concurrency": self.settings.concurrency} | named)
 
     def price(self, base_url: str, model: str) -> Price | None:
-        """What `model` costs at `base_url`; None where nobody says."""
+        """The price of `model` at `base_url`; None if unknown."""
         return self.entry(base_url).prices.get(model) or list_price(base_url, model)
 
     def _value(self, name: str, base_url: str) -> str:
@@ -331,5 +333,8 @@ class Installation:
                 hint=f"Set {name} where Concord and its worker run.",
             )
         if not (value.isascii() and value.isprintable()):
-            raise UsageError(f"The environment variable {name} holds what no header may: a line break or odd letters.")
+            raise UsageError(
+                f"The environment variable {name} cannot be sent in a header: it has a line break "
+                "or characters outside ASCII."
+            )
         return value

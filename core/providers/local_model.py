@@ -144,7 +144,8 @@ def _answers(model: Ready, requests: Sequence[Request]) -> Iterator[tuple[int, R
     for k, request in enumerate(requests):
         if len(rows[k]) >= limit:
             words = (
-                f"The prompt has {len(rows[k]):,} tokens, and {loaded.facts.name} reads {limit:,} with its answer. "
+                f"The prompt has {len(rows[k]):,} tokens, but {loaded.facts.name} reads at most {limit:,}, "
+                "including its answer. "
                 "Shorten the item, or choose a model with a longer context."
             )
             yield k, Failure(words)
@@ -160,7 +161,7 @@ def _answers(model: Ready, requests: Sequence[Request]) -> Iterator[tuple[int, R
             del left[positions[place]]
             yield positions[place], weighed_reply(numbers, shares, len(rows[positions[place]]))
         for k in left:
-            yield k, Failure("The model's probabilities are no numbers: its weights or number format overflow.")
+            yield k, Failure("The model's probabilities are not numbers: its weights or number format overflow.")
     for positions in written.values():
         lengths = [len(rows[k]) + requests[k].max_tokens for k in positions]
         compute = partial(_written, model, [requests[k] for k in positions], [rows[k] for k in positions])
@@ -212,7 +213,7 @@ def weighed_reply(numbers: Sequence[str], shares: FloatArray, n_tokens: int) -> 
     usage, total = _usage(n_tokens, 1), float(shares.sum())
     if total < LEAST_ON_SCALE:
         words = (
-            f"Only {percent(total, digits=1)} of the probability in the place of the answer lay on the numbers "
+            f"Only {percent(total, digits=1)} of the answer's probability lay on the numbers "
             f"{numbers[0]} to {numbers[-1]}; {percent(LEAST_ON_SCALE)} are needed. Ask for a written rating (weighted "
             "off), or choose a model that follows instructions."
         )

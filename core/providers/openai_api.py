@@ -117,7 +117,7 @@ class OpenAIProvider:
         return f"OpenAIProvider({self.endpoint!r})"
 
     def capabilities(self, model: str) -> Capabilities:
-        """What has been learnt of `model` at this endpoint."""
+        """The known capabilities of `model` at this endpoint."""
         return self._capabilities.setdefault(model, Capabilities())
 
     def complete(self, requests: Sequence[Request], *, on_reply: OnReply | None = None) -> list[Reply]:
@@ -416,7 +416,7 @@ def as_provider_error(
     if error.kind == "redirect":
         return ProviderError(
             f"{where} redirects to {hide(error.words)}, which is another place: nothing was sent there.",
-            hint="If you trust that place, name its own URL.",
+            hint="If you trust that place, use its URL.",
         )
     kind: type[ProviderError] = BadReplyError if error.kind in ("no HTTP", "odd body") else EndpointDownError
     match error.kind:
@@ -439,7 +439,7 @@ def as_provider_error(
             kind, words = AuthError, f"{'refused the key' if has_key else 'asks for a key'} ({status})"
             hint = f"Put a valid key into {key_name}." if has_key else f"Set {key_name}."
         case _ if status == 404:
-            kind, words = ModelNotFoundError, "answered 404: it knows no such model or path"
+            kind, words = ModelNotFoundError, "answered 404: it does not know this model or path"
             hint = "Check the model's name and that the URL ends where the API starts (often /v1)."
         case _ if status == 429:
             kind, words = RateLimitError, "still answered 429 (too many requests) after waiting"
@@ -447,7 +447,7 @@ def as_provider_error(
             hint = f"Lower CONCORD_CONCURRENCY, or set requests_per_minute in endpoints.yaml, {again}"
         case _ if status >= 500:
             words = f"still answered {status} after the retries"
-            hint = "The server has trouble of its own: look at its log, or start again later."
+            hint = "The server has a problem: check its log, or start again later."
         case _:  # the server's own words, unless they repeat a piece of the prompt
             told = " ".join(hide(error.words)[:_SHOWN].split())
             prompt = " ".join(" ".join(part.content for part in request.messages).split())

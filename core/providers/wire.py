@@ -43,7 +43,7 @@ NO_CHOICES = "The endpoint sent a completion without choices."
 
 
 class UnansweredError(Exception):
-    """What came instead of a completion.
+    """The endpoint's answer is not a usable completion.
 
     Attributes:
         kind: "status", "redirect", "timeout", "unreachable", "no TLS", "no HTTP", or "odd body" of a 200 reply.
@@ -66,7 +66,7 @@ class UnansweredError(Exception):
 
 @dataclass
 class Capabilities:
-    """What an endpoint does and refuses, learnt from the first calls.
+    """What an endpoint supports, learnt from the first calls.
 
     What is refused is not sent again. `max_tokens` is then sent as `max_completion_tokens`, and a system message is put
     before the first user message. Without a schema the reply is read as text, without logprobs the stated rating
@@ -157,7 +157,7 @@ def without(body: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def left_out(request: Request, capabilities: Capabilities) -> tuple[str, ...]:
-    """What `request` asks for and the endpoint does not take."""
+    """The parts of `request` that the endpoint does not support."""
     if not capabilities.refused:
         return ()
     asked = request_body(request, Capabilities())

@@ -171,7 +171,7 @@ def fit_repeval(
         aspect: The aspect of its labels.
         settings: Model, texts, method and statistic.
         train_on: Another golden set to learn from.  `golden` is then only rated (`transfer`).
-        train_aspect: The aspect of that set, where it has another name.
+        train_aspect: The aspect in that set, if its name differs.
         split: Test on its held-out items and learn from its calibration items, instead of a split by sources.
         here: Where states are cached, and the cluster that computes them; None is the environment.
         progress: Counts texts.  A stopped call resumes, since states are cached.
@@ -257,8 +257,7 @@ def _check_transfer(golden: GoldenSet, train: GoldenSet, train_aspect: str, extr
         one_text_each(texts)
         if lacking := [part for part in extraction.needs if n_lacking(texts.items, part) == len(texts.items)]:
             raise UsageError(
-                f"What is read needs a {lacking[0]}, and no item of {texts.name} has one: both golden sets must hold "
-                "what is read."
+                f"RepEval reads the {lacking[0]}, but no item of {texts.name} has one: both golden sets need it."
             )
 
 
@@ -271,7 +270,9 @@ def differences(ours: tuple[str, str, str, Scale], theirs: tuple[str, str, str, 
     if aspect != their_aspect:
         said.append(f"It is fitted on {their_aspect}, and applied to {aspect}.")
     if (scale.low, scale.high) != (their_scale.low, their_scale.high):
-        said.append(f"{their_name} is rated on {their_scale}, {name} on {scale}: scores compare by order alone.")
+        said.append(
+            f"{their_name} is rated on {their_scale}, {name} on {scale}: only the order of scores can be compared."
+        )
     if kind != their_kind:
         said.append(f"{their_name} holds items of kind {their_kind}, {name} of kind {kind}.")
     return said

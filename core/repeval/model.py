@@ -1,4 +1,4 @@
-"""Which model, and the model itself: loaded without a head, without pickle, without foreign code.
+"""Find and load a model, without a head, pickle or foreign code.
 
 `ModelSpec` is what was asked for, `describe` what is known before any weights are read, `load_model` the model on its
 device with its tokenizer.  Weights are safetensors only; code that a repository ships runs only where this installation
@@ -73,7 +73,7 @@ main branch) or the path of a folder.  Never from a file or a request."""
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What is known without the weights.
+    """Facts about a model that need no weights.
 
     `fingerprint` changes with the weights: the commit of an id, or a digest of a folder's files.  `n_layers` counts
     the embeddings as layer 0; `encoder` models see both sides of a token; `max_tokens` is what the model can take.
@@ -210,7 +210,7 @@ def describe_causal(spec: ModelSpec) -> ModelFacts:
     if is_decoder(config) and not other_head(config):
         return describe(spec)
     raise JudgeError(
-        f"The model {spec.name} ({called(config)}) is no {CAUSAL}: it cannot write. Choose a decoder, such as "
+        f"The model {spec.name} ({called(config)}) is not a {CAUSAL}, so it cannot write. Choose a decoder, such as "
         "an instruction-tuned Llama, Qwen or Mistral, as safetensors."
     )
 
@@ -230,7 +230,7 @@ def load_causal_model(spec: ModelSpec) -> tuple[LoadedModel, Any]:
     tokenizer = load_tokenizer(spec)
     if missing:
         raise JudgeError(
-            f"The model {spec.name} lacks weights ({', '.join(missing[:3])}): what it says would be random. "
+            f"The model {spec.name} lacks weights ({', '.join(missing[:3])}): its output would be random. "
             f"Choose a checkpoint of a {CAUSAL}."
         )
     model = model.eval() if spread else model.to(device).eval()
@@ -315,11 +315,11 @@ def _common(spec: ModelSpec, code: CodeAllowed) -> dict[str, Any]:
 
 
 def place_of(name: str) -> str:
-    """What the loaders take for a model's name: its folder, or the id.  ModelNotFoundError for no such folder."""
+    """The folder or id that loaders accept for a model's name.  ModelNotFoundError for no such folder."""
     folder = folder_of(name)
     looks_like_a_path = name.startswith(("/", "./", "../", "~")) or name.count("/") > 1 or "\\" in name
     if folder is None and looks_like_a_path:
-        raise ModelNotFoundError(f"There is no model folder {name}.", hint="Check the path.")
+        raise ModelNotFoundError(f"Model folder not found: {name}.", hint="Check the path.")
     return name if folder is None else str(folder)
 
 
@@ -381,7 +381,7 @@ def _explained(name: str, head: str, problem: str) -> JudgeError:
             "they are not read: convert them, or choose a repository that has safetensors."
         )
     if head and "Unrecognized configuration class" in problem:
-        return JudgeError(f"The model {name} is no {head}; choose a checkpoint of that kind.")
+        return JudgeError(f"The model {name} is not a {head}; choose a checkpoint of that kind.")
     if not head and ("model_type" in problem or "architecture" in problem):
         return JudgeError(f"The model {name} is of no kind that this version of transformers knows: {first}")
     return ModelNotFoundError(
@@ -449,7 +449,7 @@ def require_read(name: str, model: Any, missing: Iterable[str]) -> None:
     wants = {said} if isinstance(said, str) else set(said)
     if "text" not in wants or (wants != {"text"} and not is_decoder(model.config)):
         raise JudgeError(
-            f"The model {name} ({called(model.config)}) reads {' and '.join(sorted(wants))}. Choose one of text alone."
+            f"The model {name} ({called(model.config)}) reads {' and '.join(sorted(wants))}. Choose a text-only model."
         )
     if lacking := sorted(weight for weight in missing if "pooler" not in weight):
         raise JudgeError(

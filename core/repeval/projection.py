@@ -65,8 +65,8 @@ def choose_pairs(
     if not usable.size or values.min() == values.max():
         only = f"all equal {values[0]:g}" if usable.size else "missing"
         raise AspectError(
-            f"The {usable.size} training labels are {only}: there is no good and no bad text to pair. Label items on "
-            "which people differ, or choose another aspect."
+            f"The {usable.size} training labels are {only}: there are no good and bad texts to pair. Label "
+            "items on which raters differ, or choose another aspect."
         )
     good_from, bad_to = thresholds(values, QUANTILE)
     good, bad = usable[values >= good_from], usable[values <= bad_to]
@@ -106,7 +106,7 @@ def thresholds(values: FloatArray, quantile: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Training:
-    """What a projection may learn from, all as rows of the states: `items` (n,) with their `labels`, and (m,) pairs.
+    """The training data of a projection, as rows of the states: `items` (n,) with their `labels`, and (m,) pairs.
 
     Rows that are not named here are not read by `fit`.  `folds` (n,) are numbers from 0 for the items: each is then
     scored by a fit without its fold too, where a projection does that.
@@ -279,7 +279,7 @@ def principal_components(differences: FloatArray, components: int) -> tuple[Floa
     """
     m = differences.shape[1]
     if m < 2 or components < 1:
-        raise UsageError(f"Principal components need at least 2 differences and 1 component; {m}, {components} came.")
+        raise UsageError(f"Principal components need at least 2 differences and 1 component; got {m} and {components}.")
     k = min(components, m - 1)
     centred = differences - differences.mean(axis=1, keepdims=True)
     inner = centred @ centred.transpose(0, 2, 1)

@@ -1,4 +1,4 @@
-"""A RepEval run on states already read: its settings, the search for the best cells, and what came of it.
+"""Run RepEval on states already read: settings, search for the best cells, and result.
 
 The states are split; each cell is fitted and ranked on validation, the best are averaged and evaluated on test.  Ridge
 ranks cells by folds of sources instead, over all items that it may learn from, and is then fitted on them all.
@@ -499,7 +499,7 @@ def source_folds(sources: IntArray, seed: int) -> IntArray:
     """
     codes, own = np.unique(sources, return_inverse=True)
     if codes.size < 2:
-        raise GoldenError("Cross-validation by source needs at least 2 sources with labels to learn from; 1 is there.")
+        raise GoldenError("Cross-validation by source needs at least 2 sources with labels to learn from; there is 1.")
     folds = np.random.default_rng([seed, 7]).permutation(codes.size) % min(FOLDS, codes.size)
     return np.asarray(folds[own], dtype=np.intp)
 

@@ -99,7 +99,9 @@ class Extraction:
                 "source: or context: may stand before it."
             )
         if compared and template_text(self.template) != HYPOTHESIS_ONLY:
-            raise UsageError("Compared, the texts are read apart and as they are: give no template, or texts 'prompt'.")
+            raise UsageError(
+                "'compared' reads the texts separately and unchanged: give no template, or use texts 'prompt'."
+            )
         if self.max_tokens < 1 or (self.batch_tokens is not None and self.batch_tokens < 1):
             raise UsageError("max_tokens and batch_tokens must be at least 1.")
 
@@ -257,7 +259,7 @@ def template_text(template: str) -> str:
     text = HYPOTHESIS_ONLY if not template.strip() else templates().get(template.strip(), template)
     if "{hypothesis}" not in text:
         raise UsageError(
-            f"The template must hold {{hypothesis}}, the place of the rated text; {text[:80]!r} came. Leave it empty "
+            f"The template must hold {{hypothesis}}, the place of the rated text; got {text[:80]!r}. Leave it empty "
             f"for the hypothesis only, or name one of: {', '.join(templates())}."
         )
     if unknown := sorted(set(_BRACED.findall(text)) - set(FIELDS)):

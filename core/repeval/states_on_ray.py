@@ -92,7 +92,7 @@ class StateActor:
         loaded = load_model(self.spec, self.code)
         if loaded.facts.fingerprint != self.fingerprint:
             raise JudgeError(
-                f"The model {loaded.facts.name} is another here than on the host that asked. Bring the same files to "
+                f"The model {loaded.facts.name} differs from the one on the host that asked. Bring the same files to "
                 "every node, or name a commit of its repository as the revision."
             )
         return loaded

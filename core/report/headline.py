@@ -110,7 +110,7 @@ def headline(report: Report) -> Finding:
             )
         case "alone":
             if people is not None and people.withheld:
-                why = f"Nothing is claimed next to a rater, because {people.withheld}."
+                why = f"There is no comparison with a rater, because {people.withheld}."
             else:
                 reason = report.raters.ceiling.reason if people is None else people.reason
                 reason = bounded(reason, 300) or "no single ratings"
@@ -231,7 +231,7 @@ def sign_off(report: Report) -> str:
     """Who approved which version of the judge, when, why, and on which evidence."""
     version = report.version
     if version is None:
-        return "Nobody here has approved this judge: it came to be before versions of the judge were kept."
+        return "Nobody here has approved this judge: it is older than the record of versions."
     approval, elsewhere = version.approval, version.imported_approval
     if approval is None:
         why = f"Nobody here has approved {report.judge_name}."
@@ -315,8 +315,8 @@ def _of_figures(report: Report) -> Iterator[Finding]:
     if len(report.openings) >= MANY_OPENINGS:
         yield Finding(
             "Held-out seen often",
-            f"The held-out items were opened {times(len(report.openings))}. If somebody chose by them, the figures are "
-            "optimistic. Measure on new labels.",
+            f"The held-out items were opened {times(len(report.openings))}. If someone used them to choose, the "
+            "figures are optimistic. Measure on new labels.",
         )
     if report.golden.n_systems > 1 and c.split.kind == "sources":
         yield Finding(

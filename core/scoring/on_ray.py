@@ -105,7 +105,7 @@ def score_on_ray(
                 check_unread(request, judge, counts - before)
             progress.publish(Stage("scoring", "scoring", counts.total(), n_items))
         if len(np.unique(np.concatenate(ids))) < n_items:
-            raise JobError(f"{source}: rows have changed, or two have one id. Correct that and add --again.")
+            raise JobError(f"{source}: rows have changed, or two share an id. Correct that and add --again.")
     calls = (counts.total() - before.total()) * judge.calls_an_item
     return ScoredFile(n_items, counts, before.total(), calls, time.perf_counter() - started, judge.marks)
 

@@ -2,7 +2,7 @@
 
 ::
 
-    verdicts.jsonl.part             the verdicts written so far, one JSON object a line
+    verdicts.jsonl.part             the verdicts written so far, one JSON object per line
     verdicts.jsonl.progress.json    what is scored with what (digests, options)
     verdicts.jsonl                  appears when all is done; until then an older file stays as it was
 
@@ -34,10 +34,7 @@ from core.wording import in_short
 
 INTERVAL_COLUMNS = ("low", "high", "width", "expected_error")
 ABSTAINED = "abstained"
-BEFORE_INTERVALS = (
-    "The judge file was written before judges kept what an interval takes; calibrate again for that, or score without "
-    "intervals."
-)
+BEFORE_INTERVALS = "The judge file is too old to hold what intervals need; calibrate again, or score without intervals."
 _ORIGIN = ("system_id", "source_id")
 COLUMNS = "item_id score calibrated n_read n_unread reason detail explanation mark".split()
 SCORED = "scored"
@@ -126,7 +123,7 @@ class ScoredFile:
 
     @property
     def nothing_read(self) -> bool:
-        """Whether no item has a score, and not for want of a text to rate."""
+        """Whether no item has a score although some have a text to rate."""
         return self.n_scored == 0 and any(reason != "missing input" for reason in self.reasons)
 
     def as_json(self) -> dict[str, Any]:
@@ -206,7 +203,7 @@ def other_scoring(place: str, n: int, kept: Mapping[str, Any], now: Mapping[str,
     names = [name for name in {**now, **kept} if kept.get(name) != now.get(name)]
     return JobError(
         f"{place} holds {n:,} verdicts of another scoring, which cannot be resumed: {in_short(names, 9)} "
-        f"{'differs' if len(names) == 1 else 'differ'}. Bring back what it was started with, give another --out, or "
+        f"{'differs' if len(names) == 1 else 'differ'}. Restore what it was started with, name another --out, or "
         "add --again to score from the start."
     )
 

@@ -206,7 +206,7 @@ def scored_batches(
         while waiting:
             yield waiting.popleft().result()
     except BrokenProcessPool as error:
-        raise ConcordError("A scoring process ended by itself; perhaps the memory is full. Free some.") from error
+        raise ConcordError("A scoring process stopped unexpectedly; memory may be full. Free some.") from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # closing the judge ends pending requests
 
@@ -292,7 +292,7 @@ def require_parts(needs: Sequence[str], there: Container[str], columns: Sequence
     if lacking := [part for part in needs if part not in there]:
         raise GoldenError(
             f"The judge rates each item with its {' and '.join(lacking)}, and no item has one. The file has: "
-            f"{', '.join(columns)[:500]}. Add a column {lacking[0]!r}, or name the one that holds it so.",
+            f"{', '.join(columns)[:500]}. Add a column {lacking[0]!r}, or rename the one that holds it.",
             file=file_name,
         )
 
@@ -398,7 +398,7 @@ def _asked(judge: LoadedJudge, replies: ReplyStore | None) -> tuple[CalibratedJu
     """The judge, the model behind it, and the cache.  UsageError for what no batch can be asked."""
     if not isinstance(judge, CalibratedJudge) or not judge.spec.startswith("openai:") or replies is None:
         raise UsageError(
-            f"The judge {judge.spec} asks no endpoint, and batches are for endpoints and take a reply cache: name "
+            f"The judge {judge.spec} uses no endpoint, and batches need one with a reply cache: name "
             "openai:MODEL[@BASE_URL], or leave out the batch."
         )
     return judge, judge.models[0], replies

@@ -230,7 +230,7 @@ def williams_test(a: ArrayLike, b: ArrayLike, items: LabelledItems) -> Williams:
     constant = [name for name, side in zip(names, (*data.scores, labels), strict=True) if n and np.ptp(side) == 0]
     t, reason = np.nan, f"Williams' test needs at least 4 common items; there are {n}"
     if n > 3:
-        reason = "the two judges' scores are the same up to a linear map"
+        reason = "the two judges' scores differ only by a linear map"
         if constant:
             reason = f"all {' and all '.join(constant)} are equal on the common items"
         r_a, r_b = pearson(data.scores, labels).tolist()
@@ -364,7 +364,7 @@ BarStanding = Literal["better", "worse", "as well", "open", "untested", "undefin
 class RegressionBar:
     """The `alignment` of a regression that learnt from about `n_labels` labels of other sources.
 
-    `minus` holds each judge minus the regression, on the items that both scored, p corrected after Holm over them.
+    `minus` holds each judge minus the regression, on the items that both scored, p Holm-corrected over them.
     """
 
     alignment: Alignment

@@ -109,7 +109,7 @@ def yes_no(
         n_sources,
         _auc(x, said, codes),
         None if np.isinf(best) else best,
-        rate(said[up], codes[up], "the judge says yes to nothing"),
+        rate(said[up], codes[up], "the judge never says yes"),
         rate(up[said], codes[said], ""),
         float((miss_cost * (said & ~up) + alarm_cost * (up & ~said)).mean()),
         min(miss_cost * n_yes, alarm_cost * (n - n_yes)) / n,
@@ -268,7 +268,7 @@ def strengths(first: IntArray, second: IntArray, won: FloatArray, sources: IntAr
     n_parts, part = connected_components(csr_matrix((np.ones(n), (a, b)), (k, k)), directed=False)
     if n_parts > 1:
         apart = [names[int(np.argmax(part == one))] for one in (0, 1)]
-        return Strengths((), n, n_sources, f"{apart[0]} and {apart[1]} are joined by no chain of pairs")
+        return Strengths((), n, n_sources, f"no chain of pairs connects {apart[0]} and {apart[1]}")
     pairs = np.arange(n)
     design = csr_matrix((np.repeat([1.0, -1.0], n), (np.tile(pairs, 2), np.concatenate([b, a]))), (n, k))
 

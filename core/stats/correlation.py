@@ -170,7 +170,7 @@ def pair(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:
 def require_finite(*sides: FloatArray) -> None:
     """UsageError for ±inf; NaN is a missing value."""
     if any(np.isinf(side).any() for side in sides):
-        raise UsageError("Scores and labels must be finite numbers; infinity came. Leave such items unscored instead.")
+        raise UsageError("Scores and labels must be finite numbers; got infinity. Leave such items unscored instead.")
 
 
 def present(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -64,7 +64,7 @@ class LabelPlanning(JsonRecord):
 def plan_labels(
     n_items: int, n_sources: int | None = None, n_raters: int = 1, *, measured: Alignment | None = None
 ) -> LabelPlanning:
-    """What to expect of so many labels: how well an alignment would be known, and which fall would be seen.
+    """What to expect of so many labels: how well an alignment would be known, and which fall would be detected.
 
     `n_sources` is one an item if None.  `measured` is what the judge reached on some of the items, with the usual
     number of raters; without value or interval it tells nothing.  UsageError for no items, or more sources than items.

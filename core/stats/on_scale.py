@@ -209,7 +209,7 @@ class AgreementReport(JsonRecord):
 
     @property
     def words(self) -> str:
-        """What the points are measured on, to stand behind a figure: ``"on the raters' scale"``."""
+        """The scale of the points, in words to follow a figure: ``"on the raters' scale"``."""
         return "on the raters' scale" if self.basis == "mapped" else "of the scores as given"
 
 

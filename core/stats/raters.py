@@ -111,7 +111,7 @@ PASSES_AT = 0.5
 
 ONE_SOURCE = "no interval: there is only one source"
 SINGLE_SOURCES = "no interval: it depends on a single source"
-ONE_RATER = "there is only one rater, so nobody to compare with"
+ONE_RATER = "there is only one rater, so no comparison is possible"
 NOT_RATED_TWICE = "no item has ratings by two raters"
 NOT_SCORED_BY_BOTH = "the judge scored no item that two raters rated"
 NO_RATER_RANKED = (
@@ -135,7 +135,7 @@ class RaterTable:
 
     def __post_init__(self) -> None:
         if self.values.ndim != 2 or self.values.shape[0] != len(self.raters):
-            raise ValueError(f"one row a rater is needed: {self.values.shape}, {len(self.raters)} raters")
+            raise ValueError(f"one row per rater is needed: {self.values.shape}, {len(self.raters)} raters")
         require_finite(self.values)
 
     @property
@@ -169,7 +169,7 @@ def rater_table(golden: GoldenSet, aspect: str) -> RaterTable:
     single = {(one.rater_id, position[one.item_id]): one.value for one in golden.ratings if one.aspect == aspect}
     if not single:
         others = ", ".join(sorted({rating.aspect for rating in golden.ratings}))
-        there = f" Single ratings are there for {others}." if others else ""
+        there = f" Single ratings exist for {others}." if others else ""
         raise AspectError(
             f"{aspect!r} has only one label an item, so the agreement of raters is unknown. Add the single ratings: "
             f"a column ann_{aspect} with a list an item, or one row a rating with the rater in annotator_id.{there}",
@@ -693,7 +693,7 @@ def annotator_test(
     from scipy.stats import false_discovery_control
 
     if not 0 <= epsilon < 1:
-        raise UsageError(f"Epsilon, what the judge may be worse by, lies from 0 to under 1; {epsilon:g} came.")
+        raise UsageError(f"Epsilon, what the judge may be worse by, lies from 0 to under 1; got {epsilon:g}.")
     judge = np.asarray(scores, dtype=np.float64)
     if not table.values.shape[1:] == judge.shape == (items.n,):
         raise ValueError(f"one entry per item is needed: {table.values.shape}, {judge.shape}, {items.n} items")
@@ -733,7 +733,7 @@ def annotator_test(
         of_all = f"{few} of {len(tested)} raters share fewer than {LEAST_DUELS} items with the judge and the others"
         cautions.append(f"{of_all}, and are not tested.")
     if not reason and len(known) < ADVISED_RATERS:
-        cautions.append(f"Only {len(known)} raters; {ADVISED_RATERS} or more are advised.")
+        cautions.append(f"Only {len(known)} raters; {ADVISED_RATERS} or more are recommended.")
     return AnnotatorTest(
         by_rater=by_rater,
         omega=None if reason else sum(own.replaceable for own in by_rater) / len(known),

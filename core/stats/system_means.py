@@ -167,9 +167,9 @@ NO_VERDICTS = "no verdict on any item"
 NOT_JUDGED = "no verdict on any labelled item"
 ALL_EQUAL = "no interval: all of its labels are equal or from one source, so the uncertainty of their mean is unknown"
 REPEATED = "items whose text comes under another id too (they count as one source)"
-ALL_LABELLED = "every judged item has a label: the labels alone say it"
+ALL_LABELLED = "every judged item has a label, so the labels alone are enough"
 CONSTANT = "the judge gives all of its items one score, which adds nothing to the labels"
-LOPSIDED = "most of its labels are alike, so its intervals are lengthened as if half a label more stood at the far end"
+LOPSIDED = "most of its labels are alike, so its intervals are widened as if half a label more stood at the far end"
 LABELS_ALONE = "here the verdicts would widen the interval, so only the labels count"
 
 

@@ -203,7 +203,7 @@ class Goldens(StorePart):
         unpack(tuple[_ItemBody, ...], json.dumps([_item_body(item) for item in golden.items]))
         columns = [*golden.metrics.values(), *(labels.values for labels in golden.aspects.values())]
         if {len(golden.items), *map(len, columns)} != {len(set(golden.item_ids))}:
-            raise ValueError("two items have the same id, or labels or a metric have not one value for each item")
+            raise ValueError("two items have the same id, or labels or a metric do not have one value for each item")
         for aspect, labels in golden.aspects.items():
             values = [rating.value for rating in golden.ratings if rating.aspect == aspect]
             if not all(map(labels.scale.holds, [*values, *(value for value in labels.values if value is not None)])):

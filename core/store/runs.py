@@ -346,7 +346,7 @@ class RunReplies(StorePart):
         self.counted: set[str] = set()
 
     def get_replies(self, keys: Sequence[str]) -> dict[str, str]:
-        """Key → stored text, of those that serve everybody; they become the run's own."""
+        """Return the stored replies that all runs share, by key; the run then owns them too."""
         if self._alone:
             return {}
         with self._db.read() as transaction:

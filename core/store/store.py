@@ -115,7 +115,7 @@ def requires(role: Role, does: str = "", *, reads: bool = False) -> Callable[[Ta
         @wraps(task)
         def guarded(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
             if store.actor.is_unnamed and not reads:
-                raise AccessError("Enter your name first. Changes carry a name, and nothing was changed.")
+                raise AccessError("Enter your name first. Changes carry a name; nothing was changed.")
             if not store.actor.may(role):
                 who = store.actor.name or "You"
                 raise AccessError(

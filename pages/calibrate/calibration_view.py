@@ -74,7 +74,7 @@ def kept_words(page: Opened, split_from: str) -> str:
     """What `CalibrationRequest.split_from` means, in a sentence."""
     earlier = run_panel.read_run(page, split_from)
     old = page.store.goldens.get(earlier.golden_id).name
-    return f"Sources known from {old} keep their side, so held-out sources stay held out. Only new ones are divided."
+    return f"Sources known from {old} stay in their set, so held-out sources stay held out. Only new ones are divided."
 
 
 def _draw_next(view: RunDetail, version: JudgeVersion | None) -> None:

@@ -63,7 +63,7 @@ def draw_ranking(page: Opened, view: RunDetail, snapshot: LeaderboardSnapshot) -
     st.caption(
         plain(
             f"Ranking on calibration items, which choose the criteria: {measure_name(known.statistic, known.level)}, "
-            f"95 % intervals{method}. Mark a row to read it whole."
+            f"95 % intervals{method}. Select a row to read it whole."
         )
     )
     ids = [c.criteria.criteria_id for c in snapshot.candidates]

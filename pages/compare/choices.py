@@ -147,7 +147,7 @@ def _choose_judges(
             key=key,
             persist_state="session",
             max_selections=len(judges) - 1,
-            help="A judge that has seen many labels, or scored few items, costs all others those items.",
+            help="A judge that has seen many labels, or scored few items, leaves fewer items for all others.",
         )
     hidden = tuple(names[judge_id] for judge_id in few if judge_id in out)
     return tuple(entry for entry in judges if entry.judge_id not in out), hidden

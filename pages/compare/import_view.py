@@ -110,7 +110,7 @@ def _choose(golden: GoldenSummary, aspect: str, columns: Columns, key: str) -> I
 
 def _show(preview: ImportPreview) -> None:
     """What would be imported."""
-    st.markdown(f"**What was understood**: a table, of which the {preview.use} are taken")
+    st.markdown(f"**Detected**: a table; its {preview.use} are used")
     roles, found = preview.columns.roles, preview.columns.found
     rows = [
         {"role": ROLE_WORDS[role], "column": column, "found": HOW_WORDS[found[role]]} for role, column in roles.items()

@@ -159,7 +159,8 @@ def _draw_items(page: Opened, compared: Compared, row: Row, entry: JudgeEntry) -
         pick = grid.Pick([str(at) for at in listed.index], None if picked is None else str(picked), pick_row)
         grid.draw(listed, columns, alt="Items, largest gap first", rows=11, key=state.COMPARE_LIST, pick=pick)
         st.caption(
-            f"Largest gap first, at most {MOST_LISTED}. Mark a row to read the item, which is then no longer unseen."
+            f"Largest gap first, at most {MOST_LISTED}. Select a row to read the item. It then no longer counts "
+            "as unseen."
         )
     if picked is not None:
         _draw_item(page, compared, row, picked)
@@ -243,7 +244,7 @@ def _draw_curve(page: Opened, compared: Compared, entry: JudgeEntry) -> None:
         if curve.score_map is not None:
             words.append(f"The map is fitted on {curve.fitted_on}. It changes no rank.")
         if curve.before is None:
-            words.append("This judge has a scale of its own, so its scores must be mapped first.")
+            words.append("This judge uses its own scale, so its scores must be mapped first.")
         elif curve.before.bias is not None and abs(curve.before.bias) >= NOTED_BIAS:
             words.append(f"Without the map it is too {'generous' if curve.before.bias > 0 else 'strict'} on average.")
         st.text("\n\n".join(words))

@@ -19,7 +19,7 @@ KINDS = {
     "no criteria": "baseline: the same judge without criteria",
     "style": "asked in another style",
     "imported": "imported",
-    "metric": "a metric, no judge of meaning",
+    "metric": "a metric, which does not judge meaning",
     "repeval": "read from hidden states",
     "fused": "several judges fused",
 }

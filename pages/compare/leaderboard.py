@@ -44,7 +44,7 @@ def draw(compared: Compared) -> None:
         heading: Column(digits=2, help=f"alignment with raters: {compared.measure}"),
         "95 % interval": Column(help=next(methods, "over sources")),
         f"compared with {against}": Column(
-            help=f"paired test over sources, corrected after Holm; none under {LEAST_SOURCES} sources"
+            help=f"paired test over sources, Holm-corrected; none under {LEAST_SOURCES} sources"
         ),
         "compared with a rater": Column(help="judge minus one rater, each against the other raters' mean"),
         "n": Column(help="items (systems at system level) it rests on"),
@@ -164,7 +164,7 @@ def _whiskers(compared: Compared) -> Drawing:
 
 def _draw_pairs(board: Leaderboard, pairwise: PairwiseComparison) -> None:
     """Every pair of judges, the significant differences first."""
-    st.caption("Paired test over sources; p corrected after Holm over all pairs.")
+    st.caption("Paired test over sources; p Holm-corrected over all pairs.")
     if board.n_sources < LEAST_SOURCES:
         st.markdown(f"**No difference is tested:** {TOO_FEW}.")
     rows = []

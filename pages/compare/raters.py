@@ -79,7 +79,7 @@ def draw(compared: Compared) -> None:
         "a rater": Column(digits=2, help="one rater with the mean of the others, on the same items"),
         "judge minus rater": Column(help="interval corrected for the number of judges; jackknife over sources, t"),
         "ω": Column(digits=2, help="share of raters that the judge could stand in for"),
-        "ρ": Column(digits=2, help="how often the judge does as well or better; decides nothing"),
+        "ρ": Column(digits=2, help="how often the judge does as well or better; for information only"),
     }
     grid.draw(pd.DataFrame(rows), columns, alt=f"Judges compared with a rater by {compared.measure}", rows=12)
     rated = f"Raters: the single ratings of {compared.shown.rated_in or 'the file'}."
@@ -96,7 +96,7 @@ def _draw_raters(compared: Compared, tests: Tests) -> None:
         return
     tell(rater_finding(people, compared.measure))
     if test is None:
-        st.markdown("No annotator test: this judge has a scale of its own.")
+        st.markdown("No annotator test: this judge uses its own scale.")
     else:
         tell(annotator_finding(test))
     rows = []

@@ -103,7 +103,7 @@ def _choose_items(golden: GoldenSummary, n_labelled: int) -> int | None:
     if extent == "all":
         return None
     key, most = widget(f"styles_items_{golden.golden_id[-10:]}"), max(2, n_labelled)
-    drawn = "Whole sources are drawn until so many items are in."
+    drawn = "Whole sources are drawn until there are this many items."
     n = st.number_input("Items of the pilot", 2, most, min(50, most), key=key, persist_state="session", help=drawn)
     return int(n)
 

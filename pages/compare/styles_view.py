@@ -91,7 +91,7 @@ def highest_words(aspect: str, cells: Sequence[StyleCell]) -> str:
     """The style with the highest agreement on an aspect, next to the cheapest."""
     measured = [cell for cell in cells if cell.alignment.value is not None]
     if not measured:
-        return f"{aspect}: no style has a defined agreement with raters"
+        return f"{aspect}: agreement with raters is undefined for every style"
     highest = max(measured, key=lambda cell: cell.alignment.value or 0.0)
     cheapest = min(measured, key=lambda cell: cell.n_replies)
     words = f"{aspect}: “{highest.name}” agrees best, at {describe(highest.alignment)}, {highest.n_replies:,} calls"

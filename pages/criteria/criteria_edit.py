@@ -87,7 +87,7 @@ def _draw_conflict(
     st.markdown("**From theirs to yours**")
     diff_view.draw(word_diff(*both))
     with st.container(horizontal=True):
-        if people.button(page, "reviewer", "Save mine as a version of its own", type="primary", key="conflict_save"):
+        if people.button(page, "reviewer", "Save mine as a separate version", type="primary", key="conflict_save"):
             save(entry.head)
         if st.button("Drop mine", key="conflict_drop"):
             del st.session_state[state.CONFLICT]

@@ -65,7 +65,7 @@ def _draw_form(page: Opened, entry: CriteriaEntry, key: str, origin: VersionOrig
         "Also on held-out items",
         value=True,
         key=f"{key}_held_out",
-        help="Each look makes their figure a little less honest. The first comparison of two versions is a test.",
+        help="Each look makes their figure a little more optimistic. The first comparison of two versions is a test.",
     )
     request = VersionRequest(page.project.project_id, entry.aspect, criteria_ids, held_out=held_out)
     try:

@@ -163,7 +163,7 @@ def _edit_texts(page: Opened, request: FusionRequest) -> FusionRequest:
 
     def keep() -> None:
         projects.save_plan(page.store, written, expected=versions[0].number if versions else None)
-        state.leave_notice("Plan and criteria are kept as a new version.", good=True)
+        state.leave_notice("Plan and criteria are saved as a new version.", good=True)
 
     unchanged = bool(versions) and (versions[0].text, versions[0].criteria) == (plan, criteria)
     people.button(

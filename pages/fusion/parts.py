@@ -130,7 +130,7 @@ def draw_kinds(choice: Choice) -> None:
     columns = {
         "judge": Column(width=250),
         "calls per item": Column(help="what one score costs; — is not known"),
-        "labels seen": Column(help="labels that chose or fitted it; their sources are left aside for every part"),
+        "labels seen": Column(help="labels that chose or fitted it; their sources are left out for every part"),
     }
     grid.draw(frame, columns, alt="The judges that can be parts", rows=12)
 

@@ -41,7 +41,7 @@ def may_see(page: Opened, golden_id: str, aspects: Sequence[str] | None = None, 
                 args=(first.pass_id,),
             )
             with st.popover("I am done with it", icon=":material/done_all:"):
-                st.markdown(plain(f"Stop rating in {first.name}: your labels count, and you rate no more in it."))
+                st.markdown(plain(f"Stop rating in {first.name}: your labels count, but you cannot add more."))
                 st.button(
                     "Stop rating",
                     on_click=state.attempt,

@@ -34,7 +34,7 @@ def draw(store: Store, passed: LabelPass) -> None:
         )
         _draw_one(store, passed, seen)
     elif seen.decided:
-        finding("All is decided. Freeze the labels below.")
+        finding("Everything is decided. Freeze the labels below.")
     else:
         finding("Nothing to decide: no two raters differ by more than a step, and triage called no label wrong")
     if seen.decided:

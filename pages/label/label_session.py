@@ -110,7 +110,7 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownI
             with st.popover("Instructions", key=state.widget("label_instructions")):
                 label_item.draw_text(assignment.passed.plan.instructions)
         with st.popover("Keys", icon=":material/keyboard:", key=_SHEET):
-            rates = f"| **{label_item.keys_of(assignment.aspects[0])}** | rate on the aspect that has the keys |"
+            rates = f"| **{label_item.keys_of(assignment.aspects[0])}** | rate the selected aspect |"
             st.markdown(f"| Key | Does |\n|:--|:--|\n{rates}{_SHEET_ROWS}")
 
 

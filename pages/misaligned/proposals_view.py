@@ -118,8 +118,8 @@ def _draw_one(selection: Selection, run: RunDetail, proposal: ListedProposal, na
         st.text(f"Inner fold: {difference_words(proposal.inner)}")
         st.text(f"All calibration items (optimistic): {difference_words(proposal.calibration)}")
         st.caption(
-            "No proposal of this round was made from the inner fold. 95 % intervals, paired over sources; p corrected "
-            "after Holm over the round's proposals. Held-out items were not touched."
+            "No proposal of this round was made from the inner fold. 95 % intervals, paired over sources; p "
+            "Holm-corrected over the round's proposals. Held-out items were not touched."
         )
         _draw_decision(selection, proposal)
 

@@ -177,7 +177,7 @@ def draw_beginning(page: Opened) -> None:
     finding("A judge begins with texts that raters have rated.")
     with st.container(key="ways"):
         with st.container(border=True, height="stretch"):
-            st.markdown("**Your own data.** A table of texts, with human labels or to be labelled here by keys.")
+            st.markdown("**Your own data.** A table of texts, with human labels, or to label here by keyboard.")
             icon = ":material/upload_file:"
             link_to("golden_set", "Upload a file", icon=icon, section=state.UPLOAD_SECTION)
         with st.container(border=True, height="stretch"):

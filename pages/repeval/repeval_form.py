@@ -35,8 +35,7 @@ METHOD_HELP = (
     "agrees best on most data. The other two are the paper's: one cell, a few pairs of a good and a bad text."
 )
 TEXT_HELP = (
-    "MiniLM agrees best with raters if it also reads source and context apart: their distance from the text makes "
-    "cells of its own."
+    "MiniLM agrees best with raters if it also reads source and context apart: their distance from the text adds cells."
 )
 SLOW, FAST = 1_000, 6_000  # tokens a second with MiniLM on two processor cores, under load and at rest
 TOKENS_A_WORD = 1.4
@@ -139,7 +138,7 @@ def _split(page: Opened, request: RepEvalRequest) -> str:
         list(words),
         format_func=lambda run_id: words[run_id],
         key=widget(f"repeval_split_{request.golden_id[-12:]}_{request.aspect}"),
-        help="As a calibration: evaluated on the same held-out items as that judge, and learnt from the others only.",
+        help="Like a calibration: evaluated on the same held-out items as that judge, and learnt only from the others.",
     )
     return chosen
 
@@ -155,7 +154,7 @@ def draw_estimate(page: Opened, request: RepEvalRequest) -> None:
     if settings.model.name == EMBEDDED:
         tokens = estimate.n_words * TOKENS_A_WORD
         low, high = duration(tokens / FAST + 5), duration(tokens / SLOW + 15)
-        took = f"About {low} to {high} on a processor; texts that were read before take nothing."
+        took = f"About {low} to {high} on a processor; cached texts take no time."
     st.markdown(
         plain(
             f"{counted(estimate.n_texts, 'text')} of {estimate.n_words:,} words to read. {estimate.n_train} labels to "

@@ -132,7 +132,7 @@ def _draw_random(result: RepEvalResult, measure: str) -> None:
     figure = random_figure(random.values, random.projection, measure=measure)
     charts.place(figure, key="repeval_random_figure", alt="Random directions next to the projection")
     if random.percentile is None:
-        st.markdown("The projection has no defined test alignment in the best cell, so it has no place among them.")
+        st.markdown("The projection has no defined test alignment in the best cell, so it cannot be ranked among them.")
         return
     st.markdown(
         plain(

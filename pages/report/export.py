@@ -1,4 +1,4 @@
-"""What can be taken away: the file of a version of the judge, the same judge for other tools, the whole project."""
+"""Export on screen: the judge file of a version, adapters for other tools, and the whole project."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def draw_project(page: Opened) -> None:
     st.success(f"Ready: {exported.size / 1e3:,.0f} kB.", icon=":material/check:")
     st.text(exported.words)
     if exported.unfinished:
-        st.warning(f"{exported.unfinished} of its runs are not over: in the file they are cancelled.")
+        st.warning(f"{exported.unfinished} of its runs have not finished: the file lists them as cancelled.")
     st.download_button(
         "Download the project",
         data=path.read_bytes,

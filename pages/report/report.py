@@ -137,7 +137,7 @@ def draw(page: Opened, report: Report) -> None:
     left, right = st.columns([2, 1], gap="large")
     with left:
         charts.place(sides_plot(report), key="report_sides", alt="Held-out next to calibration")
-        like = " Small dots: the judge against the other raters, as the band is." if report.raters.beside else ""
+        like = " Small dots: the judge against the other raters, like the band." if report.raters.beside else ""
         words = "Filled: held-out. Hollow: the items that chose the judge (optimistic). Lines: 95 % intervals."
         st.caption(words + like)
         st.markdown(plain(sign_off(report)))
@@ -155,7 +155,7 @@ def draw_evidence(report: Report) -> None:
     """What to keep in mind, the tests behind the finding, and the figures as files."""
     st.subheader("What to keep in mind", anchor=False)
     known = [f"- **{plain(limit.headline)}.** {plain(limit.detail)}" for limit in limits(report)]
-    st.markdown("\n".join(known) or "Nothing is known against this result beyond what its intervals show.")
+    st.markdown("\n".join(known) or "No cautions beyond what the intervals show.")
     st.subheader("The tests behind the finding", anchor=False)
     st.markdown("\n".join(f"- {plain(detail)}" for detail in asides(report)))
     with st.container(horizontal=True, gap="small"):

@@ -33,7 +33,7 @@ def bring_in_project(page: Opened) -> None:
         with st.spinner("Importing …"):
             arrived = projects.import_project(page.store, page.settings, io.BytesIO(upload.getvalue()))
     except ConcordError as error:
-        stop_with("This file was refused; nothing of it was kept.", str(error))
+        stop_with("This file was rejected; nothing was imported.", str(error))
     under = f" as {arrived.project.name}, since its name is taken" if arrived.renamed else ""
     words = f"{arrived.file.project} was imported{under}: {arrived.file.words}."
     if arrived.file.holds["runs"]:

@@ -19,7 +19,7 @@ COLUMNS = {
     "golden set": Column(width=180),
     "judge": Column(width=160),
     "by": Column(help="who started it, as the log says", width=140),
-    "calls": Column(help="requests that a model was asked"),
+    "calls": Column(help="requests sent to a model"),
     "error": Column(width=260),
 }
 

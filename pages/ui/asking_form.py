@@ -90,7 +90,7 @@ def choose_asking(spec: str) -> Asking:
                 None,
                 key=widget("max_tokens"),
                 placeholder="as the form needs",
-                help="A model that thinks is given more where its thoughts use this up.",
+                help="A reasoning model gets more if its thoughts use this up.",
             )
             if spec.startswith("openai:"):
                 more["effort"] = st.selectbox(
@@ -100,7 +100,7 @@ def choose_asking(spec: str) -> Asking:
                     format_func=lambda word: word or "the model's own",
                 )
                 more["extra"] = st.text_input(
-                    "Further fields of each request (JSON)",
+                    "Extra fields for each request (JSON)",
                     key=widget("extra_body"),
                     placeholder='{"chat_template_kwargs": {"enable_thinking": false}}',
                 )
@@ -111,7 +111,7 @@ def choose_asking(spec: str) -> Asking:
                 key=widget("steps_text"),
                 max_chars=MOST_STEPS,
                 height=110,
-                placeholder="Left empty, the model writes them once, before the first score.",
+                placeholder="If empty, the model writes them once, before the first score.",
                 label_visibility="collapsed",
             )
             steps = text.strip() or True

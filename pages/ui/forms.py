@@ -26,7 +26,7 @@ from pages.ui.state import widget
 JUDGES = {
     "offline": "Offline judge: free, takes seconds, needs no key; not an LLM",
     "openai": "LLM over an OpenAI-compatible endpoint",
-    "hf": "LLM in the worker, of those that this installation lists",
+    "hf": "LLM in the worker, from the list of this installation",
     "scripted": "Scripted demo: a stand-in that follows a script",
 }
 WORDS: Mapping[str, Mapping[Any, str]] = {

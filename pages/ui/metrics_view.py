@@ -20,7 +20,7 @@ COLUMN_PREFIX = "metric_"
 ACROSS = 3
 
 
-@st.cache_resource(max_entries=8, show_spinner="Looking at what the items have …")
+@st.cache_resource(max_entries=8, show_spinner="Checking the items …")
 def _offers(golden_id: str, _page: Opened) -> tuple[tuple[Metric, str], ...]:
     """Each metric with the reason why it cannot be computed here, "" where it can.  Golden sets never change."""
     golden = _page.store.goldens.load(golden_id)
@@ -32,7 +32,7 @@ def draw(page: Opened, golden: GoldenSummary, aspect: str) -> None:
     draw_run(page, golden)
     offers = _offers(golden.golden_id, page)
     there = {entry.name for entry in page.store.judges.all(page.project.project_id, golden.golden_id, aspect)}
-    st.caption("Metrics read the texts and know no labels. Each is a baseline for the judges, on a scale of its own.")
+    st.caption("Metrics read the texts, never the labels. Each is a baseline for the judges, on a scale of its own.")
     # A start makes new boxes: a browser would keep the old ones checked.
     prefix = widget(f"metrics_{golden.golden_id[-12:]}_{st.session_state.get(state.METRICS_RUN, '')}")
     possible = [metric for metric, missing in offers if not missing]

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _NO_HOST = (
-    "Concord does not answer under this host name. On its own machine open it as localhost; a name that a proxy in "
-    "front of it uses goes into server.allowedHosts of .streamlit/config.toml.\n"
+    "Concord does not answer under this host name. On its own machine, open it as localhost. Behind a proxy, "
+    "add the proxy's name to server.allowedHosts in .streamlit/config.toml.\n"
 )
 _NO_ORIGIN = (
-    "Concord does not answer pages of another address. An address that a proxy in front of it uses goes into "
-    "server.corsAllowedOrigins of .streamlit/config.toml.\n"
+    "Concord does not answer pages of another address. Behind a proxy, add its address to "
+    "server.corsAllowedOrigins in .streamlit/config.toml.\n"
 )
 SAFE_HEADERS = {
     "Content-Security-Policy": (

@@ -96,7 +96,7 @@ def open_page(screen: Screen, *, intro: str = "") -> Opened:
         offered = store.projects.all()
     except ConcordError as error:
         st.title(title, anchor=False)
-        stop_with("Concord cannot start as it is set up.", str(error))
+        stop_with("Concord cannot start with these settings.", str(error))
     head = _draw_head(title, intro, store)  # first, for it is looked for first
     project = _choose_project(store, offered)
     if not state.is_bare():

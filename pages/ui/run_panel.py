@@ -32,7 +32,7 @@ STATUS_COLOURS: dict[RunStatus, BadgeColour] = {
 ENDED_WITHOUT: dict[RunStatus, str] = {
     "failed": "failed",
     "cancelled": "was cancelled",
-    "budget": "came to the end of its budget",
+    "budget": "used up its budget",
     "done": "ended",
 }
 RESULTS: dict[RunKind, Screen] = {

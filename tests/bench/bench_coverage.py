@@ -189,7 +189,7 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
 
 
 def main() -> None:
-    """Print the table, or one JSON object a line with --json."""
+    """Print the table, or one JSON object per line with --json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--quick", action="store_true")

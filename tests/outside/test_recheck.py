@@ -74,7 +74,7 @@ def test_renamed_calibration_items_do_not_hide_a_drop(
     assert mixed.body["n_labelled"] == len(rows)
     assert alone.body["left_out"] == {}
     (said,) = [note for note in mixed.body["notes"] if "left out" in note]
-    assert f"{len(calibration)} served to choose the judge, {len(held_out)} to evaluate it" in said
+    assert f"{len(calibration)} were used to choose the judge, {len(held_out)} to evaluate it" in said
 
 
 def test_held_out_items_that_were_labelled_anew_are_no_newer_items(

@@ -157,9 +157,9 @@ def test_a_press_tests_the_connection(form: AppTest) -> None:
         assert server.fake.requests == 1
         server.fake.fault = "404"
         press(form, "Test connection")
-        assert "it knows no such model" in texts(form)
+        assert "it does not know this model" in texts(form)
     form.text_input(key="form_model").set_value("another").run()
-    assert "it knows no such model" not in texts(form)
+    assert "it does not know this model" not in texts(form)
 
 
 def test_a_key_in_the_environment_is_told_but_not_shown(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,7 @@ def test_it_opens_on_the_calibration_behind_the_judge_in_use(place: Place) -> No
 def test_the_finding_names_the_version_and_the_next_step_is_its_sign_off(place: Place) -> None:
     run_id = calibrate(place, CalibrationSettings(preset="quick", rounds=0, resamples=50))
     screen = open_screen(SCREEN, project=place.project_id)
-    assert "Version 1: waits for sign-off." in texts(screen)
+    assert "Version 1: waits for approval." in texts(screen)
     step = next(link for link in screen.get("link_button") if link.proto.label == "Sign off version 1")
     assert "version=1" in step.proto.url
     names = projects.criteria_names(place.store, place.project_id, "coherence")
@@ -276,13 +276,13 @@ def test_on_newer_labels_known_sources_keep_their_side_and_the_form_says_so(plac
     calibrate(place, CalibrationSettings(preset="quick", rounds=0, resamples=50))
     place.add_golden(golden_of(30, 6, name="more summaries"))
     screen = open_screen(SCREEN, project=place.project_id, golden=place.golden_id)
-    assert "Sources known from summaries keep their side" in texts(screen)
+    assert "Sources known from summaries stay in their set" in texts(screen)
     press(screen, "Start the calibration")
     kept = candidates(2, "kept")
     split_from = place.request_of(place.newest("calibration")).split_from
     request = CalibrationRequest(place.project_id, place.golden_id, "coherence", split_from=split_from)
     screen = shown(place.add_run("done", request, shown=standing(kept), outcome=calibration(kept)))
-    assert "Sources known from summaries keep their side" in texts(screen)
+    assert "Sources known from summaries stay in their set" in texts(screen)
 
 
 def test_an_undefined_result_is_said_with_its_reason(place: Place) -> None:
@@ -330,7 +330,7 @@ def test_an_unchanged_run_is_read_once_however_often_the_screen_is_drawn(
 
 
 def test_how_the_judge_is_asked_reaches_the_request_and_the_estimate(place: Place, form: AppTest) -> None:
-    assert "Replies a score" not in [box.label for box in form.number_input], "the offline judge is asked in no words"
+    assert "Replies a score" not in [box.label for box in form.number_input], "the offline judge takes no prompt"
     form.radio(key="form_judge").set_value("openai").run()
     form.text_input(key="form_model").set_value("m")
     form.text_input(key="form_base_url").set_value("http://127.0.0.1:1/v1").run()

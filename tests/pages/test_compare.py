@@ -139,7 +139,7 @@ def test_judges_stand_beside_a_person_against_the_same_targets(shelf: Place) -> 
 def test_an_item_opens_with_its_text_and_the_reply_as_letters(shelf: Place) -> None:
     shelf.add_judge("good", 0.5)
     screen = look_at(open_screen(SCREEN, **shelf.ids), "items")
-    assert "Mark a row to read the item" in texts(screen)
+    assert "Select a row to read the item" in texts(screen)
     listed = grids(screen)[0]
     assert listed["gap"].abs().is_monotonic_decreasing
     screen.query_params["item"] = "i7"
@@ -225,7 +225,7 @@ def test_who_costs_the_others_their_items_is_hidden_until_it_is_put_in(shelf: Pl
     screen.multiselect[0].set_value([]).run()
     assert "Hidden" not in texts(screen)
     assert headline(screen) == "Nothing can be compared yet."
-    assert grids(screen)[0]["why —"].iloc[0] == "no labelled item is common to the judges"
+    assert grids(screen)[0]["why —"].iloc[0] == "the judges have no labelled item in common"
 
 
 def test_calibrate_points_to_compare_for_a_run_of_metrics(shelf: Place) -> None:

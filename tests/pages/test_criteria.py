@@ -127,7 +127,7 @@ def test_an_edit_is_saved_with_its_author_and_rescored(place: Place, run_id: str
     assert "It is being scored now." in texts(screen)
 
 
-@pytest.mark.parametrize("way", ["Save mine as a version of its own", "Drop mine"])
+@pytest.mark.parametrize("way", ["Save mine as a separate version", "Drop mine"])
 def test_a_conflict_shows_both_texts_and_loses_none(place: Place, run_id: str, best: Criteria, way: str) -> None:
     screen = press(open_screen(SCREEN, run=run_id), "Edit")
     projects.save_edit(place.store.acting(Actor("Bo")), place.project_id, best.criteria_id, "Their text.", "Bo")

@@ -188,7 +188,7 @@ def test_broken_rows_are_listed_and_freezing_is_off(place: Place) -> None:
     for row in listed[:33]:
         row["human_clarity"] = "excellent"
     screen = bring(place, "mine.csv", listed)
-    assert "This cannot be used yet. A number was expected, 'excellent' came" in texts(screen)
+    assert "This cannot be used yet. Expected a number, got 'excellent'" in texts(screen)
     errors = frame_with(screen, "severity").query("severity == 'error'")
     assert (errors["row"].iloc[0], errors["column"].iloc[0]) == (2, "human_clarity")
     assert "33 of 60 rows are broken" in texts(screen)
@@ -199,8 +199,8 @@ def test_broken_rows_are_listed_and_freezing_is_off(place: Place) -> None:
 
 def test_the_broken_rows_as_a_file_run_no_formula() -> None:
     table = read_upload(b'target,human_x\n"=cmd()",bad\nb,2\n', "x.csv")
-    csv = projects.rows_csv(table, {2: "A number was expected"})
-    assert csv == "row,what is wrong,target,human_x\n2,A number was expected,'=cmd(),bad\n"
+    csv = projects.rows_csv(table, {2: "Expected a number"})
+    assert csv == "row,what is wrong,target,human_x\n2,Expected a number,'=cmd(),bad\n"
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_aspects_and_scales_of_a_long_file_can_be_changed(place: Place) -> None:
     screen = bring(place, "long.csv", LONG)
     assert value_of(screen, "Name of aspect 1") == "Clarity, overall"
     choose(screen, "Name of aspect 1", "Tone")
-    assert "There is an aspect 'Tone' already" in texts(screen)
+    assert "An aspect 'Tone' exists already" in texts(screen)
     choose(screen, "Name of aspect 1", "clarity")
     choose(screen, "Highest label of aspect 1", 5.0)
     press(screen, FREEZE)

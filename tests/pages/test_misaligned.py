@@ -157,7 +157,7 @@ def test_the_item_shows_reasons_and_raters(real: Any, opened: Open) -> None:
     said = [rating for rating in real.golden.ratings if (rating.item_id, rating.aspect) == (item_id, ASPECT)]
     assert " · ".join(f"{rating.rater_id} {rating.value:g}" for rating in said) in page_text
     assert "What moved the score" in page_text
-    assert "Offline judge (text features, no language model)" in page_text
+    assert "Offline judge (text features, not a language model)" in page_text
     item = real.golden.items[real.golden.item_ids.index(item_id)]
     assert any(item.target == text.value for text in screen.text) or "orange-background" in page_text
 

@@ -100,7 +100,7 @@ def test_forms_that_do_not_fit_are_explained(place: Grids) -> None:
 def test_the_result_shows_a_table_and_what_was_not_run(place: Grids) -> None:
     request = place.request(SEVERAL, Style("score_only", weighted=True), auto_steps=True)
     result = place.result(request)
-    left = Unfinished("coherence", "mix", "the budget of 5 calls did not reach for it")
+    left = Unfinished("coherence", "mix", "the budget of 5 calls did not cover it")
     place.add_run("done", request, outcome=replace(result, unfinished=(left,)))
     page = place.show()
     frame = grids(page)[0]

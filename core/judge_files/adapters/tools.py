@@ -71,9 +71,10 @@ def _lost(facts: JudgeFacts, *, own_prompt: str = "", hands_on: bool = False) ->
     judge, how, lost = facts.document.judge, facts.sampling, list[str]()
     if not facts.model:
         lost += [
-            f"The judge ({judge.spec}) is not a language model that this tool could ask: only its criteria go along. "
+            f"The judge ({judge.spec}) is not a language model that this tool could ask: only its criteria are "
+            "written. "
             "Name a model of your own.",
-            "The alignment above is that of the judge left behind. Measure it again before trusting the scores.",
+            "The alignment above belongs to the original judge. Measure it again before trusting the scores.",
         ]
     elif own_prompt:
         lost.append(
@@ -90,13 +91,13 @@ def _lost(facts: JudgeFacts, *, own_prompt: str = "", hands_on: bool = False) ->
         besides += [f"reasoning effort {judge.effort}"] * bool(judge.effort)
         besides += ["no temperature"] * (how.temperature is None)
     if besides:
-        lost.append(f"What each request says besides ({'; '.join(besides)}): set it where the tool lets you.")
+        lost.append(f"Extra fields of each request ({'; '.join(besides)}): set them where the tool allows it.")
     if judge.revision:
         lost.append(
-            f"The revision of the model ({judge.revision}): whatever the endpoint serves under its name is asked."
+            f"The revision of the model ({judge.revision}): the tool uses whatever the endpoint serves under that name."
         )
     if facts.document.intervals and facts.document.intervals.expected_error:
-        lost.append("How sure a verdict is: a score comes without the interval that Concord puts around it.")
+        lost.append("Uncertainty: a score comes without the interval that Concord adds.")
     return lost
 
 
@@ -114,8 +115,8 @@ def _kept(facts: JudgeFacts, *more: str) -> tuple[str, ...]:
 def _head(facts: JudgeFacts, tool: str, use: Sequence[str], lost: Sequence[str]) -> list[str]:
     """Return the lines at the top of a file: the first two are ours alone, so no name changes how it is read."""
     key = (
-        f"{facts.base_url} comes out of the judge file: it gets JUDGE_API_KEY, and never OPENAI_API_KEY, unless you "
-        "name it yourself as JUDGE_BASE_URL."
+        f"{facts.base_url} comes from the judge file. It receives JUDGE_API_KEY, but never OPENAI_API_KEY "
+        "unless you set it as JUDGE_BASE_URL yourself."
     )
     return [
         f"A calibrated judge, written by Concord for {tool}.",
@@ -448,7 +449,7 @@ _CONCORD_USE = (
     "Put judge.yaml next to this file and run it where Concord is installed (its folder on the Python path).",
     "A judge behind an endpoint reads its key from OPENAI_API_KEY.",
 )
-_CONCORD_LOST = ("Concord itself has to be installed, and judge.yaml has to be at hand: this file calls it.",)
+_CONCORD_LOST = ("This file calls Concord, so it needs an installed Concord and judge.yaml.",)
 _CONCORD_KEPT = ("The whole judge: criteria, prompts, sampling, reader, mean and map, as they were calibrated.",)
 
 

@@ -111,7 +111,8 @@ _TABLE: dict[str, Any] = table("concepts")
 
 
 class Concept(NamedTuple):
-    """What criteria can name.  `features` have a sign (−1 lowers the value); `high` and `low` complete "texts that …".
+    """A concept that criteria can name. `features` have a sign (−1 lowers the value); `high` and `low` complete
+    "texts that …".
 
     A defect is worded by its low pole ("penalise texts that repeat themselves").
     """
@@ -293,7 +294,9 @@ class Clause(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CriteriaReading:
-    """What criteria say.  `whole` is whether the aspect itself counts next to the clauses; `unread` has no effect."""
+    """Criteria as the offline judge reads them. `whole` is whether the aspect itself counts next to the clauses;
+    `unread` has no effect.
+    """
 
     clauses: tuple[Clause, ...]
     whole: bool
@@ -349,7 +352,7 @@ _SENTENCES = re.compile(r"\n|(?<=\.)\s+")
 
 @lru_cache(maxsize=4096)
 def read(text: str) -> CriteriaReading:
-    """What criteria say, whatever their case and white space, as prose or as a list.
+    """Parse criteria written as prose or as a list, ignoring case and white space.
 
     A concept named more than once takes the sum, within ±`MAX_WEIGHT`.
     """

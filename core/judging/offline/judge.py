@@ -193,7 +193,7 @@ class OfflineJudge(Judge):
         return cls(Scaling.from_state(state.get("scaling", {})))
 
 
-_AIMLESS = "the items shown do not point in any direction"
+_AIMLESS = "the items shown give no clear direction"
 
 
 def squash(raw: FloatArray, scale: Scale) -> FloatArray:
@@ -219,7 +219,7 @@ def explain_item(task: Task, item: Item, reading: CriteriaReading, weights: Floa
     named, text = {clause.key for clause in reading.clauses}, cut(item.target)
     usual, near = ("that of text A", "like that of text A") if task.kind == "pair" else ("the usual", "as usual")
     lines = [
-        f"Offline judge (text features, no language model): {middle + rest:.2f} on {task.scale}, "
+        f"Offline judge (text features, not a language model): {middle + rest:.2f} on {task.scale}, "
         f"starting from {middle:.2f}."
     ]
     for i in np.argsort(-np.abs(moves))[:MAX_PARTS]:
@@ -235,7 +235,7 @@ def explain_item(task: Task, item: Item, reading: CriteriaReading, weights: Floa
     if abs(rest) >= 0.005:
         lines.append(f"{rest:+.2f}  the rest")
     if reading.unread:
-        lines.append("Lines that the offline judge cannot read, so without effect: " + " / ".join(reading.unread))
+        lines.append("Lines without effect, because the offline judge cannot read them: " + " / ".join(reading.unread))
     return "\n".join(lines)
 
 

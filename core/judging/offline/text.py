@@ -90,7 +90,8 @@ class Sentence(NamedTuple):
 
 
 class Text:
-    """A text cut up.  `words`, `stems` and `content_stems` (no function words) run over all of it in order.
+    """A text split into sentences and words.  `words`, `stems` and `content_stems` (no function words) run over all
+    of it in order.
 
     `pairs` and `triples` are neighbouring stems; `counts` says how often each content stem comes, in order of first
     occurrence.

@@ -57,7 +57,7 @@ def test_a_judge_calibrated_on_half_of_the_same_set_leaves_the_other_half_to_fus
     fresh = ~np.isin(golden.source_codes, golden.source_codes[seen])
     assert body["n_fit"] + body["n_report"] == fresh.sum()
     assert abs(body["n_fit"] - body["n_report"]) <= 6  # one source
-    assert f"{len(seen)} labelled items are left aside" in " ".join(body["notes"])
+    assert f"{len(seen)} labelled items are left out" in " ".join(body["notes"])
     rows = read_rows(SUMMARIES)
     write_rows("known.jsonl", [rows[k] for k in seen])
     code, body = run("fuse", "known.jsonl", *ASK[2:], *parts)

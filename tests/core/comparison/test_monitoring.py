@@ -68,7 +68,7 @@ def test_a_day_later_only_the_new_texts_are_scored(
     first = look(traffic[:4], judge_file, tmp_path, anchors=anchors)
     assert (first.n_new, first.n_known) == (160, 0)
     assert first.look is not None
-    assert first.look.change is None  # the first look, which later ones are held against
+    assert first.look.change is None  # the first look, the reference for later ones
     again = look(traffic[:5], judge_file, tmp_path, anchors=anchors)
     assert (again.n_new, again.n_known) == (40, 160)
     assert again.look is not None
@@ -149,7 +149,7 @@ def test_what_cannot_be_watched(traffic: list[Path], judge_file: Path, tmp_path:
         look(traffic[:1], judge_file, tmp_path)
     row = {"id": "a", "target": "Text.", "source": "Source.", "timestamp": "2026-11-01", f"human_{ASPECT}": 70}
     (tmp_path / "off.jsonl").write_text(json.dumps(row))
-    with pytest.raises(GoldenError, match="labels lie off the judge's scale"):
+    with pytest.raises(GoldenError, match="labels lie outside the judge's scale"):
         look([tmp_path / "off.jsonl"], judge_file, tmp_path / "out")
     (tmp_path / "bare.jsonl").write_text(json.dumps({"id": "a", "target": "Text.", "timestamp": "2026-11-01"}))
     with pytest.raises(GoldenError, match=r"^bare\.jsonl: The judge rates each item with its source"):
@@ -176,7 +176,7 @@ def test_anchors_of_a_few_sources_rule_no_judge_out(
 
 def test_nothing_is_scored_for_what_cannot_be_watched(judge_file: Path, tmp_path: Path) -> None:
     (tmp_path / "timeless.jsonl").write_text(json.dumps({"id": "a", "target": "Text.", "source": "Source."}))
-    with pytest.raises(UsageError, match="no time that can be read"):
+    with pytest.raises(UsageError, match="no readable time"):
         look([tmp_path / "timeless.jsonl"], judge_file, tmp_path / "out")
     assert not (tmp_path / "out" / VERDICTS).exists()
 

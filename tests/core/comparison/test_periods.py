@@ -89,7 +89,7 @@ def test_labels_correct_the_mean_of_a_period() -> None:
 def test_what_cannot_be_asked() -> None:
     whole = stream(np.full((2, 50), 3.0))
     timeless = replace(whole, times=(None,) * 100)
-    with pytest.raises(UsageError, match="100 of 100 texts have no time"):
+    with pytest.raises(UsageError, match="100 of 100 texts have no readable time"):
         timeless.watch("day")
     assert len(timeless.watch("version").periods) == 1
 

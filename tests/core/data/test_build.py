@@ -55,15 +55,15 @@ def test_panels_are_raters_of_the_aspect_and_the_human_column_stays_gold(built: 
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        ("four", "a number was expected, 'four'"),
+        ("four", "expected a number, got 'four'"),
         (float("nan"), "nan is not a label"),
         (float("inf"), "inf is not a label"),
         (10**400, "too large"),
-        ("=AVERAGE(A1:A3)", "formula is not evaluated"),
+        ("=AVERAGE(A1:A3)", "formulas are not evaluated"),
         ([1, 2], "name a column of lists ann_coherence"),
         ("[1, 2]", "name a column of lists ann_coherence"),
-        ({"x": 1}, "a number was expected"),
-        ("x" * 100_000, "a number was expected"),
+        ({"x": 1}, "expected a number"),
+        ("x" * 100_000, "expected a number"),
     ],
 )
 def test_bad_labels_are_errors_with_row_and_column(
@@ -158,7 +158,7 @@ def test_long_rows_join_to_items_with_ratings_and_mean_labels(built: Build) -> N
     [
         (4, {"text": "another text"}, (4, "text"), "another target in row 4 than in row 1"),
         (3, {"rater": "p"}, (3, "rating"), "'p' rated clarity of this item in row 1 already"),
-        (6, {"item_id": ""}, (6, "item_id"), "An item id is needed in every row of a long file"),
+        (6, {"item_id": ""}, (6, "item_id"), "Every row of a long file needs an item id"),
         (6, {"aspect": None}, (6, "aspect"), "The aspect is missing."),
     ],
 )

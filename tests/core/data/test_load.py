@@ -95,7 +95,7 @@ def test_a_golden_set_may_have_as_many_items_as_its_process_allows(
     assert main(["check", str(path), "--json"]) == 1
     said = json.loads(capsys.readouterr().out)["error"]["message"]
     assert "too many rows; at most 20 are read. Split it, or" in said
-    assert "set CONCORD_MAX_GOLDEN_ITEMS" in said
+    assert "raise CONCORD_MAX_GOLDEN_ITEMS" in said
     monkeypatch.setenv("CONCORD_MAX_GOLDEN_ITEMS", "30")
     assert main(["check", str(path), "--json"]) == 0
     monkeypatch.setenv("CONCORD_MAX_GOLDEN_ITEMS", "many")

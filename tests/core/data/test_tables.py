@@ -51,14 +51,14 @@ def test_unicode_encodings_are_read_without_a_finding(encoding: str, ending: str
 
 BROKEN: list[tuple[str, bytes, str, int | None]] = [
     ("a.jsonl", b'{"target": "x"}\n\n{"target": \n', "Line 3 is not JSON", 3),
-    ("a.jsonl", b'{"target": "x"}\n[1]\n', "Line 2 must be a JSON object, a list came", 2),
+    ("a.jsonl", b'{"target": "x"}\n[1]\n', "Line 2 must be a JSON object, got a list", 2),
     ("a.jsonl", b"[" * 100_000, "nested too deeply", 1),
     ("a.jsonl", b'{"human_a": ' + b"9" * 5000 + b"}", "number in it is too long", 1),
     ("a.json", b'[{"target": "x"},\n oops]', "not JSON at line 2", None),
-    ("a.json", b'["x"]', "JSON object was expected, a str came", 1),
-    ("a.json", b'"x"', "array of objects was expected, a str came", None),
+    ("a.json", b'["x"]', "Expected a JSON object, got a str", 1),
+    ("a.json", b'"x"', "array of objects, got a str", None),
     ("a.json", b"[]", "no data rows", None),
-    ("a.csv", b"target,human_a\nx,1\ny,2,3\n", "3 cells came where the header names 2", 3),
+    ("a.csv", b"target,human_a\nx,1\ny,2,3\n", "3 cells instead of the 2 in the header", 3),
     ("a.csv", b'target,human_a\n"x,1\ny,2\n', "broken at line 3", 2),
     ("a.csv", b"target,target\nx,1\n", "Two columns have this name", None),
     ("a.csv", b"target,human_a\n", "no data rows", None),
@@ -97,7 +97,7 @@ def test_broken_files_are_refused_with_place_and_reason_whole_and_row_by_row(
 def test_large_files_are_refused_before_they_are_read(tmp_path: Path) -> None:
     path = tmp_path / "big.csv"
     path.write_bytes(b"target\n" + b"x" * 3_000_000)
-    with pytest.raises(GoldenError, match="at most 2 MB are read, 3 MB came"):
+    with pytest.raises(GoldenError, match="at most 2 MB are read; got 3 MB"):
         read_table(path, max_mb=2)
     with pytest.raises(GoldenError, match="too large"):
         read_table(path.read_bytes(), "big.csv", max_mb=2)

@@ -66,7 +66,7 @@ def test_sources_that_a_part_has_seen_are_left_aside(golden: GoldenSet, parts: l
     seen = tuple(range(0, 200, 2))  # every second item of the first 40 sources
     fusion = fuse(golden, "a", [*parts[:2], replace(parts[2], seen=seen)], QUICK)
     assert min(*fusion.fit, *fusion.report) >= 200
-    assert "200 labelled items are left aside" in fusion.notes[0]
+    assert "200 labelled items are left out" in fusion.notes[0]
     assert set(seen) <= set(fusion.judge.seen)
     with pytest.raises(AspectError, match="that no part has seen"):
         fuse(golden, "a", [parts[0], replace(parts[1], seen=tuple(range(390)))], QUICK)
@@ -150,7 +150,7 @@ def test_every_coefficient_with_the_labels_and_between_the_parts(golden: GoldenS
 
 
 def test_what_is_refused(golden: GoldenSet, parts: list[JudgeScores]) -> None:
-    with pytest.raises(UsageError, match="at least two usable parts; 1 came"):
+    with pytest.raises(UsageError, match="at least two usable parts; got 1"):
         fuse(golden, "a", [parts[0]], QUICK)
     with pytest.raises(UsageError, match="the same name"):
         fuse(golden, "a", [parts[0], parts[0]], QUICK)

@@ -15,7 +15,7 @@ Card = dict[str, Any]
 
 
 FAULTS = [
-    (("task", "scale", "low"), "one", "'one' came"),
+    (("task", "scale", "low"), "one", "got 'one'"),
     (("task", "needs"), ["source", "source"], "twice"),
     (("isotonic",), {"x": [1, 1], "y": [2, 3], "low": 1, "high": 5}, "ascending"),
     (("intervals",), {"n": 1}, "damaged"),

@@ -69,13 +69,13 @@ def test_replies_are_averaged_over_the_readable_ones(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([{"item_id": "a", "score": 1}, {"item_id": "a", "score": 2}], "row 2: item 'a' comes twice"),
+        ([{"item_id": "a", "score": 1}, {"item_id": "a", "score": 2}], "row 2: item 'a' appears twice"),
         ([{"item_id": "a", "score": "good"}], "row 1: 'good' is no number"),
         ([{"score": 1}], "row 1: there is no item_id"),
         ([{"item_id": "a", "score": 1}, {"score": 1}], "row 2, column 'item_id'"),
         ([{"item_id": "a", "score": "1,234"}], "row 1: 1,234 can mean 1.234 or 1234: write it with a decimal point"),
-        ([{"item_id": "a", "words": 1}], "row 1: neither a 'score' nor 'responses'"),
-        ([{"item_id": "a", "responses": {"x": 1}}], "row 1: neither a 'score' nor 'responses'"),
+        ([{"item_id": "a", "words": 1}], "row 1: no column is named 'score' or 'responses'"),
+        ([{"item_id": "a", "responses": {"x": 1}}], "row 1: no column is named 'score' or 'responses'"),
     ],
 )
 def test_bad_rows_name_their_place(tmp_path: Path, rows: list[dict[str, Any]], words: str) -> None:
@@ -149,7 +149,7 @@ def test_the_papers_parser_takes_the_first_digit_after_the_last_label() -> None:
         ('{"responses": ["4"]}', "item_id"),
         ('{"item_id": " ", "responses": ["4"]}', "item_id"),
         ('{"item_id": true, "responses": ["4"]}', "item_id"),
-        ('{"item_id": "first", "responses": ["4"]}', "comes twice"),
+        ('{"item_id": "first", "responses": ["4"]}', "appears twice"),
         ('{"item_id": "a", "score": 4}', "list of texts"),
         ("[" * 5_000, "not JSON"),
     ],

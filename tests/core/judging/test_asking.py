@@ -73,7 +73,7 @@ def test_what_was_not_chosen_goes_with_what_was() -> None:
     [
         ({"effort": "Very high"}, "a word such as"),
         ({"extra": "[1]"}, "one JSON object"),
-        ({"extra": '{"a": NaN}'}, "does not read"),
+        ({"extra": '{"a": NaN}'}, "cannot be parsed"),
         ({"extra": '{"messages": []}'}, "may not hold messages"),
         ({"form": "rate_explain", "weighted": True}, "score_only"),
         ({"temperature": 3.0}, "between 0 and 2"),
@@ -153,9 +153,9 @@ def test_every_style_can_be_sampled_and_its_prompts_are_files(style: Style) -> N
         ({"temperature": float("nan")}, "between 0 and 2"),
         ({"top_p": 0}, "above 0"),
         ({"steps": "x" * 8001}, "at most 8,000"),
-        ({"form": "mix"}, "at least 2 samples; 1 came"),
+        ({"form": "mix"}, "at least 2 samples; got 1"),
         ({"form": "rate_explain", "weighted": True}, "score_only, not rate_explain"),
-        ({"form": "free_text", "structured": True}, "JSON is asked for with"),
+        ({"form": "free_text", "structured": True}, "JSON works only with"),
     ],
 )
 def test_what_a_style_cannot_be_is_told(given_: Any, says: str) -> None:

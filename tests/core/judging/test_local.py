@@ -74,7 +74,7 @@ def test_a_model_that_means_no_number_leaves_items_unscored_with_the_reason(tmp_
     unscored = scores.unscored[CRITERIA[0].criteria_id]
     assert len(unscored) == len(ITEMS)
     assert all(isinstance(each, Unscored) and each.reason == "no verdict" for each in unscored)
-    assert "of the probability in the place of the answer lay on the numbers 1 to 5" in unscored[0].detail
+    assert "of the answer's probability lay on the numbers 1 to 5" in unscored[0].detail
 
 
 def test_samples_differ_and_what_is_fixed_is_asked_once(folder: Path) -> None:
@@ -115,7 +115,7 @@ def test_the_state_brings_the_judge_back_and_a_file_alone_brings_no_model(folder
     assert closed.estimate(TASK, ITEMS, 10).cost == 0.0
     with pytest.raises(ConsentError, match=r"nothing was read or downloaded.*--judge hf:.*CONCORD_LOCAL_MODELS"):
         closed.score(TASK, ITEMS, CRITERIA)
-    with pytest.raises(ConsentError, match="looking at it sends nothing"):
+    with pytest.raises(ConsentError, match="viewing it sends no request"):
         looked_at.score(TASK, ITEMS, CRITERIA)
     for settings, how in ((Settings(), {"gate": NAMED}), (Settings(local_models=(str(folder),)), {})):
         again = restore_judge(state, settings, **how)

@@ -131,7 +131,7 @@ def test_long_inputs_are_cut_and_counted(nli_model, regression_model):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("nli:{tmp}/nowhere", "There is no model folder"),
+        ("nli:{tmp}/nowhere", "Model folder not found:"),
         ("nli:nobody/no-such-model", r"could not be read: .*Give a Hugging Face id that exists and can be reached"),
         ("nli:{encoder}", "no trained weights for .*its scores would be random"),
         ("regression:{nli}", "A regression model has one output; .* has 3"),

@@ -43,8 +43,8 @@ def test_every_item_reaches_as_many_raters_as_planned(
     ("changes", "words"),
     [
         ({"aspects": ()}, "at least one aspect"),
-        ({"aspects": (COHERENCE, COHERENCE)}, "a name of its own"),
-        ({"aspects": (LabelAspect(" ", Scale(1, 5)),)}, "a name of its own"),
+        ({"aspects": (COHERENCE, COHERENCE)}, "its own name"),
+        ({"aspects": (LabelAspect(" ", Scale(1, 5)),)}, "its own name"),
         ({"aspects": (LabelAspect("a", Scale(5, 5)),)}, "lower to a higher"),
         ({"n_raters": 0}, "1 to 100 raters"),
         ({"overlap": 4}, "1 to 3 raters"),

@@ -134,8 +134,8 @@ def test_two_raters_from_joining_to_a_golden_set(store: Store, ann: Rater, bo: R
     [
         ("i0", {"a": 6.0}, "", "the scale is 1-5"),
         ("i0", {"a": 3.5}, "", "in steps of 1"),
-        ("i0", {"c": 1.0}, "", "for a, b; c came"),
-        ("i99", {"a": 1.0}, "", "no part of first pass"),
+        ("i0", {"c": 1.0}, "", "for a, b; got c"),
+        ("i99", {"a": 1.0}, "", "is not in first pass"),
         ("i0", {"a": 1.0}, "x" * 5001, "5,000 characters"),
     ],
 )

@@ -69,7 +69,7 @@ def test_triage_keeps_what_is_not_said_anew_and_takes_a_verdict_back(
     save(ann, aspect="b", verdict="judge wrong")
     save(bo, verdict="label wrong")
     assert found() == ("label wrong", True, "<i>rule</i>", "Bo")
-    with pytest.raises(UsageError, match="'nonsense' came"):
+    with pytest.raises(UsageError, match="got 'nonsense'"):
         save(ann, verdict="nonsense")
     with pytest.raises(ConflictError, match="Bo said 'label wrong' of this item while you were looking"):
         save(ann, verdict="", seen=first)

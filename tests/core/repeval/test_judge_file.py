@@ -76,7 +76,7 @@ def test_a_model_comes_in_by_leave_alone_and_must_be_the_same(
     moved = tmp_path / "elsewhere"
     folder.rename(moved)
     np.testing.assert_allclose(core.load_judge(path, judge=f"hf:{moved}").score(items).values, expected)
-    with pytest.raises(ModelNotFoundError, match="no model folder"):
+    with pytest.raises(ModelNotFoundError, match="Model folder not found"):
         core.load_judge(path, judge=f"hf:{folder}").score(items)
     with pytest.raises(JudgeError, match="differs from the one"):
         core.load_judge(path, judge=f"hf:{model_folder('learnt')}").score(items)

@@ -241,7 +241,7 @@ def test_raters_of_few_items_are_not_tested_and_it_says_so():
     outcome = outcome_of(ratings, judge)
     assert (outcome.passes, outcome.n_raters, outcome.by_rater[3].p) == (True, 3, None)
     assert "1 of 4 raters share fewer than 30 items" in outcome.cautions[0]
-    assert outcome_of(*people(200, 2)).cautions == ("Only 2 raters; 3 or more are advised.",)
+    assert outcome_of(*people(200, 2)).cautions == ("Only 2 raters; 3 or more are recommended.",)
 
 
 def test_items_that_share_sources_are_tested_by_source():

@@ -137,4 +137,4 @@ def test_who_never_lost_has_a_finite_strength_and_who_never_met_none():
     assert found.systems[0].wins == 1.0
     apart = strengths(np.array([0, 2]), np.array([1, 3]), np.ones(2), np.arange(2), list("abcd"))
     assert not apart.systems
-    assert apart.reason == "a and c are joined by no chain of pairs"
+    assert apart.reason == "no chain of pairs connects a and c"

@@ -66,7 +66,7 @@ def test_a_draft_from_before_somebody_elses_version_meets_the_conflict(
     kept = projects.draft_of(ann, reviewed.project_id, subject)
     assert kept is not None
     assert kept.text == "What Ann wants."
-    press(screen, "Save mine as a version of its own")
+    press(screen, "Save mine as a separate version")
     assert projects.draft_of(ann, reviewed.project_id, subject) is None
     newest = store.criteria.get(reviewed.project_id, reviewed.best).head
     assert store.criteria.get(reviewed.project_id, newest).text == "What Ann wants."

@@ -84,7 +84,7 @@ def test_webnlg(convert: Convert) -> None:
 
 EDITS = {  # set, file, text there, text in its place, what the message holds
     "score too high": ("summeval", "summeval.json", '"fluency": 4.0', '"fluency": 6', "6 is not a number from 1 to 5"),
-    "half a row": ("newsroom", "newsroom-human-eval.csv", "3,5,2,4\r\n", "3,5\r\n", "row 10: 7 cells came"),
+    "half a row": ("newsroom", "newsroom-human-eval.csv", "3,5,2,4\r\n", "3,5\r\n", "row 10: 7 cells instead"),
     "rater missing": (
         "topical-chat",
         "tc_usr_data.json",
@@ -92,7 +92,7 @@ EDITS = {  # set, file, text there, text in its place, what the message holds
         "",
         "3 ratings of 'Understandable'",
     ),
-    "row missing": ("newsroom", "newsroom-human-eval.csv", "17,lede3", "18,lede3", "5 items of 3 sources came"),
+    "row missing": ("newsroom", "newsroom-human-eval.csv", "17,lede3", "18,lede3", "5 items of 3 sources instead"),
     "id twice": ("summeval", "summeval.json", '"system_id": "M0"', '"system_id": "M11"', "does not load"),
 }
 
@@ -102,7 +102,7 @@ def test_a_set_that_has_changed_is_refused_and_the_old_file_stays(name: str, web
     benchmark, file, old, new, words = EDITS[name]
     offered, out = web.offer(benchmark), tmp_path / "golden.jsonl"
     out.write_text("mine")
-    with pytest.raises(UsageError, match="is there already: name another file with --out"):
+    with pytest.raises(UsageError, match="exists already: name another file with --out"):
         fetch_benchmark(offered, out)
     assert web.asked == []
     text = web.bodies[file].decode()

@@ -49,5 +49,5 @@ def test_corrections() -> None:
     assert found.with_role("score", "score").found["score"] == "exact"
     with pytest.raises(UsageError, match="no column 'nowhere'"):
         found.with_role("item_id", "nowhere")
-    with pytest.raises(UsageError, match="no part"):
+    with pytest.raises(UsageError, match="not a field"):
         found.with_role("judge", "id")

@@ -47,7 +47,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a column more": (lambda t: t["runs"][0].update(worker_id="w"), "runs.jsonl, line 1: worker_id"),
     "a column less": (lambda t: t["labels"][0].pop("form"), "labels.jsonl, line 1: form"),
     "not a row": (lambda t: t["runs"].__setitem__(0, [1]), "runs.jsonl, line 1"),
-    "text for a number": (_put("runs", "calls", "5"), "calls: .*'5' came"),
+    "text for a number": (_put("runs", "calls", "5"), "calls: .*got '5'"),
     "too large for Postgres": (_put("runs", "attempt", 2**31), "attempt: "),
     "a moment beyond the calendar": (_put("runs", "created_at", 1e300), "created_at: "),
     "not base64": (_put("run_scores", "blob", "????"), "Only base64 data"),
@@ -78,7 +78,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
         lambda t: t["goldens"].append(t["goldens"][0] | {"golden_id": OTHER_GOLDEN}),
         "no golden set",
     ),
-    "an item less": (lambda t: t["golden_items"].pop(), "not one value for each item"),
+    "an item less": (lambda t: t["golden_items"].pop(), "do not have one value for each item"),
     "counts that do not fit": (_put("goldens", "n_items", 999), "not those of its content"),
     "a golden label off its scale": (
         lambda t: t["goldens"][0]["body"]["aspects"]["coherence"]["values"].__setitem__(0, 99),

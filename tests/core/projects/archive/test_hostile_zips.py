@@ -46,7 +46,7 @@ def _refused(data: bytes, words: str, max_mb: int = 200) -> None:
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "tables/../../up", "tables\\runs.jsonl", "C:runs", ".."])
 def test_paths_that_lead_out(members: Members, name: str) -> None:
-    _refused(_zipped(members | {name: b"x"}), "not those of its manifest")
+    _refused(_zipped(members | {name: b"x"}), "do not match its manifest")
 
 
 def _without(name: str) -> Callable[[Members], bytes]:
@@ -74,13 +74,13 @@ def _twice(members: Members) -> bytes:
 @pytest.mark.parametrize(
     ("bent", "words"),
     [
-        (_with("tables/extra.jsonl", b"{}"), "not those of its manifest"),
+        (_with("tables/extra.jsonl", b"{}"), "do not match its manifest"),
         (_without("manifest.json"), "no manifest.json"),
-        (_twice, "not those of its manifest"),
+        (_twice, "do not match its manifest"),
         (_encrypted, "is encrypted"),
-        (lambda members: _zipped(members, zipfile.ZIP_BZIP2), "a method that a project's zip has not"),
+        (lambda members: _zipped(members, zipfile.ZIP_BZIP2), "a method that project files do not use"),
         (_with("tables/runs.jsonl", bytes(60_000_000)), "unpacks to 60 MB"),
-        (_with("manifest.json", b"[]"), "not the file of"),
+        (_with("manifest.json", b"[]"), "not a Concord project file"),
         (_with("manifest.json", b"[" * 100_000), "not JSON"),
     ],
 )
@@ -92,8 +92,8 @@ def test_content_that_was_changed(members: Members) -> None:
     own = members["tables/labels.jsonl"]
     same_length = own.replace(b'"rater":"Ann"', b'"rater":"Bob"')
     assert own != same_length
-    _refused(_zipped(members | {"tables/labels.jsonl": same_length}), "labels.jsonl is not what the manifest says")
-    _refused(_zipped(members | {"tables/labels.jsonl": own + own}), "labels.jsonl is not what the manifest says")
+    _refused(_zipped(members | {"tables/labels.jsonl": same_length}), "labels.jsonl does not match the manifest")
+    _refused(_zipped(members | {"tables/labels.jsonl": own + own}), "labels.jsonl does not match the manifest")
 
 
 def test_a_bomb_that_lies(members: Members) -> None:
@@ -102,7 +102,7 @@ def test_a_bomb_that_lies(members: Members) -> None:
     data = bytearray(_zipped(members | {"tables/runs.jsonl": members["tables/runs.jsonl"] + bytes(60_000_000)}))
     wrong = struct.pack("<L", honest + 60_000_000)
     assert data.count(wrong) == 2
-    _refused(bytes(data.replace(wrong, struct.pack("<L", honest))), "Bad CRC|is not what the manifest says|unpacked")
+    _refused(bytes(data.replace(wrong, struct.pack("<L", honest))), "Bad CRC|does not match the manifest|unpacked")
 
 
 def test_too_many_files_are_not_even_listed(members: Members) -> None:
@@ -110,7 +110,7 @@ def test_too_many_files_are_not_even_listed(members: Members) -> None:
     _refused(_zipped(many), f"{len(many)} files or more; a project has at most 64")
     lying = bytearray(_zipped(many))
     lying[-12:-10] = lying[-14:-12] = struct.pack("<H", len(members))  # fewer than the directory lists
-    _refused(bytes(lying), "not those of its manifest|not a zip")
+    _refused(bytes(lying), "do not match its manifest|not a zip")
 
 
 def test_a_second_end_hidden_before_the_first(members: Members) -> None:
@@ -125,7 +125,7 @@ def test_cut_short_and_no_zip_at_all(exported: bytes) -> None:
         _refused(data, "not a zip, or it was cut short")
     damaged = bytearray(exported)
     damaged[60:400] = bytes(340)
-    _refused(bytes(damaged), "cannot be unpacked|not a zip that can be read|is not what")
+    _refused(bytes(damaged), "cannot be unpacked|not a zip that can be read|does not match")
 
 
 def _reworded(members: Members, table: str, data: bytes, rows: int = 1) -> bytes:
@@ -161,7 +161,7 @@ def test_lines_that_are_no_json(members: Members, line: bytes) -> None:
         ("version", 3, "newer Concord"),
         ("schema", "9999", "newer Concord"),
         ("version", 0, "every table once"),
-        ("format", "zip", "not the file of a Concord project"),
+        ("format", "zip", "not a Concord project file"),
         ("files", [], "every table once"),
         ("files", [{"name": 1}], "every table once"),
         ("project", "x" * 401, "cannot be read"),
