@@ -264,7 +264,7 @@ class ScoreFolder:
             return None
 
     def put(self, key: str, text: str) -> None:
-        """Whole or not at all; a full disk costs the keeping, never the scores."""
+        """Write atomically; on a full disk, nothing is cached but no score is lost."""
         path = self._place(key)
         with suppress(OSError):
             make_private(path.parent)

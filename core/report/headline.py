@@ -163,7 +163,7 @@ def readiness(report: Report) -> Finding:
 
 
 def asides(report: Report) -> tuple[str, ...]:
-    """What belongs next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
+    """Notes next to the headline: raters, annotator test, gain, better judges, regression, optimism."""
     sentences, people = list[str](), report.raters.beside
     if people is not None and people.difference is not None and standing(report) not in ("undefined", "none"):
         said = [rater_finding(people, measure(people.judge), capital(report.judge_name))]

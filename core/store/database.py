@@ -544,7 +544,7 @@ def _is_refused(error: sa.exc.DBAPIError) -> bool:
 
 @contextmanager
 def in_our_words(folder: Path | None = None) -> Iterator[None]:
-    """Turn what the driver raises within into our errors; `folder` holds the file of SQLite."""
+    """Translate errors of the database driver into Concord's errors; `folder` holds the file of SQLite."""
     try:
         yield
     except sa.exc.DBAPIError as error:

@@ -138,7 +138,7 @@ def _edit_texts(page: Opened, request: FusionRequest) -> FusionRequest:
         key=criteria_box,
         height=height,
         max_chars=20_000,
-        placeholder=f"{example}\nLeft empty, the model writes the criteria.",
+        placeholder=f"{example}\nIf empty, the model writes the criteria.",
         help=CRITERIA_HELP,
     )
     example = "\n".join(f"{aspect}: part, part\nHow to read their numbers." for aspect in request.aspects[:2])
@@ -147,7 +147,7 @@ def _edit_texts(page: Opened, request: FusionRequest) -> FusionRequest:
         key=box,
         height=height,
         max_chars=8_000,
-        placeholder=f"{example}\nLeft empty, the model writes the plan.",
+        placeholder=f"{example}\nIf empty, the model writes the plan.",
     )
     plan, criteria = (str(session.get(name, "")).strip() for name in (box, criteria_box))
     seen = set(session.get(f"{box}_seen", ())) if plan else set()

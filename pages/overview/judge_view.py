@@ -75,7 +75,7 @@ def finding_of(version: JudgeVersion) -> str:
 
 
 def measured_on(version: JudgeVersion) -> str:
-    """What the figure of a version is: statistic, level, side and n; "" where there is none."""
+    """The measure behind a version's figure: statistic, level, side and n; "" where there is none."""
     if version.newest is None:
         return ""
     side, aligned = version.newest.evidence

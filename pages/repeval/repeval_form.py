@@ -1,4 +1,4 @@
-"""What RepEval is asked for: model, texts, method, tokens; and what it would read, before anything is loaded."""
+"""The form of RepEval: model, texts, method, tokens, and an estimate of what it will read."""
 
 from __future__ import annotations
 

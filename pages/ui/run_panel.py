@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 def link_to_result(run: Run) -> str:
-    """Draw a link to the screen that shows what came of a run; the title of that screen, "" for none."""
+    """Draw a link to the screen that shows the result of a run; the title of that screen, "" for none."""
     screen = RESULTS.get(run.kind)
     if screen is None:
         return ""
