@@ -135,12 +135,16 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class AspectLabels:
-    """The gold labels of one aspect, aligned with `GoldenSet.items`; None for none.  `ranks`: so they were given."""
+    """The gold labels of one aspect, aligned with `GoldenSet.items`; None for none.  `ranks`: so they were given.
+
+    `reasons` maps item ids to why people rated as they did, where the reason belongs to no single rating.
+    """
 
     aspect: str
     scale: Scale
     values: tuple[float | None, ...]
     ranks: bool = field(default=False, metadata={"silent": True})
+    reasons: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata={"silent": True})
 
     @property
     def n_labelled(self) -> int:
@@ -208,10 +212,24 @@ class GoldenSet:
         """(n_items,) float64 with NaN where unlabelled.  KeyError for an unknown aspect (callers check first)."""
         return np.array([np.nan if v is None else v for v in self.aspects[aspect].values], dtype=np.float64)
 
+    def reasons(self, aspect: str) -> dict[str, tuple[str, ...]]:
+        """Item id → why people rated it so, each reason once: those of single ratings first.  No item without one."""
+        found: dict[str, dict[str, None]] = {}
+        for rating in self.ratings:
+            if rating.aspect == aspect and rating.comment.strip():
+                found.setdefault(rating.item_id, {})[rating.comment.strip()] = None
+        for item_id, texts in self.aspects[aspect].reasons.items():
+            found.setdefault(item_id, {}).update(dict.fromkeys(filter(None, map(str.strip, texts))))
+        return {item_id: tuple(texts) for item_id, texts in found.items() if texts}
+
 
 def _fields(record: Item | Rating | Scale | AspectLabels) -> dict[str, Any]:
     """What `dataclasses.asdict` gives for a flat record, without its deep copies (half the time on 38,000 ratings)."""
-    return {name: got for name in record.__slots__ if (got := getattr(record, name)) is not False or name != "ranks"}
+    return {name: got for name in record.__slots__ if (got := getattr(record, name)) or name not in _ADDED_LATER}
+
+
+_ADDED_LATER = ("ranks", "reasons")
+"""Fields that are no part of a digest where they are empty, so that older golden sets keep theirs."""
 
 
 def _codes(names: Sequence[str]) -> IntArray:

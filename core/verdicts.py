@@ -110,9 +110,11 @@ class Scores(ScoreMatrix):
     """What a judge answers: numbers for every criterion and item, and one verdict an item where reasons were wanted.
 
     `explained` holds each item's verdict under the first of the criteria that could be read, Unscored where none could.
+    `said` holds what replies said next to their scores: criteria id → item id → explanation.
     """
 
     explained: Verdicts = field(default_factory=Verdicts)
+    said: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -142,4 +144,8 @@ class Scores(ScoreMatrix):
             usage,
             None if all(row is None for row in turned) else np.array(known).reshape(shape),
             Verdicts(first_read),
+            {
+                key: {verdict.item_id: verdict.explanation for verdict in row if isinstance(verdict, Scored)}
+                for key, row in zip(keys, rows, strict=True)
+            },
         )

@@ -100,6 +100,7 @@ class CalibrationSettings:
     fit_strengths: bool = setting(True, "Let the offline judge fit the strengths of its clauses to all labels.")
     levels: bool = setting(True, "Show the judge what the levels of the scale mean, where somebody wrote that.")
     examples: int = setting(0, "Labelled calibration items that the judging prompt shows.", low=0, high=16)
+    reasons: bool = setting(True, "Show drafts and refinements why raters rated as they did.")
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -141,7 +142,7 @@ class CalibrationSettings:
 
     def as_json(self) -> dict[str, Any]:
         """By name; settings that came later only where they are not as usual, so that older files stay the same."""
-        later = {"fit_strengths": True, "levels": True, "examples": 0, "budget_usd": None}
+        later = {"fit_strengths": True, "levels": True, "examples": 0, "budget_usd": None, "reasons": True}
         return {name: value for name, value in asdict(self).items() if later.get(name, ...) != value}
 
     @property
@@ -173,6 +174,7 @@ class RoundSettings:
     max_tokens: int = 768
     budget: int | None = setting(None, low=1)
     seed: int = 0
+    reasons: bool = True
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -51,7 +51,7 @@ from core.records import Criteria, FloatArray, GoldenSet, IntArray, Item, Proven
 from core.stats import LabelledItems, fit_isotonic
 from core.stats.correlation import source_folds
 from core.stats.on_scale import fit_intervals
-from core.wording import money
+from core.wording import counted, money
 
 CRITERIA_WORDS = 120  # of drafted criteria, as language models write them
 DOLLAR_STEP = 8
@@ -126,7 +126,7 @@ def calibrate(
     run = _start(asked, split, settings, split.held_out)
     pool, plan = run.pool, run.plan
     pool.publish("draft", f"drafting {plan.drafts} criteria")
-    requests = spread(draft_requests(golden, pool.items, settings), plan.drafts)
+    requests = spread(draft_requests(golden, task.aspect, pool.items, settings), plan.drafts)
     drafts = new_criteria(asked.draft, requests, pool.table, run.problems, pool.entries)
     if requests and not drafts:
         raise pool.table.ended or run.none_readable("draft")
@@ -434,6 +434,7 @@ def estimate(
     once = judge.estimate(task, shown, CRITERIA_WORDS)
     notes = [judge.notice]
     if isinstance(judge, LLMJudge):
+        notes.append(reasons_words(golden, task.aspect, split, settings))
         if (samples := judge.sampling.samples) > 1:
             notes.append(f"Each score is the mean of {samples} replies: up to {samples * plan.calls:,} in all.")
         notes += [references_words(judge, task, shown, plan.calls), shown_words(judge, task, shown, plan.calls)]
@@ -445,6 +446,16 @@ def estimate(
         notes=tuple(filter(None, (*notes, plan.cut))),
         few_labels=few_labels(items.n, refining=plan.rounds > 0),
     )
+
+
+def reasons_words(golden: GoldenSet, aspect: str, split: Split, settings: CalibrationSettings) -> str:
+    """How many calibration items come with reasons, and whether they will be used; "" for none."""
+    reasons = golden.reasons(aspect)
+    n = sum(golden.items[position].item_id in reasons for position in split.calibration)
+    if not n:
+        return ""
+    come = f"{counted(n, 'calibration item')} {'comes' if n == 1 else 'come'} with reasons from raters."
+    return f"{come} Drafting and refining {'use them' if settings.reasons else 'do not use them'}."
 
 
 # ── strengths fitted to all calibration items, for judges that can write such: the final judge's ──────────────────────

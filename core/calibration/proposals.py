@@ -102,13 +102,15 @@ def stratified_sample(labels: FloatArray, size: int, rng: np.random.Generator) -
     return rng.permutation(order[rng.integers(edges[:-1], edges[1:])])
 
 
-def draft_requests(golden: GoldenSet, items: LabelledItems, settings: CalibrationSettings) -> tuple[DraftRequest, ...]:
+def draft_requests(
+    golden: GoldenSet, aspect: str, items: LabelledItems, settings: CalibrationSettings
+) -> tuple[DraftRequest, ...]:
     """One request per trial, exemplar size and sample; the samples of a trial share their exemplars."""
-    plan, requests = settings.plan, []
+    plan, requests, reasons = settings.plan, [], golden.reasons(aspect) if settings.reasons else {}
     for trial in range(plan.draft_trials):
         for size in plan.draft_sizes:
             picks = stratified_sample(items.labels, size, np.random.default_rng([settings.seed, 1, size, trial]))
-            exemplars = _exemplars(golden, items.take(picks))
+            exemplars = _exemplars(golden, items.take(picks), reasons)
             ids = tuple(exemplar.item.item_id for exemplar in exemplars)
             requests += [
                 DraftRequest(
@@ -125,16 +127,17 @@ def draft_requests(golden: GoldenSet, items: LabelledItems, settings: Calibratio
 
 def fitting_request(golden: GoldenSet, items: LabelledItems, settings: CalibrationSettings) -> DraftRequest:
     """One request that shows all `items`, for judges that fit strengths to labels."""
-    exemplars = _exemplars(golden, items)
+    exemplars = _exemplars(golden, items, {})
     shown = tuple(each.item.item_id for each in exemplars)
     provenance = Provenance("draft", item_ids=shown, note="strengths fitted to all calibration labels")
     seed = request_seed(settings.seed, 5)
     return DraftRequest(exemplars, 0.0, settings.plan.max_tokens, seed, provenance, fit=True)
 
 
-def _exemplars(golden: GoldenSet, items: LabelledItems) -> tuple[Exemplar, ...]:
+def _exemplars(golden: GoldenSet, items: LabelledItems, reasons: Mapping[str, tuple[str, ...]]) -> tuple[Exemplar, ...]:
     pairs = zip(items.positions.tolist(), items.labels.tolist(), strict=True)
-    return tuple(Exemplar(golden.items[position], label) for position, label in pairs)
+    shown = [(golden.items[position], label) for position, label in pairs]
+    return tuple(Exemplar(item, label, reasons=reasons.get(item.item_id, ())) for item, label in shown)
 
 
 # ── examples in the judging prompt ────────────────────────────────────────────────────────────────────────────────────
@@ -220,29 +223,44 @@ def most_misaligned(scores: FloatArray, labels: FloatArray, settings: Calibratio
     return order[size[order] >= settings.min_gap]
 
 
+def misaligned_items(
+    judge: AskedJudge, items: LabelledItems, table: ScoreTable, parent: Criteria, places: IntArray, *, reasons: bool
+) -> tuple[Exemplar, ...]:
+    """The items at `places` (into `items`) as a refiner of `parent` sees them, on request with the `reasons`."""
+    why = judge.golden.reasons(judge.task.aspect) if reasons else {}
+    scores, said = table.values[parent.criteria_id], table.said[parent.criteria_id] if reasons else {}
+    shown = [(judge.golden.items[items.positions[k]], k) for k in places.tolist()]
+    return tuple(
+        Exemplar(
+            item,
+            float(items.labels[k]),
+            float(scores[items.positions[k]]),
+            why.get(item.item_id, ()),
+            said.get(item.item_id, ""),
+        )
+        for item, k in shown
+    )
+
+
 def refinements(
-    golden: GoldenSet,
-    items: LabelledItems,
     how: RoundSettings,
     parent: Criteria,
-    misaligned: IntArray,
+    misaligned: Sequence[Exemplar],
     *,
-    scores: FloatArray,
     sizes: Iterable[int],
     place: tuple[int, int, int, int],
 ) -> Iterator[DraftRequest]:
     """Requests to refine `parent`: each of `sizes` shows so many of the `misaligned` items, `how.samples` times.
 
-    `misaligned` are places into `items`, as `scores` (n,) are.  `place` seeds the random numbers: 3 for rounds of a
+    `place` seeds the random numbers: 3 for rounds of a
     calibration and 5 for those that a person asks for; the round; the parent's rank; the trial.
     """
     purpose, round_, rank, trial = place
     for size in sizes if len(misaligned) else ():
         seeds = (how.seed, purpose, round_, rank, size, trial)
-        places = np.random.default_rng(seeds).choice(misaligned, size=min(size, len(misaligned)), replace=False)
-        shown = tuple(
-            Exemplar(golden.items[items.positions[k]], float(items.labels[k]), float(scores[k])) for k in places
-        )
+        size_shown = min(size, len(misaligned))
+        places = np.random.default_rng(seeds).choice(len(misaligned), size=size_shown, replace=False)
+        shown = tuple(misaligned[k] for k in places)
         ids = tuple(example.item.item_id for example in shown)
         for sample in range(how.samples):
             yield DraftRequest(
@@ -263,14 +281,14 @@ def refine_requests(pool: CandidatePool, train: IntArray, parents: Sequence[str]
         temperature=settings.refine_temperature,
         max_tokens=plan.max_tokens,
         seed=settings.seed,
+        reasons=settings.reasons,
     )
     for trial in range(plan.refine_trials):
         for rank, parent in enumerate(parents):
             criteria, scores = pool.entries[parent].criteria, pool.values(parent)[train]
             wrong, place = most_misaligned(scores, items.labels, settings), (3, round_, rank, trial)
-            requests += refinements(
-                pool.judge.golden, items, how, criteria, wrong, scores=scores, sizes=plan.refine_sizes, place=place
-            )
+            shown = misaligned_items(pool.judge, items, pool.table, criteria, wrong, reasons=how.reasons)
+            requests += refinements(how, criteria, shown, sizes=plan.refine_sizes, place=place)
     return requests
 
 
@@ -382,9 +400,10 @@ def refinement_round(
         wrong = picked if picked.size else train[most_misaligned(scores[train], items.labels[train], chosen)]
         wrong = wrong[~np.isnan(scores[wrong])]
         sizes = dict.fromkeys(min(size, len(wrong)) for size in settings.sizes)
+        seen = misaligned_items(judge, items, table, parent, wrong, reasons=settings.reasons and chosen.reasons)
         for trial in range(settings.trials):
             place = (5, number, rank, trial)
-            requests += refinements(golden, items, settings, parent, wrong, scores=scores, sizes=sizes, place=place)
+            requests += refinements(settings, parent, seen, sizes=sizes, place=place)
     if not requests:
         nothing = {"no item on which judge and raters disagree": len(parents)}
         return RoundResult((), table.calls, table.usage, nothing)

@@ -33,7 +33,7 @@ from core.calibration.calibration_records import (
     Status,
     TracePoint,
 )
-from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, Prepared
+from core.judging.judge_protocol import DraftBatch, DraftRequest, Judge, Prepared, without_copies
 from core.progress import SILENT, Progress
 from core.providers.budget import BudgetSpentError
 from core.records import (
@@ -49,6 +49,7 @@ from core.records import (
     Usage,
 )
 from core.stats import Difference, LabelledItems, align_each, alignment_values, average_ranks, paired_difference
+from core.verdicts import Scores
 
 BoolArray = np.ndarray[tuple[int], np.dtype[np.bool_]]
 INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
@@ -80,7 +81,7 @@ class AskedJudge:
 
     def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
         """New criteria from labelled exemplars, or criteria improved on items that they got wrong."""
-        batch = self.judge.draft(self.task, requests)
+        batch = without_copies(self.judge.draft(self.task, requests), requests)
         self.keeper.add_criteria([drafted for drafted in batch.drafted if not isinstance(drafted, str)])
         return batch
 
@@ -96,8 +97,9 @@ class ScoreTable:
     """The scores of criteria over all items of a golden set, filled batch by batch, and what they cost.
 
     By criteria id: `values` (n_items,), NaN where there is no score; `asked` (n_items,), whether one was asked for;
-    `unscored`, item id → why there is no score.  `calls` count against the `limit` (None: no limit), of which `reserve`
-    are kept back for the held-out items.  `dollars` are the budget in dollars, and `ended` says that it is used up.
+    `unscored`, item id → why there is no score; `said`, item id → what the judge said of its score.  `calls` count
+    against the `limit` (None: no limit), of which `reserve` are kept back for the held-out items.  `dollars` are the
+    budget in dollars, and `ended` says that it is used up.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class ScoreTable:
         self.unscored = defaultdict[str, dict[str, Unscored]](dict)
         self.values = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
         self.asked = defaultdict[str, BoolArray](lambda: np.zeros(n, dtype=np.bool_))
+        self.said = defaultdict[str, dict[str, str]](dict)
         self._turned = defaultdict[str, FloatArray](lambda: np.full(n, np.nan))
 
     def spend(self, calls: int, usage: Usage) -> None:
@@ -156,6 +159,8 @@ class ScoreTable:
             reasons = {verdict.item_id: verdict for verdict in matrix.unscored.get(name, ())}
             there = ~np.isnan(row) | (not stored)
             self.unscored[name] |= reasons
+            if isinstance(matrix, Scores):
+                self.said[name] |= matrix.said.get(name, {})
             self.values[name][places[there]] = row[there]
             if matrix.turned is not None:
                 self._turned[name][places[there]] = matrix.turned[k][there]

@@ -2,8 +2,9 @@
 
 Roles of a golden file: ``item_id source_id system_id source context target references split annotator_id``, for labels
 ``human_<aspect>`` (the gold label), ``ann_<aspect>`` or ``ann_<panel>_<aspect>`` (lists of individual ratings),
-``annotators`` and ``annotators_<aspect>`` (who gave them, in the same order), ``metric_<name>``, and for long files
-``aspect`` and ``value``.  Files of verdicts have roles of their own (`core.data.reply_files`).
+``annotators`` and ``annotators_<aspect>`` (who gave them, in the same order), ``reason`` and ``reason_<aspect>`` (why;
+a list has a reason for each rating), ``metric_<name>``, and for long files ``aspect`` and ``value``.  Files of verdicts
+have roles of their own (`core.data.reply_files`).
 
 A person's answers to what values mean are texts, once for each::
 
@@ -38,11 +39,11 @@ Layout = Literal["wide", "long"]
 How = Literal["exact", "alias", "corrected"]
 """How the column of a role was found: by its own name, by another usual one, or by a person."""
 
-HUMAN, ANN, METRIC, ANNOTATORS = "human_", "ann_", "metric_", "annotators"
+HUMAN, ANN, METRIC, ANNOTATORS, REASON = "human_", "ann_", "metric_", "annotators", "reason"
 LABEL_ROLES = ("aspect", "value", "annotator_id")
 PLAIN_ROLES: tuple[str, ...] = (
     *("item_id", "source_id", "system_id", "source", "context", "target", "references", "split"),
-    *("annotator_id", "aspect", "value", ANNOTATORS),
+    *("annotator_id", "aspect", "value", ANNOTATORS, REASON),
 )
 LONGEST_ASPECT = 100
 """Characters in the name of an aspect: every criterion, chart and report repeats it."""
@@ -87,6 +88,7 @@ ALIASES: abc.Mapping[str, tuple[str, ...]] = {
     "annotator_id": tuple("annotator rater rater_id worker worker_id coder labeler labeller user_id".split()),
     "aspect": tuple("dimension criterion quality_dimension attribute".split()),
     "value": tuple("label score rating human_score human_rating human_label".split()),
+    REASON: tuple("reasons comment comments rationale explanation feedback justification".split()),
 }
 KNOWN_ASPECTS = frozenset(
     "coherence consistency fluency relevance overall quality naturalness informativeness engagingness groundedness "
@@ -288,11 +290,16 @@ class Mapping(ColumnRoles):
         rated = {aspect: column for column, aspect, _, _ in self.rating_columns if aspect not in gold}
         return (*sorted(gold, key=lambda a: order(gold[a])), *sorted(rated, key=lambda a: order(rated[a])))
 
+    def reason_columns(self, aspect: str) -> list[str]:
+        """The columns of what raters say of an aspect: its own, and that of all aspects."""
+        return [self.roles[role] for role in (f"{REASON}_{aspect}", REASON) if role in self.roles]
+
     def check_role(self, role: str) -> None:
         """Raise UsageError for a name that is no role in a golden file."""
         if not is_role(role):
             raise UsageError(
-                f"{role!r} is no role; allowed: {', '.join(PLAIN_ROLES)}, human_<aspect>, ann_<aspect>, metric_<name>."
+                f"{role!r} is no role; allowed: {', '.join(PLAIN_ROLES)}, human_<aspect>, ann_<aspect>, "
+                "reason_<aspect>, metric_<name>."
             )
 
     def renamed(self, aspect: str, name: str, among: abc.Collection[str] = ()) -> Mapping:
@@ -315,6 +322,7 @@ class Mapping(ColumnRoles):
             return replace(self, values=replace(self.values, names=names))
         own = {column for column, of, _, _ in self.rating_columns if of == aspect} | {self.gold_columns.get(aspect)}
         own |= {raters for _, of, _, raters in self.rating_columns if of == aspect}
+        own.add(self.roles.get(f"{REASON}_{aspect}"))
         new = {
             role: role.removesuffix(aspect) + trimmed
             for role, column in self.roles.items()
@@ -352,7 +360,7 @@ class Mapping(ColumnRoles):
 
 def is_role(name: str) -> bool:
     """Whether `name` is a role a column can play."""
-    prefixes = (HUMAN, ANN, METRIC, f"{ANNOTATORS}_")
+    prefixes = (HUMAN, ANN, METRIC, f"{ANNOTATORS}_", f"{REASON}_")
     return name in PLAIN_ROLES or any(name.startswith(prefix) and name != prefix for prefix in prefixes)
 
 
@@ -521,7 +529,7 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         if name != column and name not in ("target", *LABEL_ROLES) and is_role(name) and holds_ratings(column):
             give(name, [column])
     for role in ALIASES:
-        if role not in ("target", *LABEL_ROLES):
+        if role not in ("target", REASON, *LABEL_ROLES):
             give(role, by_name(free(), ALIASES[role]))
     give("annotator_id", first_named(free(), "annotator_id"))
     if "value" not in roles and not any(role.startswith((HUMAN, ANN)) for role in roles):  # bare names of aspects
@@ -540,6 +548,16 @@ def propose_mapping(columns: abc.Sequence[str], rows: Rows) -> Mapping:
         for role in [role for role in roles if role.startswith(ANNOTATORS)]:
             notes.append(f"Column {roles.pop(role)!r} names raters, but there are no ann_ columns.")
             del found[role]
+    # why raters rated so, on one aspect or on all; a thumb or a number is no reason
+    said = (REASON, *ALIASES[REASON])
+    rated = {folded(role.partition("_")[2]): role.partition("_")[2] for role in roles if role.startswith((HUMAN, ANN))}
+    roles_of = {f"{word}_{key}": f"{REASON}_{aspect}" for key, aspect in rated.items() for word in said}
+    roles_of |= {f"{key}_{word}": f"{REASON}_{aspect}" for key, aspect in rated.items() for word in said}
+    roles_of |= dict.fromkeys(said, REASON)
+    for name in [name for name in free() if folded(name) in roles_of]:
+        entries = [entry for row in rows[:200] for entry in read_list(row.get(name)) if str(entry or "").strip()]
+        if 2 * len(read_numbers(entries)[1]) > len(entries):
+            give(roles_of[folded(name)], [name])
     roles = dict(sorted(roles.items(), key=lambda entry: entry[0].startswith(METRIC)))
     return Mapping(roles, tuple(columns), found, detect_kind(rows, roles), notes=tuple(notes))
 

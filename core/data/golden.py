@@ -206,7 +206,8 @@ def build_golden(
         scale, asked = settle(cells, known.get(aspect), mapping, table.worded, log)
         questions += asked
         _check_aspect(cells, rows, log)
-        labels[aspect] = AspectLabels(aspect, scale, cells.values)
+        reasons = {rows.items[position].item_id: texts for position, texts in cells.reasons.items() if texts}
+        labels[aspect] = AspectLabels(aspect, scale, cells.values, reasons=reasons)
     if aspects and not labels:
         log.add("error", "There is not one human label in the file.")
     draft = GoldenSet(
@@ -215,7 +216,7 @@ def build_golden(
         items=tuple(rows.items),
         aspects=labels,
         ratings=tuple(
-            Rating(rows.items[label.position].item_id, label.rater, aspect, label.value)
+            Rating(rows.items[label.position].item_id, label.rater, aspect, label.value, label.reason)
             for aspect in sorted(labels)
             for label in aspects[aspect].ratings
         ),

@@ -34,6 +34,8 @@ from core.records import FloatArray, Item, Scale
 from core.wording import capital, counted
 
 MAX_ASPECTS = 200
+LONGEST_REASON = 5_000
+"""Characters of a reason that are read, as many as a comment on a label may have."""
 
 
 @dataclass
@@ -51,13 +53,14 @@ class ItemRows:
 
 
 class LabelCell(NamedTuple):
-    """A number and its cell: the position of its item, data row (from 1) and column; its rater, if named."""
+    """A number and its cell: the position of its item, data row (from 1) and column; its rater and reason, if any."""
 
     value: float
     position: int
     row: int
     column: str
     rater: str = ""
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -65,6 +68,7 @@ class AspectCells:
     """The labels of one aspect: gold by the position of the item, and ratings.
 
     `gold_given` is False when gold labels are the means of the ratings (then each stands where the first of them does).
+    `reasons`: position of an item → why it was rated so, where the reason belongs to no single rating.
     """
 
     aspect: str
@@ -72,6 +76,7 @@ class AspectCells:
     gold: dict[int, LabelCell] = field(default_factory=dict)
     ratings: list[LabelCell] = field(default_factory=list)
     gold_given: bool = True
+    reasons: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def values(self) -> tuple[float | None, ...]:
@@ -133,6 +138,7 @@ def read_labels(table: Table, mapping: Mapping, items: ItemRows, log: FindingLog
     for aspect, cells in reader.aspects.items():
         if aspect not in mapping.gold_columns:
             cells.gold_from_ratings()
+        reader.read_reasons(cells)
     return reader.aspects
 
 
@@ -232,6 +238,7 @@ class _Reader:
         own = self.table.joined.get(column, ())
         for number, row, position, cell in self.filled(column):
             entries = read_list(cell)
+            reasons = self.reasons_of_ratings(row, cells.aspect, len(entries)) or [""] * len(entries)
             raters = [] if raters_column is None else [read_id(name) for name in read_list(row.get(raters_column))]
             if raters_column is not None and len(raters) != len(entries):
                 message = f"{len(entries)} ratings but {len(raters)} raters; the raters are numbered here instead."
@@ -243,7 +250,21 @@ class _Reader:
                 rater = f"{rater} ({times})" if rater and times > 1 else rater or f"{panel or 'r'}{slot}"
                 place = own[slot - 1] if own else column
                 if (value := self.number(entry, number, place)) is not None:
-                    cells.ratings.append(LabelCell(value, position, number, place, rater))
+                    cells.ratings.append(LabelCell(value, position, number, place, rater, reasons[slot - 1]))
+
+    def reasons_of_ratings(self, row: Row, aspect: str, n: int) -> list[str]:
+        """A reason for each of the `n` ratings of a row, "" for none; empty where the row has not one for each."""
+        columns = [read_list(row.get(column)) for column in self.mapping.reason_columns(aspect)]
+        return next(([_reason(cell) for cell in cells] for cells in columns if len(cells) == n), [])
+
+    def read_reasons(self, cells: AspectCells) -> None:
+        """Read the reasons of a wide file that do not come one for each rating."""
+        lists = [column for column, aspect, _, _ in self.mapping.rating_columns if aspect == cells.aspect]
+        for column in self.mapping.reason_columns(cells.aspect):
+            for _, row, position, cell in self.filled(column):
+                texts = read_list(cell)
+                if all(len(texts) != len(read_list(row.get(name))) for name in lists):
+                    cells.reasons[position] = (*cells.reasons.get(position, ()), *filter(None, map(_reason, texts)))
 
     def read_long(self) -> dict[str, AspectCells]:
         """One row per rating; gold labels are means over the raters.  The aspect is a cell or the column's name."""
@@ -279,12 +300,19 @@ class _Reader:
                     message = f"{shown(rater)} rated {aspect} of this item in row {first} already; keep one of the two."
                     self.log.add("error", message, row=number, column=column, kind="twice")
                     continue
-                self.cells_of(aspect).ratings.append(LabelCell(value, position, number, column, rater))
+                said = (_reason(row.get(name)) for name in self.mapping.reason_columns(aspect))
+                reason = "\n".join(filter(None, said))
+                self.cells_of(aspect).ratings.append(LabelCell(value, position, number, column, rater, reason))
         for cells in self.aspects.values():
             cells.gold_from_ratings()
             if "annotator_id" not in roles and len(cells.ratings) == len(cells.gold):
+                cells.reasons = {label.position: (label.reason,) for label in cells.ratings if label.reason}
                 cells.gold_given, cells.ratings = True, []
         return self.aspects
+
+
+def _reason(cell: Any) -> str:
+    return "" if cell is None or is_no_value(cell) else str(cell).strip()[:LONGEST_REASON]
 
 
 # ── what the numbers mean ────────────────────────────────────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ answer with one matrix product and a remote one can order its requests for the s
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
@@ -21,11 +22,16 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Exemplar:
-    """A labelled item shown to a drafter; to a refiner with the judge's `score`, from which raters disagree."""
+    """A labelled item shown to a drafter; to a refiner with the judge's `score`, from which raters disagree.
+
+    `reasons` are what people wrote of it, `explanation` is what the judge said of its score.
+    """
 
     item: Item
     label: float
     score: float = math.nan
+    reasons: tuple[str, ...] = ()
+    explanation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,37 @@ class DraftBatch:
 
     drafted: tuple[Criteria | str, ...]
     usage: Usage
+
+
+COPIED_WORDS = 8
+"""Criteria that repeat so many words of an item in a row hold for that item alone."""
+
+
+def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest]) -> DraftBatch:
+    """Take out lines of criteria that copy `COPIED_WORDS` or more words of an item shown to their author.
+
+    Lines that the refined criteria had already stay.  Criteria without another line become a problem in words.
+    """
+
+    def runs(text: str) -> set[tuple[str, ...]]:
+        words = re.findall(r"[^\W_]+", text.lower())
+        return {tuple(words[k : k + COPIED_WORDS]) for k in range(len(words) - COPIED_WORDS + 1)}
+
+    def own(made: Criteria | str, request: DraftRequest) -> Criteria | str:
+        if isinstance(made, str) or request.fit:  # a fit shows all items, and writes phrases of its own
+            return made
+        items = [exemplar.item for exemplar in request.exemplars]
+        copied = set[tuple[str, ...]]().union(
+            *(runs(text) for each in items for text in (each.source, each.context, each.target, *each.references))
+        )
+        before = request.criteria.text.splitlines() if request.criteria is not None else []
+        lines = made.text.splitlines()
+        kept = [line for line in lines if line in before or copied.isdisjoint(runs(line))]
+        if not "".join(kept).strip():
+            return "The criteria copied an item."
+        return made if kept == lines else replace(made, text="\n".join(kept))
+
+    return replace(batch, drafted=tuple(map(own, batch.drafted, requests)))
 
 
 @dataclass(frozen=True, slots=True)

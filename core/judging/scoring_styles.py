@@ -35,8 +35,8 @@ OutputForm = Literal["rate_explain", "analyze_rate", "score_only", "free_text", 
 Persona = Literal["none", "helpful", "annotator"]
 PERSONAS: tuple[Persona, ...] = get_args(Persona)
 PROMPTS = Path(__file__).parent / "prompts"
-DRAFT_PROMPT = "draft.v2"
-REFINE_PROMPT = "refine.v3"
+DRAFT_PROMPT = "draft.v3"
+REFINE_PROMPT = "refine.v4"
 STEPS_PROMPT = "steps.v1"
 
 MOST_NUMBERS = 21
@@ -70,6 +70,10 @@ class TextLimits:
 SCORING = TextLimits()
 EXEMPLARS = TextLimits(source=4_000, context=2_000, target=3_000, reference=1_000, references=1)
 """Tighter, since a drafting or refining prompt shows up to 16 items."""
+_WITHOUT_REASONS = {DRAFT_PROMPT: "draft.v2", REFINE_PROMPT: "refine.v3"}
+"""Prompts that show no reasons stay as they were, so that replies paid for earlier are found in the cache."""
+MOST_REASONS, LONGEST_REASON = 5, 600
+"""How many reasons of raters a prompt quotes for each item, and their characters."""
 
 
 class KindWording(NamedTuple):
@@ -154,19 +158,33 @@ def score_messages(task: Task, item: Item, criteria: str, form: OutputForm = "ra
 def draft_messages(
     task: Task, request: DraftRequest, prompt: str = DRAFT_PROMPT, refine_prompt: str = REFINE_PROMPT
 ) -> tuple[Message, ...]:
-    """Ask for the criteria that account for the labels shown, or for better ones than those that got them wrong."""
+    """Ask for the criteria that account for the labels shown, or for better ones than those that got them wrong.
+
+    Reasons and explanations are quoted on one line each, so that nothing in them can pass for a heading or a rating.
+    """
     refines, blocks = request.criteria is not None, []
+    says_why = any(shown.reasons or shown.explanation for shown in request.exemplars)
     for number, shown in enumerate(request.exemplars, 1):
-        by_judge = f"Rating by the judge ({task.scale}): {_number(shown.score)}\n" if refines else ""
-        blocks.append(
-            f"### {'Item' if refines else 'Example'} {number}\n{item_block(task.kind, shown.item, EXEMPLARS)}\n"
-            f"{by_judge}Rating by people ({task.scale}): {_number(shown.label)}"
-        )
+        lines = [f"### {'Item' if refines else 'Example'} {number}", item_block(task.kind, shown.item, EXEMPLARS)]
+        if refines:
+            lines.append(f"Rating by the judge ({task.scale}): {_number(shown.score)}")
+        lines.append(f"Rating by people ({task.scale}): {_number(shown.label)}")
+        if refines and says_why:
+            lines.append(f"Gap: {_number(round(shown.score - shown.label, 2))} (above 0: the judge rates too high)")
+        if any(character.isalpha() for character in shown.explanation):  # a bare number explains nothing
+            lines += ["Reason of the judge:", _on_one_line(shown.explanation)]
+        if shown.reasons:
+            lines += ["Reasons of the people:", *map(_on_one_line, shown.reasons[:MOST_REASONS])]
+        blocks.append("\n".join(lines))
     values = {**_task_values(task), "examples": "\n\n".join(blocks)}
     if request.criteria is not None:
         prompt = refine_prompt
         values["criteria"] = neutral(request.criteria.text) or "(none yet: the judge had only the name of the aspect)"
-    return (Message("user", _fill(prompt, values)),)
+    return (Message("user", _fill(prompt if says_why else _WITHOUT_REASONS.get(prompt, prompt), values)),)
+
+
+def _on_one_line(text: str) -> str:
+    return quoted(" ".join(shortened(" ".join(text.split()), LONGEST_REASON).split()))
 
 
 def levels_block(task: Task) -> str:

@@ -80,14 +80,7 @@ from core.projects.method_runs import (
     steadiness_of,
     styles_so_far,
 )
-from core.projects.misaligned_items import (
-    explain_item,
-    item_changes,
-    item_scores,
-    list_triage,
-    save_triage,
-    triage_items,
-)
+from core.projects.misaligned_items import explain_item, item_changes, item_scores, save_triage, triage_items
 from core.projects.overview import log_csv, log_lines, overview
 from core.projects.project_files import (
     ensure_demo,
@@ -126,6 +119,7 @@ from core.projects.project_list import (
     read_upload,
     rows_csv,
 )
+from core.projects.reasons import list_triage
 from core.projects.reports import fused_file, judge_adapters, judge_file, measured_judges, repeval_file, report
 from core.projects.review import (
     cast_vote,

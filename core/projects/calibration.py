@@ -25,6 +25,7 @@ from core.projects.judge_line import (
 )
 from core.projects.labelling import get_anchors
 from core.projects.project_list import require_aspect
+from core.projects.reasons import with_reasons
 from core.projects.run_control import (
     KINDS,
     JudgeState,
@@ -106,7 +107,8 @@ def estimate(store: Store, settings: Settings, request: CalibrationRequest) -> E
     split = _asked_split(store, keeping_sides(store, request), golden)
     task = request.task(golden)
     with closing(make_judge(request.judge_spec, settings, store.replies, asking=request.asking)) as judge:
-        return estimate_of(golden, task, judge, request.settings, asking=request.asking, split=split)
+        written = with_reasons(store, request.project_id, golden, request.aspect)
+        return estimate_of(written, task, judge, request.settings, asking=request.asking, split=split)
 
 
 def key_named(settings: Settings, base_url: str) -> str:
@@ -149,8 +151,8 @@ def run_calibration(work: RunWork) -> Calibration:
 
     request, golden = work.request(CalibrationRequest), work.golden
     with work.opened(request.judge_spec, request.asking) as judge:
-        return calibrate(
-            golden,
+        result = calibrate(
+            with_reasons(work.store, request.project_id, golden, request.aspect, work.run.created_at),
             request.task(golden),
             judge,
             request.settings,
@@ -159,6 +161,7 @@ def run_calibration(work: RunWork) -> Calibration:
             split=_asked_split(work.store, request, golden),
             keeper=work,
         )
+    return replace(result, golden_digest=golden.digest)  # of the set that others can load
 
 
 # ── what a run was asked for, and on which sides it scored ───────────────────────────────────────────────────

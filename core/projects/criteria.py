@@ -19,6 +19,7 @@ from core.errors import CriteriaError, JobError, UsageError
 from core.progress import Stage
 from core.project_records import CriteriaEntry
 from core.projects.calibration import calibration_asked, sides_of
+from core.projects.reasons import with_reasons
 from core.projects.run_control import KINDS, Kind, RunWork, judge_run, require_judge
 from core.records import Alignment, Criteria, Interval, Measure, Provenance, Usage
 from core.settings import Settings
@@ -413,7 +414,9 @@ def run_round(work: RunWork) -> RoundResult:
     positions = tuple(golden.item_ids.index(item_id) for item_id in request.item_ids)
     number = 1 + max(parent.provenance.round for parent in parents)
     with work.asking(require_judge(work.store, request.run_id), of.task(golden)) as judge:
-        result = refinement_round(judge, split, of.settings, parents, request.settings, picks=positions, number=number)
+        written = with_reasons(work.store, request.project_id, golden, request.aspect, work.run.created_at)
+        asked = replace(judge, golden=written)
+        result = refinement_round(asked, split, of.settings, parents, request.settings, picks=positions, number=number)
     work.add_criteria([proposal.criteria for proposal in result.proposals])
     alignments = {}
     for proposal in result.proposals:

@@ -26,9 +26,9 @@ from core.projects.labelling import (
     rated_in,
     still_rating,
 )
-from core.projects.misaligned_items import Triage, list_triage
 from core.projects.project_judges import judges_shown
 from core.projects.project_list import given_reason
+from core.projects.reasons import Triage, list_triage
 from core.records import AspectLabels, FloatArray, GoldenSet, Interval, Rating, visible_name
 from core.stats import RaterTable, alpha_metric, krippendorff_alpha
 from core.stats.label_planning import LabelPlanning, plan_labels
@@ -319,9 +319,8 @@ def labelled_golden(
         rows = zip(*order, strict=True)
         values = tuple(next((value for value in three if value is not None), None) for three in rows)
         if values != before:
-            gold[aspect.aspect] = AspectLabels(
-                aspect.aspect, replace(aspect.scale, given=True), values, old is not None and old.ranks
-            )
+            known = old or AspectLabels(aspect.aspect, aspect.scale, ())
+            gold[aspect.aspect] = replace(known, scale=replace(aspect.scale, given=True), values=values)
         pairs = zip(golden.item_ids, before, strict=True)
         taken = {item_id for item_id, had in pairs if combine == "replace" or had is None}
         own = [

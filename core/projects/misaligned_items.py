@@ -13,10 +13,10 @@ import numpy as np
 
 from core.errors import ConflictError, JobError, JudgeError, NotFoundError, UsageError
 from core.projects.calibration import calibration_asked, sides_of
+from core.projects.reasons import TRIAGE_VERDICTS, Triage, TriageVerdict
 from core.projects.run_control import is_imported, judge_run, kept_judge
 from core.records import FloatArray, Item, Scored, ScoreMatrix
 from core.settings import Settings
-from core.store.log import Entry
 from core.store.store import Store, requires
 
 MISALIGNED_FROM = 0.5
@@ -168,44 +168,7 @@ def _scores(store: Store, run_id: str, item_ids: tuple[str, ...], *criteria_ids:
 
 # ── triage ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-TriageVerdict = Literal["judge wrong", "label wrong", "ambiguous"]
-TRIAGE_VERDICTS: tuple[TriageVerdict, ...] = ("judge wrong", "label wrong", "ambiguous")
 _LONGEST_NOTE = 5_000
-
-
-@dataclass(frozen=True)
-class Triage(Entry):
-    """A verdict on a misaligned item (the subject); `picked` items are shown in the next round.
-
-    `subject_id` is the criteria or judge that was looked at; `verdict` is "" where nobody has decided yet, as on an
-    item that was only picked, or whose verdict was taken back.
-    """
-
-    kind = "triage"
-    does = "triaged an item: {0.verdict}"
-    golden_id: str
-    aspect: str
-    subject_id: str
-    verdict: TriageVerdict | Literal[""]
-    note: str = ""
-    picked: bool = False
-
-    @property
-    def item_id(self) -> str:
-        return self.subject
-
-    @property
-    def is_blank(self) -> bool:
-        """Whether it is empty because everything was undone."""
-        return not (self.verdict or self.picked or self.note)
-
-    @property
-    def description(self) -> str:
-        if self.verdict:
-            return super().description
-        if self.picked:
-            return "picked an item for the next round"
-        return "noted something on an item" if self.note else "undid the verdict on an item"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,10 +246,3 @@ def triage_items(
         except ConflictError as error:
             refused[item_id] = str(error)
     return numbers, refused
-
-
-def list_triage(store: Store, project_id: str, golden_id: str, aspect: str) -> dict[str, Triage]:
-    """The newest verdict on each item, by item id; items without one are left out."""
-    said = store.events.all(project_id, Triage)
-    found = {triage.item_id: triage for triage in said if (triage.golden_id, triage.aspect) == (golden_id, aspect)}
-    return {item_id: triage for item_id, triage in found.items() if not triage.is_blank}

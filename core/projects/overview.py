@@ -15,7 +15,7 @@ from core.projects.criteria import Comment, CommentSettled, ProposalDecided
 from core.projects.judge_line import JudgeLine, judge_line
 from core.projects.labelling import Adjudicated, LabelPass, still_rating
 from core.projects.method_runs import list_rechecks
-from core.projects.misaligned_items import Triage, list_triage
+from core.projects.reasons import Triage, list_triage
 from core.projects.review import PointDecided, Vote, hidden_votes, open_review
 from core.spreadsheets import csv_text
 from core.store.log import Action, Entry

@@ -497,7 +497,7 @@ REPLAYED_ON = "notifications"
 """The golden set that the recorded calibration asked about."""
 ASPECT = "house_style"
 DEFINITION = "The notification keeps to the house style of the newsroom."
-CHOSEN = CalibrationSettings(preset="quick", rounds=1, keep=2, ensemble=1)
+CHOSEN = CalibrationSettings(preset="quick", rounds=1, keep=2, ensemble=1, reasons=False)
 """Settings of the recorded calibration; others would ask for replies that nobody has written."""
 _STOP_SECONDS = 8.0
 

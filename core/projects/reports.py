@@ -18,8 +18,8 @@ from core.projects.criteria import Comment, criteria_names
 from core.projects.judge_line import JudgeVersion, as_claimed, judge_line, learnt_from, seen_labels, used_before
 from core.projects.label_passes import picked_labels
 from core.projects.method_runs import RepEvalOutcome, steadiness_of
-from core.projects.misaligned_items import list_triage
 from core.projects.project_judges import as_compared, asked_fusion, kept_fusion, part_facts, unseen_and_asked
+from core.projects.reasons import list_triage
 from core.projects.run_control import list_held_out_accesses, load_calibration
 from core.report.headline import day
 from core.report.report_facts import Report, ReportedJudge, is_simulated, misaligned, raters_of

@@ -16,7 +16,7 @@ from typing import Literal
 from core.errors import ConflictError, UsageError
 from core.projects.criteria import ProposalDecided, open_proposals
 from core.projects.judge_line import judge_line
-from core.projects.misaligned_items import list_triage
+from core.projects.reasons import list_triage
 from core.store.log import Entry
 from core.store.store import Store, requires
 from core.wording import change_figures, counted

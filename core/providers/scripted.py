@@ -107,6 +107,7 @@ def item_in(section: str) -> tuple[str, str]:
     parts = [
         (match["name"].endswith("to rate"), "\n".join(line[2:] for line in match["lines"].splitlines()))
         for match in _PART.finditer(section)
+        if not match["name"].startswith("Reason")  # of a person or of the judge, and no part of the item
     ]
     target = next((text for is_target, text in parts if is_target), "")
     return " ".join(text for is_target, text in parts if not is_target), target

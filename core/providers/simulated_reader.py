@@ -10,8 +10,8 @@ they do.  It sees what the prompt shows and nothing else.
   changes nothing.  It overlooks a breach now and then, and its rating has some noise: both drawn from the text, so that
   the same question always gets the same answer.
 - *Drafting and refining* it compares the ratings that the prompt shows, with and without a breach of each rule that
-  comes to its mind.  What stands first in a notification does not: `RULES` has it without a sentence of its own, so a
-  person has to say it.
+  comes to its mind.  What stands first in a notification does not (`UNTHOUGHT`): a person has to say it, in the
+  criteria or as the reason for a label.  It gathers what a reason is about from `HEARD`, words of many kinds.
 """
 
 from __future__ import annotations
@@ -146,14 +146,29 @@ RULES: dict[str, tuple[str, Callable[[str, str, int], str], tuple[str, ...]]] = 
     "result first": (
         r"\b(?:result|outcome|news|main point)\b.*\b(?:first|begin|open|start|lead)|first words",
         _late,
-        (),
+        (
+            "The result comes first: take off {} where anything else opens the text.",
+            "The news stands at the beginning: take off {} for a text that comes to it later.",
+        ),
     ),
 }
 """A rule that the reader can follow, by name.
 
 What a clause has to say to mean it; what says in words where a text breaks it, "" where it does not; and what the
-reader writes of it by itself, with the points to take off in braces: nothing for a rule that does not come to its mind.
+reader writes of it, with the points to take off in braces.
 """
+UNTHOUGHT = ("result first",)
+"""Rules that the reader never thinks of by itself."""
+HEARD: dict[str, str] = {
+    "figures": r"figure|number|amount|exact|precis|\bround|vague|approximat|\bhow (?:many|much)|digits?\b|statistic",
+    "length": r"\blong\b|longer|length|shorten|shorter|wordy|\btrim|too many words|word limit|concise|verbose|25 words",
+    "opinion": r"opinion|neutral|sober|feeling|emoti|adjective|verdict|judg|editorial|praise|blame|take sides|our view",
+    "address": r"question|exclam|reader|\byou\b|teas|clickbait|\bbait|chat|talk(?:s|ing) to",
+    "sentences": r"sentences|one sentence|full stop",
+    "result first": r"\b(?:open|begin|start|lead)(?:s|ing)?\b|\bfirst\b|up front|at the top|\bbur(?:y|ied)\b|too late|"
+    r"\bbefore (?:the|what|it|we|i)\b|\bwait\b|backwards|scene|back to front",
+}
+"""Rule → the words by which the reader takes a reason to be about it."""
 
 
 def _broken(name: str, report: str, target: str, most_words: int = MOST_WORDS) -> str:
@@ -249,12 +264,24 @@ def _by_taste(report: str, target: str) -> tuple[float, str]:
 _SHOWN = re.compile(r"(?m)^### [^\n]*\n(.*?)(?=^### |\Z)", re.DOTALL)
 _RATED = re.compile(r"(?m)^Rating by (people|the judge) [^\n]*: ([\d.]+)$")
 _WORTH_SAYING = 0.5
+_UNTOLD = 1.5
+"""Points to take off by a rule that a reason names and no rating shown tells the cost of."""
 _MOST_RULES = 4
 _COMMONPLACES = (
     "The text should tell the news of the report clearly and in good English.",
     "Readers should understand at a glance what has happened.",
     "Good texts make one want to open the app.",
 )
+
+
+_REASONS = re.compile(r"(?m)^Reasons of the people:\n((?:>.*(?:\n|\Z))+)")
+
+
+def _heard(section: str) -> list[str]:
+    """The rules that the people's reasons are about, those named most often first."""
+    reasons = [line for quoted in _REASONS.findall(section) for line in quoted.lower().splitlines()]
+    often = {name: sum(re.search(words, line) is not None for line in reasons) for name, words in HEARD.items()}
+    return sorted((name for name, n in often.items() if n), key=lambda name: -often[name])
 
 
 def _shown(section: str) -> Iterable[tuple[str, str, float, float]]:
@@ -269,22 +296,25 @@ def _sentence(name: str, points: float, chance: random.Random) -> str:
 
 
 def _draft(sections: Sections, chance: random.Random) -> str:
-    shown, costs = list(_shown(sections["Examples"])), []
-    for name in [name for name in RULES if RULES[name][2]]:
+    shown, costs, heard = list(_shown(sections["Examples"])), [], _heard(sections["Examples"])
+    for name in [name for name in RULES if name not in UNTHOUGHT or name in heard]:
         broken = [bool(_broken(name, report, target)) for report, target, _, _ in shown]
         ratings = [rating for _, _, rating, _ in shown]
         if any(broken) and not all(broken):  # the items shown can tell what it costs
             kept = fmean(rating for rating, is_broken in zip(ratings, broken, strict=True) if not is_broken)
             costs.append((kept - fmean(compress(ratings, broken)), name))
     telling = sorted((entry for entry in costs if entry[0] >= _WORTH_SAYING), key=lambda entry: -entry[0])
-    lines = [_sentence(name, cost, chance) for cost, name in telling[:_MOST_RULES]]
+    told = dict.fromkeys(heard, _UNTOLD) | {name: cost for cost, name in telling if name in heard}
+    own = [(name, cost) for cost, name in telling if name not in heard]
+    lines = [_sentence(name, cost, chance) for name, cost in [*told.items(), *own[: max(0, _MOST_RULES - len(told))]]]
     return "\n".join(["Start from 5.", *(lines or [chance.choice(_COMMONPLACES)])])
 
 
 def _refine(sections: Sections, chance: random.Random) -> str:
     lines = [line for line in sections["Present"].strip().splitlines() if line.strip() and "(none" not in line]
     shown, said, missing = list(_shown(sections.get("Items", ""))), clauses_in("\n".join(lines)), []
-    for name in [name for name in RULES if RULES[name][2]]:
+    heard = _heard(sections.get("Items", ""))
+    for name in [name for name in RULES if name not in UNTHOUGHT or name in heard]:
         short = [judged - rated for report, target, rated, judged in shown if _broken(name, report, target)]
         if short and fmean(short) >= _WORTH_SAYING:
             missing.append((fmean(short), name))

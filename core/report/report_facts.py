@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from core.project_records import GoldenSummary, Run, Side
     from core.projects.calibration import CalibrationRequest
     from core.projects.judge_line import JudgeLine, JudgeVersion, VersionMeasured
-    from core.projects.misaligned_items import Triage, TriageVerdict
+    from core.projects.reasons import Triage, TriageVerdict
     from core.projects.run_control import HeldOutAccess
 
 _MOST_TRIAGED, _MOST_OTHERS = 20, 5

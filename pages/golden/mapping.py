@@ -36,6 +36,7 @@ OTHER_ROLES = {
     "annotator_id": "Rater (one row a rating)",
     "aspect": "Aspect (one row a rating)",
     "value": "Label (one row a rating)",
+    "reason": "Reason of the raters",
 }
 KIND_WORDS: dict[ItemKind, str] = {
     "single": "a single text",

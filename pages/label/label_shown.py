@@ -23,6 +23,8 @@ from pages.ui import state
 Wish = Literal["", "next", "left", "right", "open", "first", "again", "undone"]
 AUTO = state.widget("label_auto")
 UNDONE = "The last label is undone. Rate this item again."
+MOST_SKIPPED = 5
+"""Whoever leaves so many of the lowest and highest labels without a reason is asked for no more of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,28 @@ def answer(assignment: Assignment, item_id: str, aspect: str, value: float | Non
         shown = replace(shown, redo=shown.redo + 1 if shown.redo + 1 < len(assignment.aspects) else None)
     if st.session_state.get(AUTO) and shown.redo is None:
         shown = _on_if_complete(assignment, shown)
-    st.session_state[state.LABEL_SHOWN] = replace(shown, note="")
+    why = "" if shown.problem or shown.wish or shown.redo is not None else _asks_why(assignment, shown)
+    st.session_state[state.LABEL_SHOWN] = replace(shown, note=why)
+
+
+def _asks_why(assignment: Assignment, shown: ShownItem) -> str:
+    """Ask for a reason where it teaches most: all is answered, and a label is the lowest or the highest; else "".
+
+    Other raters' labels play no part, so the pass stays blind.  A scale of two steps has nothing but ends.
+    """
+    ends = {each.aspect: (each.scale.low, each.scale.high) for each in assignment.aspects if not each.scale.two_steps}
+
+    def extreme(values: Mapping[str, float | None]) -> float | None:
+        return next((value for aspect, value in values.items() if value in ends.get(aspect, ())), None)
+
+    value, session = extreme(shown.known), st.session_state.get(state.LABEL_SESSION)
+    written = str(st.session_state.get(comment_key(shown), shown.comment)).strip()
+    if session is None or value is None or written or len(shown.known) < len(assignment.aspects):
+        return ""
+    others = [item_id for item_id in session.done if item_id != shown.item_id and not session.comments.get(item_id)]
+    if sum(extreme(session.values(item_id)) is not None for item_id in others) >= MOST_SKIPPED:
+        return ""
+    return f"Why {value:g}? A sentence in the comment teaches the judge. Enter skips it."
 
 
 def _on_if_complete(assignment: Assignment, shown: ShownItem) -> ShownItem:

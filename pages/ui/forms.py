@@ -66,7 +66,8 @@ GROUPS: Sequence[Mapping[str, Mapping[str, str]]] = (
             "keep": "Criteria refined a round (K)",
             "min_gap": "Misaligned from a gap of",
             "misaligned": "Pool of misaligned items",
-        }
+        },
+        "Drafting": {"reasons": "Show the raters' reasons"},
     },
 )
 """The advanced settings: for each column its groups, with the labels of their fields."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -25,9 +25,10 @@ from core.projects.criteria import RescoreRequest, RoundRequest
 from core.projects.judge_line import VersionState
 from core.projects.labelling import LabelAspect, LabelPlan
 from core.projects.method_runs import AblationRequest, RecheckRequest, RepEvalRequest
-from core.projects.misaligned_items import ItemScore, TriageRequest, TriageVerdict
+from core.projects.misaligned_items import ItemScore, TriageRequest
 from core.projects.project_files import ASPECT, CHOSEN, DEFINITION, DEMO_NAME
 from core.projects.project_judges import MetricsRequest
+from core.projects.reasons import TriageVerdict
 from core.projects.review import Choice, Point, Verdict
 from core.projects.run_control import do_here
 from core.records import GoldenSet, Scale
@@ -115,18 +116,24 @@ def _label(build: Build) -> None:
     )
     name = "Second look at 24 notifications (simulated labels)"
     pass_id = projects.start_pass(build.as_(ADA), DEMO_PROJECT, build.golden_id, name, plan, limit=PASS_ITEMS)
-    given = {
-        (rating.rater_id, rating.item_id): rating.value for rating in build.golden.ratings if rating.aspect == ASPECT
-    }
+    given = {(rating.rater_id, rating.item_id): rating for rating in build.golden.ratings if rating.aspect == ASPECT}
     raters = sorted({rater for rater, _ in given})
-    for name, annotator in zip(PEOPLE, raters, strict=True):
+    for name, who in zip(PEOPLE, raters, strict=True):
         mine = build.as_(name)
         assigned = projects.join_pass(mine, DEMO_PROJECT, pass_id).assigned
         for item_id in assigned if name != CHI else assigned[:-LEFT_OPEN]:
-            values = {ASPECT: given[annotator, item_id]}
-            projects.save_label(mine, DEMO_PROJECT, pass_id, item_id, values, form=f"{annotator}-{item_id}")
+            said = given[who, item_id]
+            projects.save_label(
+                mine,
+                DEMO_PROJECT,
+                pass_id,
+                item_id,
+                {ASPECT: said.value},
+                comment=said.comment,
+                form=f"{who}-{item_id}",
+            )
     for _, item_id in list(projects.pass_summary(build.as_(ADA), DEMO_PROJECT, pass_id).queue)[:2]:
-        middle = sorted(given[annotator, item_id] for annotator in raters)[1]
+        middle = sorted(given[annotator, item_id].value for annotator in raters)[1]
         projects.adjudicate(
             *(build.as_(ADA), DEMO_PROJECT, pass_id, item_id),
             aspect=ASPECT,
@@ -250,9 +257,24 @@ def _make_judge(build: Build) -> None:
 
 def _calibrate_offline(build: Build) -> None:
     """The judge that needs no model, to be compared with; after the first look at held-out items was a test."""
-    offline = CalibrationRequest(*build.where, "offline", OFFLINE, DEFINITION)
-    build.done(projects.start_run(build.as_(BEN), build.settings, offline))
+    build.done(
+        projects.start_run(
+            build.as_(BEN), build.settings, CalibrationRequest(*build.where, "offline", OFFLINE, DEFINITION)
+        )
+    )
     build.decide(BEN, 3, "retired", "Kept for comparison: it counts words and does not read.")
+
+
+def _calibrate_with_reasons(build: Build) -> None:
+    """The same search once more, shown why raters rated as they did."""
+    build.done(
+        projects.start_run(
+            build.as_(ADA),
+            build.settings,
+            CalibrationRequest(*build.where, SPEC, replace(CHOSEN, reasons=True), DEFINITION),
+        )
+    )
+    build.decide(BEN, 4, "approved", "It found by itself what Chi added by hand.")
 
 
 def _fuse(build: Build) -> None:
@@ -273,8 +295,7 @@ def _fuse(build: Build) -> None:
 
 
 def _ablate(build: Build) -> None:
-    request = AblationRequest(*build.where, build.run_id)
-    build.done(projects.start_run(build.as_(ADA), build.settings, request))
+    build.done(projects.start_run(build.as_(ADA), build.settings, AblationRequest(*build.where, build.run_id)))
 
 
 def _recheck(build: Build) -> None:
@@ -285,6 +306,16 @@ def _recheck(build: Build) -> None:
 
 
 CHAPTERS: tuple[Callable[[Build], None], ...] = (
-    *(_label, _calibrate, _triage, _refine, _edit, _review, _make_judge, _calibrate_offline, _fuse),
-    *(_ablate, _recheck),
+    _label,
+    _calibrate,
+    _triage,
+    _refine,
+    _edit,
+    _review,
+    _make_judge,
+    _calibrate_offline,
+    _fuse,
+    _ablate,
+    _recheck,
+    _calibrate_with_reasons,
 )

@@ -7,9 +7,11 @@ well-meaning texts break the house style that way; dry ones keep it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import TypedDict
 
@@ -17,7 +19,7 @@ from recipe.ratings import Damage, RatingScale, Written, label_columns, rate
 
 SCALES = {"house_style": RatingScale(1, 5)}
 FIGURES = ("exact", "inexact", "left out", "false")
-MOST_WORDS, FAR_TOO_MANY = 25, 33
+MOST_WORDS = 25
 
 
 class NewsReport(TypedDict):
@@ -44,32 +46,18 @@ class Habit:
     figure: tuple[float, float, float, float]
 
 
-SYSTEMS = {
-    "ticker-dry": Habit(0.28, 0.08, 0.06, 0.20, (7.0, 1.0, 0.7, 0.8)),
-    "engage-large": Habit(0.38, 0.32, 0.28, 0.12, (7.0, 1.5, 0.8, 0.5)),
-    "explain-medium": Habit(0.50, 0.12, 0.08, 0.40, (8.5, 0.8, 0.4, 0.4)),
-    "brief-tiny": Habit(0.25, 0.18, 0.15, 0.05, (5.5, 2.0, 1.5, 0.8)),
-    "formal-medium": Habit(0.40, 0.15, 0.10, 0.25, (8.0, 1.0, 0.5, 0.5)),
-    "warm-small": Habit(0.45, 0.22, 0.18, 0.15, (7.5, 1.2, 0.7, 0.4)),
-}
-CAREFUL_SYSTEMS = {
-    f"ledger-{name}": Habit(scene, 0.0, 0.0, detail, (9.0, 0.3, 0.2, 0.2))
-    for name, scene, detail in (("a", 0.5, 0.3), ("b", 0.4, 0.2), ("c", 0.6, 0.4), ("d", 0.5, 0.2), ("e", 0.3, 0.4))
-}
-"""Systems that were told the house style, but for the result that comes first."""
-
-STYLE = {
-    "figure": 0.72,
-    "result not first": 0.58,
-    "opinion": 0.34,
-    "talks to the reader": 0.30,
-    "over 25 words": 0.20,
-    "over 32 words": 0.34,
-    "more than one sentence": 0.08,
-}
+_HOUSE = json.loads((Path(__file__).parents[1] / "texts" / "newsroom.json").read_text("utf-8"))
+SYSTEMS, CAREFUL_SYSTEMS = (
+    {name: Habit(*chances) for name, chances in _HOUSE[part].items()} for part in ("systems", "careful_systems")
+)
+"""The usual systems; and some that were told the house style, but for the result that comes first."""
+STYLE: dict[str, float] = _HOUSE["style"]
 """What a breach of each rule of the house takes away, as a share; the house forgives a figure nothing."""
-OVERLOOKED = ("opinion",)
-HOOK_LEADS = 0.45
+REASONS: dict[str, list[str]] = _HOUSE["reasons"]
+"""Breach → what raters write of it, the gravest first, "none" where nothing is wrong.  No two wordings share a phrase,
+so nothing that reads them can wait for one."""
+SAYS_WHY = (0.7, 0.45, 0.2)
+"""How often each of the three raters gives a reason; seldom for a good label, above 3."""
 
 _FIGURE = re.compile(r"\{([^|}]*)\|([^|}]*)\|([^|}]*)\|([^|}]*)\}")
 _COMMON = re.compile(
@@ -101,6 +89,13 @@ def _rows(
             while written.text in told:
                 written = write(report, habit, rng)
             told.add(written.text)
+            ratings = rate(written, SCALES, rng)
+            why = Random(f"{seed}/reasons/{batch}/{report['id']}/{system}")  # of its own: ratings stay as they were
+            broken = [damage.name for damage in written.damages]
+            reasons = [
+                _reason(broken, value, why) if why.random() < often else ""
+                for value, often in zip(ratings["house_style"], SAYS_WHY, strict=True)
+            ]
             rows.append(
                 {
                     "item_id": f"{report['id']}/{system}",
@@ -108,7 +103,8 @@ def _rows(
                     "system_id": system,
                     "source": report["report"],
                     "target": written.text,
-                    **label_columns(rate(written, SCALES, rng)),
+                    **label_columns(ratings),
+                    "reason_house_style": reasons,
                 }
             )
     return rows
@@ -129,7 +125,7 @@ def write(report: NewsReport, habit: Habit, rng: Random) -> Written:
     more = [report["detail"]] if rng.random() < habit.detail else []
     if rng.random() < habit.hook:
         broken.append("talks to the reader")
-        leads = rng.random() < HOOK_LEADS
+        leads = rng.random() < 0.45
         late = late or leads
         more.insert(0, text if leads else report["hook"])
         text = report["hook"] if leads else text
@@ -138,6 +134,13 @@ def write(report: NewsReport, habit: Habit, rng: Random) -> Written:
     broken += ["result not first"] if late else []
     broken += ["more than one sentence"] if more else []
     if n_words > MOST_WORDS:
-        broken.append("over 25 words" if n_words < FAR_TOO_MANY else "over 32 words")
-    damages = [Damage(name, {"house_style": STYLE[name]}, name in OVERLOOKED) for name in broken]
+        broken.append("over 25 words" if n_words < 33 else "over 32 words")
+    damages = [Damage(name, {"house_style": STYLE[name]}, name == "opinion") for name in broken]
     return Written(text, tuple(damages))
+
+
+def _reason(broken: list[str], value: int, chance: Random) -> str:
+    """One of the two gravest breaches in words; mostly "" for a good label."""
+    if value > 3 or not broken:
+        return chance.choice(REASONS["none"]) if chance.random() < 0.15 else ""
+    return chance.choice(REASONS[chance.choice(sorted(broken, key=[*REASONS].index)[:2])])

@@ -12,10 +12,9 @@ from random import Random
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\s])")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 DROPPABLE = frozenset("a an the is are was were has have had to of that which in on at for and be will".split())
-DISAGREEING = {
-    "is": "are", "are": "is", "was": "were", "were": "was", "has": "have", "have": "has", "does": "do", "do": "does",
-    "their": "its", "its": "their", "they": "it", "it": "they", "will": "would have", "because": "because of",
-}  # fmt: skip
+_PAIRS = "is:are was:were has:have does:do their:its they:it".split()
+DISAGREEING = {one: other for pair in _PAIRS for one, other in [pair.split(":"), pair.split(":")[::-1]]}
+DISAGREEING |= {"will": "would have", "because": "because of"}
 
 
 def sentences(text: str) -> list[str]:

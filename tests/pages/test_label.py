@@ -271,6 +271,20 @@ def test_a_new_pass_asks_for_an_aspect_as_the_one_before(store: Store, asked: As
     assert new.plan.aspects[0].definition == FIVE.definition
 
 
+def test_the_lowest_and_the_highest_label_ask_why_and_enter_skips(sit: Open) -> None:
+    screen = sit()
+    strike(screen, "4")
+    assert "Why" not in shown(screen).note
+    strike(screen, "1")
+    assert "Why 1? A sentence in the comment teaches the judge. Enter skips it." in texts(screen)
+    strike(screen, "enter")
+    assert shown(screen).item_id == "i1"
+    assert "Why" not in shown(screen).note
+    write(screen, "Comment", "Hard to follow.")
+    strike(screen, "5")
+    assert "Why" not in shown(screen).note, "the reason is there"
+
+
 def test_levels_are_explained_by_reviewers_at_the_buttons_and_nobody_overwrites_unseen(
     store: Store, asked: Asked, sit: Open
 ) -> None:

@@ -50,13 +50,12 @@ def runs(demo: Store) -> list[Run]:
     return demo.runs.all(DEMO_PROJECT)
 
 
-def calibration_of(demo: Store, runs: list[Run], aspect: str, spec: str) -> Calibration:
-    (run_id,) = (
-        run.run_id
-        for run in runs
-        if run.kind == "calibration" and run.aspect == aspect and run.judge_spec.startswith(spec)
-    )
-    return projects.load_calibration(demo, run_id)
+def calibration_of(demo: Store, runs: list[Run], aspect: str, spec: str, *, reasons: bool = False) -> Calibration:
+    about = (aspect, spec)
+    ids = [run.run_id for run in runs if run.kind == "calibration" and (run.aspect, run.judge_spec) == about]
+    found = [projects.load_calibration(demo, run_id) for run_id in ids]
+    (wanted,) = (each for each in found if spec == "offline" or each.settings.reasons is reasons)
+    return wanted
 
 
 # ── what it holds ────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,7 +76,7 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     ]
     assert seen.decided
     line = projects.judge_line(demo, DEMO_PROJECT, demo_calibration.ASPECT)
-    assert [version.state for version in line.versions] == ["approved", "current", "retired"]
+    assert [version.state for version in line.versions] == ["approved", "current", "retired", "approved"]
     review = projects.open_review(*where, demo_calibration.ASPECT)
     assert {made.verdict for made in review.decided} >= {"accepted", "rejected"}
     triage = projects.list_triage(*where, demo_calibration.ASPECT).values()
@@ -88,6 +87,10 @@ def test_every_screen_has_something_to_show(demo: Store, golden: GoldenSummary, 
     kept_calibration = calibration_of(demo, runs, demo_calibration.ASPECT, demo_calibration.SPEC)
     for gain in (kept_calibration.gain, line.get(2).newest.held_out_gain):
         assert gain.interval.low > 0
+    # and what raters say of their labels helps as much, without a person's edit
+    told = calibration_of(demo, runs, demo_calibration.ASPECT, demo_calibration.SPEC, reasons=True)
+    assert told.held_out.value >= kept_calibration.held_out.value + 0.05
+    assert any("result comes first" in each.text or "news stands" in each.text for each in told.chosen)
 
 
 # ── it has not gone stale: `python sample_data/make_demo.py` builds it anew ─────────────────────────────────────
@@ -160,7 +163,7 @@ def test_a_damaged_file_leaves_the_demo_as_it_is(store: Store, settings: Setting
     broken.write_bytes(DEMO_FILE.read_bytes()[:-2000])
     with pytest.raises(ArchiveError):
         projects.reset_demo(store, settings, broken)
-    assert store.projects.get(DEMO_PROJECT).n_runs == 10
+    assert store.projects.get(DEMO_PROJECT).n_runs == 11
 
 
 def test_the_replay_runs_in_the_demo(

@@ -26,8 +26,9 @@ from core.projects.labelling import (
     RaterStopped,
     Span,
 )
-from core.projects.misaligned_items import Triage, TriageRequest
+from core.projects.misaligned_items import TriageRequest
 from core.projects.project_judges import FusionKept, FusionPlanSaved
+from core.projects.reasons import Triage
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
 from core.projects.run_control import HeldOutAccess
 from core.records import Alignment, Criteria, Interval, Scale
