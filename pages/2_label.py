@@ -105,7 +105,8 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
         label_item.draw_target(item, golden.kind)
         label_item.draw_beside(item, golden.kind)
     with right, st.container(key="way_in", border=True):
-        st.markdown(f"**{plain(passed.name)}**")
+        if not state.is_task():  # there it stands above
+            st.markdown(f"**{plain(passed.name)}**")
         if plan.instructions:
             label_item.draw_text(plan.instructions)
         st.caption(

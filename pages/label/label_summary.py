@@ -54,7 +54,7 @@ def _draw_progress(store: Store, passed: LabelPass) -> None:
     _draw_agreement(passed, agreement)
     st.markdown(
         f"**{seen.n_touched:,} of {len(passed.plan.positions):,} items** have a label; "
-        f"{counted(len(passed.raters), 'rater')} of {passed.plan.n_raters} planned joined; "
+        f"{counted(len(passed.raters), 'rater')} joined ({passed.plan.n_raters} planned); "
         f"{counted(len(seen.queue), 'item')} to decide."
     )
     if seen.n_touched:
@@ -102,7 +102,7 @@ def _draw_address(passed: LabelPass) -> None:
     if auth_section() is None:
         st.caption(
             "Raters can label at this computer. To let them in from theirs, set up signing in: "
-            "the README explains how under “A team”."
+            "core/jobs/README.md explains how."
         )
     elif st.context.url:
         ids = urlencode({"project": passed.project_id, "labelling": passed.pass_id, "task": "1"})
