@@ -87,8 +87,8 @@ class Action(Entry):
     """A change that is stored elsewhere: a run begun, a golden set added; `about` is what was asked for."""
 
     kind = "audit"
-    does = "{0.what}"
-    what: str
+    does = "{0.done}"
+    done: str
     about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -97,7 +97,7 @@ class Action(Entry):
 
     @property
     def body(self) -> Mapping[str, Any]:
-        return {"did": self.what, **self.about}
+        return {"did": self.done, **self.about}
 
 
 E = TypeVar("E", bound=Entry)
