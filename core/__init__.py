@@ -25,7 +25,7 @@
     core.ablate(result)                   # what each part of the judge brings
     core.fit_repeval(golden, "coherence").score(items)    # text quality out of a model's hidden states
     core.fuse(golden, "coherence", ["offline", "overlap"], out="out/fused")   # several judges and metrics as one
-    core.plan_labels(200, n_sources=50, n_raters=2).words       # what so many labels would tell, before anybody labels
+    core.plan_labels(200, n_sources=50, n_raters=2).interval    # what so many labels would tell, before anybody labels
     core.recheck("judge.yaml", newer, "coherence")        # has the judge's alignment fallen on newer labels?
     core.repeat("judge.yaml", golden)             # how much do its scores change when it is asked again?
     core.switch("judge.yaml", golden, ["openai:other"])   # the same criteria with another model, paired

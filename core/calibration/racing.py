@@ -81,7 +81,7 @@ class AskedJudge:
 
     def draft(self, requests: Sequence[DraftRequest]) -> DraftBatch:
         """New criteria from labelled exemplars, or criteria improved on items that they got wrong."""
-        batch = without_copies(self.judge.draft(self.task, requests), requests)
+        batch = without_copies(self.judge.draft(self.task, requests), requests, self.task)
         self.keeper.add_criteria([drafted for drafted in batch.drafted if not isinstance(drafted, str)])
         return batch
 

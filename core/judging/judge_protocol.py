@@ -64,10 +64,11 @@ COPIED_WORDS = 8
 """Criteria that repeat so many words of an item in a row hold for that item alone."""
 
 
-def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest]) -> DraftBatch:
+def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest], task: Task) -> DraftBatch:
     """Take out lines of criteria that copy `COPIED_WORDS` or more words of an item shown to their author.
 
-    Lines that the refined criteria had already stay.  Criteria without another line become a problem in words.
+    Lines that the refined criteria had already stay, as do words of the task itself.  Criteria without another line
+    become a problem in words.
     """
 
     def runs(text: str) -> set[tuple[str, ...]]:
@@ -81,6 +82,7 @@ def without_copies(batch: DraftBatch, requests: Sequence[DraftRequest]) -> Draft
         copied = set[tuple[str, ...]]().union(
             *(runs(text) for each in items for text in (each.source, each.context, each.target, *each.references))
         )
+        copied -= runs(task.aspect) | runs(task.definition)
         before = request.criteria.text.splitlines() if request.criteria is not None else []
         lines = made.text.splitlines()
         kept = [line for line in lines if line in before or copied.isdisjoint(runs(line))]

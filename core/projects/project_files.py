@@ -402,7 +402,7 @@ def _checked_tables(archive: Archive, goldens: dict[str, str]) -> Iterator[tuple
             elif not fault and table == "runs":
                 runs.add(row["run_id"])
             if not fault and row.get("golden_id", "") not in ("", *goldens):
-                fault = "golden_id: it refers to a golden set that the file lacks"
+                fault = "golden_id: it refers to a golden set that is not in the file"
             if not fault and row.get("run_id", "") not in ("", *runs):
                 fault = "run_id: it refers to a run that is not in the file"
             if fault:

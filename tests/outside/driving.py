@@ -142,10 +142,10 @@ class Place:
         assert not screen.exception, screen.exception
         return screen
 
-    def newest_run(self) -> Run:
+    def newest_run(self, kind: str = "") -> Run:
         """As the store has it, where the question is only how far it is: a screen costs a hundred times as much."""
         with projects.open_store(Settings.from_environment()) as store:
-            return store.runs.all()[0]
+            return next(run for run in store.runs.all() if kind in ("", run.kind))
 
     def worker_alive(self) -> bool:
         with projects.open_store(Settings.from_environment()) as store:

@@ -31,6 +31,7 @@ VOLATILE = re.compile(
 REPLACED = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d| UTC)?"), "<time>"),
     (re.compile(r"\b\d{1,2} [A-Z][a-z]+ \d{4}( \d\d:\d\d)?( UTC)?|\b\d{4}-\d\d-\d\d\b"), "<date>"),
+    (re.compile(r"\b(today|yesterday|\d{1,2} [A-Z][a-z]{2}) \d\d:\d\d\b"), "<when>"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "<id>"),
     (re.compile(r"\b([a-z][a-z0-9]*[:_-]|[a-z])?(?=[0-9a-f]*\d)[0-9a-f]{8,}\b"), "<id>"),
     (re.compile(r"\b\d+(\.\d+)? ?(ms|s|min|MB|kB|KB)\b"), "<amount>"),

@@ -89,7 +89,7 @@ def start_rescore(project: Project) -> dict[str, str]:
 
 def start_version(project: Project) -> dict[str, str]:
     """Makes the edit of the re-scoring the judge."""
-    screen = press(project.place.screen("criteria", run=project.calibration), "Newest edit")
+    screen = project.place.screen("criteria", rescore=project.place.newest_run("rescore").run_id)
     screen.session_state[f"form_make_{screen.query_params['criteria']}"] = True  # a click on "Make this the judge"
     press(screen.run(), "Measure it")
     return {"golden": project.golden, "aspect": ASPECT, "version": "2"}

@@ -135,7 +135,7 @@ def test_lines_that_copy_an_item_are_taken_out() -> None:
     copied = " ".join(target.split()[:COPIED_WORDS])
 
     def left(text: str, asked: DraftRequest = request) -> Criteria | str:
-        return without_copies(DraftBatch((Criteria(text, "style"),), Usage()), [asked]).drafted[0]
+        return without_copies(DraftBatch((Criteria(text, "style"),), Usage()), [asked], TASK).drafted[0]
 
     assert left(f"Be short.\nLike “{copied.upper()}”.") == Criteria("Be short.", "style")
     assert left("Be short: the board raises the fares by six.") == Criteria(

@@ -160,7 +160,7 @@ def test_the_budget_leaves_out_whole_styles_and_names_them(golden):
 @pytest.mark.parametrize("how", [styles, estimate_of_styles])
 @pytest.mark.parametrize(
     ("judge", "style", "words"),
-    [("offline", BARE, "no language model"), ("scripted", Style("score_only", weighted=True), "whole numbers")],
+    [("offline", BARE, "not a language model"), ("scripted", Style("score_only", weighted=True), "whole numbers")],
 )
 def test_what_cannot_be_asked_is_refused_in_words(how, judge, style, words, golden):
     odd = {"coherence": replace(golden.aspects["coherence"], scale=replace(golden.aspects["coherence"].scale, high=50))}

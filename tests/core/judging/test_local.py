@@ -95,7 +95,7 @@ def test_too_long_a_prompt_is_one_failure(tmp_path: Path) -> None:
     long, short = (Request("m", (Message("user", text),), 0.0, 4, numbers=("1", "2")) for text in ("x" * 99, "x"))
     failed, answered = provider.complete([long, short])
     assert isinstance(failed, Failure)
-    assert "reads 64" in failed.message
+    assert "at most 64" in failed.message
     assert isinstance(answered, Completion)
 
 
@@ -142,14 +142,14 @@ def test_models_that_cannot_judge_are_refused_in_words(tmp_path: Path, folder: P
     T5ForConditionalGeneration(t5).save_pretrained(tmp_path / "t5")
     for kind in ("bert", "t5"):
         tokenizer().save_pretrained(tmp_path / kind)
-        assert "is no causal language model" in str(_refused(tmp_path / kind))
+        assert "is not a causal language model" in str(_refused(tmp_path / kind))
     # the weights of the head that writes are tied, and so not missed
     rewards = save_model(tmp_path / "rewards", tie_word_embeddings=True)
     said = json.loads((rewards / "config.json").read_text("utf-8")) | {
         "architectures": ["LlamaForSequenceClassification"]
     }
     (rewards / "config.json").write_text(json.dumps(said), encoding="utf-8")
-    assert "(LlamaForSequenceClassification) is no causal language model" in str(_refused(rewards))
+    assert "(LlamaForSequenceClassification) is not a causal language model" in str(_refused(rewards))
     pickled = save_model(tmp_path / "pickled")
     (weights,) = pickled.glob("*.safetensors")
     weights.unlink()

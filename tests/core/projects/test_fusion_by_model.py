@@ -186,7 +186,7 @@ def test_what_is_refused(store: Store, settings: Settings, request_: FusionReque
         ({"plan": "coherence: bleurt\nrelevance: none"}, UsageError, "is not a chosen assistant"),
         ({"aspects": ("nobody",)}, NotFoundError, "no aspect"),
         ({"judge_ids": ()}, UsageError, "at least one aspect and one assistant"),
-        ({"judge_spec": "offline"}, UsageError, "no language model"),
+        ({"judge_spec": "offline"}, UsageError, "not a language model"),
         ({"judge_spec": "openai:m@http://a:b@host/v1"}, UsageError, "password"),
         ({"budget": 0}, UsageError, "at least 1"),
     ):

@@ -181,7 +181,7 @@ def test_criteria_saw_the_calibration_items_of_their_family(
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
-        ({"judge_spec": "offline"}, UsageError, "no language model"),
+        ({"judge_spec": "offline"}, UsageError, "not a language model"),
         ({"judge_spec": "openai:m@http://ann:secret@host/v1"}, UsageError, "password"),
         ({"aspect": "charm"}, NotFoundError, "coherence"),
         ({"criteria": {"coherence": "c000000000000"}}, NotFoundError, "c000000000000"),

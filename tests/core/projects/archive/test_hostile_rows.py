@@ -47,7 +47,7 @@ HARM: dict[str, tuple[Callable[[Tables], None], str]] = {
     "a column more": (lambda t: t["runs"][0].update(worker_id="w"), "runs.jsonl, line 1: worker_id"),
     "a column less": (lambda t: t["labels"][0].pop("form"), "labels.jsonl, line 1: form"),
     "not a row": (lambda t: t["runs"].__setitem__(0, [1]), "runs.jsonl, line 1"),
-    "text for a number": (_put("runs", "calls", "5"), "calls: .*got '5'"),
+    "text for a number": (_put("runs", "calls", "5"), "calls: .*'5' came"),
     "too large for Postgres": (_put("runs", "attempt", 2**31), "attempt: "),
     "a moment beyond the calendar": (_put("runs", "created_at", 1e300), "created_at: "),
     "not base64": (_put("run_scores", "blob", "????"), "Only base64 data"),
