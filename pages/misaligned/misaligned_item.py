@@ -67,7 +67,7 @@ def draw(page: Opened, run: Run, criteria_id: str, score: ItemScore, draw_note: 
                 with st.expander("Raw reply"):
                     st.text(said)
         tried = {"edit": "1", "item": score.item_id, "criteria": criteria_id, "run": run.run_id}
-        link_to("criteria", "Edit the criteria and try them on it", icon=":material/science:", **tried)
+        link_to("criteria", "Edit the criteria", icon=":material/edit:", **tried)
         if ratings := _ratings(run.golden_id, run.aspect, page).get(score.item_id):
             st.markdown("**Each rater's label**")
             lines = [" · ".join(f"{rating.rater_id} {rating.value:g}" for rating in ratings)]
