@@ -25,7 +25,7 @@ from core.errors import UsageError
 
 def json_fields(record: Any, but: Sequence[str] = ()) -> dict[str, Any]:
     """The fields of a dataclass by name, without those in `but`: "" is null, tuples are lists, records what their
-    `as_json` says; `interval` is `[low, high]`, its method beside it as `interval_method`.  Fields marked "silent" are
+    `as_json` says; `interval` is `[low, high]`, its method as `interval_method`.  Fields marked "silent" are
     left out where they are false.
     """
     names = [

@@ -105,7 +105,7 @@ def draw_session(page: Opened, passed: LabelPass) -> None:
         label_item.draw_target(item, golden.kind)
         label_item.draw_beside(item, golden.kind)
     with right, st.container(key="way_in", border=True):
-        if not state.is_task():  # there it stands above
+        if not state.is_task():  # a task shows it at the top
             st.markdown(f"**{plain(passed.name)}**")
         if plan.instructions:
             label_item.draw_text(plan.instructions)

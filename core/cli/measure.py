@@ -241,7 +241,7 @@ def examine(
             raise UsageError("Spoiled texts need a judge that can score them: give one --judge-file.")
         found = _judged_controls(loaded, aspect, seen.judge_file[0], controls)
         said = controls_finding(found)
-        lines += [said.headline, said.detail]
+        lines += [said.headline, *said.cautions, said.detail]
         body["controls"] = [control.as_json() for control in found]
     tell_measured(body, lines, off, [examination.overall], as_json)
 

@@ -24,7 +24,7 @@ MOST = 5
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TriedModel:
     """A model under the criteria of a judge file.
 
     `calibration` is its alignment on the items that chose the criteria (choose by this one), `held_out` on all other
@@ -53,7 +53,7 @@ def switch(
     judges: Sequence[str],
     *,
     replies_of: Callable[[str], ReplyStore | None] = lambda spec: None,
-) -> tuple[Candidate, ...]:
+) -> tuple[TriedModel, ...]:
     """Score the labelled items of `golden` with a judge file's own model and with each of `judges` (SPECs).
 
     `replies_of` gives the reply cache of a SPEC.  The first candidate is the judge's own model.
@@ -65,7 +65,7 @@ def switch(
     """
     if not 1 <= len(judges) <= MOST:
         raise UsageError(f"Name 1 to {MOST} other models; got {len(judges)}.")
-    found: list[Candidate] = []
+    found: list[TriedModel] = []
     rows: list[np.ndarray[Any, np.dtype[np.float64]]] = []
     for spec in (None, *judges):
         with closing(load_judge(judge_file, judge=spec, replies=replies_of(spec or ""))) as judge:
@@ -87,7 +87,7 @@ def switch(
             difference = paired_difference(values[~chose], rows[0][~chose], held, measure)
         rows.append(values)
         found.append(
-            Candidate(
+            TriedModel(
                 judge.spec,
                 align(values[chose], LabelledItems.of(golden, aspect, labelled[chose]), measure),
                 align(values[~chose], held, measure),

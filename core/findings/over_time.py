@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from core.comparison.monitoring import AnchorLook, Monitored, Movement
     from core.comparison.recheck import Recheck
     from core.comparison.steadiness import Steadiness
-    from core.comparison.switching import Candidate
+    from core.comparison.switching import TriedModel
     from core.stats import Difference
 
 MOST_NAMED = 3
@@ -164,7 +164,7 @@ def _changes(found: Steadiness) -> str:
 # ── another model ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def switch_finding(found: Sequence[Candidate]) -> Finding:
+def switch_finding(found: Sequence[TriedModel]) -> Finding:
     """Whether another model agrees better with raters under the same criteria; chosen and reported on other items."""
     own, others = found[0], [one for one in found[1:] if one.calibration.value is not None]
     if not others:

@@ -71,12 +71,14 @@ def controls_finding(controls: Sequence[Control]) -> Finding:
         + (f" [{percent(ends.low)}, {percent(ends.high)}]" if (ends := control.interval) else "")
         for control in known
     ]
-    worst = max(known, key=lambda control: control.preferred or 0.0)
     detail = f"{'; '.join(lines)}. Equal scores count half; 95 % intervals over sources."
+    n_unread = sum(control.n_unscored for control in controls)
+    cautions = (f"{counted(n_unread, 'pair')} could not be scored and are left out.",) if n_unread else ()
+    worst = max(known, key=lambda control: 1.0 if control.interval is None else control.interval.high)
     if worst.interval is not None and worst.interval.high < 0.5:
-        return Finding("The judge prefers the original over every kind of spoiled text.", detail)
+        return Finding("The judge prefers the original over every kind of spoiled text.", detail, cautions)
     said = f"The judge may not notice spoiled texts ({worst.kind}): it prefers {percent(worst.preferred)} of them."
-    return Finding(said, detail)
+    return Finding(said, detail, cautions)
 
 
 def part_figures(part: Part) -> str:

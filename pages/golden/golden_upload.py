@@ -190,7 +190,7 @@ def _is_asked(message: str) -> bool:
 
 
 def _draw_finding(built: BuiltGolden, n_open: int) -> None:
-    """Say whether the file can be used, and what it would be; `n_open` questions stand below."""
+    """Say whether the file can be used, and what it would be; `n_open` questions follow."""
     n_warnings = sum(finding.severity == "warning" for finding in built.findings)
     read = ""
     if built.draft is not None:

@@ -11,7 +11,7 @@ from core.errors import UsageError
 from tests.core.cli.conftest import SUMMARIES, Run
 
 KEYS = set("judge calibration held_out difference p_holm unread_share cost usage".split())
-"""What each candidate of `switch --json` holds; the record `Candidate` says what each means."""
+"""What each model of `switch --json` holds; the record `TriedModel` says what each means."""
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_each_model_scores_the_same_items_and_is_compared_with_the_judges_own(ju
     code, body = run("switch", judge_file, SUMMARIES, "--judge", "scripted:7", "--judge", "scripted")
     assert code == 0, body
     own, other, same = body["candidates"]
-    assert {frozenset(one) for one in (own, other, same)} == {frozenset(KEYS)}
+    assert set(own) == set(other) == KEYS
     assert (own["difference"], own["p_holm"], same["difference"]["value"]) == (None, None, 0.0)
     assert own["held_out"]["n"] + own["calibration"]["n"] == 144, "every labelled item is on one side"
     assert other["difference"]["value"] == pytest.approx(
@@ -33,7 +33,6 @@ def test_each_model_scores_the_same_items_and_is_compared_with_the_judges_own(ju
 
 
 def test_what_cannot_be_compared_is_refused(judge_file: Path, run: Run) -> None:
-    golden = core.load_golden(SUMMARIES)
     with pytest.raises(UsageError, match="1 to 5"):
-        core.switch(judge_file, golden, ["scripted"] * 6)
+        core.switch(judge_file, core.load_golden(SUMMARIES), [])
     assert run("switch", judge_file, SUMMARIES)[0] == 2

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from core.comparison.controls import negative_controls, spoiled
+from core.comparison.controls import Control, negative_controls, spoiled
 from core.errors import GoldenError
-from core.records import AspectLabels, GoldenSet, Item, Scale, Scored, Unscored, Verdict
+from core.findings.weak_spots import controls_finding
+from core.records import AspectLabels, GoldenSet, Interval, Item, Scale, Scored, Unscored, Verdict
 
 N = 20
 ITEMS = tuple(Item(f"i{k}", f"It sold {k} boats in 2019. The port was shut.", f"s{k // 2}") for k in range(N))
@@ -30,9 +31,8 @@ def test_each_kind_spoils_the_text_it_names_and_leaves_out_what_it_cannot_spoil(
     assert shorter is not None and shorter.target in ("It sold 3 boats in 2019.", "The port was shut.")
     changed = spoiled("numbers changed", item, others, rng)
     assert changed is not None and changed.target.startswith("It sold 3") and " 2019." not in changed.target
-    bare = Item("x", "No number here", "s")
-    assert [spoiled(kind, bare, [], rng) for kind in ("another source's text", "numbers changed")] == [None, None]
-    assert spoiled("a sentence deleted", bare, [], rng) is None
+    for kind in ("another source's text", "numbers changed", "a sentence deleted"):
+        assert spoiled(kind, Item("x", "No number here", "s"), [], rng) is None
 
 
 def test_a_judge_by_length_prefers_what_is_longer_and_ties_count_half() -> None:
@@ -43,11 +43,9 @@ def test_a_judge_by_length_prefers_what_is_longer_and_ties_count_half() -> None:
     assert {control.preferred for control in same} == {0.5}
     # labels 1 to 5, four each: the better half are 3, 4 and 5, two of every five items
     repeated = found["the text repeated"]
-    assert (repeated.n, repeated.n_unscored) == (12, 0)
-    assert repeated.interval is not None
+    assert repeated.n == 12 and repeated.interval is not None
     g, quantile = repeated.n_sources, t.ppf(0.975, repeated.n_sources - 1)
     assert repeated.interval.low == pytest.approx(g / (g + quantile**2))  # Wilson at a share of 1
-    assert repeated.interval.high == pytest.approx(1.0)
 
 
 def test_unscored_pairs_are_counted_and_few_sources_give_no_interval() -> None:
@@ -62,3 +60,13 @@ def test_unscored_pairs_are_counted_and_few_sources_give_no_interval() -> None:
     assert found["numbers changed"].interval is None and "8 sources" in found["numbers changed"].reason
     with pytest.raises(GoldenError, match="calibrated on"):
         negative_controls(GOLDEN, "q", half, [])
+
+
+def test_no_kind_is_called_noticed_while_its_interval_holds_a_half() -> None:
+    sure, unsure = Interval(0.2, 0.4, 0.95), Interval(0.0, 0.6, 0.95)
+    kinds = ("numbers changed", 60, 20, 0, 0.3, sure), ("a sentence deleted", 8, 8, 3, 0.1, unsure)
+    controls = [Control(*kind) for kind in kinds]
+    said = controls_finding(controls)
+    assert said.headline.startswith("The judge may not notice spoiled texts (a sentence deleted)")
+    assert said.cautions == ("3 pairs could not be scored and are left out.",)
+    assert "every kind" in controls_finding(controls[:1]).headline

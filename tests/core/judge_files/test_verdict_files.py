@@ -12,7 +12,7 @@ from core.data.reply_files import read_scored
 from core.errors import GoldenError
 from core.judge_files import read_verdicts, verdict_row
 from core.judge_files.verdict_files import read_replies_file
-from core.judging.parse import ends_otherwise, read_rating, read_rating_as_paper
+from core.judging.parse import read_rating_as_paper
 from core.records import Scale, Scored, Unscored
 
 FIVE = Scale(1, 5)
@@ -121,18 +121,14 @@ def test_counts_and_lines(replies: Path, tmp_path: Path) -> None:
         ("Rating: 4. It is clear. I would rate it 2.", True),
         ("Score: 4\nIt has 2 typos and 3 facts.", False),
         ("Score: 4\nSo the score is 4.", False),
-        ("4", False),
         ("Score: 4\nOverall: Score: 9", False),
     ],
 )
 def test_a_reply_whose_last_sentence_states_another_rating_is_counted(
     tmp_path: Path, reply: str, otherwise: bool
 ) -> None:
-    value = read_rating(reply, FIVE).value
-    if value is not None:
-        assert ends_otherwise(reply, 4.0, FIVE) is otherwise
     path = write(tmp_path / "replies.jsonl", [{"item_id": "a", "responses": [reply]}])
-    assert read_replies_file(path, FIVE)["n_contradicting"] == int(otherwise and value == 4.0)
+    assert read_replies_file(path, FIVE)["n_contradicting"] == otherwise
 
 
 def test_the_papers_parser_takes_the_first_digit_after_the_last_label() -> None:
