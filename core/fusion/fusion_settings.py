@@ -79,9 +79,8 @@ class FusionSettings:
 class FusionRequest:
     """Let a language model fuse the judges `judge_ids` of the project on `aspects`, all of them in one call an item.
 
-    Of `settings` an empty `plan` lets the model write it first.  `plan_seen` are the items whose labels plan or
-    criteria were made from (none for a person's or the model's): the fused judge has seen them.  `n_items` None rates
-    all items, else about so many, of whole sources.
+    Of `settings` an empty `plan` lets the model write it first.  `n_items` None rates all items, else
+    about so many, of whole sources.
     """
 
     project_id: str
@@ -91,7 +90,6 @@ class FusionRequest:
     judge_ids: tuple[str, ...]
     judge_spec: str
     settings: FusionSettings = field(default_factory=lambda: FusionSettings(method="llm"))
-    plan_seen: tuple[int, ...] = ()
     n_items: int | None = None
 
 

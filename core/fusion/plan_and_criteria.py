@@ -32,8 +32,6 @@ OVERALL = "overall"
 PROMPTS = Path(__file__).parent / "prompts"
 PLAN_PROMPT, CRITERIA_PROMPT = "plan.v1", "criteria.v1"
 LONGEST, LONGEST_CRITERIA = 8_000, 20_000
-TO_BE_MENDED = "model, to be mended"
-"""Origin of a model's plan that cannot be used as it is: it is stored for a person to edit."""
 CriteriaOrigin = Literal["model", "person", "calibrated"]
 ORIGIN_WORDS: Mapping[CriteriaOrigin, str] = {
     "model": "written by the model",

@@ -101,13 +101,10 @@ from core.projects.project_judges import (
     judges_shown,
     keep_fusion,
     kept_fusion,
-    list_plans,
     preview_import,
-    propose_plan,
     read_recording,
     readable_judges,
     remove_judge,
-    save_plan,
 )
 from core.projects.project_list import (
     add_golden,

@@ -1,7 +1,6 @@
 """Judges of a project, to be compared: as screens show them, from files, metrics, and fusions of other judges.
 
-A fusion joins judges without calls, or a language model rates by their scores, by a plan and criteria that are kept in
-versions for people to see and edit.
+A fusion joins judges without calls, or a language model rates by their scores, by a plan and criteria.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from core.calibration.calibration_records import Calibration
 from core.data.split import text_digest
 from core.errors import NotFoundError, UsageError
 from core.fusion.fusion_settings import FusionEstimate, FusionRequest, FusionRunView, FusionSettings
-from core.fusion.plan_and_criteria import TO_BE_MENDED
 from core.fusion.stack import seen_sources
 from core.metrics import MetricScores, as_judge, kept, make_metric, readable, score_or_reason
 from core.progress import Stage
@@ -423,22 +421,6 @@ def readable_judges(store: Store, project_id: str, entries: Sequence[JudgeEntry]
 # ── by a model: plan and criteria ────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class FusionPlanSaved(Entry):
-    """A version of the plan for a golden set, the subject, with the criteria by aspect that it serves.
-
-    `seen` are the items whose labels plan or criteria were made from.
-    """
-
-    kind = "fusion plan"
-    does = "fusion plan"
-    text: str
-    origin: str
-    seen: tuple[int, ...]
-    aspects: tuple[str, ...]
-    criteria: str = ""
-
-
 def asked_fusion(
     store: Store, request: FusionRequest, *, texts: bool = True, needs_plan: bool = False
 ) -> tuple[GoldenSet, FusionJudge, tuple[int, ...]]:
@@ -483,47 +465,6 @@ def asked_fusion(
     return golden, judge_asked, tuple(positions.tolist())
 
 
-def propose_plan(store: Store, request: FusionRequest) -> FusionPlanSaved:
-    """A plan from the assistants' measured alignment, without a call; it is not saved.
-
-    Measured on half of the sources that no assistant has seen; `seen` of the result says which items those are.
-    AspectError when too few are left.
-    """
-    from core.comparison import usual_level
-    from core.fusion.model_rating import measured_plan
-    from core.fusion.stack import unseen_split
-
-    golden, judge, _ = asked_fusion(store, request, texts=False)
-    fit = unseen_split(golden, request.aspects[0], judge.parts, seed=request.settings.seed).fit.tolist()
-    own = {
-        aspect: [part for part in judge.parts if part.kind == "metric" or part.aspect == aspect]
-        for aspect in request.aspects
-    }
-    plan = measured_plan(golden, own, fit, replace(request.settings, level=usual_level(golden, request.aspects[0])))
-    return FusionPlanSaved(plan.text, "measured", tuple(fit), request.aspects, subject=request.golden_id)
-
-
-@requires("reviewer", "saved a fusion plan")
-def save_plan(store: Store, request: FusionRequest, *, origin: str = "person", expected: int | None = None) -> int:
-    """Keep the plan and the criteria of `request` as a new version; returns its number.
-
-    UsageError in words for a plan that names an unknown assistant or leaves an aspect out, or criteria that cannot be
-    read; ConflictError when another version came after `expected`.
-    """
-    said = request.settings
-    needs_plan = bool(said.plan.strip()) or not said.criteria.strip()
-    _, judge, _ = asked_fusion(store, request, needs_plan=needs_plan)
-    text = judge.plan.text if judge.plan is not None and needs_plan else ""
-    about = (request.plan_seen, request.aspects, judge.criteria.text)
-    plan = FusionPlanSaved(text, origin, *about, subject=request.golden_id)
-    return store.events.add(request.project_id, plan, store.actor, expected=expected)
-
-
-def list_plans(store: Store, project_id: str, golden_id: str) -> list[FusionPlanSaved]:
-    """Every version of the plans for a golden set, newest first."""
-    return store.events.all(project_id, FusionPlanSaved, golden_id)[::-1]
-
-
 # ── by a model: the run ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -551,23 +492,14 @@ def run_fusion(work: RunWork) -> FusionRunView:
     With a budget the rest stays unasked.
     """
     from core.fusion.model_rating import rate_by_model
-    from core.fusion.plan_and_criteria import OVERALL, UnusableTextError, folded
+    from core.fusion.plan_and_criteria import OVERALL, folded
     from core.judging.judge_specs import NAMED, language_model
 
     request = work.request(FusionRequest)
     settings, aspects, spec = request.settings, request.aspects, request.judge_spec
     golden, judge, positions = asked_fusion(work.store, request)
     with closing(language_model(spec, work.settings, work.replies, gate=NAMED)) as model:
-        try:
-            ratings = rate_by_model(model, golden.items, judge, positions, settings, progress=work.progress)
-        except UnusableTextError as error:  # never lost: people find it among the plans, to be mended
-            text = error.plan or settings.plan
-            _keep_written(work, FusionPlanSaved(text, TO_BE_MENDED, request.plan_seen, aspects, error.criteria))
-            raise
-    if judge.criteria.lacking(judge.tasks) or not settings.plan:
-        plan, written = ratings.plan, ratings.criteria
-        made = FusionPlanSaved(plan.text, plan.origin, request.plan_seen, aspects, written.text)
-        _keep_written(work, made)
+        ratings = rate_by_model(model, golden.items, judge, positions, settings, progress=work.progress)
     judges = {}
     for name in ratings.verdicts if ratings.positions else ():
         overall = name == OVERALL and OVERALL not in aspects
@@ -579,7 +511,7 @@ def run_fusion(work: RunWork) -> FusionRunView:
             aspect=labelled if overall else name,
             values=ratings.values(name, len(golden.items)),
             unscored=ratings.verdicts[name].unscored,
-            seen=tuple(sorted({*request.plan_seen}.union(*(part.seen for part in judge.parts)))),
+            seen=tuple(sorted(set().union(*(part.seen for part in judge.parts)))),
             note=f"{spec} rates {what} by {len(judge.parts)} assistants, all aspects in one call.",
             run_id=work.run.run_id,
             calls_per_item=1.0 / len(aspects),
@@ -595,17 +527,6 @@ def run_fusion(work: RunWork) -> FusionRunView:
         ratings.criteria.text,
         ratings.criteria.origins,
     )
-
-
-def _keep_written(work: RunWork, written: FusionPlanSaved) -> None:
-    """What the model wrote in a run is never lost: it stands among the versions, once, for people to see and edit."""
-    request = work.request(FusionRequest)
-    if request.settings.plan and written.origin != TO_BE_MENDED:
-        kept = list_plans(work.store, request.project_id, request.golden_id)
-        origin = next((version.origin for version in kept if version.text == request.settings.plan), "person")
-        written = replace(written, origin=origin)
-    written = replace(written, subject=request.golden_id)
-    work.store.events.add(request.project_id, written, work.store.actor, form=f"plan:{work.run.run_id}")
 
 
 # ── what a fusion by a model is worth ────────────────────────────────────────────────────────────────────────

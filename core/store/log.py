@@ -31,7 +31,7 @@ from core.store.database import (
 
 ENTRY_KINDS: dict[str, type[Entry]] = {}
 """Name in the store → record; every kind of entry enters itself."""
-RETIRED = {"lock": "locked or unlocked criteria"}
+RETIRED = {"lock": "locked or unlocked criteria", "fusion plan": "kept a plan of a fusion"}
 """Kinds that earlier versions wrote → what was done."""
 UNWRITTEN = datetime.fromtimestamp(0, UTC)
 IMPORTED = " (imported)"

@@ -12,12 +12,11 @@ from core import projects
 from core.errors import ConcordError
 from core.fusion.fusion_settings import FusionRequest, FusionRunView
 from core.fusion.plan_and_criteria import OVERALL, folded
-from core.projects.project_judges import FusionPlanSaved
 from core.projects.run_control import RunDetail
 from core.records import Alignment
-from core.wording import counted, money
+from core.wording import money
 from pages.fusion.result import Fused
-from pages.ui import grid, people, run_panel, state, tables
+from pages.ui import grid, run_panel, state, tables
 from pages.ui.grid import Column
 from pages.ui.page import Opened
 from pages.ui.screens import plain
@@ -51,7 +50,8 @@ def draw(page: Opened, fused: Fused) -> None:
     request = FusionRequest(
         project_id, golden_id, fused.aspect, aspects, _assistants(page, fused, aspects), spec
     )  # fmt: skip
-    request = _edit_texts(page, request)
+    outcome = None if newest is None else projects.run_view(page.store, newest.run_id).outcome
+    request = _edit_texts(page, request, outcome)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         limit = st.number_input(
             "Items to rate (0: all)", min_value=0, value=0, step=20, key=state.widget("fusion_items_limit"), width=220
@@ -100,90 +100,33 @@ def _assistants(page: Opened, fused: Fused, aspects: Sequence[str]) -> tuple[str
     return tuple(judge_ids)
 
 
-def _edit_texts(page: Opened, request: FusionRequest) -> FusionRequest:
-    """Draw the boxes of plan and criteria; the request with both, and the items they were made from.
-
-    The session keeps next to each box which items' labels its text was made from, so that the run leaves them out.
-    """
+def _edit_texts(page: Opened, request: FusionRequest, newest: FusionRunView | None) -> FusionRequest:
+    """Draw the boxes of plan and criteria, filled with those of the newest run; the request with both."""
     box = state.widget(f"fusion_plan_{request.golden_id[-12:]}_{'+'.join(request.aspects)}")
-    criteria_box = f"{box}_criteria"
     session = st.session_state
-    plans = projects.list_plans(page.store, request.project_id, request.golden_id)
-    versions = [plan for plan in plans if set(plan.aspects) == set(request.aspects)]  # newest first
-    empty = not any(str(session.get(name, "")).strip() for name in (box, criteria_box))
-    # The newest version fills empty boxes: at first, and after a run has added one.
-    if versions and empty and session.get(f"{box}_offered") != versions[0].number:
-        session[box], session[criteria_box] = versions[0].text, versions[0].criteria
-        session[f"{box}_seen"] = session[f"{criteria_box}_seen"] = versions[0].seen
-        session[f"{box}_offered"] = versions[0].number
-
-    def propose() -> None:
-        plan = projects.propose_plan(page.store, request)
-        session[box], session[f"{box}_seen"] = plan.text, plan.seen
-
-    with st.container(horizontal=True, gap="small"):
-        proposing = "Propose a plan from measured agreement"
-        st.button(
-            proposing, icon=":material/insights:", on_click=state.attempt, args=("No plan can be proposed", propose)
-        )
-        if versions:
-            with st.popover(f"{counted(len(versions), 'version')} kept", icon=":material/history:"):
-                for version in versions:
-                    _draw_version(version)
+    if newest is not None and set(newest.judges) - {OVERALL} == set(request.aspects) - {OVERALL}:
+        session.setdefault(box, newest.plan)
+        session.setdefault(f"{box}_criteria", newest.criteria)
     height = min(140 + 60 * (len(request.aspects) - 1), 360)
     example = "\n".join(f"{aspect}:\n- What earns a high number." for aspect in request.aspects[:2])
     left, right = st.columns(2)
-    left.text_area(
+    criteria = left.text_area(
         "Criteria",
-        key=criteria_box,
+        key=f"{box}_criteria",
         height=height,
         max_chars=20_000,
         placeholder=f"{example}\nIf empty, the model writes the criteria.",
         help=CRITERIA_HELP,
     )
     example = "\n".join(f"{aspect}: part, part\nHow to read their numbers." for aspect in request.aspects[:2])
-    right.text_area(
+    plan = right.text_area(
         "Plan",
         key=box,
         height=height,
         max_chars=8_000,
         placeholder=f"{example}\nIf empty, the model writes the plan.",
     )
-    plan, criteria = (str(session.get(name, "")).strip() for name in (box, criteria_box))
-    seen = set(session.get(f"{box}_seen", ())) if plan else set()
-    seen |= set(session.get(f"{criteria_box}_seen", ())) if criteria else set()
-    for version in versions:
-        if (plan and version.text == plan) or (criteria and version.criteria == criteria):
-            seen |= set(version.seen)
-    written = replace(
-        request,
-        settings=replace(request.settings, plan=plan, criteria=criteria),
-        plan_seen=tuple(sorted(seen)),
-    )
-
-    def keep() -> None:
-        projects.save_plan(page.store, written, expected=versions[0].number if versions else None)
-        state.leave_notice("Plan and criteria are saved as a new version.", good=True)
-
-    unchanged = bool(versions) and (versions[0].text, versions[0].criteria) == (plan, criteria)
-    people.button(
-        page,
-        "reviewer",
-        "Keep this version",
-        icon=":material/save:",
-        on_click=state.attempt,
-        args=("They were not kept", keep),
-        disabled=not (plan or criteria) or unchanged,
-    )
-    return written
-
-
-def _draw_version(version: FusionPlanSaved) -> None:
-    st.markdown(plain(f"Version {version.number}, by {version.actor or 'somebody'} ({version.origin})"))
-    st.text(version.text or "(no plan: the model writes it)")
-    if version.criteria:
-        st.caption("Criteria")
-        st.text(version.criteria)
+    return replace(request, settings=replace(request.settings, plan=plan.strip(), criteria=criteria.strip()))
 
 
 def _draw_run(page: Opened, view: RunDetail) -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from core import projects
-from core.errors import ConflictError, JudgeError, NotFoundError, UsageError
+from core.errors import NotFoundError, UsageError
 from core.fusion.fusion_settings import FusionRequest, FusionRunView, FusionSettings
 from core.judge_files.documents import read_card
 from core.judge_files.fused_judge import FusedJudge
@@ -104,7 +104,7 @@ def test_one_call_an_item_enters_a_judge_for_each_aspect_whose_file_rates_others
 def test_the_model_writes_the_criteria_where_none_are_given(
     store: Store, settings: Settings, request_: FusionRequest, fuse: Fuse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One call more, for the aspects of which nothing is said; a version to edit, and the prompt of every item."""
+    """One call more, for the aspects of which nothing is said; its text is in the prompt of every item."""
     asked = asking(monkeypatch)
     request = changed(request_, criteria="relevance:\n- Cover the main point.", n_items=6)
     estimate = projects.estimate_fusion(store, settings, request)
@@ -112,8 +112,6 @@ def test_the_model_writes_the_criteria_where_none_are_given(
     view = fuse(request)
     assert (view.calls, view.criteria_origins) == (7, {"coherence": "model", "relevance": "person"})
     assert "- relevance: a number" not in asked[0], "the criteria of relevance are given"
-    (version,) = projects.list_plans(store, request.project_id, request.golden_id)
-    assert (version.text, version.origin, version.criteria) == (PLAN, "person", view.criteria)
     written = view.criteria.split("\n\nrelevance:")[0].splitlines()[1:]
     assert len(written) == 2
     for prompt in asked[1:]:
@@ -121,32 +119,6 @@ def test_the_model_writes_the_criteria_where_none_are_given(
     edited = changed(request, criteria=view.criteria)
     assert projects.estimate_fusion(store, settings, edited).calls == 6
     assert fuse(edited).criteria == view.criteria
-    assert len(projects.list_plans(store, request.project_id, request.golden_id)) == 1, "nothing new was written"
-
-
-@pytest.mark.parametrize(
-    ("written", "given", "words"),
-    [
-        ("coherence: bleurt\nrelevance: none", {}, "The plan names 'bleurt'"),
-        ("Be strict and fair.", {"criteria": ""}, "The criteria begin with 'Be strict"),
-    ],
-    ids=["plan", "criteria"],
-)
-def test_what_the_model_wrote_and_cannot_be_read_is_kept_to_be_mended(
-    store: Store,
-    request_: FusionRequest,
-    fuse: Fuse,
-    monkeypatch: pytest.MonkeyPatch,
-    written: str,
-    given: dict[str, str],
-    words: str,
-) -> None:
-    answer = scripted.reply_to
-    monkeypatch.setattr(scripted, "reply_to", lambda *asked: replace(answer(*asked), text=written))
-    with pytest.raises(JudgeError, match=f"cannot be used: {words}"):
-        fuse(changed(request_, plan="", **given))
-    (plan,) = projects.list_plans(store, request_.project_id, request_.golden_id)
-    assert (plan.criteria if given else plan.text, plan.origin) == (written, "model, to be mended")
 
 
 def asking(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -159,24 +131,6 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(scripted, "reply_to", noted)
     return prompts
-
-
-def test_a_plan_is_proposed_kept_and_edited_in_versions(store: Store, request_: FusionRequest, fuse: Fuse) -> None:
-    request_ = changed(request_, criteria="relevance: none\ncoherence:\n- It hangs together.")
-    proposed = projects.propose_plan(store, request_)
-    assert proposed.origin == "measured" and proposed.seen
-    request = changed(request_, plan=proposed.text, plan_seen=proposed.seen)
-    first = projects.save_plan(store, request, origin="measured", expected=0)
-    second = projects.save_plan(store, request_, expected=first)
-    newer, older = projects.list_plans(store, request_.project_id, request_.golden_id)
-    assert [(plan.number, plan.origin) for plan in (newer, older)] == [(second, "person"), (first, "measured")]
-    assert older.seen == proposed.seen
-    assert newer.criteria == "coherence:\n- It hangs together.\n\nrelevance:\nnone"
-    with pytest.raises(ConflictError):
-        projects.save_plan(store, request, expected=first)
-    view = fuse(changed(request, n_items=6))
-    entered = store.judges.get(request_.project_id, view.judges["coherence"]).judge
-    assert set(entered.seen) == set(proposed.seen)  # nothing is told where the plan was measured
 
 
 def test_what_is_refused(store: Store, settings: Settings, request_: FusionRequest) -> None:

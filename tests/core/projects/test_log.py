@@ -27,7 +27,7 @@ from core.projects.labelling import (
     Span,
 )
 from core.projects.misaligned_items import TriageRequest
-from core.projects.project_judges import FusionKept, FusionPlanSaved
+from core.projects.project_judges import FusionKept
 from core.projects.reasons import Triage
 from core.projects.review import PointDecided, ReviewJoined, ReviewLeft, Vote
 from core.projects.run_control import HeldOutAccess
@@ -58,7 +58,6 @@ ENTRIES: tuple[tuple[Entry, str], ...] = (
     (ReviewLeft("g", "a"), "left the review (a)"),
     (Vote("g", "a", ODD, "abstain"), "voted abstain (a)"),
     (PointDecided("g", "a", ODD, "postponed", "r", "1 for, 0 against", "i", "c"), "decided: postponed (a)"),
-    (FusionPlanSaved("Fuse.", "person", (1, 2), ("a", "b")), "fusion plan"),
     (FusionKept("g", "a", ({"name": "j"},), {"weights": [0.1, 2]}, {"fused": None}), "fusion kept (a)"),
     (AnchorsSet("a", (Anchor(1.0, ODD), Anchor(5.0, "good"))), "wrote what the levels of the scale mean (a)"),
     (Highlighted("i0", (Span(2, 5, "cat"),)), "marked words of an item"),

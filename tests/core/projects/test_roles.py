@@ -36,7 +36,7 @@ READING = """
     estimate_repeval open_review hidden_votes review_moved
     measured_judges report
     fuse_judges fused_file kept_fusion
-    estimate_fusion list_plans propose_plan fusion_result
+    estimate_fusion fusion_result
     judge_adapters
     criteria_names draft_of
     usual_measure measured_judges judges_shown readable_judges keeping_sides as_compared calibration_behind
@@ -55,7 +55,7 @@ CHANGING = """
     resume_run save_edit start_run
     start_pass
     import_judge preview_import read_recording read_upload
-    keep_fusion save_plan
+    keep_fusion
     decide_version make_version measure_version use_version
     start_replay
     drop_draft keep_draft
