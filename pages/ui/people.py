@@ -176,13 +176,14 @@ class Asked:
     """A press that waits for a name: what it does, and through which store.
 
     `press` is the button's key or label: a screen that reads the button's value finds it pressed in the next run.
-    `project`: a new project is wanted, so its name is asked for as well.
+    `project`: a new project is wanted, so its name is asked for as well, and the person's only where it `needs_name`.
     """
 
     store: Store
     press: str = ""
     act: Callable[[], object] | None = None
     project: bool = False
+    needs_name: bool = True
 
 
 def button(
@@ -228,7 +229,10 @@ def once_named(page: Acting, act: Callable[[], object]) -> Callable[[], object]:
 
 def ask(page: Acting, *, press: str = "", act: Callable[[], object] | None = None, project: bool = False) -> NoReturn:
     """Open the dialog in the next drawing of the whole screen, which begins now."""
-    st.session_state[state.ASKED] = Asked(page if isinstance(page, Store) else page.store, press, act, project)
+    store = page if isinstance(page, Store) else page.store
+    # Decided once: a field that vanished after a first Enter would take the focus with it, to the button that closes.
+    needs_name = not project or page.actor.is_unnamed
+    st.session_state[state.ASKED] = Asked(store, press, act, project, needs_name)
     st.rerun()
 
 
@@ -253,23 +257,21 @@ def _draw_asking(asked: Asked) -> None:
         if asked.project:
             go("golden_set", section=state.UPLOAD_SECTION)
         st.rerun()
-    actor = asked.store.actor
-    needs_name = not asked.project or actor.is_unnamed
-    if needs_name:
+    if asked.needs_name:
         st.caption("Changes carry your name. This browser remembers it.")
     with st.form(state.widget("name_form"), border=False):
-        if needs_name:
-            st.text_input("Your name", value=actor.name, key=state.widget("name_typed"), max_chars=LONGEST)
+        if asked.needs_name:
+            st.text_input("Your name", value=asked.store.actor.name, key=state.widget("name_typed"), max_chars=LONGEST)
         if asked.project:
             st.text_input("Name of the project", key=state.NEW_PROJECT, max_chars=80)
         if problem := st.session_state.pop(state.NAME_PROBLEM, ""):
             st.warning(plain(problem), icon=":material/edit:")
         label = "Create project" if asked.project else "Continue"
-        st.form_submit_button(label, type="primary", on_click=_answer, args=(asked, needs_name))
+        st.form_submit_button(label, type="primary", on_click=_answer, args=(asked,))
 
 
-def _answer(asked: Asked, needs_name: bool) -> None:
-    if needs_name:
+def _answer(asked: Asked) -> None:
+    if asked.needs_name:
         name = tidy(str(st.session_state[state.widget("name_typed")]))
         if not name:
             st.session_state[state.NAME_PROBLEM] = "Enter your name."

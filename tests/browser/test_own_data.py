@@ -105,6 +105,8 @@ def test_a_teams_file_becomes_an_approved_judge_in_few_presses(
     enter(dialog.get_by_role("textbox", name="Your name"), "Ada")
     presses.append("Enter")
     page.keyboard.press("Enter")
+    expect(dialog.get_by_test_id("stAlert")).to_be_visible()
+    expect(dialog.get_by_role("textbox", name="Your name")).to_have_value("Ada")  # no field moves under the hands
     enter(dialog.get_by_role("textbox", name="Name of the project"), "Support")
     presses.append("Enter")
     page.keyboard.press("Enter")
