@@ -93,7 +93,12 @@ def draw(assignment: Assignment) -> None:
             on_change=label_shown.comment_on,
             args=(assignment, shown.item_id),
         )
-        remembered.draw_label_auto(st.session_state[state.LABEL_AUTO])
+        st.session_state.setdefault(label_shown.AUTO, st.session_state.get(state.LABEL_AUTO, remembered.label_auto()))
+        words = "The next item comes as soon as this one is rated."
+        auto = st.session_state[state.LABEL_AUTO] = st.toggle(
+            "Open the next item by itself", key=label_shown.AUTO, help=words
+        )
+        remembered.draw_label_auto(auto)
 
 
 def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownItem) -> None:
@@ -102,13 +107,13 @@ def _draw_head(assignment: Assignment, session: AnnotationSession, shown: ShownI
     place = n if shown.item_id is None else session.assigned.index(shown.item_id) + 1
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.progress(done / n if n else 0.0, text=f"**{place} of {n}** · {done} done")
-        words = "The next item comes as soon as this one is rated."
-        kept = st.session_state.get(state.LABEL_AUTO, remembered.label_auto())
-        st.session_state.setdefault(label_shown.AUTO, kept)
-        st.session_state[state.LABEL_AUTO] = st.toggle("Open the next item by itself", key=label_shown.AUTO, help=words)
-        if assignment.passed.plan.instructions:
+        defined = [f"**{plain(each.aspect)}**: {plain(each.definition)}" for each in assignment.aspects if each.definition]
+        if defined or assignment.passed.plan.instructions:
             with st.popover("Instructions", key=state.widget("label_instructions")):
-                label_item.draw_text(assignment.passed.plan.instructions)
+                for line in defined:
+                    st.markdown(line)
+                if assignment.passed.plan.instructions:
+                    label_item.draw_text(assignment.passed.plan.instructions)
         with st.popover("Keys", icon=":material/keyboard:", key=_SHEET):
             rates = f"| **{label_item.keys_of(assignment.aspects[0])}** | rate the selected aspect |"
             st.markdown(f"| Key | Does |\n|:--|:--|\n{rates}{_SHEET_ROWS}")
@@ -147,13 +152,15 @@ def _draw_answers(assignment: Assignment, shown: ShownItem) -> None:
         levels, choices, here = label_item.levels_of(aspect, kind), aspect.choices(), place == active
         mark = ":primary[:material/keyboard:] " if here and len(aspects) > 1 else ""
         done = " :green[:material/check:]" if aspect.aspect in shown.known else ""
-        meaning = f": {plain(aspect.definition)}" if aspect.definition else ""
         ends = f"{aspect.scale.low:g} lowest, {aspect.scale.high:g} highest"
         ends = f":gray[{'Which of the two is better?' if levels else ends}]"
         note = ends
         if shown.note and place == (active or 0):
             note = f"**{shown.note}**" if shown.note == label_shown.UNDONE else f":orange[**{plain(shown.note)}**]"
-        st.markdown(f"{mark}**{plain(aspect.aspect)}**{meaning}{done}  \n{note}")
+        st.markdown(f"{mark}**{plain(aspect.aspect)}**{done} · {note}")
+        if aspect.definition:
+            with st.container(key=state.widget(f"label_definition_{place}")):  # on a phone, among the instructions
+                st.markdown(plain(aspect.definition))
         cannot_tell = "X" if here else None
         if not choices:
             _draw_box(assignment, shown, place, cannot_tell)

@@ -163,9 +163,9 @@ def answer(assignment: Assignment, item_id: str, aspect: str, value: float | Non
         shown = _save(assignment, shown, {aspect: value})
     if shown.redo is not None and not shown.problem:
         shown = replace(shown, redo=shown.redo + 1 if shown.redo + 1 < len(assignment.aspects) else None)
-    if st.session_state.get(AUTO) and shown.redo is None:
-        shown = _on_if_complete(assignment, shown)
     why = "" if shown.problem or shown.wish or shown.redo is not None else _asks_why(assignment, shown)
+    if st.session_state.get(AUTO) and shown.redo is None and not why:
+        shown = _on_if_complete(assignment, shown)
     st.session_state[state.LABEL_SHOWN] = replace(shown, note=why)
 
 
