@@ -228,7 +228,7 @@ def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | No
             table.enter(replace(matrix, criteria_ids=tuple(missing), unscored=unread))
             publish(f"{table.calls:,} of {expected:,} scores")
     # measured as in the calibration's own report, so that the final judge's row equals it
-    measure, resamples, seed = calibration.held_out.measure, calibration.settings.resamples, calibration.settings.seed
+    measure, seed = calibration.held_out.measure, calibration.settings.seed
     sides = [LabelledItems.of(golden, calibration.task.aspect, side) for side in asked.sides]
     used = np.isin(np.arange(len(golden.items)), asked.positions)
     rows: list[AblationRow] = []
@@ -240,14 +240,12 @@ def ablate(judge: AskedJudge, calibration: Calibration, scores: ScoreMatrix | No
         reasons, lost = table.reasons(names), [golden.item_ids[k] for k in np.flatnonzero(used & np.isnan(values[-1]))]
         if why := tuple(reasons[item_id] for item_id in lost if item_id in reasons):
             unscored[key] = why
-        found = [
-            align(values[-1][side.positions], side, measure, resamples=resamples, seed=[seed, 9]) for side in sides
-        ]
+        found = [align(values[-1][side.positions], side, measure, seed=[seed, 9]) for side in sides]
         ids, new = tuple(each.criteria_id for each in variant.criteria), bool(variant.without)
         row = AblationRow(key, variant.what, ids, found[0], found[1], first_look=new or key == "without refinement")
         if rows:
             theirs, final = (scored[sides[1].positions] for scored in (values[-1], values[0]))
-            test = paired_difference(theirs, final, sides[1], measure, resamples=resamples, seed=[seed, 10])
+            test = paired_difference(theirs, final, sides[1], measure, seed=[seed, 10])
             row = replace(row, difference=test.value, interval=test.interval, p=test.p, n=test.n, reason=test.reason)
         rows.append(row)
     corrected = holm([np.nan if row.p is None else row.p for row in rows[1:]])

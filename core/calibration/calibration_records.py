@@ -95,7 +95,6 @@ class CalibrationSettings:
     refine_gate: bool = setting(True, "Accept a refinement only if it also gains on items that it was not shown.")
     draft_temperature: float = setting(1.0, "Temperature of drafting.", low=0, high=2)
     refine_temperature: float = setting(1.0, "Temperature of refining.", low=0, high=2)
-    resamples: int = setting(1000, "Resamples of sources behind intervals.", low=0, high=100_000)
     seed: int = setting(0, "Seed of every random choice.", low=0)
     fit_strengths: bool = setting(True, "Let the offline judge fit the strengths of its clauses to all labels.")
     levels: bool = setting(True, "Show the judge what the levels of the scale mean, where somebody wrote that.")
@@ -152,12 +151,8 @@ class CalibrationSettings:
 
     @classmethod
     def from_json(cls, body: Mapping[str, Any]) -> CalibrationSettings:
-        """Read what `as_json` wrote, older files with their `max_words` too; UsageError for unknown names."""
-        known = {f.name for f in fields(cls)}
-        body = {name: value for name, value in body.items() if name != "max_words"}
-        if unknown := sorted(set(body) - known):
-            raise UsageError(f"Unknown calibration settings {unknown}; known are {sorted(known)}.")
-        return cls(**body)
+        """Read what `as_json` wrote; names that are no settings now are those of earlier versions, and dropped."""
+        return cls(**{f.name: body[f.name] for f in fields(cls) if f.name in body})
 
 
 @dataclass(frozen=True, slots=True)

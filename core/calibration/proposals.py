@@ -35,7 +35,7 @@ from core.records import (
     Split,
     Usage,
 )
-from core.stats import Difference, LabelledItems, paired_difference
+from core.stats import Difference, LabelledItems, alignment_values, paired_difference
 
 SCORE_BATCH = 40
 
@@ -301,10 +301,10 @@ def gate(pool: CandidatePool, fold: IntArray, children: Sequence[str]) -> None:
     for child in children:
         parent = pool.entries[child].criteria.provenance.parents[0]
         scores = np.stack([pool.values(name)[fold] for name in (child, parent)])
-        new, old = (found.value for found in pool.align(scores, inner, resamples=0))
-        gain = None if new is None or old is None else new - old
+        new, old = alignment_values(scores, inner, pool.measure).tolist()
+        gain = None if np.isnan(new - old) else new - old
         gains = gain is not None and gain > 0 and pool.value(child) > pool.value(parent)
-        kept = gains or (not pool.settings.refine_gate and new is not None)
+        kept = gains or (not pool.settings.refine_gate and not np.isnan(new))
         pool.entries[child] = replace(pool.entries[child], inner_gain=gain, status="kept" if kept else "rejected")
 
 
@@ -418,7 +418,7 @@ def refinement_round(
     def difference(child: Criteria, places: np.ndarray) -> Difference:
         new, old = (values(name)[places] for name in (child.criteria_id, child.provenance.parents[0]))
         seed = [settings.seed, 6]
-        return paired_difference(new, old, items.take(places), measure, resamples=chosen.resamples, seed=seed)
+        return paired_difference(new, old, items.take(places), measure, seed=seed)
 
     proposals = [
         Proposal(child, child.provenance.parents[0], difference(child, np.arange(items.n)), difference(child, inner))

@@ -52,7 +52,6 @@ from core.stats import Difference, LabelledItems, align_each, alignment_values, 
 from core.verdicts import Scores
 
 BoolArray = np.ndarray[tuple[int], np.dtype[np.bool_]]
-INTERIM_RESAMPLES = 200  # for whiskers that are redrawn with the next batch
 
 
 class Keeper:
@@ -235,25 +234,22 @@ class CandidatePool:
             stale = not entry.trace or entry.trace[-1].items < entry.calls
             if entry.calls and (stale or final):
                 groups.setdefault(self.asked(name).tobytes(), []).append(name)
-        resamples = self.settings.resamples if final else min(self.settings.resamples, INTERIM_RESAMPLES)
         for ids in groups.values():  # those scored on the same items in one go
             is_asked = self.asked(ids[0])
             scores = np.stack([self.values(name)[is_asked] for name in ids])
-            for name, found in zip(ids, self.align(scores, self.items.take(is_asked), resamples), strict=True):
+            for name, found in zip(ids, self.align(scores, self.items.take(is_asked)), strict=True):
                 entry, trace = self.entries[name], self.entries[name].trace
                 if not trace or trace[-1].items < entry.calls:
                     trace = (*trace, TracePoint(entry.calls, found.value))
                 self.entries[name] = replace(entry, alignment=found, trace=trace)
 
-    def align(self, scores: FloatArray, items: LabelledItems, resamples: int | None = None) -> list[Alignment]:
-        """Alignments of `scores` (k, n) with the labels of `items`, with intervals when `resamples` > 0."""
-        count = self.settings.resamples if resamples is None else resamples
-        return align_each(scores, items, self.measure, resamples=count, seed=[self.settings.seed, 9])
+    def align(self, scores: FloatArray, items: LabelledItems) -> list[Alignment]:
+        """Alignments of `scores` (k, n) with the labels of `items`, with intervals."""
+        return align_each(scores, items, self.measure, seed=[self.settings.seed, 9])
 
     def difference(self, first: FloatArray, second: FloatArray, items: LabelledItems) -> Difference:
         """Alignment of `first` minus that of `second`, (n,) each, on those of `items` that both scored."""
-        resamples, seed = self.settings.resamples, [self.settings.seed, 10]
-        return paired_difference(first, second, items, self.measure, resamples=resamples, seed=seed)
+        return paired_difference(first, second, items, self.measure, seed=[self.settings.seed, 10])
 
     def value(self, criteria_id: str) -> float:
         """The alignment on what was scored so far, minus infinity when undefined: the ranking key."""

@@ -229,7 +229,6 @@ def repeval(
         statistic=measured.statistic,
         level=measured.level,
         seed=measured.seed,
-        resamples=measured.bootstrap,
     )
     with stages_shown("texts") as progress:
         fitted = fit_repeval(

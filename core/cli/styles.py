@@ -67,7 +67,6 @@ def styles(
         seed=measured.seed,
         statistic=measured.statistic,
         level=measured.level,
-        resamples=measured.bootstrap,
     )
     with closing(language_model(judge, Settings.from_environment(), reply_cache(judge), gate=NAMED)) as model:
         first = estimate_of_styles(loaded, aspect, model, settings)

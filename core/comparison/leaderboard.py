@@ -41,8 +41,6 @@ from core.stats.alignment import RegressionBar, bar_beside
 if TYPE_CHECKING:
     from core.comparison.supervised import PlainRegression
 
-RESAMPLES = 2_000
-"""Resamples of sources behind intervals at system level."""
 
 MOST_TAKEN = 1 / 3
 """Share of another judge's items that a judge may cost before it is left out of the comparison."""
@@ -249,7 +247,6 @@ def compare_table(
     *,
     regression: PlainRegression | None = None,
     seed: int = 0,
-    resamples: int = RESAMPLES,
 ) -> Leaderboard:
     """Compare `judges` with the raters on `aspect` and with each other, on the items that none has seen and all scored.
 
@@ -266,11 +263,11 @@ def compare_table(
     if pool.n_common:
         values = alignment_values(scores, common, measure)
         order = np.argsort(-values, kind="stable").tolist()  # best first, the undefined (NaN) last
-        pairwise = compare_judges(scores[order], common, measure, resamples=resamples, seed=seed)
+        pairwise = compare_judges(scores[order], common, measure, seed=seed)
         alignments = list(pairwise.alignments)
         if regression is not None and not regression.reason:
             predicted, n_labels = regression.values[at], regression.n_labels
-            bar = bar_beside(predicted, n_labels, scores[order], common, measure, resamples=resamples, seed=seed)
+            bar = bar_beside(predicted, n_labels, scores[order], common, measure, seed=seed)
             bar = bar if bar.alignment.value is not None else None
     raters = _raters(golden, aspect)
     rows = []
@@ -285,7 +282,7 @@ def compare_table(
         measure,
         tuple(rows),
         pairwise if len(rows) > 1 else None,
-        human_ceiling(golden, aspect, at, measure, seed=seed, resamples=resamples),
+        human_ceiling(golden, aspect, at, measure, seed=seed),
         pool,
         int(np.unique(common.sources).size),
         "" if at.size else _nothing_left(names, pool),
@@ -304,7 +301,7 @@ def ceiling(golden: GoldenSet, aspect: str, settings: MeasureSettings | None = N
     measure = how.on(LabelledItems.of(golden, aspect, np.flatnonzero(~np.isnan(labels))))
     used = np.flatnonzero(~np.isnan(labels) | table.rated.all(axis=0))
     items, table = LabelledItems.of(golden, aspect, used), table.at(used)
-    alignment, by_rater = leave_one_out(table, items, measure, resamples=how.bootstrap, seed=how.seed)
+    alignment, by_rater = leave_one_out(table, items, measure, seed=how.seed)
     alpha = krippendorff_alpha(table.values, alpha_metric(task.scale))
     spearman, n_pairs, no_pairs = pairwise_spearman(table.values)
     return Ceiling(
@@ -330,7 +327,6 @@ def human_ceiling(
     measure: Measure,
     *,
     seed: int = 0,
-    resamples: int = RESAMPLES,
 ) -> Alignment:
     """How well one rater agrees with the mean of the others on the items at `positions`; undefined, with the reason,
     without single ratings.
@@ -343,7 +339,7 @@ def human_ceiling(
     if not here.rated_twice.size:
         return replace(nothing, reason="no item here was rated by two raters")
     items = LabelledItems.of(golden, aspect, positions)
-    return leave_one_out(here, items, measure, resamples=resamples, seed=seed)[0]
+    return leave_one_out(here, items, measure, seed=seed)[0]
 
 
 def annotator_tests(

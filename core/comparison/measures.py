@@ -62,9 +62,7 @@ def align(
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     how = settings or MeasureSettings()
-    return given.counted(
-        aligned(given.scores, given.items, how.on(given.items), resamples=how.bootstrap, seed=how.seed)
-    )
+    return given.counted(aligned(given.scores, given.items, how.on(given.items), seed=how.seed))
 
 
 def align_all(
@@ -83,9 +81,7 @@ def align_all(
     """
     given = labelled_verdicts(golden, verdicts, aspect, judge_file, all_items=all_items)
     how, scale = settings or MeasureSettings(), golden.aspects[aspect].scale
-    report = agreement_report(
-        given.scores, given.items, scale=scale, seed=how.seed, resamples=how.bootstrap, mapped=given.mapped
-    )
+    report = agreement_report(given.scores, given.items, scale=scale, seed=how.seed, mapped=given.mapped)
     return replace(report, alignments=tuple(map(given.counted, report.alignments)))
 
 
@@ -123,12 +119,12 @@ def compare(
     how = settings or MeasureSettings()
     measure = how.on(items)
     of_a, of_b = (side.scores[np.searchsorted(side.items.positions, positions)] for side in (a, b))
-    difference = paired_difference(of_a, of_b, items, measure, resamples=how.bootstrap, seed=how.seed)
+    difference = paired_difference(of_a, of_b, items, measure, seed=how.seed)
     difference = replace(difference, a=a.counted(difference.a), b=b.counted(difference.b))
     regression, bar = plain_regression(golden, aspect, seed=how.seed), None
     if not regression.reason:
         predicted, both = regression.values[positions], np.stack([of_a, of_b])
-        bar = bar_beside(predicted, regression.n_labels, both, items, measure, resamples=how.bootstrap, seed=how.seed)
+        bar = bar_beside(predicted, regression.n_labels, both, items, measure, seed=how.seed)
     return Comparison(difference, williams_test(of_a, of_b, items), bar)
 
 

@@ -65,7 +65,6 @@ class StylesSettings:
     seed: int = 0
     statistic: Statistic = "spearman"
     level: Level | None = None
-    resamples: int = 1000
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -400,7 +399,6 @@ class _Grid:
                 scores.values[np.isin(asked.positions, asked.reported)],
                 LabelledItems.of(self.golden, task.aspect, asked.reported),
                 Measure(settings.statistic, asked.level),
-                resamples=settings.resamples,
                 seed=settings.seed,
             ),
             n_asked=len(asked.items),

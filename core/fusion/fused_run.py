@@ -218,7 +218,6 @@ class Parts:
             split=how.split,
             calibration_share=how.fit_share,
             seed=how.seed,
-            resamples=0,
         )
 
     def _split(self, seen: list[int]) -> Split:
@@ -298,9 +297,7 @@ class Parts:
         golden, how, here = self.golden, self.how, self.here
         reads = Extraction(texts=usual_texts(EMBEDDED))
         states = extract(golden, extraction=reads, cache_dir=here.home, ray=here.ray, code=here.remote_code)
-        fitting = RepEvalSettings(
-            resamples=0, random_vectors=0, seed=self.split.seed, statistic=how.statistic, level=how.level
-        )
+        fitting = RepEvalSettings(random_vectors=0, seed=self.split.seed, statistic=how.statistic, level=how.level)
         result = run(golden, self.aspect, states, fitting, split=self.split)  # cross-fitted on what it learns from
         note = f"RepEval, trained on {len(self.split.calibration)} items and scored out of fold there."
         judge = JudgeScores(

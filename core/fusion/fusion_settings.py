@@ -43,9 +43,6 @@ class FusionSettings:
     fit_share: float = setting(
         0.5, "Share of the sources to fit on; the others measure it.", low=0.1, high=0.9, flag="--calibration-share"
     )
-    resamples: int = setting(
-        1000, "Resamples of sources behind intervals at system level; 0: no intervals.", low=0, flag="--bootstrap"
-    )
     seed: int = setting(0, "Seed of every random choice.", low=0)
     plan: str = setting("", "For llm: a plan's file, 'model' to let it write one, or 'none'; else measured.")
     criteria: str = setting(

@@ -66,8 +66,8 @@ TOKENS_AN_ASPECT = 160
 PLAN_TOKENS = 1_500
 CHARACTERS_PER_TOKEN = 4
 BATCH = 40
-PLAN_RESAMPLES, PLAN_STREAM = 500, 5
-"""Resamples that choose the assistants of a measured plan, and their random stream, which no report draws from."""
+PLAN_STREAM = 5
+"""Random stream of the choice of assistants for a measured plan; no report draws from it."""
 NO_TARGET = "the raters gave no overall label, and a mean of aspects takes two that are rated in the same call"
 AN_ASPECT = "it is an aspect rated here, and compared with the labels of it"
 AGAIN = (
@@ -225,7 +225,7 @@ def measured_plan(
     For system level they are measured over items: a dozen systems are too few to choose by.
     """
     level: Level | None = "dataset" if settings.level == "system" else settings.level
-    settings = replace(settings, resamples=PLAN_RESAMPLES, level=level)
+    settings = replace(settings, level=level)
     uses = []
     for aspect, judges in parts.items():
         at = np.asarray(positions, dtype=np.intp)

@@ -27,7 +27,15 @@ from core.data.split import TO_STACK, inner_fold, too_few_to_stack
 from core.errors import AspectError, UsageError
 from core.fusion.fusion_settings import METHODS, FusionMethod, FusionSettings
 from core.records import STATISTICS, Alignment, FloatArray, GoldenSet, IntArray, JudgeScores, Level, Split, Unscored
-from core.stats import LEAST_SOURCES, Difference, LabelledItems, align_each, holm, paired_difference
+from core.stats import (
+    LEAST_SOURCES,
+    Difference,
+    LabelledItems,
+    align_each,
+    alignment_values,
+    holm,
+    paired_difference,
+)
 from core.wording import number
 
 PENALTIES = np.logspace(-1, 3, 13)
@@ -284,12 +292,12 @@ class Agreement:
     def align(self, matrix: FloatArray, at: IntArray, *, stream: int = 1) -> list[Alignment]:
         """One alignment for each row of `matrix` (n_judges, n_items), at the positions `at`."""
         how, items = self.settings, self.items.take(at)
-        return align_each(matrix[:, at], items, how.measure, resamples=how.resamples, seed=[how.seed, stream])
+        return align_each(matrix[:, at], items, how.measure, seed=[how.seed, stream])
 
     def difference(self, a: FloatArray, b: FloatArray, at: IntArray) -> Difference:
         """The alignment of `a` minus that of `b`, both (n_items,), on the items of `at` that both scored."""
         how, items = self.settings, self.items.take(at)
-        return paired_difference(a[at], b[at], items, how.measure, resamples=how.resamples, seed=[how.seed, 2])
+        return paired_difference(a[at], b[at], items, how.measure, seed=[how.seed, 2])
 
 
 def fuse(
@@ -397,9 +405,9 @@ def _choose_parts(
     `matrix` is (n_parts, n_items).  UsageError where fewer than two parts are usable.
     """
     golden, settings = agreement.golden, agreement.settings
-    # which parts beat chance needs intervals, whatever the report needs, and more units than a dozen systems
+    # a dozen systems are too few to find which parts beat chance
     level = "dataset" if settings.level == "system" else settings.level
-    gate = replace(settings, resamples=settings.resamples or 1000, level=level)
+    gate = replace(settings, level=level)
     on_fit = replace(agreement, settings=gate).align(matrix, fit)
     few = fit.size < TO_STACK or np.unique(golden.source_codes[fit]).size < LEAST_SOURCES
     reasons = [
@@ -444,9 +452,10 @@ def side_by_side(agreement: Agreement, rows: Mapping[str, FloatArray], at: IntAr
     seen = frame.iloc[at]
     varied = seen.loc[:, seen.nunique() > 1].reindex(columns=frame.columns)  # nothing is defined for a constant
     for statistic in STATISTICS:
-        own = replace(agreement, settings=replace(agreement.settings, statistic=statistic, resamples=0))
-        for name, alignment in zip(rows, own.align(frame.to_numpy().T, at), strict=True):
-            coefficients.setdefault(name, {})[statistic] = alignment.value
+        measure, items = replace(agreement.settings.measure, statistic=statistic), agreement.items.take(at)
+        values = alignment_values(frame.to_numpy().T[:, at], items, measure).tolist()
+        for name, value in zip(rows, values, strict=True):
+            coefficients.setdefault(name, {})[statistic] = None if np.isnan(value) else value
         table = varied.corr(statistic, min_periods=2)
         between[statistic] = table.astype(object).where(table.notna(), None).to_numpy().tolist()
     return {"coefficients": coefficients, "between": {"names": list(rows)} | between}

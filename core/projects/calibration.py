@@ -506,9 +506,7 @@ def _enter_measurement(work: RunWork, number: int, result: Calibration) -> None:
             if positions:
                 items = LabelledItems.of(golden, result.task.aspect, sorted(positions))
                 at, measure = items.positions, result.calibration.measure
-                gains[side] = paired_difference(
-                    new[at], old[at], items, measure, resamples=chosen.resamples, seed=chosen.seed
-                )
+                gains[side] = paired_difference(new[at], old[at], items, measure, seed=chosen.seed)
     held_out = gains.get("held-out")
     accesses = list_held_out_accesses(store, run.project_id, run.golden_id, run.aspect)
     if held_out is not None and (reason := compared_before(line, run.golden_id, accesses)):

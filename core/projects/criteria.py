@@ -362,7 +362,7 @@ def run_rescore(work: RunWork) -> RescoreResult:
         scored = judge.score(pair, split.calibration)
         new, parent = (scored.values[scored.criteria_ids.index(criteria_id)] for criteria_id in ids)
         work.progress.publish(Stage("done", "done", expected, expected, scored.usage))
-    both = paired_difference(new, parent, items, measure, resamples=chosen.resamples, seed=chosen.seed)
+    both = paired_difference(new, parent, items, measure, seed=chosen.seed)
     measured = zip(ids, (both.a, both.b), strict=True)
     work.add_alignments([work.alignment(criteria_id, "calibration", each) for criteria_id, each in measured])
     return RescoreResult(both.b, both.a, PairedDifference.of(both))

@@ -78,8 +78,7 @@ class RepEvalSettings:
     cell alone); "paper-pca" and "paper-svm" are those of RepEval and use one cell.  Ridge learns from training and
     validation items together: cells are chosen by cross-validation over their sources, then fitted on all of them.
     `n_pairs` None is 20 pairs, for paper-svm 100; those of paper-svm may share texts.  Fitted on `train_share` of the
-    sources, chosen on `validation_share`, evaluated on the rest.  `random_vectors` 0 leaves the random baseline out,
-    `resamples` 0 the intervals.
+    sources, chosen on `validation_share`, evaluated on the rest.  `random_vectors` 0 leaves the random baseline out.
     """
 
     method: Method = "ridge"
@@ -92,7 +91,6 @@ class RepEvalSettings:
     train_share: float = 0.4
     validation_share: float = 0.2
     seed: int = 0
-    resamples: int = setting(1_000, "Resamples behind intervals at system level; 0: no intervals.", low=0)
     random_vectors: int = setting(2_000, "Random directions next to the chosen cell's.", low=0)
 
     def __post_init__(self) -> None:
@@ -289,7 +287,7 @@ def cell_detail(
 def evaluate(scores: FloatArray, items: LabelledItems, settings: RepEvalSettings) -> Alignment:
     """Return the alignment of `scores` (n_all_items,) on `items`, with its interval."""
     own = scores[items.positions]
-    return align(own, items, settings.measure, resamples=settings.resamples, seed=[settings.seed, 3])
+    return align(own, items, settings.measure, seed=[settings.seed, 3])
 
 
 def token_json(name: str) -> int | str:

@@ -47,23 +47,17 @@ from core.stats.intervals import (
 )
 from core.wording import counted
 
-RESAMPLES = 1_000
-"""Resamples of sources behind an interval at system level; the other levels draw none."""
-
 
 @dataclass(frozen=True, slots=True)
 class MeasureSettings:
-    """How agreement with raters is measured.
+    """How to measure agreement with raters.
 
-    `level` None is sample level where the groups allow it, else dataset.  `bootstrap` counts resamples of sources
-    behind intervals at system level (0: no interval); `seed` draws them.
+    `level` None is sample level where the groups allow it, else dataset.  `seed` draws the resamples of sources behind
+    intervals at system level.
     """
 
     statistic: Statistic = setting("spearman", "Coefficient of agreement.")
     level: Level | None = setting(None, "auto: sample where the groups allow it, else dataset.")
-    bootstrap: int = setting(
-        RESAMPLES, "Resamples of sources behind intervals at system level; 0: no intervals.", low=0
-    )
     seed: int = setting(0, "Seed of every random choice.", low=0)
 
     def __post_init__(self) -> None:
@@ -121,23 +115,19 @@ def _undefined(a: Alignment, b: Alignment) -> str:
     return "; ".join(f"{name}: {side.reason}" for name, side in sides.items() if side.value is None)
 
 
-def align(
-    scores: ArrayLike, items: LabelledItems, measure: Measure, *, resamples: int = RESAMPLES, seed: Seed = 0
-) -> Alignment:
+def align(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> Alignment:
     """The Alignment of one judge's `scores` (n_items,), NaN = unscored, with its interval; see `align_each`."""
-    return align_each(np.asarray(scores, dtype=np.float64)[None, :], items, measure, resamples=resamples, seed=seed)[0]
+    return align_each(np.asarray(scores, dtype=np.float64)[None, :], items, measure, seed=seed)[0]
 
 
-def align_each(
-    scores: ArrayLike, items: LabelledItems, measure: Measure, *, resamples: int = RESAMPLES, seed: Seed = 0
-) -> list[Alignment]:
+def align_each(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> list[Alignment]:
     """One Alignment per row of `scores` (n_candidates, n_items), with its 95 % interval.
 
     A value is None with its reason where undefined; its interval also with fewer than 2 sources, or where nothing
-    tells its spread.  `resamples` 0 leaves the intervals out; otherwise it matters at system level only, `seed` there
-    and with over 400 sources.  ValueError when lengths differ, UsageError for ±inf or an unknown level or statistic.
+    tells its spread.  `seed` matters at system level and with over 400 sources.  ValueError when lengths differ,
+    UsageError for ±inf or an unknown level or statistic.
     """
-    return measured(paired(scores, items), measure, resamples, seed)[0]
+    return measured(paired(scores, items), measure, seed)[0]
 
 
 def paired_difference(
@@ -146,16 +136,15 @@ def paired_difference(
     items: LabelledItems,
     measure: Measure,
     *,
-    resamples: int = RESAMPLES,
     seed: Seed = 0,
 ) -> Difference:
     """Alignment of `a` minus alignment of `b`, (n_items,) each, on the items both scored, with interval, two-sided p.
 
     For a change from before to after, `a` is after.  It tests the difference in *alignment*, not in scores.  Swapping
-    a and b flips the sign of value and interval and keeps p.  There is no p under 8 sources, nor with `resamples` 0.
+    a and b flips the sign of value and interval and keeps p.  There is no p under 8 sources.
     """
     data = _on_common_items([a, b], items)
-    return _difference(measured(data, measure, resamples, seed), 0, 1, data.items.n)
+    return _difference(measured(data, measure, seed), 0, 1, data.items.n)
 
 
 def _on_common_items(scores: ArrayLike | Sequence[ArrayLike], items: LabelledItems) -> Paired:
@@ -166,18 +155,15 @@ def _on_common_items(scores: ArrayLike | Sequence[ArrayLike], items: LabelledIte
     return paired(matrix, common)
 
 
-def measured(
-    data: Paired, measure: Measure, resamples: int, seed: Seed
-) -> tuple[list[Alignment], StandardErrors | None]:
-    """`align_each` on paired data, and the spread behind the intervals; None where none can be had or was asked for."""
+def measured(data: Paired, measure: Measure, seed: Seed) -> tuple[list[Alignment], StandardErrors | None]:
+    """`align_each` on paired data, and the spread behind the intervals; None with fewer than 2 sources."""
     values = level_values(data, measure)
     bare, spread = alignments(data, measure, *values), None
-    if data.items.n_sources >= 2 and resamples >= 1:
-        spread = spread_of(data, measure, values, np.random.default_rng(seed), resamples)
-    why = ONLY_SOURCE if data.items.n_sources < 2 else "none was asked for, as bootstrap is 0"
+    if data.items.n_sources >= 2:
+        spread = spread_of(data, measure, values, np.random.default_rng(seed))
     found = []
     for k, own in enumerate(bare):
-        interval, missing = (None, "" if own.value is None else why) if spread is None else spread.interval(k)
+        interval, missing = (None, "" if own.value is None else ONLY_SOURCE) if spread is None else spread.interval(k)
         found.append(replace(own, interval=interval, no_interval=missing))
     return found, spread
 
@@ -300,9 +286,7 @@ class PairwiseComparison:
         return np.asarray(points[:, None] - points[None, :])
 
 
-def compare_judges(
-    scores: ArrayLike, items: LabelledItems, measure: Measure, *, resamples: int = RESAMPLES, seed: Seed = 0
-) -> PairwiseComparison:
+def compare_judges(scores: ArrayLike, items: LabelledItems, measure: Measure, *, seed: Seed = 0) -> PairwiseComparison:
     """Compare all pairs of `scores` (n_judges, n_items) at once: one deviation a judge and source serves every pair.
 
     On the labelled items that every judge scored; a pair gives what `paired_difference` gives on those items.
@@ -314,7 +298,7 @@ def compare_judges(
             "No labelled item has a score from every judge, so there is nothing to compare on. "
             "Leave out the judge with the fewest scores, or score the missing items."
         )
-    judges = measured(data, measure, resamples, seed)
+    judges = measured(data, measure, seed)
     k, n = len(judges[0]), data.items.n
     first, second = np.triu_indices(k, 1)
     differences = {(i, j): _difference(judges, i, j, n) for i, j in zip(first.tolist(), second.tolist(), strict=True)}
@@ -411,13 +395,12 @@ def bar_beside(
     items: LabelledItems,
     measure: Measure,
     *,
-    resamples: int = RESAMPLES,
     seed: Seed = 0,
 ) -> RegressionBar:
     """`scores` (n_judges, n_items) next to what a regression `predicted` (n_items,) for each item, NaN for none."""
     known = items.labelled(np.where(np.isnan(predicted), np.nan, items.labels))
     data = paired(np.vstack([predicted, scores]), known)
-    both = measured(data, measure, resamples, seed)
+    both = measured(data, measure, seed)
     minus = [_difference(both, k + 1, 0, data.items.n) for k in range(len(scores))]
     corrected = holm([np.nan if gap.p is None else gap.p for gap in minus]).tolist()
     settled = [gap if gap.p is None else replace(gap, p=p) for gap, p in zip(minus, corrected, strict=True)]

@@ -89,6 +89,9 @@ CONFIDENCE = 0.95
 Z95 = 1.959963984540054
 """Standard normal quantile of a two-sided 95 % interval."""
 
+RESAMPLES = 1_000
+"""Draws of sources behind an interval at system level; the other levels draw none."""
+
 MOST_PIECES = 400
 """Most delete-one values computed; their variance is then known to about 7 %, the width to 3.5 %."""
 
@@ -322,9 +325,8 @@ def spread_of(
     measure: Measure,
     measured: tuple[FloatArray, FloatArray | None],
     generator: np.random.Generator,
-    resamples: int,
 ) -> StandardErrors:
-    """The spread of the `level_values` `measured` of `data`; `resamples` of sources are drawn at system level only."""
+    """Standard errors of the `level_values` `measured` of `data`."""
     (values, by_source), ranked = measured, measure.statistic != "pearson"
     if by_source is not None:
         spread, why = _spread_of_means(by_source), FEW_COEFFICIENTS
@@ -340,7 +342,7 @@ def spread_of(
                 np.asarray((data.items.sums_by_source(data.scored) > 0).sum(axis=1), dtype=np.intp),
                 data.items.n_sources,
                 generator,
-                resamples=resamples if measure.level == "system" else 0,
+                draws=measure.level == "system",
             ),
             FEW_RANKED,
         )
@@ -378,17 +380,17 @@ def spread_over_sources(
     n_sources: int,
     generator: np.random.Generator,
     *,
-    resamples: int = 0,
+    draws: bool = False,
 ) -> StandardErrors:
     """The spread of `values` (n_candidates,), given what they are for other `counts` of each source.
 
     `values_of` maps counts (rows, n_sources) to values (rows, n_candidates), NaN = undefined.  A delete-one-source
-    jackknife, or with `resamples` a bootstrap's standard error, unknown where over half of the resamples are undefined.
+    jackknife; with `draws` the error of a bootstrap of `RESAMPLES` draws, unknown where over half are undefined.
     `sources` (n_candidates,) as in `StandardErrors`.
     """
-    if resamples:
+    if draws:
         turn = max(1, COUNTS_LIMIT // max(n_sources, 1))  # very many sources are drawn in several turns
-        sizes = [min(turn, resamples - start) for start in range(0, resamples, turn)]
+        sizes = [min(turn, RESAMPLES - start) for start in range(0, RESAMPLES, turn)]
         drawn = np.concatenate([values_of(draw_counts(generator, n_sources, size)) for size in sizes])
         n, means, small = (~np.isnan(drawn)).sum(axis=0), mean_defined(drawn.T), np.sqrt(n_sources / (n_sources - 1.0))
         scale = np.where(2 * n >= drawn.shape[0], small / np.sqrt(np.maximum(n, 1)), np.nan)

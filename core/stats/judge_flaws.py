@@ -78,7 +78,7 @@ def part_alignments(
     inside = codes[None, :] == np.arange(int(codes.max(initial=-1)) + 1)[:, None]
     if not inside.size:
         return ()
-    return tuple(measured(paired(np.where(inside, scores, np.nan), items), measure, 1, 0)[0])
+    return tuple(measured(paired(np.where(inside, scores, np.nan), items), measure, 0)[0])
 
 
 def even_errors(scores: FloatArray, labels: FloatArray) -> FloatArray | None:

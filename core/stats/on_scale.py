@@ -45,7 +45,7 @@ from numpy.typing import ArrayLike
 
 from core.errors import JudgeError
 from core.records import LEVELS, STATISTICS, Alignment, FloatArray, IntArray, Interval, JsonRecord, Measure, Scale
-from core.stats.alignment import RESAMPLES, align
+from core.stats.alignment import align
 from core.stats.correlation import FOLDS, NO_PAIR, LabelledItems, present, source_folds, spearman
 from core.stats.intervals import (
     ALPHA,
@@ -237,7 +237,6 @@ def agreement_report(
     *,
     scale: Scale,
     seed: int,
-    resamples: int = RESAMPLES,
     mapped: ArrayLike | None = None,
 ) -> AgreementReport:
     """All of one judge's `scores` next to the labels of `items`; `scale` is theirs, `mapped` as in `on_scale`.
@@ -245,7 +244,7 @@ def agreement_report(
     Each alignment draws its own resamples from `seed`, so that it equals the one asked for alone.
     """
     measures = (Measure(statistic, level) for level in LEVELS for statistic in STATISTICS)
-    alignments = tuple(align(scores, items, measure, resamples=resamples, seed=seed) for measure in measures)
+    alignments = tuple(align(scores, items, measure, seed=seed) for measure in measures)
     points = on_scale(scores, items.labels, scale, mapped=mapped)
     note = points.note and f"{points.note}: errors and agreement need scores on the scale"
     return replace(points, note=note, alignments=alignments)

@@ -54,7 +54,7 @@ from numpy.typing import ArrayLike
 
 from core.errors import AspectError, UsageError
 from core.records import Alignment, FloatArray, GoldenSet, IntArray, Interval, JsonRecord, Measure, Scale, json_fields
-from core.stats.alignment import RESAMPLES, Seed, holm
+from core.stats.alignment import Seed, holm
 from core.stats.correlation import (
     BoolArray,
     LabelledItems,
@@ -413,15 +413,15 @@ class Ceiling(JsonRecord):
 
 
 def leave_one_out(
-    table: RaterTable, items: LabelledItems, measure: Measure, *, resamples: int = RESAMPLES, seed: Seed = 0
+    table: RaterTable, items: LabelledItems, measure: Measure, *, seed: Seed = 0
 ) -> tuple[Alignment, Rated]:
     """Align each rater of `table` with the mean of the others, on the `items` that somebody else rated too.
 
     The alignment averages those of the raters, each weighted by what it rests on (items; sources at sample level).  Its
     `n` counts the items with at least two ratings that count for some rater (systems at system level), its `n_unscored`
     the items with fewer ratings, its groups those defined for at least one rater.  The labels of `items` are not looked
-    at.  The interval leaves out one source at a time, for all raters at once (at system level it draws `resamples` of
-    them).  ValueError when lengths differ.
+    at.  The interval leaves out one source at a time, for all raters at once (at system level it draws sources).
+    ValueError when lengths differ.
     """
     left, level = _LeftOuts(table, items, measure), measure.level
     sides = zip(table.raters, left.values[:, 0], left.places, strict=True)
@@ -441,14 +441,14 @@ def leave_one_out(
         average = replace(average, n_groups=int(used.sum()), n_left_out=int((~used).sum()))
     n = np.unique(items.systems[counted]).size if level == "system" else int(counted.sum())
     value, interval = left.averages(np.ones((1, left.sources.size)))[0], None
-    if left.sources.size >= 2 and resamples >= 1:
+    if left.sources.size >= 2:
         interval, _ = spread_over_sources(
             left.averages,
             value,
             np.array([int(used.sum())]),
             left.sources.size,
             np.random.default_rng(seed),
-            resamples=resamples if level == "system" else 0,
+            draws=level == "system",
         ).interval(0)
     return replace(average, value=float(value[0]), n=n, interval=interval), by_rater
 

@@ -159,7 +159,6 @@ def simulate(cell: Cell, runs: int, seed: int = 1) -> Result:
             drawn[0],
             LabelledItems.from_arrays(*drawn[1:]),
             Measure(cell.statistic, cell.level),
-            resamples=200,
             seed=rng,
         )
         interval = comparison.alignments[0].interval

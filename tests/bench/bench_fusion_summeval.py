@@ -36,7 +36,7 @@ def main() -> None:
     rows: dict[str, dict[str, list[float]]] = {}
     for aspect in ASPECTS:
         for seed in range(options.seeds):
-            settings = core.FusionSettings(level="sample", seed=seed, resamples=0)
+            settings = core.FusionSettings(level="sample", seed=seed)
             body = core.fuse(golden, aspect, PARTS, settings).summary
             for name, one in {"fusion": body["fused"], **body["parts"]}.items():
                 rows.setdefault(name, {}).setdefault(aspect, []).append(float(one["value"] or 0.0))

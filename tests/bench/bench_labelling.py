@@ -267,7 +267,7 @@ def start_work(store: Store, settings: Settings, options: argparse.Namespace) ->
 
 
 def calibrate(store: Store, settings: Settings, project_id: str, golden_id: str, seed: int = 0) -> str:
-    chosen = CalibrationSettings(rounds=20, resamples=200, revisit="full", seed=seed)
+    chosen = CalibrationSettings(rounds=20, revisit="full", seed=seed)
     return projects.start_run(store, settings, CalibrationRequest(project_id, golden_id, "coherence", settings=chosen))
 
 

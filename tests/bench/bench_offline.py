@@ -52,7 +52,7 @@ def rows_of(path: Path, seeds: int) -> Iterator[Row]:
             run = core.calibrate(golden, aspect, seed=seed)
             told = run.held_out
             items = LabelledItems.of(golden, aspect, run.split.held_out)
-            beside = align_each(plain[None, items.positions], items, Measure(told.statistic, told.level), resamples=0)
+            beside = align_each(plain[None, items.positions], items, Measure(told.statistic, told.level))
             gain = run.gain
             yield Row(
                 set=path.name.split(".")[0],

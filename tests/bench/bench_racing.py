@@ -36,7 +36,7 @@ TASKS = (
 
 def race(golden: GoldenSet, aspect: str, seed: int) -> dict[str, float]:
     """One seed: by how much racing's winner is worse under full evaluation, and racing's share of the calls."""
-    plain = core.CalibrationSettings(rounds=0, ensemble=1, resamples=0, seed=seed, fit_strengths=False)
+    plain = core.CalibrationSettings(rounds=0, ensemble=1, seed=seed, fit_strengths=False)
     full = core.calibrate(golden, aspect, settings=plain, revisit="full")
     racing = core.calibrate(golden, aspect, settings=plain, revisit="racing")
     aligned = {candidate.criteria.criteria_id: candidate.alignment for candidate in full.candidates}

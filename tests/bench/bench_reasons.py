@@ -59,7 +59,7 @@ def measure(golden: GoldenSet, n_labels: int, seed: int) -> Found:
     values = []
     for reasons in (False, True):
         judge = LLMJudge(ScriptedProvider("newsroom", reply_to), "newsroom", spec="scripted:newsroom")
-        settings = CalibrationSettings(preset="quick", rounds=0, resamples=0, seed=seed, reasons=reasons)
+        settings = CalibrationSettings(preset="quick", rounds=0, seed=seed, reasons=reasons)
         result = calibrate(golden, task, judge, settings, split=split)
         values.append(result.held_out.value or 0.0)
     return Found(result.no_criteria.held_out.value or 0.0, values[0], values[1])

@@ -71,9 +71,7 @@ def table(data: Path, states_folder: Path, seeds: int, variants: list[str]) -> l
 def one_row(golden: GoldenSet, aspect: str, states: States, variant: str, seeds: int) -> dict[str, Any]:
     started = time.perf_counter()
     found = [
-        run(
-            golden, aspect, states, replace(VARIANTS[variant][1], level=LEVEL, seed=seed, resamples=0, random_vectors=0)
-        )
+        run(golden, aspect, states, replace(VARIANTS[variant][1], level=LEVEL, seed=seed, random_vectors=0))
         for seed in range(seeds)
     ]
     return {

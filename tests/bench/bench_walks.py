@@ -191,7 +191,7 @@ def to_heat_map(settings: Settings) -> Walk:
     )
     store, project_id = opened(settings)
     golden_id = projects.add_golden(store, project_id, few)
-    quick = RepEvalSettings(resamples=20, random_vectors=50)
+    quick = RepEvalSettings(random_vectors=50)
 
     def walk() -> object:
         request = RepEvalRequest(project_id, golden_id, aspect, settings=quick)

@@ -87,7 +87,6 @@ def test_repeval_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> No
             method="paper-pca",
             n_pairs=8,
             reading=core.Extraction(texts="compared", tokens=("mean",)),
-            resamples=20,
         ),
         progress=Shown(stages.append),
     )
@@ -108,7 +107,7 @@ def test_repeval_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> No
 def test_fuse_writes_and_scores(golden: core.GoldenSet, tmp_path: Path) -> None:
     seen: list[Stage] = []
     names = ["offline", "overlap", "chrf"]
-    settings = core.FusionSettings(method="nnls", resamples=20, seed=2)
+    settings = core.FusionSettings(method="nnls", seed=2)
     fused = core.fuse(golden, "coherence", names, settings, out=tmp_path, progress=Shown(seen.append))
     assert isinstance(fused, core.FusedRun)
     assert [stage.message for stage in seen] == names

@@ -83,7 +83,7 @@ def test_metrics_leave_blank_texts_unscored_also_where_numbers_were_handed_in() 
 
 def test_repeval_leaves_blank_texts_unscored(tmp_path: Path) -> None:
     golden, model = core.load_golden(SAMPLE), ModelSpec(str(save_model(tmp_path / "model", words=True)))
-    settings = core.RepEvalSettings(model=model, resamples=0, random_vectors=0)
+    settings = core.RepEvalSettings(model=model, random_vectors=0)
     fitted = core.fit_repeval(golden, next(iter(golden.aspects)), settings)
     items = core.load_items(FILES / "repeval_empty.jsonl").items
     verdicts = {verdict.item_id: verdict for verdict in fitted.score(items)}

@@ -85,11 +85,11 @@ def test_bent_files_end_in_no_traceback(
     text = command("fuse", *scripted, "--with", "overlap", "--method", "llm", option, path, *out)
     ways: dict[str, list[Callable[[Path], None]]] = {
         "golden": [command("check", path), upload, command("score", path, "--judge-file", JUDGE, *judged)],
-        "verdicts": [command("align", SAMPLE, path, *aspect, "--bootstrap", "10"), import_judge],
+        "verdicts": [command("align", SAMPLE, path, *aspect), import_judge],
         "replies": [
             command("read-ratings", path, "--scale", "1-5", *out),
             import_judge,
-            command("align", SAMPLE, path, *aspect, "--bootstrap", "10"),
+            command("align", SAMPLE, path, *aspect),
         ],
         "judge": [command("score", few, "--judge-file", path, *judged)],
         "project": [import_project],

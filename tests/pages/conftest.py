@@ -104,7 +104,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Calibrated:
     with projects.open_store(settings) as store:
         golden = GoldenSet(f"some {HOSTILE_ASPECT}", whole.kind, whole.items[:n], aspects)
         place = Place(store, settings, golden, "p")
-        run_id = calibrate(place, CalibrationSettings(preset="quick", resamples=50, fit_strengths=False))
+        run_id = calibrate(place, CalibrationSettings(preset="quick", fit_strengths=False))
         best = projects.load_calibration(store, run_id).chosen[0].criteria_id
         editor = store.acting(Actor(HOSTILE_ASPECT, "admin"))
         projects.save_edit(editor, place.project_id, best, f"Be clear. {HOSTILE_ASPECT}", note=HOSTILE_ASPECT)
@@ -123,9 +123,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
             made = Real(store, settings, hostile_golden(), "p")
             made.run_id = calibrate(
                 made,
-                CalibrationSettings(
-                    preset="quick", rounds=1, revisit="full", resamples=50, seed=3, fit_strengths=False
-                ),
+                CalibrationSettings(preset="quick", rounds=1, revisit="full", seed=3, fit_strengths=False),
             )
             yield made
         st.cache_resource.clear()

@@ -264,9 +264,7 @@ def review(home: Path) -> Reviewed:
     settings = Settings(home=home, worker="external", worker_id="w")
     with projects.open_store(settings) as store:
         ann = Place(store.acting(Actor("Ann")), settings, load_golden(ROOT / "sample_data" / "summaries.jsonl"), "p")
-        run_id = calibrate(
-            ann, CalibrationSettings(preset="quick", rounds=0, resamples=100, seed=3, fit_strengths=False)
-        )
+        run_id = calibrate(ann, CalibrationSettings(preset="quick", rounds=0, seed=3, fit_strengths=False))
         best = projects.load_calibration(store, run_id).chosen[0].criteria_id
         worst = tuple(score.item_id for score in projects.item_scores(store, run_id, best)[:3])
         verdicts: tuple[TriageVerdict, ...] = ("ambiguous", "judge wrong", "label wrong")

@@ -247,7 +247,7 @@ def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(place: Pla
 
 
 def test_it_opens_on_the_calibration_behind_the_judge_in_use(place: Place) -> None:
-    behind = calibrate(place, CalibrationSettings(preset="quick", rounds=0, resamples=50))
+    behind = calibrate(place, CalibrationSettings(preset="quick", rounds=0))
     where = (place.store, place.project_id, "coherence")
     projects.use_version(*where, 1, decided=projects.judge_line(*where).decided)
     kept = candidates(3, "kept")
@@ -259,7 +259,7 @@ def test_it_opens_on_the_calibration_behind_the_judge_in_use(place: Place) -> No
 
 
 def test_the_finding_names_the_version_and_the_next_step_is_its_sign_off(place: Place) -> None:
-    run_id = calibrate(place, CalibrationSettings(preset="quick", rounds=0, resamples=50))
+    run_id = calibrate(place, CalibrationSettings(preset="quick", rounds=0))
     screen = open_screen(SCREEN, project=place.project_id)
     assert "Version 1: waits for approval." in texts(screen)
     step = next(link for link in screen.get("link_button") if link.proto.label == "Sign off version 1")
@@ -272,7 +272,7 @@ def test_the_finding_names_the_version_and_the_next_step_is_its_sign_off(place: 
 
 
 def test_on_newer_labels_known_sources_keep_their_side_and_the_form_says_so(place: Place) -> None:
-    calibrate(place, CalibrationSettings(preset="quick", rounds=0, resamples=50))
+    calibrate(place, CalibrationSettings(preset="quick", rounds=0))
     place.add_golden(golden_of(30, 6, name="more summaries"))
     screen = open_screen(SCREEN, project=place.project_id, golden=place.golden_id)
     assert "Sources known from summaries stay in their set" in texts(screen)

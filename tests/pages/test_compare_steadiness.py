@@ -20,7 +20,7 @@ STEADY = {"section": "errors", "what": "steady"}
 
 def test_the_judge_is_asked_again(store: Store, settings: Settings) -> None:
     place = Place(store, settings, load_golden(ROOT / "sample_data" / "summaries.jsonl"))
-    quick = CalibrationSettings(preset="quick", rounds=0, resamples=100)
+    quick = CalibrationSettings(preset="quick", rounds=0)
     how = core.Asking(core.Style("rate_explain", temperature=1.0))
     run_id = projects.start_run(
         store, settings, CalibrationRequest(place.project_id, place.golden_id, ASPECT, "scripted", quick, asking=how)

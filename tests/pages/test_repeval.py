@@ -64,7 +64,7 @@ class Bench(Place):
         return outcome
 
 
-QUICK = RepEvalSettings(level="dataset", average=1, resamples=20, random_vectors=100)
+QUICK = RepEvalSettings(level="dataset", average=1, random_vectors=100)
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_it_opens_on_the_newest_result_and_the_form_is_behind_a_press(bench: Ben
 
 
 def test_statistic_and_level_follow_the_judge_in_use(bench: Bench) -> None:
-    chosen = CalibrationSettings(preset="quick", rounds=0, resamples=50, statistic="kendall", level="dataset")
+    chosen = CalibrationSettings(preset="quick", rounds=0, statistic="kendall", level="dataset")
     calibrate(bench, chosen, "wit")
     press(open_screen(SCREEN, **bench.ids), "Read the hidden states")
     settings = bench.request_of(bench.newest("repeval")).settings

@@ -120,7 +120,7 @@ def test_the_version_in_use_is_shown_unless_another_is_chosen(
 ) -> None:
     (project,) = store.projects.all()
     golden_id = projects.run_view(store, calibrated.run_id).golden_id
-    chosen = CalibrationSettings(preset="quick", resamples=0, rounds=0, seed=5)
+    chosen = CalibrationSettings(preset="quick", rounds=0, seed=5)
     request = CalibrationRequest(project.project_id, golden_id, "coherence", "offline", chosen)
     newest = projects.start_run(store, settings, request)
     drive(store, settings, newest)

@@ -20,7 +20,7 @@ from tests.pages.screen import ROOT, grids, has_button, open_screen, press, text
 
 ASPECT = "fluency"
 HOSTILE = "<img src=x>**b**"
-QUICK = CalibrationSettings(preset="quick", rounds=0, resamples=100)
+QUICK = CalibrationSettings(preset="quick", rounds=0)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ class Grids(Place):
     """A place for grids of styles, and the component drawn on it."""
 
     def request(self, *asked: Style, **choices: Any) -> StylesRequest:
-        chosen = StylesSettings(asked, n_items=24, resamples=20, **choices)
+        chosen = StylesSettings(asked, n_items=24, **choices)
         return StylesRequest(self.project_id, self.golden_id, "coherence", "scripted", chosen)
 
     def result(self, request: StylesRequest) -> StylesView:

@@ -28,7 +28,7 @@ def stored_metric(golden: GoldenSet, metric: str, column: Column) -> float | Non
         return None
     statistic, level = column.measure.split()
     by_item = dict(zip(golden.item_ids, scores, strict=True))
-    return core.align(golden, by_item, column.aspect, core.MeasureSettings(statistic, level, bootstrap=0)).value
+    return core.align(golden, by_item, column.aspect, core.MeasureSettings(statistic, level)).value
 
 
 def ours(data: Path, dataset: str, columns: list[Column], options: argparse.Namespace) -> Ours:
@@ -41,7 +41,7 @@ def ours(data: Path, dataset: str, columns: list[Column], options: argparse.Name
     for column in columns:
         statistic, level = column.measure.split()
         result = core.calibrate(
-            golden, column.aspect, options.judge, seed=options.seed, statistic=statistic, level=level, resamples=0
+            golden, column.aspect, options.judge, seed=options.seed, statistic=statistic, level=level
         )
         rows.setdefault(calibrated, {})[column] = result.held_out.value
         rows.setdefault(bare, {})[column] = result.no_criteria.held_out.value

@@ -52,7 +52,7 @@ def aligned(data: Path, golden: GoldenSet, parser: Parser, replies: str, column:
     values = [own.get(item_id, nan) for item_id in golden.item_ids]
     statistic, level = column.measure.split()
     measure = Measure(statistic, level)  # type: ignore[arg-type]
-    return align(values, LabelledItems.of(golden, column.aspect), measure, resamples=0).value
+    return align(values, LabelledItems.of(golden, column.aspect), measure).value
 
 
 def ours(data: Path, dataset: str, columns: list[Column], _: argparse.Namespace) -> Ours:

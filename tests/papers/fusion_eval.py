@@ -25,7 +25,7 @@ def ours(data: Path, dataset: str, columns: list[Column], options: argparse.Name
     rows: dict[str, dict[Column, float | None]] = {}
     for column in columns:
         statistic, level = column.measure.split()
-        settings = core.FusionSettings(statistic=statistic, level=level, resamples=0, seed=options.seed)
+        settings = core.FusionSettings(statistic=statistic, level=level, seed=options.seed)
         body = core.fuse(golden, column.aspect, options.parts, settings).summary
         rows.setdefault("fusion", {})[column] = body["fused"]["value"]
         for name, alignment in body["parts"].items():

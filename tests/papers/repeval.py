@@ -34,7 +34,7 @@ def ours(data: Path, dataset: str, columns: list[Column], options: argparse.Name
     for name, how in METHODS.items():
         for column in columns:
             aspect = column.aspect if column.aspect in golden.aspects else "naturalness"
-            more = {"level": "dataset", "resamples": 0, "random_vectors": 0, "seed": options.seed}
+            more = {"level": "dataset", "random_vectors": 0, "seed": options.seed}
             fitted = core.fit_repeval(golden, aspect, replace(how, model=ModelSpec(options.model), **more))
             rows.setdefault(f"{options.model}, {name}", {})[column] = fitted.result.test.value
     return rows

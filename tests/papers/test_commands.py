@@ -27,10 +27,10 @@ GIVEN: dict[str, list[str]] = {
     "styles": ["golden.jsonl", *ON],
     "ablate": [],
     "read-ratings": ["--scale", "1-5"],
-    "align": ["golden.jsonl", "verdicts.jsonl", *ON, "--bootstrap", "20"],
+    "align": ["golden.jsonl", "verdicts.jsonl", *ON],
     "compare": ["golden.jsonl", "verdicts.jsonl", "others.jsonl", *ON],
-    "repeval": ["golden.jsonl", *ON, "--bootstrap", "0"],
-    "fuse": ["golden.jsonl", *ON, "--bootstrap", "20", "--out", "fused"],
+    "repeval": ["golden.jsonl", *ON],
+    "fuse": ["golden.jsonl", *ON, "--out", "fused"],
 }
 """What a row leaves out because it is the reader's own."""
 USUAL = {

@@ -15,7 +15,7 @@ from core.calibration.racing import AskedJudge
 from core.records import GoldenSet, ScoreMatrix
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, run_whole
 
-SETTINGS = CalibrationSettings(preset="quick", rounds=1, resamples=60)
+SETTINGS = CalibrationSettings(preset="quick", rounds=1)
 
 
 def rows_of(ablated: Ablation) -> dict[str, AblationRow]:
@@ -128,7 +128,7 @@ def test_unread_items_are_counted_in_every_row() -> None:
 @pytest.mark.parametrize("budget", [None, 150])
 def test_candidates_are_compared_on_the_most_items_that_enough_of_them_share(budget: int | None) -> None:
     """Every candidate's value is its Spearman rho per source, averaged, over the items that all of them share."""
-    settings = CalibrationSettings(preset="quick", rounds=1, resamples=60, budget=budget)
+    settings = CalibrationSettings(preset="quick", rounds=1, budget=budget)
     result, scores = run_whole(GOLDEN, PlantedJudge(), settings)
     found = analyse(result)
     assert found.n_candidates == len(result.candidates) - 1  # not the judge without criteria

@@ -71,7 +71,7 @@ def test_calls_by_hand() -> None:
 @pytest.mark.parametrize("budget", [1, 40, 290, 500, 900, 1700, 2400, 3300])
 @pytest.mark.parametrize("revisit", ["racing", "full"])
 def test_a_run_does_what_was_planned(budget: int, revisit: Any) -> None:
-    settings = CalibrationSettings(preset="quick", revisit=revisit, budget=budget, rounds=2, resamples=0)
+    settings = CalibrationSettings(preset="quick", revisit=revisit, budget=budget, rounds=2)
     split = split_sources(GOLDEN, aspect="quality", fraction=0.5, seed=0)
     judge = PlantedJudge()
     result = calibrate(GOLDEN, TASK, judge, settings, split=split)

@@ -29,7 +29,7 @@ def calibrated(golden: core.GoldenSet, **settings: object) -> CalibratedRun:
     return core.calibrate(
         golden,
         "coherence",
-        settings=core.CalibrationSettings(preset="quick", resamples=50, **settings),  # type: ignore[arg-type]
+        settings=core.CalibrationSettings(preset="quick", **settings),  # type: ignore[arg-type]
     )
 
 

@@ -15,7 +15,7 @@ from core.progress import SILENT, Shown
 from core.records import AspectLabels, Criteria, GoldenSet, Item, Scale
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge, planted_golden
 
-QUICK = CalibrationSettings(preset="quick", rounds=1, resamples=50)
+QUICK = CalibrationSettings(preset="quick", rounds=1)
 
 
 def calibrate(
@@ -35,7 +35,7 @@ def skill(text: str) -> float:
 
 
 def test_it_finds_the_skilful_criteria() -> None:
-    result = calibrate(PlantedJudge(), CalibrationSettings(rounds=0, revisit="full", resamples=50))
+    result = calibrate(PlantedJudge(), CalibrationSettings(rounds=0, revisit="full"))
     drafted = sorted((skill(c.criteria.text) for c in result.candidates if c.criteria.text), reverse=True)
     assert skill(result.chosen[0].text) >= drafted[4]  # among the best five of sixty by construction
     assert result.held_out.value is not None

@@ -24,7 +24,7 @@ from tests.bench.bench_reasons import measure
 
 SCALE = Scale(1, 5, 1)
 TASK = Task("style", "single", SCALE)
-QUICK = CalibrationSettings(preset="quick", rounds=1, resamples=0)
+QUICK = CalibrationSettings(preset="quick", rounds=1)
 RULE, WORDS = "Take off 2 for the word please.", ("Drop the “please”.", "please has no place here", "Without please!")
 
 

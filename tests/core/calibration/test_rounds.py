@@ -24,7 +24,7 @@ from core.records import Criteria
 from core.stats import LabelledItems
 from tests.core.calibration.planted import GOLDEN, TASK, PlantedJudge
 
-CHOSEN = CalibrationSettings(resamples=50, seed=2)
+CHOSEN = CalibrationSettings(seed=2)
 HOW = RoundSettings()
 PARENTS = (Criteria("skill=0.50 #p1", "quality"), Criteria("skill=0.30 #p2", "quality"))
 

@@ -59,7 +59,7 @@ def sources_golden(n_sources: int = 24, seed: int = 0) -> GoldenSet:
 
 
 GOLDEN = sources_golden()
-SETTINGS = CalibrationSettings(preset="quick", rounds=0, ensemble=1, resamples=50, level="dataset")
+SETTINGS = CalibrationSettings(preset="quick", rounds=0, ensemble=1, level="dataset")
 
 
 def reply_to(request: Request) -> Completion:

@@ -15,7 +15,7 @@ from core.judge_files import read_verdicts
 from tests.core.cli.conftest import SUMMARIES, Run, Say, read_rows, write_rows
 from tests.fake_openai import RunningServer
 
-ASK = ("fuse", SUMMARIES, "--aspect", "coherence", "--bootstrap", "50", "--out", "out")
+ASK = ("fuse", SUMMARIES, "--aspect", "coherence", "--out", "out")
 PARTS = ("--with", "overlap,overlap_pairs")
 AGAIN = ("score", SUMMARIES, "--judge-file", "out/fused.yaml", "--out", "again.jsonl")
 

@@ -9,7 +9,7 @@ import yaml
 
 from tests.core.cli.conftest import SUMMARIES, Run, read_rows, write_rows
 
-COHERENCE = ("--aspect", "coherence", "--bootstrap", "50")
+COHERENCE = ("--aspect", "coherence")
 
 
 def test_the_alignment_told_by_calibrate_comes_out_of_its_verdicts(run: Run) -> None:

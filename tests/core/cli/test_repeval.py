@@ -25,7 +25,7 @@ def golden_file() -> str:
 
 
 def test_its_file_scores_others_as_a_judge(run: Run, golden_file: str) -> None:
-    run("repeval", golden_file, "--aspect", "quality", "--token", "mean", "--bootstrap", "0", "--out", "out")
+    run("repeval", golden_file, "--aspect", "quality", "--token", "mean", "--out", "out")
     score = ("score", golden_file, "--judge-file", "out/repeval.yaml", "--out", "v.jsonl")
     code, body = run(*score)
     assert (code, body["n_scored"], body["finished"]) == (0, SOURCES * PER_SOURCE, True)

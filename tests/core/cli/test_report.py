@@ -29,7 +29,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, repository: Path, drive: Call
     project = projects.create_project(store, PROJECT).project_id
     projects.create_project(store, "empty")
     golden_id = projects.add_golden(store, project, load_golden(repository / "sample_data" / "dialogue.jsonl"))
-    chosen = CalibrationSettings(preset="quick", resamples=50, rounds=0)
+    chosen = CalibrationSettings(preset="quick", rounds=0)
     request = CalibrationRequest(project, golden_id, "naturalness", "offline", chosen)
     drive(store, settings, projects.start_run(store, settings, request))
     store.close()

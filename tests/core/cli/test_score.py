@@ -50,7 +50,7 @@ def test_a_few_items_of_which_none_is_read_are_exit_1_and_asked_again(
     run: Run, server: RunningServer, tmp_path: Path
 ) -> None:
     spec = f"openai:m@{server.base_url}"
-    settings = core.CalibrationSettings(preset="quick", rounds=0, budget=150, resamples=20)
+    settings = core.CalibrationSettings(preset="quick", rounds=0, budget=150)
     core.calibrate(core.load_golden(SUMMARIES), ASPECT, spec, settings=settings).save(tmp_path / "judge")
     items = write_rows("few.jsonl", [{**row, "target": f"{row['target']} Anew."} for row in read_rows(SUMMARIES)[:5]])
     command = ("score", items, "--judge-file", tmp_path / "judge" / "judge.yaml", "--out", "few-verdicts.jsonl")

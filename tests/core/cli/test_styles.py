@@ -9,7 +9,7 @@ import core
 from tests.core.cli.conftest import SUMMARIES, Run
 from tests.fake_openai import RunningServer
 
-ASK = ("styles", SUMMARIES, "--aspect", "coherence", "--judge", "scripted", "--bootstrap", "50")
+ASK = ("styles", SUMMARIES, "--aspect", "coherence", "--judge", "scripted")
 
 
 def test_each_style_is_told_and_its_file_aligns_again(run: Run) -> None:
@@ -24,7 +24,7 @@ def test_each_style_is_told_and_its_file_aligns_again(run: Run) -> None:
     golden = core.load_golden(SUMMARIES)
     for style in body["styles"]:
         assert (style["n_items"], style["n_unread"], style["n_seen"]) == (144, 0, 0)
-        again = core.align(golden, style["out"], "coherence", core.MeasureSettings(bootstrap=50))
+        again = core.align(golden, style["out"], "coherence", core.MeasureSettings())
         assert again.as_json() == style["alignment"]
     assert json.loads(Path("out/styles.json").read_text()) == body
 
@@ -32,7 +32,7 @@ def test_each_style_is_told_and_its_file_aligns_again(run: Run) -> None:
 def test_a_form_that_fails_costs_no_other(run: Run, server: RunningServer) -> None:
     server.fake.fault, server.fake.fault_after = "no-number", 24  # of the second form on
     ask = ("styles", SUMMARIES, "--aspect", "coherence", "--form", "score_only", "--form", "rate_explain")
-    ask = (*ask, "--judge", f"openai:fake-judge@{server.base_url}", "--pilot", "24", "--bootstrap", "20")
+    ask = (*ask, "--judge", f"openai:fake-judge@{server.base_url}", "--pilot", "24")
     code, body = run(*ask, "--out", "out")
     assert code == 0
     (finished,) = body["styles"]

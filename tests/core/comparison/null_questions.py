@@ -123,7 +123,7 @@ def best_is_above_a_rater(rng: Generator, *, n_judges: int = 10, n_sources: int 
     noise = np.where(np.arange(n_judges) == 0, 0.8 / planted, 0.8)[:, None]
     scores = steps(quality + noise * rng.normal(0, 1, (n_judges, quality.size)))
     judges = [judge_of(own, f"judge {k + 1}") for k, own in enumerate(scores)]
-    board = compare_table(golden_of(ratings, 6), ASPECT, judges, Measure("spearman", "dataset"), resamples=0)
+    board = compare_table(golden_of(ratings, 6), ASPECT, judges, Measure("spearman", "dataset"))
     return board.rows[0].people is not None and board.rows[0].people.standing == "above"
 
 

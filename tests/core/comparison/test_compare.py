@@ -17,7 +17,7 @@ ASPECT = "coherence"
 
 def board_of(golden: Any, judges: Any, **more: Any) -> Any:
     measure = Measure(more.pop("statistic", "spearman"), more.pop("level", "dataset"))
-    return compare_table(golden, ASPECT, judges, measure, **{"resamples": 200} | more)
+    return compare_table(golden, ASPECT, judges, measure, **more)
 
 
 def test_values_are_those_of_scipy_on_the_common_items(noisy):
@@ -38,7 +38,6 @@ def test_tests_are_those_of_the_statistics_in_the_order_of_the_rows(noisy):
         np.stack([judges[k].values for k in (1, 2, 0)]),
         LabelledItems.of(golden, ASPECT),
         Measure("spearman", "sample"),
-        resamples=200,
         seed=3,
     )
     for name in ("difference", "p_holm"):
@@ -95,7 +94,6 @@ def test_the_ceiling_is_leave_one_out_on_the_same_items(golden_of, judge_of):
         rater_table(golden, ASPECT).at(np.arange(8, 40)),
         LabelledItems.of(golden, ASPECT, range(8, 40)),
         Measure("spearman", "sample"),
-        resamples=200,
         seed=5,
     )
     assert board.ceiling == by_hand

@@ -20,7 +20,7 @@ ASPECT, MEASURE = "coherence", "Spearman rho, dataset level"
 
 
 def board_of(golden: Any, judges: Any) -> Any:
-    return compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"), resamples=300)
+    return compare_table(golden, ASPECT, judges, Measure("spearman", "dataset"))
 
 
 def short(said: Finding) -> bool:

@@ -135,6 +135,6 @@ def test_only_calibration_items_are_asked_about(golden_of: Any) -> None:
 
 def test_a_judge_that_computes_is_refused(golden_of: Any) -> None:
     golden = core.load_golden(SUMMARIES)
-    result = core.calibrate(golden, "coherence", judge="offline", preset="quick", rounds=0, resamples=0)
+    result = core.calibrate(golden, "coherence", judge="offline", preset="quick", rounds=0)
     with pytest.raises(UsageError, match="computes its scores"):
         core.repeat(result.judge, golden)

@@ -38,7 +38,7 @@ def golden(repository: Path) -> GoldenSet:
 
 def chosen(*asked: Style, **choices: Any) -> StylesSettings:
     """A small grid: 4 of the 24 sources, 6 items each."""
-    return StylesSettings(asked, **{"n_items": 24, "resamples": 20, **choices})
+    return StylesSettings(asked, **{"n_items": 24, **choices})
 
 
 # ── what a grid asks and measures ────────────────────────────────────────────────────────────────────────────
@@ -46,7 +46,7 @@ def chosen(*asked: Style, **choices: Any) -> StylesSettings:
 
 def test_a_cell_is_what_the_judge_gives_by_itself(golden):
     """Scores, alignment and counts equal those of an LLM judge asked directly and of `core.align`."""
-    result = styles(golden, "coherence", "scripted", chosen(REASONED, n_items=None, resamples=200))
+    result = styles(golden, "coherence", "scripted", chosen(REASONED, n_items=None))
     (cell,) = result.view.cells
     given = result.judges[0].values
     task, bare = task_of(golden, "coherence"), [Criteria("", "coherence", NONE)]
@@ -59,7 +59,7 @@ def test_a_cell_is_what_the_judge_gives_by_itself(golden):
         golden,
         dict(zip(golden.item_ids, direct.values[0].tolist(), strict=True)),
         "coherence",
-        core.MeasureSettings(bootstrap=200),
+        core.MeasureSettings(),
     )
     assert cell.alignment == aligned
     assert (cell.n_asked, cell.n_seen, cell.n_replies, cell.n_unread, cell.n_replies) == (144, 0, 144, 0, 144)
@@ -136,7 +136,7 @@ def test_what_criteria_saw_is_not_reported(golden):
     assert (cell.n_asked, cell.n_seen, cell.alignment.n) == (144, 72, 72)
     assert (judge.seen, judge.n_scored) == (tuple(range(72)), 144)
     rest = {golden.item_ids[k]: float(judge.values[k]) for k in range(72, 144)}
-    assert cell.alignment == core.align(golden, rest, "coherence", core.MeasureSettings(bootstrap=20))
+    assert cell.alignment == core.align(golden, rest, "coherence", core.MeasureSettings())
     pilot = asked_items(golden, "coherence", chosen(BARE, n_items=20), given)
     assert min(pilot.positions) >= 72  # a pilot pays for nothing that cannot be reported
     with pytest.raises(AspectError, match="the criteria saw 143"):

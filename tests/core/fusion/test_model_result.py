@@ -15,7 +15,7 @@ from core.settings import Settings
 
 N_SOURCES, N_SYSTEMS = 12, 4
 N = N_SOURCES * N_SYSTEMS
-HOW = FusionSettings(statistic="spearman", level="dataset", resamples=100)
+HOW = FusionSettings(statistic="spearman", level="dataset")
 AT = np.arange(N)
 
 

@@ -26,7 +26,7 @@ from core.fusion.stack import (
 from core.records import AspectLabels, FloatArray, GoldenSet, Item, JudgeScores, Split
 
 N_ITEMS = 400
-QUICK = FusionSettings(method="average", resamples=200)
+QUICK = FusionSettings(method="average")
 Judge = Callable[..., JudgeScores]
 
 

@@ -27,7 +27,7 @@ def golden() -> GoldenSet:
 
 @pytest.fixture(scope="module")
 def calibrated(golden: GoldenSet) -> Calibration:
-    return calibrate(golden, "relevance", settings=CalibrationSettings(preset="quick", resamples=50))
+    return calibrate(golden, "relevance", settings=CalibrationSettings(preset="quick"))
 
 
 def test_skewed_labels_are_a_warning(golden: GoldenSet) -> None:

@@ -21,7 +21,7 @@ from core.settings import Settings
 from core.store.store import Store
 
 ASPECT = "relevance"
-QUICK = CalibrationSettings(preset="quick", rounds=0, resamples=100, ensemble=1)
+QUICK = CalibrationSettings(preset="quick", rounds=0, ensemble=1)
 
 
 @pytest.fixture(scope="session")

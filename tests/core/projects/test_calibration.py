@@ -28,7 +28,7 @@ from tests.fake_openai import RunningServer
 
 pytestmark = pytest.mark.slow
 WorkOff = Callable[..., None]
-QUICK = CalibrationSettings(preset="quick", resamples=50)
+QUICK = CalibrationSettings(preset="quick")
 
 
 @pytest.fixture

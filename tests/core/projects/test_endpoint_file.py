@@ -50,7 +50,7 @@ def store(settings: Settings) -> Iterator[Store]:
 def request(store: Store, golden: GoldenSet, spec: str) -> CalibrationRequest:
     project = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project, golden)
-    quick = CalibrationSettings(preset="quick", resamples=20, rounds=0, budget=120)
+    quick = CalibrationSettings(preset="quick", rounds=0, budget=120)
     return CalibrationRequest(project, golden_id, next(iter(golden.aspects)), spec, quick)
 
 

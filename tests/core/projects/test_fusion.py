@@ -23,7 +23,7 @@ from core.settings import Settings
 from core.store.store import Store
 
 N_SOURCES, N_SYSTEMS = 40, 4
-QUICK = FusionSettings(method="ridge", resamples=100)
+QUICK = FusionSettings(method="ridge")
 PARTS = ("one", "two", "three")
 
 
@@ -122,11 +122,11 @@ def test_the_file_of_a_fusion_holds_its_repeval_score(
     overlap = as_judge(metric, metric.score(golden.items), "coherence")
     overlap_id = projects.add_judge(store, project, golden_id, overlap)
     reading = Extraction(layers=(3, 6), tokens=("mean", "-1"))
-    quick = RepEvalSettings(reading=reading, level="dataset", resamples=0, random_vectors=0)
+    quick = RepEvalSettings(reading=reading, level="dataset", random_vectors=0)
     run_id = projects.start_run(store, settings, RepEvalRequest(project, golden_id, "coherence", quick))
     drive(store, settings, run_id)
     parts = [overlap_id, projects.run_view(store, run_id).outcome.judge_id]
-    chosen, where = FusionSettings(method="ridge", resamples=20), (store, project, golden_id, "coherence")
+    chosen, where = FusionSettings(method="ridge"), (store, project, golden_id, "coherence")
     kept_id = projects.keep_fusion(*where, judge_ids=parts, settings=chosen, name="ridge")
     text = projects.fused_file(store, project, kept_id)
     assert len(text) < 40_000  # four cells of 384 numbers, 2 KB each as base64

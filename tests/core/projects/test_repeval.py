@@ -25,7 +25,7 @@ from core.store.store import Store
 
 Drive = Callable[..., str]
 SMALL = Extraction(layers=(0, 3, 6), tokens=("first", "mean"))
-QUICK = RepEvalSettings(level="dataset", reading=SMALL, resamples=20, random_vectors=50)
+QUICK = RepEvalSettings(level="dataset", reading=SMALL, random_vectors=50)
 N_SOURCES, PER_SOURCE = 15, 4
 N = N_SOURCES * PER_SOURCE
 GOOD, BAD = "a clear and friendly reply that helps", "junk junk broken noise words"

@@ -44,7 +44,7 @@ def request_(store: Store, golden: GoldenSet) -> StylesRequest:
     """Three styles on 24 of the 144 items: 72 calls."""
     project = projects.create_project(store, "p").project_id
     golden_id = projects.add_golden(store, project, golden)
-    chosen = StylesSettings(STYLES, n_items=N, resamples=20)
+    chosen = StylesSettings(STYLES, n_items=N)
     return StylesRequest(project, golden_id, ASPECT, "scripted", chosen)
 
 

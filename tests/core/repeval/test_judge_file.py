@@ -30,9 +30,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fitted(golden: GoldenSet, model: Path, out: Path, method: Any = "ridge", template: str = "") -> FittedRepEval:
-    how = core.RepEvalSettings(
-        method=method, model=core.ModelSpec(str(model)), reading=core.Extraction(template), resamples=0
-    )
+    how = core.RepEvalSettings(method=method, model=core.ModelSpec(str(model)), reading=core.Extraction(template))
     run = core.fit_repeval(golden, "quality", how)
     run.save(out)
     return run
@@ -105,7 +103,7 @@ def test_a_part_of_a_fusion_brings_no_model_either(
         tuple(core.Item(i.item_id, i.target, i.source_id, source="a source text") for i in others.items),
         others.aspects,
     )
-    body = core.fuse(with_source, "quality", parts, core.FusionSettings(resamples=0), out=tmp_path / "fused").as_json()
+    body = core.fuse(with_source, "quality", parts, core.FusionSettings(), out=tmp_path / "fused").as_json()
     assert set(body["parts"]) == set(parts)
     monkeypatch.delenv("CONCORD_LOCAL_MODELS")
     judge = core.load_judge(tmp_path / "fused" / "fused.yaml")
@@ -122,7 +120,7 @@ def card(tmp_path_factory: pytest.TempPathFactory) -> Card:
     out = tmp_path_factory.mktemp("embedded")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONCORD_HOME", str(out / "home"))
-        how = core.RepEvalSettings(reading=core.Extraction(tokens=("mean", "-1")), resamples=0)
+        how = core.RepEvalSettings(reading=core.Extraction(tokens=("mean", "-1")))
         core.fit_repeval(make_golden(), "quality", how).save(out)
     return read_card(out / "repeval.yaml")
 
@@ -176,8 +174,8 @@ def test_files_and_fusions_read_where_the_installation_computes(
     for reads in (
         lambda: core.load_judge(path).score(newer.items[:2]),
         lambda: core.recheck(path, newer, "quality"),
-        lambda: core.fuse(newer, "quality", ["repeval", "overlap"], core.FusionSettings(resamples=0)),
-        lambda: core.fuse(newer, "quality", [f"judge:{path}", "overlap"], core.FusionSettings(resamples=0)),
+        lambda: core.fuse(newer, "quality", ["repeval", "overlap"], core.FusionSettings()),
+        lambda: core.fuse(newer, "quality", [f"judge:{path}", "overlap"], core.FusionSettings()),
     ):
         with pytest.raises(_NotHereError):
             reads()

@@ -152,7 +152,7 @@ def again(scorer: RepEvalScorer) -> RepEvalScorer:
 @pytest.mark.parametrize("method", METHODS)
 def test_the_file_of_every_method_scores_as_the_run_did(golden: GoldenSet, states: States, method: Any) -> None:
     states = replace(states, fingerprint="made", precision="float32")
-    result = run(golden, "quality", states, RepEvalSettings(method=method, resamples=0, random_vectors=0))
+    result = run(golden, "quality", states, RepEvalSettings(method=method, random_vectors=0))
     kept = again(scorer_of(golden, states, result))
     assert len(kept.cells) == len(result.members)
     test = list(result.parts.test)  # of those that ridge learnt from the run has scores by fits without them

@@ -21,7 +21,7 @@ from core.repeval.projection import PaperPCA, Ridge, Training
 from core.repeval.search import RandomBaseline, average_cells, search, source_folds, training_of
 from core.stats import LabelledItems
 
-QUICK = RepEvalSettings(level="dataset", resamples=50, random_vectors=200)
+QUICK = RepEvalSettings(level="dataset", random_vectors=200)
 
 
 @pytest.mark.parametrize("method", METHODS)

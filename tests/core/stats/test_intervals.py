@@ -11,7 +11,16 @@ from core.stats import align, align_each, alignment_values, compare_judges, pair
 from core.stats import intervals as under_test
 from core.stats.alignment import measured
 from core.stats.correlation import level_values, paired
-from core.stats.intervals import TOO_ALIKE, TOO_FEW, UNKNOWN, UNVARYING, draw_counts, leave_outs, resampled_values
+from core.stats.intervals import (
+    RESAMPLES,
+    TOO_ALIKE,
+    TOO_FEW,
+    UNKNOWN,
+    UNVARYING,
+    draw_counts,
+    leave_outs,
+    resampled_values,
+)
 from tests.core.stats.arrays import ORACLES, coefficient, items
 
 NAN = np.nan
@@ -29,7 +38,7 @@ def task(n_sources=12, size=5, seed=3, noises=(0.7, 0.7, 2.0)):
 
 
 def spread(scores, labels, sources, statistic="pearson", level="dataset"):
-    found = measured(paired(scores, items(labels, sources)), Measure(statistic, level), 200, 0)[1]
+    found = measured(paired(scores, items(labels, sources)), Measure(statistic, level), 0)[1]
     assert found is not None
     return found
 
@@ -147,8 +156,8 @@ def test_the_system_level_counts_its_bias_and_says_that_it_is_short():
     truth = 0.5 * np.arange(6.0)[systems] + rng.normal(size=60)
     labels = np.clip(np.rint(2 + truth), 1, 5)
     data = paired(truth + rng.normal(size=60), items(labels, sources, systems))
-    found = measured(data, Measure("pearson", "system"), 500, 2)[1]
-    drawn = draw_counts(np.random.default_rng(2), 10, 500)
+    found = measured(data, Measure("pearson", "system"), 2)[1]
+    drawn = draw_counts(np.random.default_rng(2), 10, RESAMPLES)
     values = resampled_values(data, drawn, Measure("pearson", "system"))[:, 0]
     value = level_values(data, Measure("pearson", "system"))[0][0]
     reach = scipy_stats.t.ppf(0.975, 9) * np.sqrt(10 / 9 * ((values - value) ** 2).mean())

@@ -282,7 +282,7 @@ def test_the_snippet_scores_with_the_judge_file(
     from core.judge_files import judge_yaml, read_card
 
     golden = load_golden(repository / "sample_data" / "summaries.jsonl")
-    text = judge_yaml(calibrate(golden, "relevance", settings=CalibrationSettings(preset="quick", resamples=20)))
+    text = judge_yaml(calibrate(golden, "relevance", settings=CalibrationSettings(preset="quick")))
     (tmp_path / "judge.yaml").write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     card = read_card("judge.yaml")
